@@ -1,0 +1,30 @@
+/** Waiting without sleeps: for a condition, with a deadline. */
+import { setTimeout as wait } from "node:timers/promises";
+
+export interface WaitOptions {
+  /** Default 10 s. */
+  timeoutMs?: number;
+  /** What is waited for, as it reads after "waited for". */
+  what: string;
+}
+
+const POLL_MS = 10;
+
+/**
+ * Asks every 10 ms until the answer is truthy, and returns it.
+ * @throws Error that names `what` after the deadline; an error of the condition itself is passed on at once
+ */
+export async function waitFor<T>(
+  condition: () => T | Promise<T>,
+  options: WaitOptions,
+): Promise<T> {
+  const timeoutMs = options.timeoutMs ?? 10_000;
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const answer = await condition();
+    if (answer) return answer;
+    if (performance.now() >= deadline)
+      throw new Error(`waited ${timeoutMs} ms for ${options.what}`);
+    await wait(POLL_MS);
+  }
+}
