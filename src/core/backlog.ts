@@ -1,0 +1,307 @@
+/**
+ * What waits, in the order in which it shall run. Pure data structure: no clock, no files. Holds one small entry per
+ * task, so that a backlog of a million costs some hundred bytes each and a selection costs a logarithm.
+ */
+import { foldId } from "./names.ts";
+
+export interface WaitingTask {
+  id: string;
+  /** Name of the file in its tray. */
+  file: string;
+  tray: "inbox" | "processing";
+  /** Number of the run that comes next (from 1). */
+  attempt: number;
+  /** Higher first. */
+  priority: number;
+  /** Unix seconds; older first. */
+  createdAt: number;
+  /** Agent that will run it; undefined when none fits. */
+  agentId: string | undefined;
+  /** Why it cannot be matched, when it cannot. */
+  reason?: string;
+  /** Unmet dependencies at the time it was added. */
+  unmet?: string[];
+  /** Epoch ms (wall clock): set by people in `not_before`. */
+  notBeforeMs?: number;
+  /** Monotonic ms: set by a backoff. */
+  dueMs?: number;
+  /** True when this supervisor has written its `selected` event. */
+  isSelected: boolean;
+}
+
+export type WaitState = "runnable" | "delayed" | "blocked" | "unmatched";
+
+interface Entry {
+  task: WaitingTask;
+  state: WaitState;
+  unmetCount: number;
+  isGone: boolean;
+  seenInScan: number;
+}
+
+/** Order of selection. Rule: `product.md`: priority, then created_at, then id. */
+export function compareTasks(a: WaitingTask, b: WaitingTask): number {
+  return (
+    b.priority - a.priority || a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+  );
+}
+
+export class Backlog {
+  private readonly byId = new Map<string, Entry>();
+  private readonly runnable = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
+  private readonly delayedByWall = new Heap<Entry>(
+    (a, b) => (a.task.notBeforeMs ?? 0) - (b.task.notBeforeMs ?? 0),
+  );
+  private readonly delayedByClock = new Heap<Entry>(
+    (a, b) => (a.task.dueMs ?? 0) - (b.task.dueMs ?? 0),
+  );
+  private readonly dependents = new Map<string, Set<Entry>>();
+  private readonly counts: Record<WaitState, number> = {
+    runnable: 0,
+    delayed: 0,
+    blocked: 0,
+    unmatched: 0,
+  };
+
+  /** Adds a task, or replaces what was known of its id. */
+  add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
+    this.remove(task.id);
+    const entry: Entry = {
+      task,
+      state: "runnable",
+      unmetCount: task.unmet?.length ?? 0,
+      isGone: false,
+      seenInScan: 0,
+    };
+    this.byId.set(foldId(task.id), entry);
+    entry.state = this.stateOf(entry, nowWallMs, nowMs);
+    this.counts[entry.state]++;
+    this.place(entry);
+    return entry.state;
+  }
+
+  get(id: string): WaitingTask | undefined {
+    return this.byId.get(foldId(id))?.task;
+  }
+
+  stateOfId(id: string): WaitState | undefined {
+    return this.byId.get(foldId(id))?.state;
+  }
+
+  /** Forgets a task: it was accepted, moved away or refused. */
+  remove(id: string): void {
+    const key = foldId(id);
+    const entry = this.byId.get(key);
+    if (entry === undefined) return;
+    this.byId.delete(key);
+    this.discard(entry);
+  }
+
+  /** Takes the task that shall run next out of the backlog. */
+  takeBest(): WaitingTask | undefined {
+    for (;;) {
+      const entry = this.runnable.pop();
+      if (entry === undefined) return undefined;
+      if (entry.isGone || entry.state !== "runnable") continue;
+      this.remove(entry.task.id);
+      return entry.task;
+    }
+  }
+
+  /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
+  promoteDue(nowWallMs: number, nowMs: number): number | undefined {
+    const next = [
+      this.promote(this.delayedByWall, (task) => (task.notBeforeMs ?? 0) - nowWallMs),
+      this.promote(this.delayedByClock, (task) => (task.dueMs ?? 0) - nowMs),
+    ].filter((ms) => ms !== undefined);
+    return next.length === 0 ? undefined : Math.min(...next);
+  }
+
+  /** A task or roadmap item has completed: whoever waited only for it can run. @returns how many can */
+  resolveDependency(id: string): number {
+    const waiting = this.dependents.get(id);
+    if (waiting === undefined) return 0;
+    this.dependents.delete(id);
+    let freed = 0;
+    for (const entry of waiting) {
+      if (entry.isGone) continue;
+      entry.unmetCount--;
+      if (entry.unmetCount > 0 || entry.state !== "blocked") continue;
+      delete entry.task.unmet;
+      this.setState(entry, this.stateAfterDependencies(entry));
+      freed++;
+    }
+    return freed;
+  }
+
+  /** Ids that something waits for. */
+  dependencies(): IterableIterator<string> {
+    return this.dependents.keys();
+  }
+
+  isDependency(id: string): boolean {
+    return this.dependents.has(id);
+  }
+
+  /** Tasks no agent fits, after the agents have changed. */
+  takeUnmatched(): WaitingTask[] {
+    const tasks: WaitingTask[] = [];
+    for (const entry of this.byId.values()) if (entry.state === "unmatched") tasks.push(entry.task);
+    for (const task of tasks) this.remove(task.id);
+    return tasks;
+  }
+
+  markSeen(id: string, scan: number): void {
+    const entry = this.byId.get(foldId(id));
+    if (entry !== undefined) entry.seenInScan = scan;
+  }
+
+  /** Inbox tasks that a whole scan did not see: candidates for having been moved away by others. */
+  *unseen(scan: number): IterableIterator<WaitingTask> {
+    for (const entry of this.byId.values()) {
+      if (entry.task.tray === "inbox" && entry.seenInScan < scan) yield entry.task;
+    }
+  }
+
+  get size(): number {
+    return this.byId.size;
+  }
+
+  count(state: WaitState): number {
+    return this.counts[state];
+  }
+
+  private stateOf(entry: Entry, nowWallMs: number, nowMs: number): WaitState {
+    const { task } = entry;
+    if (entry.unmetCount > 0) return "blocked";
+    if ((task.notBeforeMs ?? 0) > nowWallMs || (task.dueMs ?? 0) > nowMs) return "delayed";
+    return task.agentId === undefined ? "unmatched" : "runnable";
+  }
+
+  private stateAfterDependencies({ task }: Entry): WaitState {
+    if (task.notBeforeMs !== undefined || task.dueMs !== undefined) return "delayed";
+    return task.agentId === undefined ? "unmatched" : "runnable";
+  }
+
+  private setState(entry: Entry, state: WaitState): void {
+    this.counts[entry.state]--;
+    entry.state = state;
+    this.counts[state]++;
+    this.place(entry);
+  }
+
+  private place(entry: Entry): void {
+    switch (entry.state) {
+      case "runnable":
+        this.runnable.push(entry);
+        return;
+      case "delayed":
+        (entry.task.notBeforeMs === undefined ? this.delayedByClock : this.delayedByWall).push(
+          entry,
+        );
+        return;
+      case "blocked":
+        for (const id of entry.task.unmet ?? []) {
+          const waiting = this.dependents.get(id);
+          if (waiting === undefined) this.dependents.set(id, new Set([entry]));
+          else waiting.add(entry);
+        }
+        return;
+      case "unmatched":
+        return;
+    }
+  }
+
+  private promote(heap: Heap<Entry>, waitMs: (task: WaitingTask) => number): number | undefined {
+    for (;;) {
+      const entry = heap.peek();
+      if (entry === undefined) return undefined;
+      if (entry.isGone || entry.state !== "delayed") {
+        heap.pop();
+        continue;
+      }
+      const ms = waitMs(entry.task);
+      if (ms > 0) return ms;
+      heap.pop();
+      delete entry.task.notBeforeMs;
+      delete entry.task.dueMs;
+      this.setState(entry, entry.task.agentId === undefined ? "unmatched" : "runnable");
+    }
+  }
+
+  private discard(entry: Entry): void {
+    entry.isGone = true;
+    this.counts[entry.state]--;
+    for (const id of entry.task.unmet ?? []) {
+      const waiting = this.dependents.get(id);
+      waiting?.delete(entry);
+      if (waiting?.size === 0) this.dependents.delete(id);
+    }
+    // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
+    this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.counts.runnable);
+  }
+}
+
+/** A binary heap: the smallest first. */
+export class Heap<T> {
+  private items: T[] = [];
+  private readonly compare: (a: T, b: T) => number;
+
+  constructor(compare: (a: T, b: T) => number) {
+    this.compare = compare;
+  }
+
+  get size(): number {
+    return this.items.length;
+  }
+
+  peek(): T | undefined {
+    return this.items[0];
+  }
+
+  push(item: T): void {
+    const { items, compare } = this;
+    let at = items.length;
+    items.push(item);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = items[parent] as T;
+      if (compare(item, above) >= 0) break;
+      items[at] = above;
+      at = parent;
+    }
+    items[at] = item;
+  }
+
+  pop(): T | undefined {
+    const { items } = this;
+    const top = items[0];
+    const last = items.pop();
+    if (items.length > 0 && last !== undefined) this.sink(last);
+    return top;
+  }
+
+  /** Drops what `keep` refuses, once that is more than half. */
+  compact(keep: (item: T) => boolean, expectedSize: number): void {
+    if (this.items.length < 1024 || this.items.length < 2 * expectedSize) return;
+    const kept = this.items.filter(keep);
+    this.items = [];
+    for (const item of kept) this.push(item);
+  }
+
+  private sink(item: T): void {
+    const { items, compare } = this;
+    const { length } = items;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= length) break;
+      if (child + 1 < length && compare(items[child + 1] as T, items[child] as T) < 0) child++;
+      const below = items[child] as T;
+      if (compare(item, below) <= 0) break;
+      items[at] = below;
+      at = child;
+    }
+    items[at] = item;
+  }
+}

@@ -1,0 +1,75 @@
+/** The small JSON documents of a state tree that are replaced as a whole. Shapes only. */
+
+/** `supervisor.json`: who runs this state tree. */
+export interface SupervisorDocument {
+  pid: number;
+  /** Host, boot and pid namespace: see `host/identity`. */
+  place: string;
+  start_ticks: number;
+  host: string;
+  /** Random, made at start: whoever's nonce stands here is the supervisor. */
+  nonce: string;
+  version: string;
+  /** ISO 8601. */
+  started_at: string;
+  heartbeat_at: string;
+  status: "running" | "draining" | "stopping" | "stopped";
+  workers: number;
+  processes: number;
+  /** How it learns of new files. */
+  watching: "events" | "polling";
+  /** Tasks known to wait in the inbox, and why they do. */
+  waiting: WaitingCounts;
+}
+
+export interface WaitingCounts {
+  /** Could run now. */
+  runnable: number;
+  /** `not_before` or a backoff is in the future. */
+  delayed: number;
+  /** Unmet `metadata.dependencies`. */
+  blocked: number;
+  /** No configured agent fits. */
+  unmatched: number;
+  /** Files that are still being written, or are about to be refused. */
+  unsettled: number;
+  /** False until every file in the inbox was looked at once. */
+  is_complete: boolean;
+}
+
+/** `workers/<id>.json`: a worker process. The file's mtime is its heartbeat. */
+export interface WorkerDocument {
+  id: string;
+  pid: number;
+  place: string;
+  start_ticks: number;
+  host: string;
+  slots: number;
+  /** pid of the supervisor that started it; null when started by hand. */
+  supervisor_pid: number | null;
+  started_at: string;
+}
+
+/** `control.json`: what steers the pool; survives a restart. Workers read `paused` and their `slots` here before each claim. */
+export interface ControlDocument {
+  paused: boolean;
+  /** ISO 8601 and the id of the command, when paused. */
+  paused_at: string | null;
+  paused_by: string | null;
+  replan_paused: boolean;
+  /** Overrides the `workers` setting; null = the setting holds. */
+  max_workers: number | null;
+  max_workers_by: string | null;
+  /** Slots of each worker process by worker id; a worker that is not listed uses its own number. */
+  slots: Record<string, number>;
+}
+
+export const INITIAL_CONTROL: ControlDocument = {
+  paused: false,
+  paused_at: null,
+  paused_by: null,
+  replan_paused: false,
+  max_workers: null,
+  max_workers_by: null,
+  slots: {},
+};

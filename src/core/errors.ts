@@ -1,0 +1,131 @@
+/** The errors a program can catch: one class a code, each with the place, the phase and what to do. */
+
+export interface ErrorDetails {
+  /** The file or directory concerned. */
+  path?: string;
+  /** The task or command concerned. */
+  id?: string;
+  /** The step that failed: "open", "enqueue", "claim", "settle", … */
+  phase?: string;
+  /** What the reader can do about it, as an imperative sentence. */
+  hint?: string;
+  /** Byte offset of the fault in the file. */
+  offset?: number;
+  cause?: unknown;
+}
+
+/** Base of all operating errors. `code` is stable and equals the class name. */
+export class MailchuteError extends Error {
+  readonly code: string;
+  readonly path?: string;
+  readonly id?: string;
+  readonly phase?: string;
+  readonly hint?: string;
+  readonly offset?: number;
+
+  constructor(code: string, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = code;
+    this.code = code;
+    if (details.path !== undefined) this.path = details.path;
+    if (details.id !== undefined) this.id = details.id;
+    if (details.phase !== undefined) this.phase = details.phase;
+    if (details.hint !== undefined) this.hint = details.hint;
+    if (details.offset !== undefined) this.offset = details.offset;
+  }
+}
+
+/** The mailbox directory is missing, unsafe or cannot be written. */
+export class ErrMailboxDir extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrMailboxDir", message, details);
+  }
+}
+
+/** A task or command of this id is already somewhere in the mailbox. */
+export class ErrTaskExists extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrTaskExists", message, details);
+  }
+}
+
+/** Nothing is waiting that this caller could claim. */
+export class ErrNoTasks extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrNoTasks", message, details);
+  }
+}
+
+/** No task of this id is in any tray. */
+export class ErrTaskNotFound extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrTaskNotFound", message, details);
+  }
+}
+
+/** The bytes are not a task: not JSON, not an object, or a field breaks a rule. */
+export class ErrInvalidTask extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidTask", message, details);
+  }
+}
+
+/** The bytes or arguments are not a command. */
+export class ErrInvalidCommand extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidCommand", message, details);
+  }
+}
+
+/** `config.yaml`, the environment or a flag holds a value that cannot be used. */
+export class ErrInvalidConfig extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidConfig", message, details);
+  }
+}
+
+/** What was asked does not fit the state the task is in. */
+export class ErrInvalidTransition extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidTransition", message, details);
+  }
+}
+
+/** The lease was taken by somebody else: nothing was changed (fencing). */
+export class ErrLeaseLost extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrLeaseLost", message, details);
+  }
+}
+
+/** Another live supervisor owns this state tree. */
+export class ErrSupervisorRunning extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrSupervisorRunning", message, details);
+  }
+}
+
+/** No supervisor runs on this state tree, or it went away while we waited for it. */
+export class ErrSupervisorGone extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrSupervisorGone", message, details);
+  }
+}
+
+/** The file system refused an operation (full disk, read-only, I/O error). Trying again may help. */
+export class ErrIo extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrIo", message, details);
+  }
+}
+
+/** The system error code (`ENOENT`, `ENOSPC`, …) of anything thrown by Node, or "". */
+export function systemCode(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+}
+
+/** The text of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

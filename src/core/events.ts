@@ -1,0 +1,69 @@
+/** The records of the two journals: lifecycle events and lease changes. Shapes only. */
+
+export type LifecycleEventName =
+  | "selected"
+  | "assigned"
+  | "started"
+  | "completed"
+  | "failed"
+  | "retry_scheduled"
+  | "released"
+  | "reclaimed"
+  | "fenced"
+  | "conflict"
+  | "cancelled"
+  | "quarantined"
+  | "duplicate"
+  | "blocked"
+  | "progress"
+  | "escalated"
+  | "paused"
+  | "resumed"
+  | "workers_changed"
+  | "replan_started"
+  | "replan_finished"
+  | "worker_started"
+  | "worker_stopped"
+  | "supervisor_started"
+  | "supervisor_stopped";
+
+/** What an event is about. Empty strings where it is about no task. */
+export interface EventSubject {
+  task_id: string;
+  agent_id: string;
+  /** From 1; 0 when there was none. */
+  attempt: number;
+  lease: string;
+}
+
+export interface LifecycleEvent extends EventSubject {
+  event: LifecycleEventName;
+  /** ISO 8601. */
+  timestamp: string;
+  /** Epoch milliseconds. */
+  t: number;
+  /** Counts the records of one process. */
+  seq: number;
+  worker: string;
+  [detail: string]: unknown;
+}
+
+export type LeaseStatus = "active" | "released" | "expired";
+
+export interface LeaseRecord {
+  task_id: string;
+  agent_id: string;
+  status: LeaseStatus;
+  /** ISO 8601. */
+  acquired_at: string;
+  /** ISO 8601; a heartbeat moves it on. */
+  expires_at: string;
+  lease: string;
+  worker: string;
+  pid: number;
+  attempt: number;
+  /** ISO 8601. */
+  ts: string;
+  /** Epoch milliseconds. */
+  t: number;
+}

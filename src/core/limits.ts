@@ -1,0 +1,39 @@
+/** Every bound of the product in one place, with the relations between them asserted. */
+
+/** A task or command file above this size is refused unread (bytes). */
+export const TASK_BYTES_MAX = 1024 * 1024;
+/** Objects and arrays in a task may nest this deep. */
+export const JSON_DEPTH_MAX = 64;
+/** A journal record is one line of at most this many bytes, so that one write holds it whole. */
+export const JOURNAL_RECORD_BYTES_MAX = 16 * 1024;
+/** Telemetry that a full disk keeps in memory is bounded (bytes); the oldest is dropped and counted. */
+export const JOURNAL_BUFFER_BYTES_MAX = 4 * 1024 * 1024;
+/** A journal is rotated by rename above this size (bytes). */
+export const JOURNAL_ROTATE_BYTES = 256 * 1024 * 1024;
+/** Tail of a program's output that travels in the result (bytes). */
+export const OUTPUT_TAIL_BYTES_MAX = 64 * 1024;
+/** Tail of a program's output in which a `<result>` block is looked for (bytes). */
+export const RESULT_SCAN_BYTES_MAX = 1024 * 1024;
+/** Escaped characters of refused content that an error record shows. */
+export const EXCERPT_CHARS_MAX = 200;
+/** The supervisor accepts at most this many tasks in one tick. */
+export const ACCEPTS_PER_TICK_MAX = 256;
+/** One slice of a scan or tick blocks the event loop for at most about this long (ms). */
+export const SLICE_MS_MAX = 8;
+/** Tasks accepted ahead of free slots never exceed this. */
+export const PREFETCH_MAX = 256;
+/** Slots over all worker processes. */
+export const WORKERS_MAX = 1024;
+/** Deepest `<id>`: also the part of a file name that people read. */
+export const ID_CHARS_MAX = 96;
+/** Most runs a task may ask for. */
+export const MAX_ATTEMPTS_MAX = 1000;
+/** Longest wait that a file's future mtime can impose (ms): clocks jump, tasks must not be lost to that. */
+export const READY_WAIT_MS_MAX = 24 * 60 * 60 * 1000;
+
+if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {
+  throw new RangeError("the journal buffer must hold several records");
+}
+if (RESULT_SCAN_BYTES_MAX < OUTPUT_TAIL_BYTES_MAX) {
+  throw new RangeError("a result block is looked for in at least the tail that is reported");
+}

@@ -1,0 +1,91 @@
+/** All settings with their built-in values and units. Pure; reading them from files and the environment is elsewhere. */
+import { WORKERS_MAX } from "./limits.ts";
+
+export type AgentKind = "exec" | "module" | "codex" | "claude";
+
+export interface AgentSettings {
+  name: string;
+  kind: AgentKind;
+  /** Program of an `exec` agent: name or path. */
+  program?: string;
+  args?: string[];
+  /** Module of a `module` agent: path, relative to `config.yaml`. */
+  module?: string;
+  types?: string[];
+  capabilities?: string[];
+  default?: boolean;
+  timeout_ms?: number;
+}
+
+export interface Settings {
+  /** Slots over all worker processes of this supervisor. */
+  workers: number;
+  processes: number;
+  durability: "power" | "process";
+  retention: { outbox_days: number; failed_days: number };
+  retry: { max_attempts: number; backoff_ms: number; backoff_max_ms: number };
+  /** How long a silent lease is respected (ms). */
+  lease_ttl_ms: number;
+  heartbeat_ms: number;
+  /** A file that does not parse is refused after it was quiet for this long (ms). */
+  settle_ms: number;
+  /** From SIGTERM to SIGKILL (ms). */
+  grace_ms: number;
+  /** Longest run of a task that sets no `timeout_ms` (ms); 0 = no limit. */
+  timeout_ms: number;
+  /** Longest wait between two looks at everything (ms). */
+  sweep_ms: number;
+  /** A program that writes more than this to stdout or stderr is stopped (bytes). */
+  output_bytes_max: number;
+  /** Variables of our own environment that programs get, beside PATH, HOME and the like. */
+  env_allow: string[];
+  /** Directories under which `cwd` and `worktree` must lie. */
+  roots: string[];
+  /** Owners whose files are accepted, beside our own uid and root. */
+  uids: number[];
+  /** False: the task mailbox is left alone. */
+  mailbox_enabled: boolean;
+  agents: AgentSettings[];
+}
+
+export const DEFAULT_SETTINGS: Settings = {
+  workers: 3,
+  processes: 1,
+  durability: "power",
+  retention: { outbox_days: 7, failed_days: 30 },
+  retry: { max_attempts: 3, backoff_ms: 1000, backoff_max_ms: 300_000 },
+  lease_ttl_ms: 4 * 60 * 60 * 1000,
+  heartbeat_ms: 5000,
+  settle_ms: 2000,
+  grace_ms: 5000,
+  timeout_ms: 0,
+  sweep_ms: 1000,
+  output_bytes_max: 1024 * 1024 * 1024,
+  env_allow: [],
+  roots: ["/"],
+  uids: [],
+  mailbox_enabled: true,
+  agents: [],
+};
+
+export type SettingSource = "flag" | "environment" | "config.yaml" | "built-in";
+
+/** Relations that no single field can check. @returns the fault, or undefined */
+export function explainBadSettings(s: Settings): string | undefined {
+  if (s.heartbeat_ms * 2 > s.lease_ttl_ms)
+    return "lease_ttl_ms must be at least twice heartbeat_ms, or live tasks would be taken for dead";
+  if (s.retry.backoff_ms > s.retry.backoff_max_ms)
+    return "retry.backoff_ms must not be above retry.backoff_max_ms";
+  if (s.workers > WORKERS_MAX) return `workers must not be above ${WORKERS_MAX}`;
+  const names = new Set<string>();
+  for (const agent of s.agents) {
+    if (names.has(agent.name))
+      return `agents: the name ${JSON.stringify(agent.name)} is there twice`;
+    names.add(agent.name);
+    if (agent.kind === "exec" && agent.program === undefined)
+      return `agents: ${agent.name} is of kind exec and needs a program`;
+    if (agent.kind === "module" && agent.module === undefined)
+      return `agents: ${agent.name} is of kind module and needs a module`;
+  }
+  return undefined;
+}

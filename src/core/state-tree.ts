@@ -1,0 +1,41 @@
+/** Where everything of a state tree lies. Pure: paths only. */
+import { join } from "node:path";
+
+export interface StateTree {
+  dir: string;
+  roadmap: string;
+  config: string;
+  mailbox: string;
+  control: string;
+  leases: string;
+  events: string;
+  metrics: string;
+  alerts: string;
+  runs: string;
+  evidence: string;
+  kv: string;
+  workers: string;
+  controlState: string;
+  supervisor: string;
+}
+
+/** @param mailboxDir the task mailbox, when it lies outside the tree */
+export function stateTree(dir: string, mailboxDir?: string): StateTree {
+  return {
+    dir,
+    roadmap: join(dir, "roadmap.yaml"),
+    config: join(dir, "config.yaml"),
+    mailbox: mailboxDir ?? join(dir, "mailbox"),
+    control: join(dir, "control"),
+    leases: join(dir, "supervisor_leases.jsonl"),
+    events: join(dir, "analytics", "supervisor_lifecycle.jsonl"),
+    metrics: join(dir, "analytics", "metrics.json"),
+    alerts: join(dir, "analytics", "alerts.jsonl"),
+    runs: join(dir, "runs"),
+    evidence: join(dir, "evidence"),
+    kv: join(dir, "kv"),
+    workers: join(dir, "workers"),
+    controlState: join(dir, "control.json"),
+    supervisor: join(dir, "supervisor.json"),
+  };
+}

@@ -1,0 +1,304 @@
+/** The grammar of file names: what is an id, what a name says, and that writing and reading agree. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ID_CHARS_MAX } from "../../src/core/limits.ts";
+import {
+  errorName,
+  explainBadId,
+  foldId,
+  formatName,
+  isId,
+  leaseOf,
+  nextAttempt,
+  type ProcessingName,
+  parseName,
+  parsePlainClaim,
+  readInboxName,
+  resultName,
+  runOf,
+  withStage,
+} from "../../src/core/names.ts";
+
+const LETTERS_AND_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".split(
+  "",
+);
+
+const ids = fc
+  .tuple(
+    fc.constantFrom(...LETTERS_AND_DIGITS),
+    fc.array(fc.constantFrom(...LETTERS_AND_DIGITS, ".", "_", "-"), {
+      maxLength: ID_CHARS_MAX - 1,
+    }),
+  )
+  .map(([first, rest]) => first + rest.join(""))
+  .filter((id) => !id.includes("..") && !/^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i.test(id));
+const lower = (minLength: number, maxLength: number) =>
+  fc.string({
+    unit: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz0123456789".split("")),
+    minLength,
+    maxLength,
+  });
+const tokens = fc
+  .array(lower(1, 12), { minLength: 1, maxLength: 4 })
+  .map((parts) => parts.join("-"));
+const names: fc.Arbitrary<ProcessingName> = fc
+  .record({
+    id: ids,
+    submission: lower(1, 12),
+    attempt: fc.integer({ min: 0, max: 1_000_000 }),
+    stage: fc.constantFrom(
+      "ready" as const,
+      "w" as const,
+      "ok" as const,
+      "err" as const,
+      "bad" as const,
+      "again" as const,
+    ),
+    token: tokens,
+  })
+  .map((name) => ({ ...name, token: name.stage === "ready" ? "" : name.token }));
+
+describe("an id", () => {
+  it("may be any text of letters, digits, dots, underscores and dashes that begins with a letter or digit", () => {
+    fc.assert(
+      fc.property(ids, (id) => {
+        expect(explainBadId(id)).toBeUndefined();
+        expect(isId(id)).toBe(true);
+        expect(readInboxName(`${id}.json`)).toEqual({ kind: "task", id });
+      }),
+    );
+  });
+
+  it.each([
+    "a",
+    "7",
+    "A.b_c-d",
+    "0012",
+    "console",
+    "null",
+    "com",
+    "com10",
+    "nul-1",
+    "a.con",
+    "x.json",
+    "a".repeat(96),
+  ])("accepts %j", (id) => {
+    expect(explainBadId(id)).toBeUndefined();
+  });
+
+  it.each([
+    ["", "empty"],
+    ["a".repeat(97), "longer than 96"],
+    ["../etc", "begins with"],
+    ["a/b", "holds only"],
+    ["a\\b", "holds only"],
+    ["a\0b", "holds only"],
+    ["a\n", "holds only"],
+    ["\na", "begins with"],
+    ["a b", "holds only"],
+    [".hidden", "begins with"],
+    ["-rf", "begins with"],
+    ["_x", "begins with"],
+    ["a@b", "holds only"],
+    ["a~b", "holds only"],
+    ["a%2e", "holds only"],
+    ["é", "begins with"],
+    ["aé", "holds only"],
+    ["a..b", "'..'"],
+    ["a..", "'..'"],
+    ["con", "Windows device"],
+    ["NUL", "Windows device"],
+    ["Aux.txt", "Windows device"],
+    ["prn.", "Windows device"],
+    ["com1", "Windows device"],
+    ["LPT9.log", "Windows device"],
+  ])("refuses %j and says why", (id, why) => {
+    expect(explainBadId(id)).toContain(why);
+    expect(isId(id)).toBe(false);
+  });
+
+  it("can never name a file outside its directory", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(..."ab./\\~@\0\n -_".split("")) }), (id) => {
+        fc.pre(isId(id));
+        expect(id).not.toMatch(/[/\\\0\n~@ ]|\.\.|^[.-]/);
+      }),
+    );
+  });
+
+  it("is compared without case", () => {
+    expect(foldId("Task-A")).toBe(foldId("tASK-a"));
+    expect(foldId("a")).not.toBe(foldId("b"));
+  });
+});
+
+describe("a name in the inbox", () => {
+  it.each([
+    ".a.json",
+    ".hidden",
+    "#a#",
+    "#a.json#",
+    "a.json~",
+    "a.swp",
+    "a.json.swp",
+    "a.SWO",
+    "a.tmp",
+    "a.json.part",
+    "a.bak",
+    "a.txt",
+    "a",
+    "README",
+    "a.jsonl",
+    "a.JSON",
+  ])("is left alone when it is not ours: %j", (name) => {
+    expect(readInboxName(name)).toEqual({ kind: "ignored" });
+  });
+
+  it.each([
+    "-a.json",
+    "a@b.json",
+    "a~b.json",
+    "a b.json",
+    "a..b.json",
+    "nul.json",
+    "a\n.json",
+    `${"a".repeat(97)}.json`,
+    "é.json",
+  ])("is bad when it ends in .json but no task can have it: %j", (name) => {
+    expect(readInboxName(name)).toMatchObject({ kind: "bad", reason: expect.stringMatching(/./) });
+  });
+
+  it("is bad when it is not UTF-8, whatever its ending", () => {
+    for (const name of ["a\ufffd.json", "a\ufffd"]) {
+      expect(readInboxName(name)).toEqual({ kind: "bad", reason: "the name is not UTF-8" });
+    }
+  });
+
+  it("says the id of a task, with its case and its leading zeros", () => {
+    expect(readInboxName("0012.json")).toEqual({ kind: "task", id: "0012" });
+    expect(readInboxName("A.b.json")).toEqual({ kind: "task", id: "A.b" });
+  });
+});
+
+describe("a name in processing", () => {
+  it("is read back as what was written", () => {
+    fc.assert(
+      fc.property(names, (name) => {
+        expect(parseName(formatName(name))).toEqual(name);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("fits a directory entry, whatever the id", () => {
+    const longest: ProcessingName = {
+      id: "a".repeat(ID_CHARS_MAX),
+      submission: "s".repeat(8),
+      attempt: 1000,
+      stage: "again",
+      token: `${"f".repeat(12)}-${(2 ** 22).toString(36)}-${Number.MAX_SAFE_INTEGER.toString(36)}-${(2 ** 40).toString(36)}`,
+    };
+    expect(formatName(longest).length).toBeLessThanOrEqual(255);
+  });
+
+  it("looks as the protocol says", () => {
+    const ready: ProcessingName = {
+      id: "a",
+      submission: "s1",
+      attempt: 2,
+      stage: "ready",
+      token: "",
+    };
+    expect(formatName(ready)).toBe("a@s1.2~ready.json");
+    expect(formatName(withStage(ready, "w", "p-1-2-3"))).toBe("a@s1.2~w-p-1-2-3.json");
+    expect(formatName(withStage(ready, "ok", "x"))).toBe("a@s1.2~ok-x.json");
+    expect(formatName(withStage(ready, "err", "x"))).toBe("a@s1.2~err-x.json");
+  });
+
+  it.each([
+    "a.json",
+    "a@s.1.json",
+    "a@s.1~ready",
+    "a@s.1~ready-x.json",
+    "a@s.1~w.json",
+    "a@s.1~w-.json",
+    "a@s.1~w-a_b.json",
+    "a@s.1~done-x.json",
+    "a@s.~ready.json",
+    "a@s.x~ready.json",
+    "a@s.-1~ready.json",
+    "a@.1~ready.json",
+    "@s.1~ready.json",
+    "a@S!.1~ready.json",
+    "a@s.1~ready.json\n",
+    "x a@s.1~ready.json~",
+  ])("is not ours: %j", (file) => {
+    expect(parseName(file)).toBeUndefined();
+  });
+
+  it("keeps its submission when the attempt is counted up, and is free to be claimed", () => {
+    fc.assert(
+      fc.property(names, (name) => {
+        expect(nextAttempt(name)).toEqual({
+          id: name.id,
+          submission: name.submission,
+          attempt: name.attempt + 1,
+          stage: "ready",
+          token: "",
+        });
+      }),
+    );
+  });
+
+  it("gives each claim a lease and a run of its own", () => {
+    const claim: ProcessingName = {
+      id: "a",
+      submission: "s",
+      attempt: 1,
+      stage: "w",
+      token: "place-p-t-1",
+    };
+    const others = [
+      { ...claim, submission: "t" },
+      { ...claim, attempt: 2 },
+      { ...claim, token: "place-p-t-2" },
+    ];
+    expect(leaseOf(claim)).toBe("s.1.place-p-t-1");
+    expect(runOf(claim)).toBe("a@s.1.1");
+    expect(new Set([claim, ...others].map(leaseOf)).size).toBe(4);
+    expect(new Set([claim, ...others].map(runOf)).size).toBe(4);
+  });
+});
+
+describe("a foreign worker's plain claim", () => {
+  it("is an id and .json, and nothing else", () => {
+    expect(parsePlainClaim("task-1.json")).toBe("task-1");
+    for (const file of [
+      "task-1",
+      "a@s.1~ready.json",
+      "a@b.json",
+      ".a.json",
+      "a~b.json",
+      "a..b.json",
+      "con.json",
+    ]) {
+      expect(parsePlainClaim(file)).toBeUndefined();
+    }
+  });
+
+  it("is never read as one of our own names", () => {
+    fc.assert(
+      fc.property(ids, names, (id, name) => {
+        expect(parseName(`${id}.json`)).toBeUndefined();
+        expect(parsePlainClaim(formatName(name))).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe("a settled task's file", () => {
+  it("is named after its id, and says how it ended", () => {
+    expect(resultName("a")).toBe("a_result.json");
+    expect(errorName("a")).toBe("a_error.json");
+  });
+});

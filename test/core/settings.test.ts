@@ -1,0 +1,50 @@
+/** The built-in settings are sound, and relations between settings are checked. */
+import { describe, expect, it } from "vitest";
+import { WORKERS_MAX } from "../../src/core/limits.ts";
+import {
+  type AgentSettings,
+  DEFAULT_SETTINGS,
+  explainBadSettings,
+  type Settings,
+} from "../../src/core/settings.ts";
+
+const withAgents = (...agents: AgentSettings[]): Settings => ({ ...DEFAULT_SETTINGS, agents });
+
+describe("settings", () => {
+  it("are sound as built in", () => {
+    expect(explainBadSettings(DEFAULT_SETTINGS)).toBeUndefined();
+  });
+
+  it.each<[string, Settings]>([
+    ["lease_ttl_ms", { ...DEFAULT_SETTINGS, heartbeat_ms: 5000, lease_ttl_ms: 9999 }],
+    [
+      "backoff_ms",
+      { ...DEFAULT_SETTINGS, retry: { max_attempts: 3, backoff_ms: 2, backoff_max_ms: 1 } },
+    ],
+    ["workers", { ...DEFAULT_SETTINGS, workers: WORKERS_MAX + 1 }],
+    ["twice", withAgents({ name: "a", kind: "codex" }, { name: "a", kind: "claude" })],
+    ["program", withAgents({ name: "a", kind: "exec" })],
+    ["module", withAgents({ name: "a", kind: "module" })],
+  ])("that contradict each other are refused, naming %s", (word, settings) => {
+    expect(explainBadSettings(settings)).toContain(word);
+  });
+
+  it("at their very limits are accepted", () => {
+    expect(
+      explainBadSettings({
+        ...DEFAULT_SETTINGS,
+        heartbeat_ms: 5000,
+        lease_ttl_ms: 10_000,
+        workers: WORKERS_MAX,
+      }),
+    ).toBeUndefined();
+    expect(
+      explainBadSettings(
+        withAgents(
+          { name: "a", kind: "exec", program: "x" },
+          { name: "b", kind: "module", module: "m" },
+        ),
+      ),
+    ).toBeUndefined();
+  });
+});
