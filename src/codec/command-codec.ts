@@ -1,0 +1,108 @@
+/** Bytes of a command file in, a `Command` or ErrInvalidCommand out. */
+import { Type } from "@sinclair/typebox";
+import type { Command, CommandName } from "../core/command.ts";
+import { COMMAND_NAMES } from "../core/command.ts";
+import { ErrInvalidCommand } from "../core/errors.ts";
+import { WORKERS_MAX } from "../core/limits.ts";
+import { explainBadId } from "../core/names.ts";
+import { JsonFault, parseObject } from "./json.ts";
+import { compileCheck } from "./schema.ts";
+
+const Text = Type.String({ minLength: 1, maxLength: 256 });
+const Workers = Type.Integer({ minimum: 0, maximum: WORKERS_MAX });
+
+export const CommandSchema = Type.Object(
+  {
+    id: Type.Optional(Type.String({ minLength: 1 })),
+    command: Type.String({ description: COMMAND_NAMES.join(", ") }),
+    args: Type.Optional(
+      Type.Object(
+        {
+          workers: Type.Optional(Workers),
+          node: Type.Optional(Text),
+          id: Type.Optional(Text),
+          final: Type.Optional(Type.Boolean()),
+          drain: Type.Optional(Type.Boolean()),
+        },
+        { additionalProperties: true },
+      ),
+    ),
+    final: Type.Optional(Type.Boolean({ description: "with cancel: end the task for good" })),
+    expires_at: Type.Optional(
+      Type.Union(
+        [
+          Type.Integer({ minimum: 0, maximum: 253402300799 }),
+          Type.String({ minLength: 10, maxLength: 40 }),
+        ],
+        {
+          description: "unix seconds or ISO 8601; after that the command is refused",
+        },
+      ),
+    ),
+    created_at: Type.Optional(Type.Integer({ minimum: 0, maximum: 253402300799 })),
+  },
+  { $id: "command", title: "mailchute command", additionalProperties: true },
+);
+
+const check = compileCheck(CommandSchema);
+
+/** Spellings that mean the same. */
+const ALIASES: Record<string, CommandName> = { set_workers: "set-workers", replan_now: "replan" };
+
+/** @throws ErrInvalidCommand; its `cause` is a JsonFault when the text itself is at fault */
+export function decodeCommand(bytes: Buffer, id: string): Command {
+  let value: Record<string, unknown>;
+  try {
+    ({ value } = parseObject(bytes));
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    throw new ErrInvalidCommand(`${error.message} (byte ${error.offset})`, {
+      id,
+      offset: error.offset,
+      cause: error,
+    });
+  }
+  return checkCommand(value, id);
+}
+
+/** @throws ErrInvalidCommand */
+export function checkCommand(value: Record<string, unknown>, id: string): Command {
+  const fail = (message: string, hint = "see `mailchute schema command`"): never => {
+    throw new ErrInvalidCommand(message, { id, hint });
+  };
+  const fault = check(value);
+  if (fault !== undefined) fail(fault);
+  const badId = explainBadId(id);
+  if (badId !== undefined) fail(`bad id ${JSON.stringify(id)}: ${badId}`);
+  if (value["id"] !== undefined && value["id"] !== id)
+    fail(`the body says id ${JSON.stringify(value["id"])} but the file is named ${id}`);
+  const raw = value["command"] as string;
+  const name = ALIASES[raw] ?? COMMAND_NAMES.find((known) => known === raw);
+  if (name === undefined)
+    return fail(
+      `unknown command ${JSON.stringify(raw)}`,
+      `use one of: ${COMMAND_NAMES.join(", ")}`,
+    );
+  const args = (value["args"] ?? {}) as Record<string, unknown>;
+  const command: Command = { id, command: name, args: {} };
+  const target = args["node"] ?? args["id"];
+  if (name === "set-workers") {
+    if (typeof args["workers"] !== "number")
+      return fail("set-workers needs args.workers, a whole number");
+    command.args.workers = args["workers"];
+  }
+  if (name === "cancel" || name === "retry") {
+    if (typeof target !== "string")
+      return fail(`${name} needs args.node, the id of a task or node`);
+    command.args.node = target;
+    command.args.final = (args["final"] ?? value["final"]) === true;
+  }
+  if (name === "stop") command.args.drain = args["drain"] === true;
+  const expires = value["expires_at"];
+  if (expires !== undefined) {
+    const ms = typeof expires === "number" ? expires * 1000 : Date.parse(expires as string);
+    if (!Number.isFinite(ms)) return fail(`expires_at: not a time: ${JSON.stringify(expires)}`);
+    command.expiresAtMs = ms;
+  }
+  return command;
+}

@@ -1,0 +1,342 @@
+/** Bytes in, one strict JSON object out: no duplicate keys, no deep nesting, no half of UTF-8. Knows nothing of tasks. */
+import { isUtf8 } from "node:buffer";
+import { EXCERPT_CHARS_MAX, JSON_DEPTH_MAX } from "../core/limits.ts";
+
+/** A fault in the text, with the byte it was found at. */
+export class JsonFault extends Error {
+  readonly offset: number;
+  /** False when more bytes could still make the text whole (a half-written file). */
+  readonly isFinal: boolean;
+  constructor(message: string, offset: number, isFinal: boolean) {
+    super(message);
+    this.name = "JsonFault";
+    this.offset = offset;
+    this.isFinal = isFinal;
+  }
+}
+
+export interface JsonObject {
+  value: Record<string, unknown>;
+  /** The text as it was, without a byte order mark and surrounding white space. */
+  text: string;
+  /** Where the value of each top-level member stands in `text`: [from, to). */
+  spans: Map<string, [number, number]>;
+}
+
+const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/**
+ * Reads exactly one JSON object.
+ * @param freeMembers top-level members whose inside is the user's own (any keys allowed)
+ * @param depthMax objects and arrays may nest this deep, the outermost included
+ * @throws JsonFault
+ */
+export function parseObject(
+  bytes: Buffer,
+  freeMembers: ReadonlySet<string> = new Set(),
+  depthMax: number = JSON_DEPTH_MAX,
+): JsonObject {
+  const skip =
+    bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  const body = skip === 0 ? bytes : bytes.subarray(skip);
+  if (body.length === 0) throw new JsonFault("the file is empty", 0, false);
+  const nul = body.indexOf(0);
+  if (nul !== -1 || isUtf16Mark(body)) {
+    const hint =
+      isUtf16Mark(body) || nul < 8 ? "; it looks like UTF-16 or UTF-32, save it as UTF-8" : "";
+    throw new JsonFault(`the file holds NUL bytes${hint}`, Math.max(nul, 0) + skip, true);
+  }
+  if (!isUtf8(body)) {
+    const { at, isCut } = findBadUtf8(body);
+    throw new JsonFault("the file is not valid UTF-8", at + skip, !isCut);
+  }
+  const text = body.toString("utf8");
+  const scanner = new Scanner(text, freeMembers, depthMax);
+  let end: { from: number; to: number };
+  try {
+    end = scanner.document();
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const offset = Buffer.byteLength(text.slice(0, error.at), "utf8") + skip;
+    throw new JsonFault(error.message, offset, error.isFinal);
+  }
+  const trimmed = text.slice(end.from, end.to);
+  return {
+    value: JSON.parse(trimmed) as Record<string, unknown>,
+    text: trimmed,
+    spans: scanner.spans,
+  };
+}
+
+/** At most 200 characters of refused content, safe to print: control and non-ASCII bytes escaped. */
+export function excerptOf(bytes: Buffer): string {
+  return escapeText(bytes.subarray(0, EXCERPT_CHARS_MAX).toString("latin1"), /[^\x20-\x7e]/g).slice(
+    0,
+    EXCERPT_CHARS_MAX,
+  );
+}
+
+function escapeText(text: string, pattern: RegExp): string {
+  return text.replace(pattern, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}
+
+function isUtf16Mark(bytes: Buffer): boolean {
+  return (
+    bytes.length >= 2 &&
+    ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff))
+  );
+}
+
+/** Where the first sequence that is not UTF-8 begins. `isCut`: it is only short of bytes at the end of the text. */
+function findBadUtf8(bytes: Buffer): { at: number; isCut: boolean } {
+  let at = 0;
+  while (at < bytes.length) {
+    const lead = bytes[at] ?? 0;
+    const more =
+      lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : lead < 0xf5 ? 3 : -1;
+    if (more < 0) return { at, isCut: false };
+    for (let i = 1; i <= more; i++) {
+      const next = bytes[at + i];
+      if (next === undefined) return { at, isCut: true };
+      // The second byte is what rules out overlong forms, surrogates and what lies above U+10FFFF.
+      const from = i > 1 ? 0x80 : lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
+      const to = i > 1 ? 0xbf : lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
+      if (next < from || next > to) return { at, isCut: false };
+    }
+    at += more + 1;
+  }
+  return { at, isCut: false };
+}
+
+class Fault extends Error {
+  readonly at: number;
+  readonly isFinal: boolean;
+  constructor(message: string, at: number, isFinal = true) {
+    super(message);
+    this.at = at;
+    this.isFinal = isFinal;
+  }
+}
+
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+/** A number that the end of the text cuts short: "-", "1.", "1e", "1e+". */
+const CUT_NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][+-]?)?)?$/y;
+const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;
+
+/** Checks the grammar of RFC 8259 and what JSON.parse forgives: duplicate keys, depth, dangerous keys. */
+class Scanner {
+  readonly spans = new Map<string, [number, number]>();
+  private readonly text: string;
+  private readonly freeMembers: ReadonlySet<string>;
+  private readonly depthMax: number;
+  private at = 0;
+  /** Where the object begins: spans are counted from here. */
+  private origin = 0;
+  private isFree = false;
+
+  constructor(text: string, freeMembers: ReadonlySet<string>, depthMax: number) {
+    this.text = text;
+    this.freeMembers = freeMembers;
+    this.depthMax = depthMax;
+  }
+
+  document(): { from: number; to: number } {
+    this.space();
+    this.origin = this.at;
+    const first = this.text[this.at];
+    if (first !== "{") {
+      throw first === undefined
+        ? new Fault("the file is empty", this.at, false)
+        : new Fault(`expected a JSON object, found ${describe(this.text, this.at)}`, this.at);
+    }
+    this.object(1, true);
+    const to = this.at;
+    this.space();
+    if (this.at < this.text.length) throw new Fault("more text after the JSON object", this.at);
+    return { from: this.origin, to };
+  }
+
+  private space(): void {
+    for (;;) {
+      const c = this.text.charCodeAt(this.at);
+      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return;
+      this.at++;
+    }
+  }
+
+  private fail(expected: string): never {
+    if (this.at >= this.text.length)
+      throw new Fault(`the text ends where ${expected} is expected`, this.at, false);
+    throw new Fault(`expected ${expected}, found ${describe(this.text, this.at)}`, this.at);
+  }
+
+  private value(depth: number): void {
+    switch (this.text[this.at]) {
+      case "{":
+        this.object(depth + 1, false);
+        return;
+      case "[":
+        this.array(depth + 1);
+        return;
+      case '"':
+        this.string();
+        return;
+      case "t":
+        this.word("true");
+        return;
+      case "f":
+        this.word("false");
+        return;
+      case "n":
+        this.word("null");
+        return;
+      default:
+        this.number();
+    }
+  }
+
+  private number(): void {
+    NUMBER.lastIndex = this.at;
+    const length = NUMBER.test(this.text) ? NUMBER.lastIndex - this.at : 0;
+    const next = this.text[this.at + length];
+    if (length === 0 || next === "." || next === "e" || next === "E") {
+      CUT_NUMBER.lastIndex = this.at;
+      if (CUT_NUMBER.test(this.text))
+        throw new Fault("the text ends inside a number", this.text.length, false);
+    }
+    if (length === 0) this.fail("a value");
+    this.at += length;
+  }
+
+  private word(word: string): void {
+    for (const c of word) {
+      if (this.text[this.at] !== c) this.fail(`"${word}"`);
+      this.at++;
+    }
+  }
+
+  private deepen(depth: number): void {
+    if (depth > this.depthMax)
+      throw new Fault(`nested deeper than ${this.depthMax} levels`, this.at);
+    this.at++;
+    this.space();
+  }
+
+  private object(depth: number, isTop: boolean): void {
+    this.deepen(depth);
+    if (this.text[this.at] === "}") {
+      this.at++;
+      return;
+    }
+    const keys: Map<string, unknown> = isTop ? this.spans : new Map();
+    for (;;) {
+      if (this.text[this.at] !== '"') this.fail("a key in double quotes");
+      const keyAt = this.at;
+      const key = this.key();
+      if (keys.has(key)) throw new Fault(`the key ${quote(key)} is there twice`, keyAt);
+      if (FORBIDDEN_KEYS.has(key) && !this.isFree) {
+        throw new Fault(`the key ${quote(key)} is not allowed`, keyAt);
+      }
+      this.space();
+      if (this.text[this.at] !== ":") this.fail("':'");
+      this.at++;
+      this.space();
+      const from = this.at;
+      if (isTop) this.isFree = this.freeMembers.has(key);
+      this.value(depth);
+      if (isTop) {
+        this.isFree = false;
+        this.spans.set(key, [from - this.origin, this.at - this.origin]);
+      } else {
+        keys.set(key, true);
+      }
+      this.space();
+      const next = this.text[this.at];
+      if (next === "}") {
+        this.at++;
+        return;
+      }
+      if (next !== ",") this.fail("',' or '}'");
+      this.at++;
+      this.space();
+    }
+  }
+
+  private array(depth: number): void {
+    this.deepen(depth);
+    if (this.text[this.at] === "]") {
+      this.at++;
+      return;
+    }
+    for (;;) {
+      this.value(depth);
+      this.space();
+      const next = this.text[this.at];
+      if (next === "]") {
+        this.at++;
+        return;
+      }
+      if (next !== ",") this.fail("',' or ']'");
+      this.at++;
+      this.space();
+    }
+  }
+
+  private key(): string {
+    const from = this.at;
+    const isEscaped = this.string();
+    const raw = this.text.slice(from, this.at);
+    return isEscaped ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+  }
+
+  /** Steps over a string. True when it holds escapes. */
+  private string(): boolean {
+    let isEscaped = false;
+    this.at++;
+    for (;;) {
+      STRING_CHUNK.lastIndex = this.at;
+      if (STRING_CHUNK.test(this.text)) this.at = STRING_CHUNK.lastIndex;
+      const c = this.text[this.at];
+      if (c === '"') {
+        this.at++;
+        return isEscaped;
+      }
+      if (c === undefined) throw new Fault("the text ends inside a string", this.at, false);
+      if (c !== "\\")
+        throw new Fault(`a raw ${describe(this.text, this.at)} inside a string`, this.at);
+      isEscaped = true;
+      const next = this.text[this.at + 1];
+      if (next === undefined) throw new Fault("the text ends inside a string", this.at + 1, false);
+      if (next === "u") {
+        const hex = this.text.slice(this.at + 2, this.at + 6);
+        if (!/^[0-9a-fA-F]{4}$/.test(hex)) {
+          throw new Fault(
+            "a bad \\u escape",
+            this.at,
+            hex.length === 4 || !/^[0-9a-fA-F]*$/.test(hex),
+          );
+        }
+        this.at += 6;
+      } else if ('"\\/bfnrt'.includes(next)) {
+        this.at += 2;
+      } else {
+        throw new Fault(
+          `an unknown escape: a backslash before ${describe(this.text, this.at + 1)}`,
+          this.at,
+        );
+      }
+    }
+  }
+}
+
+/** A key as it may stand in a message: whole or shortened, never a megabyte. */
+function quote(key: string): string {
+  return JSON.stringify(key.length > 60 ? `${key.slice(0, 57)}…` : key);
+}
+
+function describe(text: string, at: number): string {
+  const code = text.codePointAt(at) ?? 0;
+  return code > 0x20 && code < 0x7f
+    ? `'${String.fromCodePoint(code)}'`
+    : `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}

@@ -1,0 +1,86 @@
+/** The JSON Schemas of result and error records: what outside programs may rely on. Checks nothing by itself. */
+import { type Static, Type } from "@sinclair/typebox";
+import type { ErrorRecord, FailureKind, ResultRecord } from "../core/task.ts";
+import { TaskSchema } from "./task-codec.ts";
+
+const Seconds = Type.Integer({ minimum: 0, description: "integer unix seconds" });
+const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
+const Run = Type.Union([Type.String(), Type.Null()], {
+  description: "name of the directory under runs/",
+});
+const { $id: _taskId, ...TaskInside } = TaskSchema;
+
+const KINDS = [
+  "exit",
+  "signal",
+  "timeout",
+  "spawn",
+  "invalid",
+  "cancelled",
+  "lease_expired",
+  "handler",
+  "output",
+  "auth",
+  "quota",
+] as const satisfies readonly FailureKind[];
+
+/** `outbox/<id>_result.json` */
+export const ResultSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    status: Type.Literal("completed"),
+    verdict: Type.String(),
+    verdict_reason: Type.String(),
+    output: Type.Unknown({
+      description: "the result object of the program, or the tail of its output",
+    }),
+    duration_ms: Type.Number({ minimum: 0 }),
+    completed_at: Seconds,
+    attempts: Type.Integer({ minimum: 0 }),
+    agent_id: Type.String(),
+    lease: Type.String(),
+    exit_code: ExitCode,
+    run: Run,
+    task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
+  },
+  { $id: "result", title: "mailchute result record", additionalProperties: true },
+);
+
+/** `failed/<id>_error.json` */
+export const ErrorSchema = Type.Object(
+  {
+    task_id: Type.String(),
+    status: Type.Literal("failed"),
+    error: Type.String(),
+    attempts: Type.Integer({ minimum: 0, description: "0: it was refused and never ran" }),
+    last_attempt_at: Seconds,
+    failed_at: Seconds,
+    code: Type.String(),
+    kind: Type.Union(
+      KINDS.map((kind) => Type.Literal(kind)) as [ReturnType<typeof Type.Literal<FailureKind>>],
+    ),
+    agent_id: Type.String(),
+    lease: Type.String(),
+    exit_code: ExitCode,
+    signal: Type.Union([Type.String(), Type.Null()]),
+    run: Run,
+    file: Type.Optional(
+      Type.String({
+        description: "where the bytes of a refused file lie, relative to the mailbox",
+      }),
+    ),
+    dropped_as: Type.Optional(Type.String({ description: "the name it was dropped under" })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, description: "byte offset of the fault" })),
+    excerpt: Type.Optional(
+      Type.String({ description: "at most 200 escaped characters of its content" }),
+    ),
+    task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
+  },
+  { $id: "error", title: "mailchute error record", additionalProperties: true },
+);
+
+// The compiler holds the documented shapes and the schemas together.
+type _Result = ResultRecord extends Static<typeof ResultSchema> ? true : never;
+type _Error = ErrorRecord extends Static<typeof ErrorSchema> ? true : never;
+const _shapes: [_Result, _Error] = [true, true];
+void _shapes;

@@ -1,0 +1,44 @@
+/** Result and error records: built around the task's own text, so that no digit of it changes. */
+
+import { JSON_DEPTH_MAX } from "../core/limits.ts";
+import type { ErrorRecord, ResultRecord } from "../core/task.ts";
+import { JsonFault, parseObject } from "./json.ts";
+
+/** The bytes of a record. `taskText` is the task as it ran, or undefined when there never was one. */
+export function encodeRecord(
+  record: ResultRecord | ErrorRecord,
+  taskText: string | undefined,
+): Buffer {
+  const head = JSON.stringify(record);
+  return Buffer.from(
+    taskText === undefined ? `${head}\n` : `${head.slice(0, -1)},"task":${taskText}}\n`,
+    "utf8",
+  );
+}
+
+export interface DecodedRecord {
+  record: (ResultRecord | ErrorRecord) & { task?: unknown };
+  /** The text of the task inside, exactly as it ran; undefined when the record has none. */
+  taskText: string | undefined;
+}
+
+/** A record wraps a task, and an output that a handler may have nested deeper than a task may be. */
+const RECORD_DEPTH_MAX = 16 * JSON_DEPTH_MAX;
+
+/** Reads a record back. Undefined when the bytes are not one: somebody else's file, or torn. */
+export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
+  try {
+    const { value, text, spans } = parseObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);
+    if (typeof value["task_id"] !== "string") return undefined;
+    const span = spans.get("task");
+    return {
+      record: value as unknown as DecodedRecord["record"],
+      taskText: span === undefined ? undefined : text.slice(span[0], span[1]),
+    };
+  } catch (error) {
+    if (error instanceof JsonFault) return undefined;
+    throw error;
+  }
+}
+
+const RECORD_FREE: ReadonlySet<string> = new Set(["task", "output"]);

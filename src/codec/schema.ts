@@ -1,0 +1,27 @@
+/** From a schema to a check that explains the first fault in words a person can act on. */
+import type { TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+
+/** Compiles lazily: a process that never checks never pays. The check returns the fault, or undefined. */
+export function compileCheck(schema: TSchema): (value: unknown) => string | undefined {
+  let compiled: TypeCheck<TSchema> | undefined;
+  return (value) => {
+    compiled ??= TypeCompiler.Compile(schema);
+    if (compiled.Check(value)) return undefined;
+    const first = compiled.Errors(value).First();
+    if (first === undefined) return "does not fit the schema";
+    const place = first.path.slice(1).replaceAll("/", ".");
+    const found = first.value === undefined ? "nothing" : shorten(first.value);
+    return `${place === "" ? "the value" : place}: ${lowerFirst(first.message)}, found ${found}`;
+  };
+}
+
+function shorten(value: unknown): string {
+  if (typeof value === "number" && !Number.isFinite(value)) return "a number out of range";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

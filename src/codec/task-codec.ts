@@ -1,0 +1,159 @@
+/** Bytes of a task file in, a `Task` or ErrInvalidTask out. The JSON Schema of tasks comes from here. */
+import { type Static, Type } from "@sinclair/typebox";
+import { ErrInvalidTask } from "../core/errors.ts";
+import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import { explainBadId, foldId } from "../core/names.ts";
+import type { Task } from "../core/task.ts";
+import { JsonFault, type JsonObject, parseObject } from "./json.ts";
+import { compileCheck } from "./schema.ts";
+
+const Text = Type.String();
+const Seconds = Type.Integer({
+  minimum: 0,
+  maximum: 253402300799,
+  description: "integer unix seconds",
+});
+const Count = Type.Integer({ minimum: 0, maximum: MAX_ATTEMPTS_MAX });
+const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1024 });
+const Argument = Type.String({ pattern: "^[^\\u0000]*$" });
+
+export const TaskSchema = Type.Object(
+  {
+    id: Type.Optional(Type.String({ minLength: 1, maxLength: ID_CHARS_MAX })),
+    title: Type.Optional(Text),
+    description: Type.Optional(Text),
+    epic_id: Type.Optional(Text),
+    parent_id: Type.Optional(Text),
+    sequence_number: Type.Optional(
+      Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+    ),
+    type: Type.Optional(Text),
+    priority: Type.Optional(
+      Type.Integer({
+        minimum: -1_000_000_000,
+        maximum: 1_000_000_000,
+        description: "higher first",
+      }),
+    ),
+    status: Type.Optional(Text),
+    attempts: Type.Optional(Count),
+    max_attempts: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX, description: "N means N runs" }),
+    ),
+    last_error: Type.Optional(Text),
+    claimed_by: Type.Optional(Text),
+    claimed_at: Type.Optional(Seconds),
+    operator: Type.Optional(Text),
+    verdict: Type.Optional(Text),
+    verdict_reason: Type.Optional(Text),
+    test_mode: Type.Optional(Text),
+    test_scope: Type.Optional(Text),
+    test_command: Type.Optional(Text),
+    created_at: Type.Optional(Seconds),
+    updated_at: Type.Optional(Seconds),
+    metadata: Type.Optional(
+      Type.Object(
+        { worktree: Type.Optional(Argument), dependencies: Type.Optional(Names) },
+        { additionalProperties: true },
+      ),
+    ),
+    exec: Type.Optional(
+      Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" }),
+    ),
+    agent: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    capabilities: Type.Optional(Names),
+    prompt: Type.Optional(Text),
+    payload: Type.Optional(Type.Unknown()),
+    cwd: Type.Optional(Argument),
+    env: Type.Optional(
+      Type.Record(Type.String({ pattern: "^[^=\\u0000]+$" }), Argument, {
+        additionalProperties: false,
+      }),
+    ),
+    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+    not_before: Type.Optional(Seconds),
+    group: Type.Optional(Text),
+    dedup_key: Type.Optional(Text),
+  },
+  { $id: "task", title: "mailchute task", additionalProperties: true },
+);
+
+// The compiler holds the documented shape and the schema together.
+type _TaskMatchesSchema = Static<typeof TaskSchema> extends Partial<Task> ? true : never;
+const _taskMatchesSchema: _TaskMatchesSchema = true;
+void _taskMatchesSchema;
+
+const check = compileCheck(TaskSchema);
+const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
+const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
+
+export interface DecodedTask {
+  task: Task;
+  /** The JSON text as dropped (trimmed): what travels inside the result, digit for digit. */
+  text: string;
+  /** Where members stand in `text`, for handing `payload` on as its original bytes. */
+  spans: Map<string, [number, number]>;
+}
+
+/**
+ * @param id the file name's stem; the body must agree with it
+ * @throws ErrInvalidTask; its `cause` is a JsonFault when the text itself is at fault
+ */
+export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTask {
+  const where = path === undefined ? { id } : { id, path };
+  let object: JsonObject;
+  try {
+    object = parseObject(bytes, FREE_MEMBERS);
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    throw new ErrInvalidTask(`${error.message} (byte ${error.offset})`, {
+      ...where,
+      offset: error.offset,
+      cause: error,
+      hint: "write one JSON object, best into a temporary file that is then moved into inbox/",
+    });
+  }
+  const task = checkTask(object.value, id, where);
+  return { task, text: object.text, spans: object.spans };
+}
+
+/** Checks a task that is already a value (library, command line). @throws ErrInvalidTask */
+export function checkTask(
+  value: Record<string, unknown>,
+  id: string,
+  where: { id?: string; path?: string } = { id },
+): Task {
+  const fault = check(value);
+  if (fault !== undefined)
+    throw new ErrInvalidTask(fault, { ...where, hint: "see `mailchute schema task`" });
+  const task = value as unknown as Task;
+  const badId = explainBadId(id);
+  if (badId !== undefined)
+    throw new ErrInvalidTask(`bad id ${JSON.stringify(id)}: ${badId}`, where);
+  if (task.id !== undefined && task.id !== id) {
+    throw new ErrInvalidTask(
+      `the body says id ${JSON.stringify(task.id)} but the file is named ${JSON.stringify(id)}`,
+      {
+        ...where,
+        hint: "make them agree, or leave the id out of the body",
+      },
+    );
+  }
+  if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
+    throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
+  }
+  if (task.exec?.[0] === "")
+    throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
+  if (task.metadata?.dependencies?.some((dependency) => foldId(dependency) === foldId(id))) {
+    throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
+  }
+  task.id = id;
+  return task;
+}
+
+/** True when the fault may go away by itself: the file is still being written. */
+export function mayStillGrow(error: unknown): boolean {
+  return (
+    error instanceof ErrInvalidTask && error.cause instanceof JsonFault && !error.cause.isFinal
+  );
+}

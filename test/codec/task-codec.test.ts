@@ -1,0 +1,310 @@
+/** What a task file may say: each field's bad values, named in the message, and what is kept untouched. */
+import { describe, expect, it } from "vitest";
+import { JsonFault } from "../../src/codec/json.ts";
+import {
+  checkTask,
+  type DecodedTask,
+  decodeTask,
+  mayStillGrow,
+  TaskSchema,
+} from "../../src/codec/task-codec.ts";
+import { ErrInvalidTask } from "../../src/core/errors.ts";
+
+/** @param text the members of a task that has a body already, as JSON text */
+function decodeMembers(text: string, id = "task-1"): DecodedTask {
+  return decodeTask(Buffer.from(text === "" ? '{"prompt":"x"}' : `{"prompt":"x",${text}}`), id);
+}
+
+function refusalOf(step: () => unknown): ErrInvalidTask {
+  try {
+    step();
+  } catch (error) {
+    if (error instanceof ErrInvalidTask) return error;
+    throw error;
+  }
+  throw new Error("accepted");
+}
+
+const TEXTS = [
+  "title",
+  "description",
+  "epic_id",
+  "parent_id",
+  "type",
+  "status",
+  "last_error",
+  "claimed_by",
+  "operator",
+  "verdict",
+  "verdict_reason",
+  "test_mode",
+  "test_scope",
+  "test_command",
+  "agent",
+  "prompt",
+  "cwd",
+  "group",
+  "dedup_key",
+];
+const TIMES = ["claimed_at", "created_at", "updated_at", "not_before"];
+const COUNTS = ["attempts", "max_attempts"];
+const NUMBERS = [...TIMES, ...COUNTS, "sequence_number", "priority", "timeout_ms"];
+const NOT_INTEGERS = [
+  "1.5",
+  "1e999",
+  "-1e999",
+  "12345678901234567890",
+  "-12345678901234567890",
+  '"1"',
+  "null",
+  "true",
+  "[]",
+  "{}",
+];
+
+/** Each field with values that it must refuse. */
+const BAD: [string, string[]][] = [
+  ["id", ['""', "1", "null", "[]", JSON.stringify("a".repeat(97))]],
+  ...TEXTS.map((field): [string, string[]] => [field, ["1", "null", "true", "[]", "{}", '["a"]']]),
+  ...NUMBERS.map((field): [string, string[]] => [field, NOT_INTEGERS]),
+  ...TIMES.map((field): [string, string[]] => [field, ["-1", "253402300800", "1767225600000"]]),
+  ["attempts", ["-1", "1001"]],
+  ["max_attempts", ["0", "-1", "1001"]],
+  ["priority", ["1000000001", "-1000000001"]],
+  ["sequence_number", ["9007199254740993", "-9007199254740993"]],
+  ["timeout_ms", ["0", "-1", "2147483648"]],
+  ["agent", ['""', JSON.stringify("a".repeat(129))]],
+  ["cwd", ['"a\\u0000b"']],
+  [
+    "exec",
+    [
+      "[]",
+      '"ls -l"',
+      "null",
+      "{}",
+      "[1]",
+      "[null]",
+      '[["ls"]]',
+      '["ls","a\\u0000b"]',
+      `[${'"a",'.repeat(4096)}"a"]`,
+      '[""]',
+      '["","a"]',
+    ],
+  ],
+  ["capabilities", ['"a"', "[1]", '[""]', "{}", "null", `[${JSON.stringify("a".repeat(257))}]`]],
+  [
+    "env",
+    [
+      "[]",
+      '"A=1"',
+      "null",
+      '{"A":1}',
+      '{"A":null}',
+      '{"A=B":"1"}',
+      '{"":"1"}',
+      '{"A\\u0000":"1"}',
+      '{"A":"\\u0000"}',
+    ],
+  ],
+  ["metadata", ["[]", '"x"', "null", "1"]],
+  ["metadata.worktree", ['{"worktree":1}', '{"worktree":"a\\u0000b"}'].map((value) => `@${value}`)],
+  [
+    "metadata.dependencies",
+    ['"a"', "[1]", '[""]', "null", "{}", '["task-1"]', '["b","TASK-1"]'].map(
+      (value) => `@{"dependencies":${value}}`,
+    ),
+  ],
+];
+
+describe("a field", () => {
+  it.each(BAD)(
+    "%s with a value it cannot have is refused, and the message names it",
+    (field, bad) => {
+      for (const value of bad) {
+        const isNested = value.startsWith("@");
+        const name = field.split(".")[0] ?? field;
+        const members = `"${name}":${isNested ? value.slice(1) : value}`;
+        const body = name === "prompt" ? `{${members}}` : `{"prompt":"x",${members}}`;
+        const error = refusalOf(() =>
+          decodeTask(Buffer.from(body), "task-1", "/box/inbox/task-1.json"),
+        );
+        expect(error.message.slice(0, field.length), members).toBe(field);
+        expect(error).toMatchObject({
+          code: "ErrInvalidTask",
+          id: "task-1",
+          path: "/box/inbox/task-1.json",
+        });
+        expect(error.message.length).toBeLessThan(250);
+        expect(mayStillGrow(error)).toBe(false);
+      }
+    },
+  );
+
+  it("of our schema is in the list of this test, so that none is forgotten", () => {
+    const tested = new Set([...BAD.map(([field]) => field), "payload"]);
+    expect(Object.keys(TaskSchema.properties).filter((field) => !tested.has(field))).toEqual([]);
+  });
+
+  it("shows what was found instead, shortened", () => {
+    expect(refusalOf(() => decodeMembers('"priority":"high"')).message).toContain('"high"');
+    expect(refusalOf(() => decodeMembers('"priority":1e999')).message).toContain(
+      "a number out of range",
+    );
+    expect(
+      refusalOf(() => decodeMembers(`"priority":"${"h".repeat(9999)}"`)).message.length,
+    ).toBeLessThan(150);
+  });
+
+  it.each([
+    '"max_attempts":1',
+    '"max_attempts":1000',
+    '"attempts":0',
+    '"priority":-1000000000',
+    '"priority":1e3',
+    '"created_at":0',
+    '"not_before":253402300799',
+    '"timeout_ms":2147483647',
+    '"exec":["sh","-c","", "ü\\n"]',
+    '"env":{"A":"", "lower":"=", "ü":"x\\ny"}',
+    '"env":{}',
+    '"capabilities":[]',
+    '"metadata":{}',
+    '"metadata":{"worktree":"w","dependencies":["a","node-2"],"other":[1,{"x":null}]}',
+    '"agent":"coder"',
+    '"title":""',
+  ])("at the edge of what it may hold is accepted: %s", (members) => {
+    expect(decodeMembers(members).task).toMatchObject(JSON.parse(`{${members}}`) as object);
+  });
+
+  it("that we do not know is kept as it is", () => {
+    const { task, text } = decodeMembers(
+      '"x-mine":{"a":[1,2,12345678901234567890]},"Priority":"high"',
+    );
+    expect(task["x-mine"]).toEqual({ a: [1, 2, Number("12345678901234567890")] });
+    expect(task["Priority"]).toBe("high");
+    expect(text).toContain("12345678901234567890");
+  });
+});
+
+describe("a task", () => {
+  it.each(["exec", "agent", "prompt", "payload", "title", "description"])(
+    "needs nothing but a body: %s is one",
+    (field) => {
+      const value = field === "exec" ? ["true"] : "x";
+      expect(decodeTask(Buffer.from(JSON.stringify({ [field]: value })), "a").task).toEqual({
+        id: "a",
+        [field]: value,
+      });
+    },
+  );
+
+  it("without a body is refused, and the message lists what could be one", () => {
+    for (const text of [
+      "{}",
+      '{"id":"a"}',
+      '{"priority":1,"metadata":{"prompt":"x"},"Exec":["a"]}',
+    ]) {
+      expect(refusalOf(() => decodeTask(Buffer.from(text), "a")).message).toContain(
+        "exec, agent, prompt, payload",
+      );
+    }
+  });
+
+  it("may have null, false or 0 as its payload", () => {
+    for (const payload of ["null", "false", "0", '""']) {
+      expect(decodeTask(Buffer.from(`{"payload":${payload}}`), "a").task).toEqual({
+        id: "a",
+        payload: JSON.parse(payload),
+      });
+    }
+  });
+
+  it("takes its id from the file's name, and one in the body must be the very same", () => {
+    expect(decodeMembers("", "0012").task.id).toBe("0012");
+    expect(decodeMembers('"id":"0012"', "0012").task.id).toBe("0012");
+    for (const id of ["12", "0012 ", "OO12"]) {
+      expect(
+        refusalOf(() => decodeMembers(`"id":${JSON.stringify(id)}`, "0012")).message,
+      ).toContain("file is named");
+    }
+    expect(refusalOf(() => decodeMembers('"id":"A"', "a")).message).toContain("file is named");
+  });
+
+  it("under a name that no task can have is refused", () => {
+    for (const id of ["../a", "", "a b", "con", ".a"]) {
+      expect(refusalOf(() => decodeMembers("", id)).message).toContain("bad id");
+    }
+  });
+
+  it("keeps the digits of its payload in the text, and says where they stand", () => {
+    const { text, spans } = decodeTask(
+      Buffer.from('\ufeff {"payload":{"n":12345678901234567890,"f":1.10}} \n'),
+      "a",
+    );
+    const [from, to] = spans.get("payload") ?? [0, 0];
+    expect(text.slice(from, to)).toBe('{"n":12345678901234567890,"f":1.10}');
+    expect(text).toBe('{"payload":{"n":12345678901234567890,"f":1.10}}');
+  });
+
+  it("may have any keys inside its payload, and nowhere else", () => {
+    expect(() =>
+      decodeTask(Buffer.from('{"payload":{"__proto__":1,"a":{"constructor":2}}}'), "a"),
+    ).not.toThrow();
+    for (const members of [
+      '"__proto__":{}',
+      '"metadata":{"constructor":1}',
+      '"env":{"prototype":"x"}',
+      '"unknown":{"__proto__":1}',
+    ]) {
+      expect(refusalOf(() => decodeMembers(members)).message).toContain("not allowed");
+    }
+  });
+
+  it("that is a value already is checked by the same rules", () => {
+    expect(checkTask({ prompt: "x", priority: 1 }, "a")).toEqual({
+      id: "a",
+      prompt: "x",
+      priority: 1,
+    });
+    expect(refusalOf(() => checkTask({ prompt: "x", priority: "1" }, "a")).message).toMatch(
+      /^priority/,
+    );
+    expect(refusalOf(() => checkTask({ id: "b", prompt: "x" }, "a")).message).toContain(
+      "file is named",
+    );
+    expect(refusalOf(() => checkTask({}, "a")).message).toContain("nothing to run");
+  });
+});
+
+describe("bytes that are no JSON object", () => {
+  it("are refused with the byte of the fault, and its cause", () => {
+    const error = refusalOf(() => decodeTask(Buffer.from('{"é":x}'), "a", "/p"));
+    expect(error).toMatchObject({
+      offset: 6,
+      id: "a",
+      path: "/p",
+      message: expect.stringContaining("(byte 6)"),
+    });
+    expect(error.cause).toBeInstanceOf(JsonFault);
+    expect(error.hint).toContain("moved into inbox/");
+  });
+
+  it("may still grow when they are the beginning of a task, and not when they are something else", () => {
+    for (const text of ["", "{", '{"prompt":"hal', '{"priority":-', '{"exec":["a"']) {
+      expect(mayStillGrow(refusalOf(() => decodeTask(Buffer.from(text), "a"))), text).toBe(true);
+    }
+    for (const text of [
+      "[]",
+      "null",
+      "x",
+      '{"prompt":1}',
+      "{}",
+      '{"prompt":"x"}}',
+      '{"a":1,"a":2',
+    ]) {
+      expect(mayStillGrow(refusalOf(() => decodeTask(Buffer.from(text), "a"))), text).toBe(false);
+    }
+    expect(mayStillGrow(new Error("x"))).toBe(false);
+    expect(mayStillGrow(new ErrInvalidTask("x"))).toBe(false);
+  });
+});
