@@ -1,0 +1,186 @@
+/**
+ * An append-only JSONL file that several processes write and `jq` reads. Telemetry, never a mutex: a full disk keeps
+ * records in memory for later and must not stop the work.
+ */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import { systemCode } from "../core/errors.ts";
+import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
+
+const NEWLINE = 0x0a;
+/** Fits one write of 16 kB whatever the text: a character takes at most 3 bytes. */
+const CHUNK_CHARS_MAX = Math.floor(JOURNAL_RECORD_BYTES_MAX / 3);
+/** How long a writer may go on in a file that was rotated away (ms). */
+const RECHECK_MS = 1000;
+
+export class Journal {
+  readonly path: string;
+  /** Records given up because the disk stayed full. */
+  droppedCount = 0;
+  /** Why the last flush failed, until one succeeds. */
+  lastError: unknown;
+  private fd: number | undefined;
+  private sizeAfterOwnWrite = -1;
+  private checkedAtMs = 0;
+  private pending: string[] = [];
+  private pendingBytes = 0;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Buffers one record; `flush` writes it. */
+  append(record: object): void {
+    let line = `${JSON.stringify(record)}\n`;
+    if (line.length > JOURNAL_RECORD_BYTES_MAX / 4) line = cutToFit(record, line);
+    this.pending.push(line);
+    this.pendingBytes += line.length;
+    while (this.pendingBytes > JOURNAL_BUFFER_BYTES_MAX) {
+      this.pendingBytes -= this.pending.shift()?.length ?? this.pendingBytes;
+      this.droppedCount++;
+    }
+  }
+
+  get hasPending(): boolean {
+    return this.pending.length > 0;
+  }
+
+  /** Writes what is buffered, several whole lines in one write of at most 16 kB. False when the disk refused. */
+  flush(): boolean {
+    if (this.pending.length === 0) return true;
+    try {
+      const fd = this.open();
+      while (this.pending.length > 0) {
+        let count = 0;
+        let chunk = "";
+        do {
+          chunk += this.pending[count];
+          count++;
+        } while (
+          count < this.pending.length &&
+          chunk.length + (this.pending[count]?.length ?? 0) <= CHUNK_CHARS_MAX
+        );
+        this.write(fd, chunk);
+      }
+      this.pendingBytes = 0;
+      this.lastError = undefined;
+      return true;
+    } catch (error) {
+      this.lastError = error;
+      this.close();
+      return false;
+    }
+  }
+
+  close(): void {
+    if (this.fd !== undefined) {
+      try {
+        fs.closeSync(this.fd);
+      } catch {
+        // Nothing depends on it.
+      }
+    }
+    this.fd = undefined;
+  }
+
+  private write(fd: number, chunk: string): void {
+    const bytes = Buffer.from(chunk, "utf8");
+    const { size } = fs.fstatSync(fd);
+    // Somebody else wrote last: a process killed inside its write leaves a torn line, which must not swallow ours.
+    const isTorn = size !== this.sizeAfterOwnWrite && size > 0 && lastByte(fd, size) !== NEWLINE;
+    const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
+    this.sizeAfterOwnWrite = -1;
+    const written = fs.writeSync(fd, whole);
+    // Lines that are on disk leave the buffer at once: a later flush must not write them again.
+    this.forget(written - (whole.length - bytes.length));
+    if (written !== whole.length)
+      throw Object.assign(new Error("ENOSPC: the journal could be written in part only"), {
+        code: "ENOSPC",
+      });
+    this.sizeAfterOwnWrite = size + written;
+  }
+
+  private forget(bytesWritten: number): void {
+    let left = bytesWritten;
+    let count = 0;
+    for (const line of this.pending) {
+      const bytes = Buffer.byteLength(line);
+      // A line that lacks nothing but its newline is whole: the next write ends it first.
+      if (bytes - 1 > left) break;
+      left -= bytes;
+      this.pendingBytes -= line.length;
+      count++;
+    }
+    this.pending.splice(0, count);
+  }
+
+  private open(): number {
+    const now = performance.now();
+    if (this.fd !== undefined && now - this.checkedAtMs > RECHECK_MS) {
+      this.checkedAtMs = now;
+      const there = fs.statSync(this.path, { throwIfNoEntry: false });
+      if (there?.ino !== fs.fstatSync(this.fd).ino) this.close();
+    }
+    if (this.fd === undefined) {
+      try {
+        this.fd = fs.openSync(this.path, "a+", 0o600);
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT") throw error;
+        fs.mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+        this.fd = fs.openSync(this.path, "a+", 0o600);
+      }
+      this.sizeAfterOwnWrite = -1;
+      this.checkedAtMs = now;
+    }
+    return this.fd;
+  }
+}
+
+function lastByte(fd: number, size: number): number {
+  const one = Buffer.allocUnsafe(1);
+  return fs.readSync(fd, one, 0, 1, size - 1) === 1 ? (one[0] ?? NEWLINE) : NEWLINE;
+}
+
+/** Cuts long strings and lists until the record fits one write; what still does not fit loses members, the last first. */
+function cutToFit(record: object, line: string): string {
+  let fitted = line;
+  for (
+    let max = 4096;
+    Buffer.byteLength(fitted) > JOURNAL_RECORD_BYTES_MAX && max >= 16;
+    max >>= 1
+  ) {
+    const limit = max;
+    fitted = `${JSON.stringify(record, (_key, value: unknown) =>
+      typeof value === "string" && value.length > limit
+        ? `${value.slice(0, limit)}…`
+        : Array.isArray(value) && value.length > limit
+          ? value.slice(0, limit)
+          : value,
+    )}\n`;
+  }
+  return Buffer.byteLength(fitted) > JOURNAL_RECORD_BYTES_MAX ? shed(fitted) : fitted;
+}
+
+function shed(line: string): string {
+  const members: string[] = [];
+  let bytesLeft = JOURNAL_RECORD_BYTES_MAX - "{}\n".length;
+  for (const [key, value] of Object.entries(JSON.parse(line) as Record<string, unknown>)) {
+    const member = `${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    const bytes = Buffer.byteLength(member) + ",".length;
+    if (bytes > bytesLeft) continue;
+    bytesLeft -= bytes;
+    members.push(member);
+  }
+  return `{${members.join(",")}}\n`;
+}
+
+/** Rotates by rename when the file is larger than `bytesMax`. Writers notice within a second. @returns the new name */
+export function rotate(path: string, bytesMax: number, wallMs: number): string | undefined {
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.size <= bytesMax) return undefined;
+  const stamp = new Date(wallMs).toISOString().replace(/[:.]/g, "-");
+  const to = path.replace(/(\.jsonl)?$/, `.${stamp}.jsonl`);
+  if (fs.existsSync(to)) return undefined;
+  fs.renameSync(path, to);
+  return to;
+}

@@ -1,0 +1,183 @@
+/** Reads JSONL as others left it: torn tails, NUL bytes and rubbish are skipped and counted, gigabytes are streamed. */
+import fs from "node:fs";
+import { Transform, type TransformCallback } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import ndjson from "ndjson";
+import { systemCode } from "../core/errors.ts";
+
+export interface ReadCounts {
+  records: number;
+  /** Lines that are not JSON objects. */
+  bad: number;
+}
+
+/** A line longer than this is rubbish (bytes); it is skipped without being kept. */
+const LINE_CHARS_MAX = 4 * 1024 * 1024;
+
+/** Splits into lines and passes on only those that hold one JSON object: ndjson would stop, or crash, at others. */
+class LineGuard extends Transform {
+  readonly counts: ReadCounts;
+  private readonly decoder = new StringDecoder("utf8");
+  private rest = "";
+  private isSkipping = false;
+
+  constructor(counts: ReadCounts) {
+    super();
+    this.counts = counts;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const text = this.rest + this.decoder.write(chunk);
+    const lines = text.split("\n");
+    this.rest = lines.pop() ?? "";
+    for (const line of lines) this.line(line);
+    if (this.rest.length > LINE_CHARS_MAX) {
+      this.isSkipping = true;
+      this.rest = "";
+    }
+    done();
+  }
+
+  override _flush(done: TransformCallback): void {
+    // A last line without its newline is still being written, or torn: it counts only if it is whole.
+    if (this.rest !== "" || this.isSkipping) this.line(this.rest);
+    done();
+  }
+
+  private line(raw: string): void {
+    if (this.isSkipping) {
+      this.isSkipping = false;
+      this.counts.bad++;
+      return;
+    }
+    const line = raw.includes("\0") ? raw.replaceAll("\0", "") : raw;
+    if (line.trim() === "") return;
+    if (parseLine(line) === undefined) {
+      this.counts.bad++;
+      return;
+    }
+    this.counts.records++;
+    this.push(`${line}\n`);
+  }
+}
+
+/** One line as an object, or undefined. */
+export function parseLine(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The records of a journal in order. A missing file has none. */
+export async function* readJournal(
+  path: string,
+  counts: ReadCounts = { records: 0, bad: 0 },
+  start = 0,
+): AsyncGenerator<Record<string, unknown>> {
+  const source = fs.createReadStream(path, { start });
+  const guard = new LineGuard(counts);
+  const parser = ndjson.parse();
+  source.on("error", (error) => guard.destroy(error));
+  guard.on("error", (error) => parser.destroy(error));
+  try {
+    for await (const record of source.pipe(guard).pipe(parser))
+      yield record as Record<string, unknown>;
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  } finally {
+    // Whoever stops in the middle leaves no open descriptor behind.
+    source.destroy();
+    guard.destroy();
+  }
+}
+
+/** Writers may go on in a rotated file for a moment; so does the reader (ms). */
+const ROTATED_LINGER_MS = 2000;
+
+/** Follows a growing journal: each call gives the whole lines that came since the last one. Survives rotation. */
+export class JournalTail {
+  readonly counts: ReadCounts = { records: 0, bad: 0 };
+  private readonly path: string;
+  private fd: number | undefined;
+  private rotatedAtMs: number | undefined;
+  offset: number;
+  ino: number;
+
+  constructor(path: string, offset = 0, ino = 0) {
+    this.path = path;
+    this.offset = offset;
+    this.ino = ino;
+  }
+
+  /** @param bytesMax at most this much is read at once; call again while it returns records */
+  next(bytesMax = 1024 * 1024): Record<string, unknown>[] {
+    if (this.fd === undefined && !this.open()) return [];
+    const records = this.readOn(bytesMax);
+    if (records.length === 0 && this.isRotated()) {
+      this.close();
+      if (this.open()) return this.readOn(bytesMax);
+    }
+    return records;
+  }
+
+  close(): void {
+    if (this.fd !== undefined) fs.closeSync(this.fd);
+    this.fd = undefined;
+    this.rotatedAtMs = undefined;
+  }
+
+  private open(): boolean {
+    try {
+      this.fd = fs.openSync(this.path, "r");
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return false;
+      throw error;
+    }
+    const { size, ino } = fs.fstatSync(this.fd);
+    if (ino !== this.ino || size < this.offset) this.offset = 0;
+    this.ino = ino;
+    return true;
+  }
+
+  /** True when another file stands under the name, and nobody writes into the old one any more. */
+  private isRotated(): boolean {
+    const there = fs.statSync(this.path, { throwIfNoEntry: false });
+    if (there === undefined || there.ino === this.ino) {
+      this.rotatedAtMs = undefined;
+      return false;
+    }
+    const nowMs = performance.now();
+    this.rotatedAtMs ??= nowMs;
+    return nowMs - this.rotatedAtMs >= ROTATED_LINGER_MS;
+  }
+
+  private readOn(bytesMax: number): Record<string, unknown>[] {
+    if (this.fd === undefined) return [];
+    const { size } = fs.fstatSync(this.fd);
+    if (size < this.offset) this.offset = 0;
+    if (size <= this.offset) return [];
+    const buffer = Buffer.allocUnsafe(Math.min(size - this.offset, bytesMax));
+    const got = fs.readSync(this.fd, buffer, 0, buffer.length, this.offset);
+    const end = buffer.subarray(0, got).lastIndexOf(0x0a) + 1;
+    if (end === 0) {
+      // A line longer than what we read at once is rubbish: step over it.
+      if (got === bytesMax) this.offset += got;
+      return [];
+    }
+    this.offset += end;
+    const records: Record<string, unknown>[] = [];
+    for (const line of buffer.toString("utf8", 0, end).split("\n")) {
+      if (line === "") continue;
+      const record = parseLine(line.includes("\0") ? line.replaceAll("\0", "") : line);
+      if (record === undefined) this.counts.bad++;
+      else records.push(record);
+    }
+    this.counts.records += records.length;
+    return records;
+  }
+}

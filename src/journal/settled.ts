@@ -1,0 +1,28 @@
+/** The journal lines of a settled attempt, written alike by workers and by recovery. */
+import type { EventSubject } from "../core/events.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+export interface SettledDetails {
+  isCompleted: boolean;
+  acquiredAtMs: number;
+  pid: number;
+  durationMs: number | null;
+  error: string | null;
+  kind: string | null;
+}
+
+/** `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went. */
+export function recordSettled(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  details: SettledDetails,
+): void {
+  const { isCompleted, error, kind, durationMs } = details;
+  if (!isCompleted)
+    telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, { error, kind });
+  telemetry.event("completed", subject, {
+    status: isCompleted ? "completed" : "failed",
+    duration_ms: durationMs,
+  });
+  telemetry.lease("released", { ...subject, acquiredAtMs: details.acquiredAtMs, pid: details.pid });
+}

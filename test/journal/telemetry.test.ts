@@ -1,0 +1,131 @@
+/** The two journals of a state tree: every record carries what the README promises, in the order things happened. */
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
+import { readJournal } from "../../src/journal/read.ts";
+import { Telemetry } from "../../src/journal/telemetry.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const T = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+const SUBJECT = { task_id: "a", agent_id: "coder", attempt: 2, lease: "s.2.x" };
+const LEASE_TTL_MS = 60_000;
+
+function openTelemetry(clock: Partial<Clock> = {}): Telemetry {
+  const dir = tempDir();
+  const paths = {
+    events: join(dir, "analytics", "events.jsonl"),
+    leases: join(dir, "leases.jsonl"),
+  };
+  return new Telemetry(paths, "worker-1", LEASE_TTL_MS, {
+    wallMs: () => T,
+    monotonicMs: () => 0,
+    random: () => 0,
+    ...clock,
+  });
+}
+
+async function recordsOf(path: string): Promise<Record<string, unknown>[]> {
+  const records: Record<string, unknown>[] = [];
+  for await (const record of readJournal(path)) records.push(record);
+  return records;
+}
+
+describe("an event", () => {
+  it("says what, about whom, when in two forms, and counts up", async () => {
+    const telemetry = openTelemetry();
+    telemetry.event("selected", SUBJECT);
+    telemetry.event("failed", SUBJECT, { kind: "exit", exit_code: 1 });
+    telemetry.close();
+    const common = { ...SUBJECT, timestamp: "2026-01-02T03:04:05.678Z", t: T, worker: "worker-1" };
+    expect(await recordsOf(telemetry.events.path)).toEqual([
+      { event: "selected", ...common, seq: 1 },
+      { event: "failed", ...common, seq: 2, kind: "exit", exit_code: 1 },
+    ]);
+  });
+
+  it("about the pool itself has empty task members, not missing ones", async () => {
+    const telemetry = openTelemetry();
+    telemetry.note("paused", { by: "command-1" });
+    telemetry.close();
+    expect(await recordsOf(telemetry.events.path)).toMatchObject([
+      { event: "paused", task_id: "", agent_id: "", attempt: 0, lease: "", by: "command-1" },
+    ]);
+  });
+
+  it("is written soon without anybody asking, several in one turn in order", async () => {
+    const telemetry = openTelemetry();
+    for (const event of ["selected", "assigned", "started", "completed"] as const)
+      telemetry.event(event, SUBJECT);
+    const records = await waitFor(
+      async () => {
+        const found = await recordsOf(telemetry.events.path);
+        return found.length >= 4 ? found : undefined;
+      },
+      { what: "the events" },
+    );
+    expect(records?.map((record) => record["event"])).toEqual([
+      "selected",
+      "assigned",
+      "started",
+      "completed",
+    ]);
+    telemetry.event("released", SUBJECT);
+    await waitFor(async () => (await recordsOf(telemetry.events.path)).length === 5, {
+      what: "the event of a later turn",
+    });
+    telemetry.close();
+  });
+});
+
+describe("a lease record", () => {
+  it("says who holds what until when, and moves its end on with each heartbeat", async () => {
+    let now = T;
+    const telemetry = openTelemetry({ wallMs: () => now });
+    const facts = { ...SUBJECT, acquiredAtMs: T, pid: 42 };
+    telemetry.lease("active", facts);
+    now += 5000;
+    telemetry.lease("active", facts);
+    now += 5000;
+    telemetry.lease("released", facts);
+    telemetry.close();
+    const common = {
+      ...SUBJECT,
+      worker: "worker-1",
+      pid: 42,
+      acquired_at: "2026-01-02T03:04:05.678Z",
+    };
+    expect(await recordsOf(telemetry.leases.path)).toEqual([
+      {
+        ...common,
+        status: "active",
+        expires_at: "2026-01-02T03:05:05.678Z",
+        ts: "2026-01-02T03:04:05.678Z",
+        t: T,
+      },
+      {
+        ...common,
+        status: "active",
+        expires_at: "2026-01-02T03:05:10.678Z",
+        ts: "2026-01-02T03:04:10.678Z",
+        t: T + 5000,
+      },
+      {
+        ...common,
+        status: "released",
+        expires_at: "2026-01-02T03:05:05.678Z",
+        ts: "2026-01-02T03:04:15.678Z",
+        t: T + 10_000,
+      },
+    ]);
+  });
+
+  it("of a lease whose beginning is not known begins now", async () => {
+    const telemetry = openTelemetry();
+    telemetry.lease("expired", { ...SUBJECT, acquiredAtMs: 0, pid: 0 });
+    telemetry.close();
+    expect(await recordsOf(telemetry.leases.path)).toMatchObject([
+      { status: "expired", acquired_at: "2026-01-02T03:04:05.678Z" },
+    ]);
+  });
+});
