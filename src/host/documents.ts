@@ -1,0 +1,39 @@
+/** Reads and replaces the small JSON documents of a state tree. */
+import fs from "node:fs";
+import { basename, dirname, join } from "node:path";
+import writeFileAtomic from "write-file-atomic";
+
+/**
+ * Replaces a document as a whole. It is staged in a `.tmp` beside it and its size is checked before it is published,
+ * because write-file-atomic takes a full disk for success.
+ */
+export function replaceDocument(path: string, value: object): void {
+  const dir = join(dirname(path), ".tmp");
+  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const staged = join(dir, `${basename(path)}.${process.pid}`);
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  try {
+    writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: false });
+    if (fs.statSync(staged).size !== Buffer.byteLength(text)) {
+      throw Object.assign(new Error(`ENOSPC: ${path} could not be written whole`), {
+        code: "ENOSPC",
+      });
+    }
+    fs.renameSync(staged, path);
+  } catch (error) {
+    fs.rmSync(staged, { force: true });
+    throw error;
+  }
+}
+
+/** The document, or undefined when it is missing or not a JSON object. */
+export function readDocument<T extends object>(path: string): T | undefined {
+  try {
+    const value: unknown = JSON.parse(fs.readFileSync(path, "utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as T)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+/** Who a process is, for longer than its pid: host, boot, pid namespace, pid and start time. Judges whether it lives. */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+
+export interface ProcessIdentity {
+  /** 12 hex digits: host, boot and pid namespace. */
+  place: string;
+  pid: number;
+  /** Clock ticks after boot; 0 where the system does not tell. */
+  startTicks: number;
+}
+
+export type Verdict = "alive" | "dead" | "unknown";
+
+let ownPlace: string | undefined;
+
+/** Where pids of this process mean something. */
+export function thisPlace(): string {
+  ownPlace ??= `${hash4(os.hostname())}${hash4(readText("/proc/sys/kernel/random/boot_id") ?? "")}${hash4(readLink("/proc/self/ns/pid") ?? "")}`;
+  return ownPlace;
+}
+
+let own: ProcessIdentity | undefined;
+
+export function thisProcess(): ProcessIdentity {
+  own ??= { place: thisPlace(), pid: process.pid, startTicks: startTicksOf(process.pid) ?? 0 };
+  return own;
+}
+
+export function identityOf(pid: number): ProcessIdentity {
+  return { place: thisPlace(), pid, startTicks: startTicksOf(pid) ?? 0 };
+}
+
+/** Begins every claim of this process. */
+export function ownerPrefix(identity: ProcessIdentity): string {
+  return `${identity.place}-${identity.pid.toString(36)}-${identity.startTicks.toString(36)}`;
+}
+
+/** Makes owner strings: one per claim, never twice. */
+export function ownerSequence(identity: ProcessIdentity = thisProcess()): () => string {
+  const prefix = ownerPrefix(identity);
+  let counter = 0;
+  return () => {
+    counter += 1;
+    return `${prefix}-${counter.toString(36)}`;
+  };
+}
+
+/** The process that an owner string names; undefined when it is not one of ours. */
+export function parseOwner(owner: string): ProcessIdentity | undefined {
+  const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9a-z]+)?$/.exec(owner);
+  const [, place, pid, start] = match ?? [];
+  if (place === undefined || pid === undefined || start === undefined) return undefined;
+  return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };
+}
+
+/**
+ * Whether that very process still runs. `unknown`: it lives where our pids say nothing (another host or container).
+ * Rule: `protocol.md`, "Who is dead".
+ */
+export function judge(identity: ProcessIdentity): Verdict {
+  const place = thisPlace();
+  if (identity.place.slice(0, 4) !== place.slice(0, 4)) return "unknown";
+  if (identity.place.slice(4, 8) !== place.slice(4, 8)) return "dead";
+  if (identity.place.slice(8) !== place.slice(8)) return "unknown";
+  if (!fs.existsSync("/proc/self/stat")) return isPidAlive(identity.pid) ? "alive" : "dead";
+  const start = startTicksOf(identity.pid);
+  return start !== undefined && start === identity.startTicks ? "alive" : "dead";
+}
+
+export function judgeOwner(owner: string): Verdict {
+  const identity = parseOwner(owner);
+  return identity === undefined ? "unknown" : judge(identity);
+}
+
+/** The start time of a live process (zombies are dead), or undefined. */
+export function startTicksOf(pid: number): number | undefined {
+  const stat = readText(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  // The name in parentheses may hold anything; the fields follow its last ')'.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  if (fields[0] === "Z" || fields[0] === "X") return undefined;
+  return Number(fields[19]);
+}
+
+function isPidAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return fs.readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return fs.readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function hash4(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 4);
+}

@@ -1,0 +1,133 @@
+/** Finds and ends every process of an attempt: its group, its descendants, and what left both but carries the lease. */
+import fs from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+
+export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
+
+interface ProcessRow {
+  pid: number;
+  parent: number;
+  group: number;
+  session: number;
+  startTicks: number;
+}
+
+/** Milliseconds between two looks at whether the tree is gone. */
+const POLL_MS = 20;
+
+/**
+ * The pids of the attempt with this lease, without zombies. Uses `/proc`; elsewhere only the group can be reached.
+ * @param rootPid the program that was started, when known
+ * @param known start times by pid of what was found before, which is added to: a process whose parent has ended since,
+ *   and which left the group and cleaned its environment, can be found in no other way
+ */
+export function findTree(
+  lease: string,
+  rootPid?: number,
+  known = new Map<number, number>(),
+): number[] {
+  const rows = listProcesses();
+  const found = new Set<number>();
+  const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}\0`);
+  for (const row of rows) {
+    if (row.pid === process.pid) continue;
+    const isGroup =
+      rootPid !== undefined &&
+      (row.pid === rootPid || row.group === rootPid || row.session === rootPid);
+    if (isGroup || known.get(row.pid) === row.startTicks || environHolds(row.pid, entry))
+      found.add(row.pid);
+  }
+  // Children that cleaned their environment still have a parent we know.
+  for (let grew = true; grew; ) {
+    grew = false;
+    for (const row of rows) {
+      if (!found.has(row.pid) && found.has(row.parent) && row.pid !== process.pid) {
+        found.add(row.pid);
+        grew = true;
+      }
+    }
+  }
+  for (const row of rows) if (found.has(row.pid)) known.set(row.pid, row.startTicks);
+  return [...found];
+}
+
+/**
+ * SIGTERM to all, time to end, SIGKILL to what is left, until nothing is.
+ * @param graceMs 0 kills at once
+ * @returns the number of processes that are still there after `limitMs` (unkillable: stuck in the kernel)
+ */
+export async function endTree(
+  lease: string,
+  graceMs: number,
+  rootPid?: number,
+  limitMs = 5000,
+): Promise<number> {
+  const known = new Map<number, number>();
+  let alive = findTree(lease, rootPid, known);
+  if (alive.length > 0 && graceMs > 0) {
+    signalAll(alive, "SIGTERM");
+    const deadline = performance.now() + graceMs;
+    while (alive.length > 0 && performance.now() < deadline) {
+      await wait(POLL_MS);
+      alive = findTree(lease, rootPid, known);
+    }
+  }
+  const deadline = performance.now() + limitMs;
+  while (alive.length > 0 && performance.now() < deadline) {
+    // Stopped first, so that none can fork away from under the sweep.
+    signalAll(alive, "SIGSTOP");
+    signalAll(findTree(lease, rootPid, known), "SIGKILL");
+    await wait(POLL_MS);
+    alive = findTree(lease, rootPid, known);
+  }
+  return alive.length;
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It ended by itself, or is not ours.
+    }
+  }
+}
+
+function listProcesses(): ProcessRow[] {
+  const rows: ProcessRow[] = [];
+  for (const name of readDir("/proc")) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) continue;
+    try {
+      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      if (fields[0] === "Z" || fields[0] === "X") continue;
+      const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
+      rows.push({ pid, parent, group, session, startTicks: Number(fields[19]) });
+    } catch {
+      // Gone between the listing and the look.
+    }
+  }
+  return rows;
+}
+
+function environHolds(pid: number, entry: Buffer): boolean {
+  try {
+    const environ = fs.readFileSync(`/proc/${pid}/environ`);
+    // At the start of a variable only: another variable's value may hold the same text.
+    for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
+      if (at === 0 || environ[at - 1] === 0) return true;
+    }
+    return false;
+  } catch {
+    return false;
+  }
+}
+
+function readDir(path: string): string[] {
+  try {
+    return fs.readdirSync(path);
+  } catch {
+    return [];
+  }
+}
