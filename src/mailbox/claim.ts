@@ -1,0 +1,140 @@
+/** Accept, claim, look after and give up a lease. Each is one rename: who loses the race sees ENOENT, and nothing else. */
+import { join } from "node:path";
+import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
+import { ErrInvalidTask, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { formatName, nextAttempt, type ProcessingName, withStage } from "../core/names.ts";
+import { randomToken } from "./random.ts";
+import type { Trays } from "./trays.ts";
+
+/** A task held by a lease. The file's name is the lease; whoever can rename that name may settle. */
+export interface Claim {
+  name: ProcessingName;
+  file: string;
+  path: string;
+}
+
+const SUBMISSION_CHARS = 8;
+
+export function claimAt(trays: Trays, name: ProcessingName): Claim {
+  const file = formatName(name);
+  return { name, file, path: join(trays.processing, file) };
+}
+
+/**
+ * The name a task will be accepted under. Made before the move, so that the event can be written first.
+ * @param attempt the number the first run gets (from 1)
+ */
+export function newSubmission(id: string, attempt: number): ProcessingName {
+  return { id, submission: randomToken(SUBMISSION_CHARS), attempt, stage: "ready", token: "" };
+}
+
+/**
+ * Accepts `inbox/<id>.json`: from here on it waits for a worker. A crash leaves it in one tray or the other.
+ * @returns false when somebody else moved the file
+ */
+export function accept(trays: Trays, ready: ProcessingName): boolean {
+  return moved(
+    trays,
+    join(trays.inbox, `${ready.id}.json`),
+    join(trays.processing, formatName(ready)),
+  );
+}
+
+/** Accepts a foreign worker's plain claim whose lease time is over. */
+export function acceptPlainClaim(trays: Trays, ready: ProcessingName): boolean {
+  return moved(
+    trays,
+    join(trays.processing, `${ready.id}.json`),
+    join(trays.processing, formatName(ready)),
+  );
+}
+
+/** Accepts and claims in one move, for users of the library that run without a supervisor. */
+export function claimFromInbox(
+  trays: Trays,
+  id: string,
+  attempt: number,
+  owner: string,
+): Claim | undefined {
+  const claim = claimAt(trays, withStage(newSubmission(id, attempt), "w", owner));
+  return moved(trays, join(trays.inbox, `${id}.json`), claim.path) ? claim : undefined;
+}
+
+/**
+ * Claims an accepted task, or takes over a lease that is to be ended. Undefined when somebody else was faster.
+ */
+export function claimReady(trays: Trays, from: ProcessingName, owner: string): Claim | undefined {
+  const claim = claimAt(trays, withStage(from, "w", owner));
+  return moved(trays, join(trays.processing, formatName(from)), claim.path) ? claim : undefined;
+}
+
+/**
+ * Reads what was claimed, once, and uses only those bytes from then on: the file may have been replaced before.
+ * @throws ErrInvalidTask, or a system error when the file cannot be read
+ */
+export function readClaim(trays: Trays, claim: Claim): DecodedTask {
+  return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
+}
+
+/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, or too large */
+export function readBytes(trays: Trays, claim: Claim): Buffer {
+  const { facts, bytes } = trays.storage.read(claim.path, TASK_BYTES_MAX);
+  if (bytes !== undefined) return bytes;
+  const what =
+    facts.kind === "file"
+      ? `the file has ${facts.size} bytes, more than the limit of ${TASK_BYTES_MAX}`
+      : "not a regular file";
+  throw new ErrInvalidTask(what, { id: claim.name.id, path: claim.path, phase: "claim" });
+}
+
+/** Whether the lease is still ours. A missing directory is no evidence: then the answer is true. */
+export function isHeld(trays: Trays, claim: Claim): boolean {
+  if (trays.storage.look(claim.path) !== undefined) return true;
+  return trays.storage.look(trays.processing) === undefined;
+}
+
+/** Shows observers that the lease is alive. False when it was taken. */
+export function renewClaim(trays: Trays, claim: Claim): boolean {
+  try {
+    trays.storage.touch(claim.path, trays.clock.wallMs());
+    return true;
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    return trays.storage.look(trays.processing) === undefined;
+  }
+}
+
+/**
+ * Puts a claimed task back for another run, not before `delayMs` from now.
+ * @param usesAttempt false for a release: the attempt does not count
+ * @returns the name it waits under, or undefined when the lease was lost
+ */
+export function putBack(
+  trays: Trays,
+  claim: Claim,
+  delayMs: number,
+  usesAttempt: boolean,
+): ProcessingName | undefined {
+  const next = usesAttempt ? nextAttempt(claim.name) : withStage(claim.name, "ready");
+  // The waiting time is the file's own mtime: set before the move, because the move keeps it. Dying in between leaves a
+  // claimed file with an odd mtime, which nobody compares with a clock.
+  try {
+    trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+  return moved(trays, claim.path, join(trays.processing, formatName(next))) ? next : undefined;
+}
+
+/** One rename. False when the source is gone; any other failure is thrown. */
+export function moved(trays: Trays, from: string | Buffer, to: string): boolean {
+  try {
+    trays.storage.rename(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return false;
+    throw error;
+  }
+}

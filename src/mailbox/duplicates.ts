@@ -1,0 +1,57 @@
+/** A file dropped a second time with the very same content is no fault: it goes, and nothing else happens. */
+import { join } from "node:path";
+import { decodeRecord } from "../codec/records.ts";
+import { decodeTask } from "../codec/task-codec.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { errorName, foldId, parseName, resultName } from "../core/names.ts";
+import { moved } from "./claim.ts";
+import { randomToken } from "./random.ts";
+import { unlinkIfThere } from "./settle.ts";
+import type { Trays } from "./trays.ts";
+
+/**
+ * Drops `inbox/<name>` if the task of this id, wherever it is now, has the same text.
+ * @returns false when it differs, or cannot be compared: then the file is still there
+ */
+export function dropIdentical(trays: Trays, name: string, id: string): boolean {
+  const first = findTaskText(trays, id);
+  if (first === undefined) return false;
+  const path = join(trays.inbox, name);
+  // Taken aside first: what is compared is what goes, even if somebody writes a new file under the name.
+  const aside = join(trays.tmp, `${id}-${randomToken(10)}.duplicate.tmp`);
+  if (!moved(trays, path, aside)) return true;
+  if (taskText(trays, aside, id) === first) {
+    unlinkIfThere(trays, aside);
+    return true;
+  }
+  trays.storage.link(aside, path);
+  unlinkIfThere(trays, aside);
+  return false;
+}
+
+/** The text of the task of this very id, in `processing/` or inside its record; undefined when there is none to compare. */
+export function findTaskText(trays: Trays, id: string): string | undefined {
+  for (const file of trays.storage.list(trays.processing)) {
+    const isIt = file === `${id}.json` || parseName(file)?.id === id;
+    if (isIt) return taskText(trays, join(trays.processing, file), id);
+    if (foldId(parseName(file)?.id ?? "") === foldId(id)) return undefined;
+  }
+  for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
+    try {
+      const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+      if (bytes !== undefined) return decodeRecord(bytes)?.taskText;
+    } catch {
+      // Not this one.
+    }
+  }
+  return undefined;
+}
+
+function taskText(trays: Trays, path: string, id: string): string | undefined {
+  try {
+    const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+    return bytes === undefined ? undefined : decodeTask(bytes, id).text;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,416 @@
+/**
+ * The mailbox as a library: for programs that submit, work or look after a mailbox without our supervisor, or beside it.
+ * Every promise of the protocol holds here too; expected outcomes that a caller must handle are thrown as errors with a code.
+ */
+import { join } from "node:path";
+import { encodeRecord } from "../codec/records.ts";
+import { checkTask, type DecodedTask, decodeTask } from "../codec/task-codec.ts";
+import { compareTasks, type WaitingTask } from "../core/backlog.ts";
+import { wallSeconds } from "../core/clock.ts";
+import {
+  ErrInvalidTask,
+  ErrIo,
+  ErrLeaseLost,
+  ErrNoTasks,
+  ErrTaskNotFound,
+  messageOf,
+} from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import {
+  errorName,
+  leaseOf,
+  type ProcessingName,
+  parseName,
+  readInboxName,
+  resultName,
+} from "../core/names.ts";
+import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
+import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { endTree } from "../host/process-tree.ts";
+import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
+import { newId } from "./random.ts";
+import { findRecoverable, LeaseObserver, type Recovered, recoverStep } from "./recover.ts";
+import { retry } from "./retry.ts";
+import { newSettlement, settleAll } from "./settle.ts";
+import { submit } from "./submit.ts";
+import { type SweepCounts, sweepAll } from "./sweep.ts";
+import { type OpenOptions, openTrays, type Trays } from "./trays.ts";
+
+export interface MailboxOptions extends OpenOptions {
+  /** How long a silent lease is respected (ms). Default 4 h. */
+  leaseTtlMs?: number;
+  /** N runs, for tasks that do not say. Default 3. */
+  maxAttempts?: number;
+  /** Days. Default 7. */
+  outboxDays?: number;
+  /** Days. Default 30. */
+  failedDays?: number;
+  /** Name in records. Default "library". */
+  agentId?: string;
+}
+
+/** A task that this process holds. */
+export interface HeldTask {
+  task: Task;
+  /** The task's JSON text exactly as dropped. */
+  taskText: string;
+  /** From 1. */
+  attempt: number;
+  maxAttempts: number;
+  /** Unique for ever; stands in the records. */
+  lease: string;
+  /** Path of the claimed file. */
+  path: string;
+}
+
+export interface FailOptions {
+  kind?: FailureKind;
+  code?: string;
+  /** False: no further run, even if attempts are left. */
+  canRetry?: boolean;
+  /** Wait before the next run (ms). */
+  delayMs?: number;
+}
+
+/** How many names of the inbox a claim looks at: it must not get slower with the backlog. */
+const CLAIM_LOOK_MAX = 256;
+
+export class Mailbox {
+  readonly dir: string;
+  private readonly trays: Trays;
+  private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
+  private readonly newOwner = ownerSequence();
+  private readonly observer: LeaseObserver;
+  private readonly held = new Map<
+    string,
+    {
+      claim: Claim;
+      decoded: DecodedTask;
+      startedMs: number;
+      startedWallMs: number;
+      maxAttempts: number;
+    }
+  >();
+
+  private constructor(trays: Trays, options: MailboxOptions) {
+    this.dir = trays.dir;
+    this.trays = trays;
+    this.o = {
+      leaseTtlMs: options.leaseTtlMs ?? 4 * 60 * 60 * 1000,
+      maxAttempts: options.maxAttempts ?? 3,
+      outboxDays: options.outboxDays ?? 7,
+      failedDays: options.failedDays ?? 30,
+      agentId: options.agentId ?? "library",
+    };
+    this.observer = new LeaseObserver(this.o.leaseTtlMs);
+  }
+
+  /**
+   * Opens the mailbox in `dir`, making its trays.
+   * @throws ErrMailboxDir when it cannot be used safely
+   */
+  static open(dir: string, options: MailboxOptions = {}): Mailbox {
+    return new Mailbox(openTrays(dir, options), options);
+  }
+
+  /**
+   * Submits a task. When this resolves the task is safe, as far as the mailbox's durability goes.
+   * @returns its id: the task's own, or a fresh one
+   * @throws ErrInvalidTask, ErrTaskExists, ErrIo
+   */
+  async enqueue(task: Omit<Task, "id"> & { id?: string }): Promise<string> {
+    const { clock } = this.trays;
+    const id = task.id ?? newId(clock.wallMs());
+    const body = { created_at: wallSeconds(clock), ...task, id };
+    const text = JSON.stringify(body);
+    checkTask(JSON.parse(text) as Record<string, unknown>, id);
+    await submit(this.trays, { id, bytes: Buffer.from(`${text}\n`, "utf8") });
+    return id;
+  }
+
+  /**
+   * Claims the best task among the accepted ones and a bounded look at the inbox.
+   * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks.
+   * @throws ErrNoTasks
+   */
+  claim(): HeldTask {
+    for (const candidate of this.candidates()) {
+      const claim =
+        candidate.tray === "inbox"
+          ? claimFromInbox(this.trays, candidate.id, candidate.attempt, this.newOwner())
+          : claimReady(this.trays, parseName(candidate.file) as ProcessingName, this.newOwner());
+      if (claim === undefined) continue;
+      try {
+        return this.hold(claim, readClaim(this.trays, claim));
+      } catch (error) {
+        // Replaced between look and claim. Whoever looks after the inbox refuses it with a reason.
+        if (!(error instanceof ErrInvalidTask)) throw error;
+        putBack(this.trays, claim, 0, true);
+      }
+    }
+    throw new ErrNoTasks("nothing is waiting that could be claimed", {
+      path: this.trays.inbox,
+      phase: "claim",
+    });
+  }
+
+  /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost */
+  renew(task: HeldTask): void {
+    const { claim } = this.heldOf(task);
+    if (!renewClaim(this.trays, claim)) this.lost(task);
+  }
+
+  /**
+   * Ends the task well. Calling it again after an ErrIo goes on where it stopped.
+   * @throws ErrLeaseLost when somebody took it over: then nothing was changed; ErrIo
+   */
+  async complete(
+    task: HeldTask,
+    result: { output?: unknown; verdict?: string; verdictReason?: string } = {},
+  ): Promise<void> {
+    const held = this.heldOf(task);
+    const record: ResultRecord = {
+      task_id: task.task.id,
+      status: "completed",
+      verdict: result.verdict ?? "unknown",
+      verdict_reason: result.verdictReason ?? "",
+      output: result.output ?? null,
+      duration_ms: Math.round(this.trays.clock.monotonicMs() - held.startedMs),
+      completed_at: wallSeconds(this.trays.clock),
+      attempts: task.attempt,
+      agent_id: this.o.agentId,
+      lease: task.lease,
+      exit_code: null,
+      run: null,
+    };
+    await this.settle(task, held.claim, "completed", encodeRecord(record, held.decoded.text));
+  }
+
+  /**
+   * Ends the attempt badly: the task runs again if it has attempts left, else it becomes a dead letter in `failed/`.
+   * @returns whether it will run again
+   * @throws ErrLeaseLost, ErrIo
+   */
+  async fail(task: HeldTask, error: string, options: FailOptions = {}): Promise<boolean> {
+    const held = this.heldOf(task);
+    if (options.canRetry !== false && task.attempt < held.maxAttempts) {
+      const next = putBack(this.trays, held.claim, options.delayMs ?? 0, true);
+      if (next === undefined) this.lost(task);
+      this.held.delete(task.lease);
+      return true;
+    }
+    const now = wallSeconds(this.trays.clock);
+    const record: ErrorRecord = {
+      task_id: task.task.id,
+      status: "failed",
+      error,
+      attempts: task.attempt,
+      last_attempt_at: Math.floor(held.startedWallMs / 1000),
+      failed_at: now,
+      code: options.code ?? "ErrFailed",
+      kind: options.kind ?? "handler",
+      agent_id: this.o.agentId,
+      lease: task.lease,
+      exit_code: null,
+      signal: null,
+      run: null,
+    };
+    await this.settle(task, held.claim, "failed", encodeRecord(record, held.decoded.text));
+    return false;
+  }
+
+  /** Gives the task back without using up an attempt. @throws ErrLeaseLost */
+  release(task: HeldTask, delayMs = 0): void {
+    const { claim } = this.heldOf(task);
+    if (putBack(this.trays, claim, delayMs, false) === undefined) this.lost(task);
+    this.held.delete(task.lease);
+  }
+
+  /** Takes back what dead or silent owners left, and finishes what they had begun to settle. */
+  async recover(): Promise<Recovered[]> {
+    const recovered: Recovered[] = [];
+    const recoverer = {
+      trays: this.trays,
+      newOwner: this.newOwner,
+      judge: judgeOwner,
+      observer: this.observer,
+      endLease: async (lease: string) => {
+        await endTree(lease, 0);
+      },
+      policyOf: (task: Task | undefined) => ({
+        maxAttempts: task?.max_attempts ?? this.o.maxAttempts,
+        agentId: this.o.agentId,
+      }),
+      onRecovered: (what: Recovered) => {
+        recovered.push(what);
+      },
+      onSettled: () => {},
+    };
+    const files = this.trays.storage.list(this.trays.processing);
+    for (const step of findRecoverable(recoverer, files, this.o.leaseTtlMs))
+      await recoverStep(recoverer, step);
+    return recovered;
+  }
+
+  /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition */
+  retry(id: string): Promise<void> {
+    return retry(this.trays, id);
+  }
+
+  /** Removes settled records past their retention, and staged leftovers. */
+  sweep(): SweepCounts {
+    return sweepAll(this.trays, { outboxDays: this.o.outboxDays, failedDays: this.o.failedDays });
+  }
+
+  /** The record of a settled task. @throws ErrTaskNotFound when the id is nowhere; undefined while it waits or runs */
+  find(id: string): ResultRecord | ErrorRecord | undefined {
+    const { storage, outbox, failed, inbox, processing } = this.trays;
+    for (const path of [join(outbox, resultName(id)), join(failed, errorName(id))]) {
+      if (storage.look(path) === undefined) continue;
+      const { bytes } = storage.read(path, Number.MAX_SAFE_INTEGER);
+      if (bytes !== undefined)
+        return JSON.parse(bytes.toString("utf8")) as ResultRecord | ErrorRecord;
+    }
+    const isWaiting = storage.look(join(inbox, `${id}.json`)) !== undefined;
+    if (
+      isWaiting ||
+      storage.list(processing).some((file) => file === `${id}.json` || parseName(file)?.id === id)
+    )
+      return undefined;
+    throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
+      id,
+      path: this.dir,
+      phase: "find",
+    });
+  }
+
+  private candidates(): WaitingTask[] {
+    const { storage, clock, processing, inbox } = this.trays;
+    const found: WaitingTask[] = [];
+    const now = clock.wallMs();
+    for (const file of storage.list(processing)) {
+      const name = parseName(file);
+      if (name?.stage !== "ready") continue;
+      const facts = storage.look(join(processing, file));
+      if (facts === undefined || facts.mtimeMs > now) continue;
+      found.push({
+        id: name.id,
+        file,
+        tray: "processing",
+        attempt: name.attempt,
+        priority: 0,
+        createdAt: 0,
+        agentId: undefined,
+        isSelected: false,
+      });
+    }
+    const walk = storage.walk(inbox);
+    for (const file of walk.next(CLAIM_LOOK_MAX)) {
+      const meaning = readInboxName(file);
+      if (meaning.kind !== "task") continue;
+      const task = this.readable(meaning.id);
+      if (task === undefined || (task.not_before ?? 0) * 1000 > now) continue;
+      const isBlocked = task.metadata?.dependencies?.some(
+        (id) => storage.look(join(this.trays.outbox, resultName(id))) === undefined,
+      );
+      if (isBlocked === true) continue;
+      found.push({
+        id: task.id,
+        file,
+        tray: "inbox",
+        attempt: (task.attempts ?? 0) + 1,
+        priority: task.priority ?? 0,
+        createdAt: task.created_at ?? 0,
+        agentId: undefined,
+        isSelected: false,
+      });
+    }
+    walk.close();
+    return found.sort(compareTasks);
+  }
+
+  private readable(id: string): Task | undefined {
+    try {
+      const { facts, bytes } = this.trays.storage.read(
+        join(this.trays.inbox, `${id}.json`),
+        TASK_BYTES_MAX,
+      );
+      return bytes === undefined || bytes.length !== facts.size
+        ? undefined
+        : decodeTask(bytes, id).task;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private hold(claim: Claim, decoded: DecodedTask): HeldTask {
+    const lease = leaseOf(claim.name);
+    const maxAttempts = decoded.task.max_attempts ?? this.o.maxAttempts;
+    const { clock } = this.trays;
+    this.held.set(lease, {
+      claim,
+      decoded,
+      maxAttempts,
+      startedMs: clock.monotonicMs(),
+      startedWallMs: clock.wallMs(),
+    });
+    return {
+      task: decoded.task,
+      taskText: decoded.text,
+      attempt: claim.name.attempt,
+      maxAttempts,
+      lease,
+      path: claim.path,
+    };
+  }
+
+  private heldOf(task: HeldTask): {
+    claim: Claim;
+    decoded: DecodedTask;
+    startedMs: number;
+    startedWallMs: number;
+    maxAttempts: number;
+  } {
+    const held = this.held.get(task.lease);
+    if (held === undefined) throw leaseLost(task);
+    return held;
+  }
+
+  private lost(task: HeldTask): never {
+    this.held.delete(task.lease);
+    throw leaseLost(task);
+  }
+
+  private async settle(
+    task: HeldTask,
+    claim: Claim,
+    status: "completed" | "failed",
+    record: Buffer,
+  ): Promise<void> {
+    const settlement = newSettlement(claim, status, record, claim.name.token);
+    await settleAll(this.trays, [settlement], () => {});
+    if (settlement.error !== undefined) {
+      throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
+        id: task.task.id,
+        path: claim.path,
+        phase: "settle",
+        cause: settlement.error,
+        hint: "the task is still yours: try again when the disk has room",
+      });
+    }
+    this.held.delete(task.lease);
+    if (settlement.outcome === "fenced") throw leaseLost(task);
+  }
+}
+
+function leaseLost(task: HeldTask): ErrLeaseLost {
+  return new ErrLeaseLost(
+    `the lease ${task.lease} of ${task.task.id} is not ours any more; nothing was changed`,
+    {
+      id: task.task.id,
+      path: task.path,
+      phase: "settle",
+      hint: "drop the work; somebody else has the task",
+    },
+  );
+}

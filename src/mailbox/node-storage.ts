@@ -1,0 +1,121 @@
+/** The storage port on the real file system. Nothing but the calls; no decisions of the protocol. */
+import fs from "node:fs";
+import type { FileFacts, Storage, Walk } from "./storage.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
+
+function factsOf(stats: fs.Stats): FileFacts {
+  return {
+    dev: stats.dev,
+    ino: stats.ino,
+    size: stats.size,
+    mtimeMs: stats.mtimeMs,
+    ctimeMs: stats.ctimeMs,
+    nlink: stats.nlink,
+    uid: stats.uid,
+    mode: stats.mode,
+    kind: stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other",
+  };
+}
+
+/** Writes all of it: a short write is continued, a write of nothing is an error. */
+export function writeWhole(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) {
+    const written = fs.writeSync(fd, bytes, at, bytes.length - at);
+    if (written === 0)
+      throw Object.assign(new Error("ENOSPC: the file system took no bytes"), { code: "ENOSPC" });
+    at += written;
+  }
+}
+
+function walkDir(dir: string): Walk {
+  const handle = fs.opendirSync(dir, { bufferSize: 256 });
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) handle.closeSync();
+    isOpen = false;
+  };
+  return {
+    next(max) {
+      const names: string[] = [];
+      while (isOpen && names.length < max) {
+        const entry = handle.readSync();
+        if (entry === null) close();
+        else names.push(entry.name);
+      }
+      return names;
+    },
+    close,
+  };
+}
+
+async function syncPath(path: string): Promise<void> {
+  const handle = await fs.promises.open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export const nodeStorage: Storage = {
+  list: (dir) => fs.readdirSync(dir),
+  walk: walkDir,
+  rawName: (dir, shown) =>
+    fs.readdirSync(dir, { encoding: "buffer" }).find((raw) => raw.toString("utf8") === shown),
+  look(path) {
+    const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? undefined : factsOf(stats);
+  },
+  read(path, bytesMax) {
+    let fd: number;
+    try {
+      fd = fs.openSync(path, READ_FLAGS);
+    } catch (error) {
+      const facts = nodeStorage.look(path);
+      // Links (ELOOP), sockets and devices (ENXIO) are not ours to open.
+      if (facts !== undefined && facts.kind !== "file") return { facts, bytes: undefined };
+      throw error;
+    }
+    try {
+      const facts = factsOf(fs.fstatSync(fd));
+      if (facts.kind !== "file" || facts.size > bytesMax) return { facts, bytes: undefined };
+      // One byte more than its size: a file that grows while it is read shows.
+      const buffer = Buffer.allocUnsafe(facts.size + 1);
+      let at = 0;
+      while (at < buffer.length) {
+        const got = fs.readSync(fd, buffer, at, buffer.length - at, at);
+        if (got === 0) break;
+        at += got;
+      }
+      return { facts, bytes: buffer.subarray(0, at) };
+    } finally {
+      fs.closeSync(fd);
+    }
+  },
+  create(path, bytes) {
+    const fd = fs.openSync(path, "wx", 0o600);
+    try {
+      writeWhole(fd, bytes);
+    } catch (error) {
+      fs.closeSync(fd);
+      fs.rmSync(path, { force: true });
+      throw error;
+    }
+    fs.closeSync(fd);
+  },
+  link: (from, to) => fs.linkSync(from, to),
+  rename: (from, to) => fs.renameSync(from, to),
+  unlink: (path) => fs.unlinkSync(path),
+  touch: (path, mtimeMs) => fs.utimesSync(path, mtimeMs / 1000, mtimeMs / 1000),
+  makeDir: (path) => {
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  },
+  async syncFiles(paths) {
+    await Promise.all(paths.map(syncPath));
+  },
+  async syncDirs(paths) {
+    await Promise.all([...new Set(paths)].map(syncPath));
+  },
+};

@@ -1,0 +1,159 @@
+/** Quarantine: what cannot be run moves to `failed/`, whole, with a record that says why. Nothing is opened or deleted. */
+import { join } from "node:path";
+import { encodeRecord } from "../codec/records.ts";
+import { wallSeconds } from "../core/clock.ts";
+import { systemCode } from "../core/errors.ts";
+import { errorName, formatName, isId, type ProcessingName } from "../core/names.ts";
+import type { ErrorRecord } from "../core/task.ts";
+import { moved } from "./claim.ts";
+import { randomToken } from "./random.ts";
+import { unlinkIfThere } from "./settle.ts";
+import { isRefusal } from "./submit.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+export interface Refusal {
+  /** Name in `inbox/` as listed; bytes when it is not UTF-8. */
+  name: string | Buffer;
+  /** The id the name stands for, or undefined when no id can be read from it. */
+  id: string | undefined;
+  code: string;
+  reason: string;
+  offset?: number;
+  excerpt?: string;
+  /** True when another task holds this id: its records must not be touched. */
+  isIdTaken: boolean;
+}
+
+/**
+ * Refuses a file in the inbox.
+ * @returns the id its error record is filed under, or undefined when somebody else moved the file
+ */
+export function quarantine(trays: Trays, refusal: Refusal): string | undefined {
+  const shown = typeof refusal.name === "string" ? refusal.name : refusal.name.toString("latin1");
+  const id = refusal.id !== undefined && isId(refusal.id) ? refusal.id : safeStem(shown);
+  const marker: ProcessingName = {
+    id,
+    submission: randomToken(8),
+    attempt: 0,
+    stage: "bad",
+    token: randomToken(8),
+  };
+  const file = formatName(marker);
+  const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
+    dropped_as: escapeName(shown),
+    ...(refusal.offset === undefined ? {} : { offset: refusal.offset }),
+    ...(refusal.excerpt === undefined ? {} : { excerpt: refusal.excerpt }),
+  });
+  const staged = join(trays.tmp, file);
+  try {
+    trays.storage.create(staged, record);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    makeTrays(trays);
+    trays.storage.create(staged, record);
+  }
+  // From here on recovery finishes: the marker is the refused file itself.
+  const from =
+    typeof refusal.name === "string"
+      ? join(trays.inbox, refusal.name)
+      : joinBytes(trays.inbox, refusal.name);
+  if (!moved(trays, from, join(trays.processing, file))) {
+    unlinkIfThere(trays, staged);
+    return undefined;
+  }
+  return finishQuarantine(trays, marker, refusal.isIdTaken);
+}
+
+/** The rest of a quarantine, also after a crash in its middle. @returns the id of the error record */
+export function finishQuarantine(trays: Trays, marker: ProcessingName, isIdTaken = true): string {
+  const file = formatName(marker);
+  const staged = join(trays.tmp, file);
+  const unique = `${marker.id}~${marker.token}`;
+  const uniqueRecord = join(trays.failed, errorName(unique));
+  const plainRecord = join(trays.failed, errorName(marker.id));
+  if (trays.storage.look(staged) === undefined) {
+    const reason = "the file was refused; the reason was lost in a crash";
+    trays.storage.create(staged, refusalRecord(trays, marker, "ErrInvalidTask", reason, {}));
+  }
+  const ours = trays.storage.look(staged)?.ino;
+  let filedAs = unique;
+  const isFiled = [uniqueRecord, plainRecord].some(
+    (path) => trays.storage.look(path)?.ino === ours,
+  );
+  if (!isFiled) {
+    // A refused file has no claim on its plain name when another task lives, or lived, under it.
+    if (!isIdTaken && linked(trays, staged, plainRecord)) filedAs = marker.id;
+    else linked(trays, staged, uniqueRecord);
+  } else if (trays.storage.look(plainRecord)?.ino === ours) {
+    filedAs = marker.id;
+  }
+  moved(trays, join(trays.processing, file), join(trays.failed, `${unique}.json`));
+  unlinkIfThere(trays, staged);
+  return filedAs;
+}
+
+/** Moves the record of an earlier refusal aside, so that a mended file of the same id can be accepted. */
+export function freeRefusedId(trays: Trays, id: string): boolean {
+  const path = join(trays.failed, errorName(id));
+  if (!isRefusal(trays, path)) return false;
+  return moved(trays, path, join(trays.failed, errorName(`${id}~${randomToken(8)}`)));
+}
+
+function refusalRecord(
+  trays: Trays,
+  marker: ProcessingName,
+  code: string,
+  reason: string,
+  extra: Partial<ErrorRecord>,
+): Buffer {
+  const now = wallSeconds(trays.clock);
+  const record: ErrorRecord = {
+    task_id: marker.id,
+    status: "failed",
+    error: reason,
+    attempts: 0,
+    last_attempt_at: 0,
+    failed_at: now,
+    code,
+    kind: "invalid",
+    agent_id: "",
+    lease: `${marker.submission}.0.${marker.token}`,
+    exit_code: null,
+    signal: null,
+    run: null,
+    file: `failed/${marker.id}~${marker.token}.json`,
+    ...extra,
+  };
+  return encodeRecord(record, undefined);
+}
+
+function linked(trays: Trays, from: string, to: string): boolean {
+  try {
+    trays.storage.link(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** A file name's readable rest, made into a legal id. */
+function safeStem(name: string): string {
+  const stem = name
+    .replace(/\.json$/, "")
+    .replace(/[^A-Za-z0-9._-]+/g, "_")
+    .replace(/\.{2,}/g, "_")
+    .replace(/^[^A-Za-z0-9]+/, "");
+  const id = stem.slice(0, 64);
+  return isId(id) ? id : `unnamed-${randomToken(4)}`;
+}
+
+function escapeName(name: string): string {
+  return name
+    .slice(0, 255)
+    .replace(/[^\x20-\x7e]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}
+
+function joinBytes(dir: string, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${dir}/`, "utf8"), name]);
+}

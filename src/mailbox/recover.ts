@@ -1,0 +1,304 @@
+/**
+ * Recover: take back what the dead left in `processing/`, and finish what they had begun to settle. Any number of
+ * recoverers may run at once; each step is a rename or link that only one can win.
+ */
+import { join } from "node:path";
+import { decodeRecord, encodeRecord } from "../codec/records.ts";
+import type { DecodedTask } from "../codec/task-codec.ts";
+import { wallSeconds } from "../core/clock.ts";
+import {
+  errorName,
+  formatName,
+  leaseOf,
+  nextAttempt,
+  type ProcessingName,
+  parseName,
+  parsePlainClaim,
+  resultName,
+} from "../core/names.ts";
+import type { ErrorRecord, Task } from "../core/task.ts";
+import {
+  acceptPlainClaim,
+  type Claim,
+  claimAt,
+  moved,
+  newSubmission,
+  putBack,
+  readClaim,
+} from "./claim.ts";
+import { finishQuarantine } from "./quarantine.ts";
+import { finishRetry } from "./retry.ts";
+import { finalPath, newSettlement, type Settlement, settleAll, unlinkIfThere } from "./settle.ts";
+import type { Trays } from "./trays.ts";
+
+export interface Recoverer {
+  trays: Trays;
+  /** Makes the owner strings under which this recoverer settles. */
+  newOwner: () => string;
+  judge: (owner: string) => "alive" | "dead" | "unknown";
+  /** Remembers how long each file has not changed, on this process's own clock. */
+  observer: LeaseObserver;
+  /** Ends every process of that lease; resolves when none is left. */
+  endLease: (lease: string) => Promise<void>;
+  policyOf: (task: Task | undefined) => { maxAttempts: number; agentId: string };
+  onRecovered: (what: Recovered) => void;
+  /** Journal lines for a settlement that this recovery published or found published. */
+  onSettled: (settled: Settlement, facts: SettledFacts) => void;
+}
+
+export interface SettledFacts {
+  agentId: string;
+  error: string | null;
+  kind: string | null;
+  /** True when the dead owner had published it, and so may have written the journal lines too. */
+  mayBeRecorded: boolean;
+}
+
+export type Recovered =
+  | {
+      action: "reclaimed";
+      name: ProcessingName;
+      next: ProcessingName;
+      reason: "dead" | "silent";
+      agentId: string;
+    }
+  | { action: "failed"; name: ProcessingName; reason: "dead" | "silent"; agentId: string }
+  | { action: "published"; name: ProcessingName }
+  | { action: "reopened"; name: ProcessingName; next: ProcessingName }
+  | { action: "quarantined"; name: ProcessingName }
+  | { action: "resubmitted"; name: ProcessingName }
+  | { action: "reclaimed_foreign"; next: ProcessingName }
+  | { action: "cleaned_foreign"; id: string };
+
+export type RecoverStep =
+  | { kind: "reclaim"; claim: Claim; reason: "dead" | "silent" }
+  | { kind: "publish"; claim: Claim }
+  | { kind: "finish"; name: ProcessingName }
+  | { kind: "foreign"; id: string };
+
+/** Measures silence on the observer's own monotonic clock: an mtime is compared with itself, never with a clock. */
+export class LeaseObserver {
+  private readonly seen = new Map<string, { mtimeMs: number; sinceMs: number }>();
+  private lastLookMs: number | undefined;
+  private readonly periodMs: number;
+
+  /** @param periodMs how often the observer means to look; when it comes late by more than twice that, it was asleep itself */
+  constructor(periodMs: number) {
+    this.periodMs = periodMs;
+  }
+
+  /** Call once before each round. */
+  beginRound(nowMs: number, files: ReadonlySet<string>): void {
+    if (this.lastLookMs !== undefined && nowMs - this.lastLookMs > this.periodMs * 3) {
+      for (const entry of this.seen.values()) entry.sinceMs = nowMs;
+    }
+    this.lastLookMs = nowMs;
+    for (const file of this.seen.keys()) if (!files.has(file)) this.seen.delete(file);
+  }
+
+  /** For how long this file has shown this mtime (ms). */
+  silenceMs(file: string, mtimeMs: number, nowMs: number): number {
+    const entry = this.seen.get(file);
+    if (entry === undefined || entry.mtimeMs !== mtimeMs) {
+      this.seen.set(file, { mtimeMs, sinceMs: nowMs });
+      return 0;
+    }
+    return nowMs - entry.sinceMs;
+  }
+}
+
+/** A retry or quarantine takes microseconds: one that stands for this long (ms) was left behind. */
+const UNFINISHED_MS = 1000;
+
+/**
+ * What is to be recovered among these names of `processing/`. Changes nothing.
+ * @param isStart true at the start of the only supervisor: short-lived markers are leftovers then
+ */
+export function findRecoverable(
+  r: Recoverer,
+  files: readonly string[],
+  leaseTtlMs: number,
+  isStart = false,
+): RecoverStep[] {
+  const nowMs = r.trays.clock.monotonicMs();
+  const steps: RecoverStep[] = [];
+  r.observer.beginRound(nowMs, new Set(files));
+  const silentFor = (file: string, limitMs: number): boolean => {
+    const facts = r.trays.storage.look(join(r.trays.processing, file));
+    return facts !== undefined && r.observer.silenceMs(file, facts.mtimeMs, nowMs) >= limitMs;
+  };
+  for (const file of files) {
+    const name = parseName(file);
+    if (name === undefined) {
+      const id = parsePlainClaim(file);
+      if (id !== undefined && silentFor(file, leaseTtlMs)) steps.push({ kind: "foreign", id });
+      continue;
+    }
+    const claim: Claim = { name, file, path: join(r.trays.processing, file) };
+    switch (name.stage) {
+      case "ready":
+        break;
+      case "w":
+        if (r.judge(name.token) === "dead") steps.push({ kind: "reclaim", claim, reason: "dead" });
+        else if (silentFor(file, leaseTtlMs))
+          steps.push({ kind: "reclaim", claim, reason: "silent" });
+        break;
+      case "ok":
+      case "err":
+        if (r.judge(name.token) === "dead" || silentFor(file, leaseTtlMs))
+          steps.push({ kind: "publish", claim });
+        break;
+      case "bad":
+      case "again":
+        if (isStart || silentFor(file, UNFINISHED_MS)) steps.push({ kind: "finish", name });
+        break;
+    }
+  }
+  return steps;
+}
+
+/** Takes one step. Losing a race to another recoverer is no error. */
+export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void> {
+  switch (step.kind) {
+    case "reclaim":
+      return reclaim(r, step.claim, step.reason);
+    case "publish":
+      return publishCommitted(r, step.claim);
+    case "finish":
+      if (step.name.stage === "bad") {
+        finishQuarantine(r.trays, step.name);
+        r.onRecovered({ action: "quarantined", name: step.name });
+      } else {
+        await finishRetry(r.trays, step.name);
+        r.onRecovered({ action: "resubmitted", name: step.name });
+      }
+      return;
+    case "foreign":
+      return reclaimForeign(r, step.id);
+  }
+}
+
+async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): Promise<void> {
+  // First its processes, then its lease: two runs of one task must not overlap.
+  await r.endLease(leaseOf(claim.name));
+  const decoded = tryRead(r.trays, claim);
+  const { maxAttempts, agentId } = r.policyOf(decoded?.task);
+  if (claim.name.attempt < maxAttempts) {
+    const next = putBack(r.trays, claim, 0, true);
+    if (next !== undefined)
+      r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId });
+    return;
+  }
+  const now = wallSeconds(r.trays.clock);
+  const died =
+    reason === "dead" ? "its worker died" : "its worker fell silent and the lease expired";
+  const error = `${died} during attempt ${claim.name.attempt} of ${maxAttempts}`;
+  const record: ErrorRecord = {
+    task_id: claim.name.id,
+    status: "failed",
+    error,
+    attempts: claim.name.attempt,
+    last_attempt_at: now,
+    failed_at: now,
+    code: "ErrWorkerDied",
+    kind: "lease_expired",
+    agent_id: agentId,
+    lease: leaseOf(claim.name),
+    exit_code: null,
+    signal: null,
+    run: null,
+  };
+  const settlement = newSettlement(
+    claim,
+    "failed",
+    encodeRecord(record, decoded?.text),
+    r.newOwner(),
+  );
+  await settleAll(r.trays, [settlement], ([settled]) => {
+    if (settled !== undefined)
+      r.onSettled(settled, { agentId, error, kind: "lease_expired", mayBeRecorded: false });
+  });
+  if (settlement.error !== undefined) throw settlement.error;
+  if (settlement.outcome === "settled")
+    r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
+}
+
+/** The commit was made, so the task is settled: finish publishing the staged record. */
+async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
+  const { trays } = r;
+  const status = marker.name.stage === "ok" ? "completed" : "failed";
+  const staged = join(trays.tmp, marker.file);
+  const settlement: Settlement = {
+    claim: marker,
+    status,
+    record: Buffer.alloc(0),
+    marker: marker.file,
+    phase: "committed",
+  };
+  const final = finalPath(trays, settlement);
+  const wasPublished = trays.storage.look(final) !== undefined;
+  const bytes =
+    readIfThere(trays, staged) ?? (wasPublished ? readIfThere(trays, final) : undefined);
+  const decoded = bytes === undefined ? undefined : decodeRecord(bytes);
+  if (bytes === undefined || decoded === undefined) {
+    // The record is lost or torn (a disk that lied about its sync): the marker still is the whole task. Run it again.
+    const next = nextAttempt(marker.name);
+    if (trays.storage.look(marker.path) === undefined) return;
+    unlinkIfThere(trays, staged);
+    if (moved(trays, marker.path, join(trays.processing, formatName(next)))) {
+      r.onRecovered({ action: "reopened", name: marker.name, next });
+    }
+    return;
+  }
+  if (trays.storage.look(staged) === undefined) {
+    // Published and tidied but for the marker.
+    settlement.phase = "published";
+    settlement.outcome = "settled";
+  }
+  settlement.record = bytes;
+  const { record } = decoded;
+  const facts: SettledFacts = {
+    agentId: record.agent_id,
+    error: record.status === "failed" ? record.error : null,
+    kind: record.status === "failed" ? record.kind : null,
+    mayBeRecorded: wasPublished,
+  };
+  // Records and journals speak of the lease that was committed, not of the marker's token.
+  await settleAll(trays, [settlement], ([settled]) => {
+    if (settled !== undefined) r.onSettled(settled, facts);
+  });
+  if (settlement.error !== undefined) throw settlement.error;
+  r.onRecovered({ action: "published", name: marker.name });
+}
+
+/** A program that only knows plain names died, or is too slow: its lease time is over. */
+async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
+  const { trays } = r;
+  const path = join(trays.processing, `${id}.json`);
+  const finals = [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))];
+  if (finals.some((final) => trays.storage.look(final) !== undefined)) {
+    // It settled and died before its last step.
+    unlinkIfThere(trays, path);
+    r.onRecovered({ action: "cleaned_foreign", id });
+    return;
+  }
+  const decoded = tryRead(trays, { ...claimAt(trays, newSubmission(id, 1)), path });
+  const next = newSubmission(id, (decoded?.task.attempts ?? 0) + 1);
+  if (acceptPlainClaim(trays, next)) r.onRecovered({ action: "reclaimed_foreign", next });
+}
+
+function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
+  try {
+    return readClaim(trays, claim);
+  } catch {
+    return undefined;
+  }
+}
+
+function readIfThere(trays: Trays, path: string): Buffer | undefined {
+  try {
+    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
+  } catch {
+    return undefined;
+  }
+}

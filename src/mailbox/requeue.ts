@@ -1,0 +1,32 @@
+/** Requeue: a claimed task goes back into the inbox, as if it had just been dropped. */
+import { join } from "node:path";
+import { systemCode } from "../core/errors.ts";
+import { type Claim, putBack } from "./claim.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+/**
+ * Links the file into the inbox and then gives the claim up. A crash in between leaves both names of one file: the claim
+ * is recovered, and the copy in the inbox is a duplicate with the same bytes, which is dropped.
+ * @returns false when the lease was lost
+ */
+export function requeue(trays: Trays, claim: Claim): boolean {
+  const target = join(trays.inbox, `${claim.name.id}.json`);
+  try {
+    trays.storage.link(claim.path, target);
+  } catch (error) {
+    const code = systemCode(error);
+    // Another task of this id was dropped meanwhile: ours keeps waiting where it is.
+    if (code === "EEXIST") return putBack(trays, claim, 0, false) !== undefined;
+    if (code !== "ENOENT") throw error;
+    if (trays.storage.look(claim.path) === undefined) return false;
+    makeTrays(trays);
+    trays.storage.link(claim.path, target);
+  }
+  try {
+    trays.storage.unlink(claim.path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    return false;
+  }
+  return true;
+}

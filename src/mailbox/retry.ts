@@ -1,0 +1,129 @@
+/** Retry: a dead letter goes back into the inbox. One rename takes it out of `failed/`; from then on recovery finishes. */
+import { join } from "node:path";
+import { decodeRecord } from "../codec/records.ts";
+import {
+  ErrInvalidTransition,
+  ErrTaskExists,
+  ErrTaskNotFound,
+  systemCode,
+} from "../core/errors.ts";
+import { errorName, formatName, type ProcessingName, resultName } from "../core/names.ts";
+import { moved } from "./claim.ts";
+import { randomToken } from "./random.ts";
+import { unlinkIfThere } from "./settle.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+/**
+ * Runs a failed task again, from its first attempt, under its own id.
+ * @throws ErrTaskNotFound, ErrTaskExists (it waits or runs again already), ErrInvalidTransition (it cannot be run again)
+ */
+export async function retry(trays: Trays, id: string): Promise<void> {
+  const failed = join(trays.failed, errorName(id));
+  const bytes = readIfThere(trays, failed);
+  if (bytes === undefined) {
+    if (trays.storage.look(join(trays.outbox, resultName(id))) !== undefined) {
+      throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has completed`, {
+        id,
+        phase: "retry",
+        hint: "enqueue it under a new id",
+      });
+    }
+    throw new ErrTaskNotFound(`no failed task ${JSON.stringify(id)}`, {
+      id,
+      path: failed,
+      phase: "retry",
+      hint: "see `mailchute ls --state-is failed`",
+    });
+  }
+  const decoded = decodeRecord(bytes);
+  const canRun =
+    decoded?.taskText !== undefined || refusedFile(trays, decoded?.record) !== undefined;
+  if (!canRun) {
+    throw new ErrInvalidTransition(`the error record of ${JSON.stringify(id)} holds no task`, {
+      id,
+      path: failed,
+      phase: "retry",
+      hint: "drop a mended task file of this id into inbox/",
+    });
+  }
+  if (trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined) {
+    throw new ErrTaskExists(`a task ${JSON.stringify(id)} waits in the inbox`, {
+      id,
+      path: trays.inbox,
+      phase: "retry",
+    });
+  }
+  const marker: ProcessingName = {
+    id,
+    submission: randomToken(8),
+    attempt: 0,
+    stage: "again",
+    token: randomToken(8),
+  };
+  if (!moved(trays, failed, join(trays.processing, formatName(marker)))) {
+    throw new ErrTaskNotFound(`the failed task ${JSON.stringify(id)} is gone`, {
+      id,
+      path: failed,
+      phase: "retry",
+    });
+  }
+  await finishRetry(trays, marker);
+}
+
+/** The rest of a retry, also after a crash in its middle. */
+export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<void> {
+  const path = join(trays.processing, formatName(marker));
+  const target = join(trays.inbox, `${marker.id}.json`);
+  const bytes = readIfThere(trays, path);
+  if (bytes === undefined) return;
+  const decoded = decodeRecord(bytes);
+  const refused = refusedFile(trays, decoded?.record);
+  if (refused !== undefined) {
+    linkUnlessThere(trays, refused, target);
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
+    unlinkIfThere(trays, refused);
+  } else if (decoded?.taskText !== undefined) {
+    const staged = join(trays.tmp, `${formatName(marker)}.tmp`);
+    unlinkIfThere(trays, staged);
+    trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
+    if (trays.durability === "power") await trays.storage.syncFiles([staged]);
+    linkUnlessThere(trays, staged, target);
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
+    unlinkIfThere(trays, staged);
+  } else {
+    // Not a record we can read: give it back as it was.
+    moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
+    return;
+  }
+  // The record goes last: until here a crash finds it and comes again.
+  unlinkIfThere(trays, path);
+}
+
+/** The bytes of a file that was refused unrun, if they still lie where its record says. */
+function refusedFile(trays: Trays, record: object | undefined): string | undefined {
+  const file = (record as { file?: unknown } | undefined)?.file;
+  if (typeof file !== "string" || !/^failed\/[^/]+\.json$/.test(file)) return undefined;
+  const path = join(trays.dir, file);
+  return trays.storage.look(path)?.kind === "file" ? path : undefined;
+}
+
+function linkUnlessThere(trays: Trays, from: string, to: string): void {
+  try {
+    trays.storage.link(from, to);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "EEXIST") return;
+    if (code !== "ENOENT") throw error;
+    makeTrays(trays);
+    trays.storage.link(from, to);
+  }
+}
+
+function readIfThere(trays: Trays, path: string): Buffer | undefined {
+  try {
+    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

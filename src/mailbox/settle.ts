@@ -1,0 +1,170 @@
+/**
+ * Settle: end an attempt for good. The order is the protocol's; each step says what a crash after it leaves.
+ *
+ *   stage    .tmp/<marker>             a whole record nobody looks at      → recovery runs the task again
+ *   commit   ~w-… → ~ok-… or ~err-…    the fence: only the lease holder can → recovery rolls forward from here on
+ *   publish  link to the final name    the result is visible               → recovery sees the same inode: done
+ *   record   journal lines             telemetry                           → recovery looks whether they are there
+ *   clean    unlink marker, staged     nothing left to do
+ */
+import { join } from "node:path";
+import { systemCode } from "../core/errors.ts";
+import { errorName, formatName, resultName, withStage } from "../core/names.ts";
+import { type Claim, moved } from "./claim.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+export type Phase = "new" | "staged" | "committed" | "published" | "recorded" | "done";
+
+export interface Settlement {
+  /** The lease that is given up: ours, or a dead owner's that we take over. */
+  claim: Claim;
+  status: "completed" | "failed";
+  record: Buffer;
+  /** File name of the marker and of the staged record; `token` in it says who settles. */
+  marker: string;
+  phase: Phase;
+  /** `fenced`: the lease was lost, nothing changed. `conflict`: a foreign record stands at the final name and stays. */
+  outcome?: "settled" | "fenced" | "conflict";
+  /** What stopped this settlement; calling settleAll again goes on from `phase`. */
+  error?: unknown;
+}
+
+/** @param settler owner string of whoever settles: tells recovery whether to wait for them */
+export function newSettlement(
+  claim: Claim,
+  status: Settlement["status"],
+  record: Buffer,
+  settler: string,
+): Settlement {
+  const marker = formatName(withStage(claim.name, status === "completed" ? "ok" : "err", settler));
+  return { claim, status, record, marker, phase: "new" };
+}
+
+/**
+ * Takes each settlement as far as it goes. Never throws: what could not be done is in `error`, and a later call goes on.
+ * With durability `process` all of it happens before this returns.
+ * @param onPublished writes the journal lines of settlements that are now visible; called at most once
+ */
+export async function settleAll(
+  trays: Trays,
+  settlements: readonly Settlement[],
+  onPublished: (published: readonly Settlement[]) => void,
+): Promise<void> {
+  const isDurable = trays.durability === "power";
+  for (const s of settlements) delete s.error;
+
+  const staging = settlements.filter((s) => s.phase === "new");
+  for (const s of staging) attempt(s, () => stage(trays, s));
+  if (isDurable && staging.length > 0) {
+    const written = staging.filter((s) => s.error === undefined);
+    await barrier(written, () => trays.storage.syncFiles(written.map((s) => stagedPath(trays, s))));
+  }
+  for (const s of staging) if (s.error === undefined) s.phase = "staged";
+
+  for (const s of settlements) if (s.phase === "staged") attempt(s, () => commit(trays, s));
+  const publishing = settlements.filter((s) => s.phase === "committed");
+  for (const s of publishing) attempt(s, () => publish(trays, s));
+  const visible = publishing.filter((s) => s.error === undefined && s.outcome === "settled");
+  if (isDurable && visible.length > 0) {
+    await barrier(visible, () => trays.storage.syncDirs(visible.map((s) => finalDir(trays, s))));
+  }
+  for (const s of publishing) if (s.error === undefined) s.phase = "published";
+
+  const published = settlements.filter((s) => s.phase === "published");
+  if (published.length > 0) onPublished(published.filter((s) => s.outcome === "settled"));
+  for (const s of published) s.phase = "recorded";
+  for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
+}
+
+function stage(trays: Trays, s: Settlement): void {
+  const path = stagedPath(trays, s);
+  try {
+    trays.storage.create(path, s.record);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT") makeTrays(trays);
+    // An earlier try of ours got this far.
+    else if (code === "EEXIST") trays.storage.unlink(path);
+    else throw error;
+    trays.storage.create(path, s.record);
+  }
+}
+
+function commit(trays: Trays, s: Settlement): void {
+  const marker = join(trays.processing, s.marker);
+  if (moved(trays, s.claim.path, marker) || trays.storage.look(marker) !== undefined) {
+    s.phase = "committed";
+    return;
+  }
+  s.outcome = "fenced";
+  s.phase = "done";
+  unlinkIfThere(trays, stagedPath(trays, s));
+}
+
+function publish(trays: Trays, s: Settlement): void {
+  const staged = stagedPath(trays, s);
+  const final = finalPath(trays, s);
+  for (let tries = 0; ; tries++) {
+    try {
+      trays.storage.link(staged, final);
+      s.outcome = "settled";
+      return;
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === "EEXIST") {
+        s.outcome =
+          trays.storage.look(staged)?.ino === trays.storage.look(final)?.ino
+            ? "settled"
+            : "conflict";
+        return;
+      }
+      // The staged record was swept, or a tray was deleted: we still hold the bytes.
+      if (code !== "ENOENT" || tries > 0) throw error;
+      makeTrays(trays);
+      if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
+    }
+  }
+}
+
+function clean(trays: Trays, s: Settlement): void {
+  unlinkIfThere(trays, join(trays.processing, s.marker));
+  unlinkIfThere(trays, stagedPath(trays, s));
+  s.phase = "done";
+}
+
+export function stagedPath(trays: Trays, s: Settlement): string {
+  return join(trays.tmp, s.marker);
+}
+
+function finalDir(trays: Trays, s: Settlement): string {
+  return s.status === "completed" ? trays.outbox : trays.failed;
+}
+
+export function finalPath(trays: Trays, s: Settlement): string {
+  const { id } = s.claim.name;
+  return join(finalDir(trays, s), s.status === "completed" ? resultName(id) : errorName(id));
+}
+
+function attempt(s: Settlement, step: () => void): void {
+  try {
+    step();
+  } catch (error) {
+    s.error = error;
+  }
+}
+
+async function barrier(group: readonly Settlement[], sync: () => Promise<void>): Promise<void> {
+  try {
+    await sync();
+  } catch (error) {
+    for (const s of group) s.error = error;
+  }
+}
+
+export function unlinkIfThere(trays: Trays, path: string): void {
+  try {
+    trays.storage.unlink(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+}

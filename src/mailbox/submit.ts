@@ -1,0 +1,298 @@
+/** Submit: a new file in `inbox/`, published by link so that it can never replace another. */
+import { join } from "node:path";
+import { decodeRecord } from "../codec/records.ts";
+import { decodeTask } from "../codec/task-codec.ts";
+import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import {
+  errorName,
+  explainBadId,
+  foldId,
+  parseName,
+  parsePlainClaim,
+  resultName,
+} from "../core/names.ts";
+import { findTaskText } from "./duplicates.ts";
+import { randomToken } from "./random.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+export interface Submission {
+  id: string;
+  bytes: Buffer;
+}
+
+export type SubmitOutcome =
+  | { id: string; outcome: "submitted" }
+  /** The very same task is there already: nothing to do. */
+  | { id: string; outcome: "unchanged" }
+  | { id: string; outcome: "refused"; error: ErrTaskExists | ErrInvalidTask | ErrIo };
+
+interface Staged extends Submission {
+  index: number;
+  path: string;
+}
+
+/**
+ * Submits a group with one durability barrier for all. Resolves when every outcome is final: what is `submitted` or
+ * `unchanged` survives according to the mailbox's durability. Never throws for what happens to one of them.
+ */
+export async function submitAll(
+  trays: Trays,
+  submissions: readonly Submission[],
+): Promise<SubmitOutcome[]> {
+  const outcomes = new Map<number, SubmitOutcome>();
+  const staged: Staged[] = [];
+  const live = liveIds(trays);
+  const inGroup = new Set<string>();
+  for (const [index, submission] of submissions.entries()) {
+    const outcome =
+      refuse(submission) ?? clash(trays, submission, live) ?? clashInGroup(submission, inGroup);
+    if (outcome !== undefined) {
+      outcomes.set(index, outcome);
+      continue;
+    }
+    const path = join(trays.tmp, `${submission.id}-${randomToken(10)}.json.tmp`);
+    try {
+      withTrays(trays, () => trays.storage.create(path, submission.bytes));
+      staged.push({ ...submission, index, path });
+    } catch (error) {
+      outcomes.set(index, failed(error, submission.id, path, "write the task"));
+    }
+  }
+  if (await isStagingDurable(trays, staged, outcomes)) {
+    for (const s of staged) outcomes.set(s.index, publish(trays, s));
+    // Somebody may have moved a task of the same id out of the inbox between our look and our link.
+    const after = staged.length > 0 ? liveIds(trays) : live;
+    for (const s of staged) {
+      if (outcomes.get(s.index)?.outcome !== "submitted") continue;
+      const again = clash(trays, s, after, true);
+      if (again !== undefined && withdraw(trays, s)) outcomes.set(s.index, again);
+    }
+  }
+  for (const { path } of staged) drop(trays, path);
+  await makeNamesDurable(trays, submissions, outcomes);
+  return submissions.map(
+    ({ id }, index) =>
+      outcomes.get(index) ?? failed(new Error("no outcome"), id, trays.inbox, "submit"),
+  );
+}
+
+/** Submits one. @throws ErrTaskExists, ErrInvalidTask, ErrIo */
+export async function submit(
+  trays: Trays,
+  submission: Submission,
+): Promise<"submitted" | "unchanged"> {
+  const [outcome] = await submitAll(trays, [submission]);
+  if (outcome === undefined) throw new Error("submitAll answers for each submission");
+  if (outcome.outcome === "refused") throw outcome.error;
+  return outcome.outcome;
+}
+
+/** With `power`: a crash before the barrier leaves staged files only; nothing was acknowledged, the sweep removes them. */
+async function isStagingDurable(
+  trays: Trays,
+  staged: readonly Staged[],
+  outcomes: Map<number, SubmitOutcome>,
+): Promise<boolean> {
+  if (trays.durability !== "power" || staged.length === 0) return true;
+  try {
+    await trays.storage.syncFiles(staged.map((s) => s.path));
+    return true;
+  } catch (error) {
+    for (const s of staged)
+      outcomes.set(s.index, failed(error, s.id, s.path, "make the task durable"));
+    return false;
+  }
+}
+
+/** A resend of what is there already is acknowledged too, and must be as durable. */
+async function makeNamesDurable(
+  trays: Trays,
+  submissions: readonly Submission[],
+  outcomes: Map<number, SubmitOutcome>,
+): Promise<void> {
+  const isAcknowledged = [...outcomes.values()].some((o) => o.outcome !== "refused");
+  if (trays.durability !== "power" || !isAcknowledged) return;
+  try {
+    await trays.storage.syncDirs([trays.inbox]);
+  } catch (error) {
+    for (const [index, { id }] of submissions.entries()) {
+      if (outcomes.get(index)?.outcome === "refused") continue;
+      outcomes.set(
+        index,
+        failed(error, id, trays.inbox, "make the task durable (it may run all the same)"),
+      );
+    }
+  }
+}
+
+function publish(trays: Trays, { id, path, bytes }: Staged): SubmitOutcome {
+  const target = join(trays.inbox, `${id}.json`);
+  try {
+    withTrays(trays, () => trays.storage.link(path, target));
+    return { id, outcome: "submitted" };
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") return failed(error, id, target, "publish the task");
+    if (hasBytes(trays, target, bytes)) return { id, outcome: "unchanged" };
+    return { id, outcome: "refused", error: exists(id, target, "waits in the inbox") };
+  }
+}
+
+function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
+  const badId = explainBadId(id);
+  const reason =
+    badId !== undefined
+      ? `bad id ${JSON.stringify(id.slice(0, 120))}: ${badId}`
+      : bytes.length > TASK_BYTES_MAX
+        ? `the task has ${bytes.length} bytes, more than the limit of ${TASK_BYTES_MAX}`
+        : undefined;
+  if (reason === undefined) return undefined;
+  const hint =
+    badId === undefined
+      ? "put large data into a file and name it in the task"
+      : "choose another id, or leave it out to get a fresh one";
+  return {
+    id,
+    outcome: "refused",
+    error: new ErrInvalidTask(reason, { id, phase: "enqueue", hint }),
+  };
+}
+
+function clashInGroup({ id }: Submission, seen: Set<string>): SubmitOutcome | undefined {
+  const key = foldId(id);
+  if (seen.has(key))
+    return { id, outcome: "refused", error: exists(id, "", "was submitted just before") };
+  seen.add(key);
+  return undefined;
+}
+
+/**
+ * Where this id is already, if anywhere but in the inbox.
+ * @param isPublished our own file is, or was, in the inbox: what lives under the id may be ours
+ */
+function clash(
+  trays: Trays,
+  { id, bytes }: Submission,
+  live: ReadonlySet<string>,
+  isPublished = false,
+): SubmitOutcome | undefined {
+  if (isPublished && trays.storage.look(join(trays.inbox, `${id}.json`)) === undefined)
+    return undefined;
+  const result = join(trays.outbox, resultName(id));
+  const failedPath = join(trays.failed, errorName(id));
+  const error = live.has(foldId(id))
+    ? exists(id, trays.processing, "is being worked on")
+    : trays.storage.look(result) !== undefined
+      ? exists(id, result, "has a result already")
+      : trays.storage.look(failedPath) !== undefined && !isRefusal(trays, failedPath)
+        ? exists(id, failedPath, "has failed already")
+        : undefined;
+  if (error === undefined) return undefined;
+  return isSameTask(trays, id, bytes)
+    ? { id, outcome: "unchanged" }
+    : { id, outcome: "refused", error };
+}
+
+/** A resend whose acknowledgement was lost: the task was accepted, perhaps settled, meanwhile. */
+function isSameTask(trays: Trays, id: string, bytes: Buffer): boolean {
+  try {
+    return decodeTask(bytes, id).text === findTaskText(trays, id);
+  } catch {
+    return false;
+  }
+}
+
+/** True for the record of a file that was refused unrun: it settles nothing, so its id is free. */
+export function isRefusal(trays: Trays, path: string): boolean {
+  try {
+    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+    const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
+    return record?.status === "failed" && record.kind === "invalid" && record.attempts === 0;
+  } catch {
+    return false;
+  }
+}
+
+function exists(id: string, path: string, where: string): ErrTaskExists {
+  return new ErrTaskExists(`a task ${JSON.stringify(id)} ${where}`, {
+    id,
+    ...(path === "" ? {} : { path }),
+    phase: "enqueue",
+    hint: "choose another id, or leave it out to get a fresh one",
+  });
+}
+
+/** Takes our own link back. False when somebody moved it on already: then it is theirs to judge. */
+function withdraw(trays: Trays, { id, path }: Staged): boolean {
+  const target = join(trays.inbox, `${id}.json`);
+  const aside = `${path}.withdrawn`;
+  const ours = trays.storage.look(path);
+  const theirs = trays.storage.look(target);
+  if (ours === undefined || theirs === undefined || ours.ino !== theirs.ino) return false;
+  try {
+    trays.storage.rename(target, aside);
+    if (trays.storage.look(aside)?.ino === ours.ino) {
+      drop(trays, aside);
+      return true;
+    }
+    // Another producer's file stood there by now: put it back.
+    trays.storage.link(aside, target);
+    drop(trays, aside);
+    return false;
+  } catch {
+    return false;
+  }
+}
+
+function hasBytes(trays: Trays, path: string, bytes: Buffer): boolean {
+  try {
+    return trays.storage.read(path, TASK_BYTES_MAX).bytes?.equals(bytes) === true;
+  } catch {
+    return false;
+  }
+}
+
+function drop(trays: Trays, path: string): void {
+  try {
+    trays.storage.unlink(path);
+  } catch {
+    // A staged file that stays behind is swept by age.
+  }
+}
+
+/** One step, once more with the trays made again if one was deleted. */
+function withTrays(trays: Trays, step: () => void): void {
+  try {
+    step();
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    makeTrays(trays);
+    step();
+  }
+}
+
+/** Ids (folded) in `processing/`: a short listing, whatever the backlog. */
+function liveIds(trays: Trays): Set<string> {
+  const ids = new Set<string>();
+  let names: string[] = [];
+  try {
+    names = trays.storage.list(trays.processing);
+  } catch {
+    // Then the supervisor, who looks again before it accepts, is the only guard.
+  }
+  for (const name of names) {
+    const id = parseName(name)?.id ?? parsePlainClaim(name);
+    if (id !== undefined) ids.add(foldId(id));
+  }
+  return ids;
+}
+
+function failed(error: unknown, id: string, path: string, what: string): SubmitOutcome {
+  const code = systemCode(error);
+  const hint =
+    code === "ENOSPC" || code === "EDQUOT"
+      ? "make room on the disk and try again; nothing was lost"
+      : "check the directory's rights and the disk; nothing was lost";
+  const text = `cannot ${what} (${code || "error"}): ${messageOf(error)}`;
+  return { id, outcome: "refused", error: new ErrIo(text, { id, path, cause: error, hint }) };
+}

@@ -1,0 +1,103 @@
+/** Sweep: retention of settled records and staged leftovers. Never touches what recovery may still need. */
+import { join } from "node:path";
+import { systemCode } from "../core/errors.ts";
+import { errorName, parseName, resultName } from "../core/names.ts";
+import { isExpired, isStagedLeftover } from "../core/retention.ts";
+import { unlinkIfThere } from "./settle.ts";
+import type { Walk } from "./storage.ts";
+import type { Trays } from "./trays.ts";
+
+export interface SweepRules {
+  outboxDays: number;
+  failedDays: number;
+  isDryRun?: boolean;
+  /** Results that waiting tasks depend on stay. */
+  isNeeded?: (id: string) => boolean;
+}
+
+export interface SweepCounts {
+  results: number;
+  errors: number;
+  staged: number;
+}
+
+/** One pass over outbox, failed and .tmp that can be taken in slices. */
+export class Sweep {
+  readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
+  private readonly trays: Trays;
+  private readonly rules: SweepRules;
+  private readonly todo: ("outbox" | "failed" | "tmp")[] = ["outbox", "failed", "tmp"];
+  private walk: Walk | undefined;
+
+  constructor(trays: Trays, rules: SweepRules) {
+    this.trays = trays;
+    this.rules = rules;
+  }
+
+  /** Looks at up to `max` names. True when the pass is over. */
+  next(max: number): boolean {
+    const tray = this.todo[0];
+    if (tray === undefined) return true;
+    try {
+      this.walk ??= this.trays.storage.walk(this.trays[tray]);
+      const names = this.walk.next(max);
+      for (const name of names) this.look(tray, name);
+      if (names.length > 0) return false;
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+    }
+    this.close();
+    this.todo.shift();
+    return this.todo.length === 0;
+  }
+
+  close(): void {
+    this.walk?.close();
+    this.walk = undefined;
+  }
+
+  private look(tray: "outbox" | "failed" | "tmp", name: string): void {
+    const path = join(this.trays[tray], name);
+    const facts = this.trays.storage.look(path);
+    if (facts === undefined || facts.kind === "directory") return;
+    const ageMs = this.trays.clock.wallMs() - facts.mtimeMs;
+    if (tray === "tmp") {
+      if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
+    } else if (tray === "outbox") {
+      const id = /^(.+)_result\.(?:json)$/.exec(name)?.[1];
+      if (
+        id !== undefined &&
+        isExpired(ageMs, this.rules.outboxDays) &&
+        this.rules.isNeeded?.(id) !== true
+      )
+        this.remove(path, "results");
+    } else if (name.endsWith(".json") && isExpired(ageMs, this.rules.failedDays)) {
+      this.remove(path, "errors");
+    }
+  }
+
+  private isLeftover(name: string, ino: number, ageMs: number): boolean {
+    const { storage, processing, outbox, failed } = this.trays;
+    const marker = parseName(name.replace(/\.tmp$/, ""));
+    if (marker === undefined)
+      return isStagedLeftover({ ageMs, hasMarker: false, isPublished: false });
+    const finals = [join(outbox, resultName(marker.id)), join(failed, errorName(marker.id))];
+    return isStagedLeftover({
+      ageMs,
+      hasMarker: storage.look(join(processing, name)) !== undefined,
+      isPublished: finals.some((path) => storage.look(path)?.ino === ino),
+    });
+  }
+
+  private remove(path: string, kind: keyof SweepCounts): void {
+    if (this.rules.isDryRun !== true) unlinkIfThere(this.trays, path);
+    this.counts[kind]++;
+  }
+}
+
+/** A whole pass at once, for the command line. */
+export function sweepAll(trays: Trays, rules: SweepRules): SweepCounts {
+  const sweep = new Sweep(trays, rules);
+  while (!sweep.next(1024));
+  return sweep.counts;
+}

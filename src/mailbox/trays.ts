@@ -1,0 +1,116 @@
+/** Where a mailbox's directories are, and whether they can be trusted. Makes them; moves nothing. */
+import { join } from "node:path";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { ErrMailboxDir, messageOf, systemCode } from "../core/errors.ts";
+import { nodeStorage } from "./node-storage.ts";
+import type { Storage } from "./storage.ts";
+
+export const TRAYS = ["inbox", "processing", "outbox", "failed"] as const;
+export type Tray = (typeof TRAYS)[number];
+
+/** `power`: acknowledged work survives a power cut. `process`: it survives the death of any process. */
+export type Durability = "power" | "process";
+
+/** What every verb of the mailbox works on. */
+export interface Trays {
+  dir: string;
+  inbox: string;
+  processing: string;
+  outbox: string;
+  failed: string;
+  tmp: string;
+  storage: Storage;
+  clock: Clock;
+  durability: Durability;
+}
+
+export interface OpenOptions {
+  durability?: Durability;
+  storage?: Storage;
+  clock?: Clock;
+}
+
+/**
+ * Makes the trays where they are missing and checks that they can hold the protocol.
+ * @throws ErrMailboxDir when one is not a directory, not writable, open to everybody, or on another file system
+ */
+export function openTrays(dir: string, options: OpenOptions = {}): Trays {
+  const trays: Trays = {
+    dir,
+    inbox: join(dir, "inbox"),
+    processing: join(dir, "processing"),
+    outbox: join(dir, "outbox"),
+    failed: join(dir, "failed"),
+    tmp: join(dir, ".tmp"),
+    storage: options.storage ?? nodeStorage,
+    clock: options.clock ?? systemClock,
+    durability: options.durability ?? "power",
+  };
+  makeTrays(trays);
+  checkTrays(trays);
+  return trays;
+}
+
+/** Makes missing trays again; harmless when all are there. @throws ErrMailboxDir */
+export function makeTrays(trays: Trays): void {
+  for (const path of [trays.dir, ...dirsOf(trays)]) {
+    try {
+      if (trays.storage.look(path) === undefined) trays.storage.makeDir(path);
+    } catch (error) {
+      throw new ErrMailboxDir(`cannot make the directory ${path}: ${messageOf(error)}`, {
+        path,
+        phase: "open",
+        cause: error,
+        hint: "check its rights and the disk, or choose another place with --state",
+      });
+    }
+  }
+}
+
+export function dirsOf(trays: Trays): string[] {
+  return [trays.inbox, trays.processing, trays.outbox, trays.failed, trays.tmp];
+}
+
+function checkTrays(trays: Trays): void {
+  const { storage } = trays;
+  let dev: number | undefined;
+  for (const path of [trays.dir, ...dirsOf(trays)]) {
+    const facts = storage.look(path);
+    const fail = (message: string, hint: string): ErrMailboxDir =>
+      new ErrMailboxDir(`${path} ${message}`, { path, phase: "open", hint });
+    if (facts === undefined) throw fail("is not there", "check that nobody deletes it");
+    if (facts.kind !== "directory") throw fail("is not a directory", "move away what is there");
+    if ((facts.mode & 0o002) !== 0 && (facts.mode & 0o1000) === 0) {
+      throw fail(
+        "is writable by everybody: anyone could run programs as you",
+        `run: chmod o-w ${path}`,
+      );
+    }
+    if (path === trays.dir) continue;
+    dev ??= facts.dev;
+    if (facts.dev !== dev) {
+      throw fail(
+        "is on another file system than the other trays: moves would not be atomic",
+        "keep all trays on one file system",
+      );
+    }
+  }
+  const probe = join(
+    trays.tmp,
+    `probe-${process.pid}-${Math.floor(trays.clock.random() * 2 ** 40).toString(36)}`,
+  );
+  try {
+    storage.create(probe, Buffer.alloc(0));
+    storage.unlink(probe);
+  } catch (error) {
+    const code = systemCode(error);
+    // A full disk is not an unusable mailbox: what waits can still be read and moved.
+    if (code === "ENOSPC" || code === "EDQUOT") return;
+    throw new ErrMailboxDir(`${trays.tmp} cannot be written: ${messageOf(error)}`, {
+      path: trays.tmp,
+      phase: "open",
+      cause: error,
+      hint: "check its owner and rights",
+    });
+  }
+}
