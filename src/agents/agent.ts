@@ -1,0 +1,73 @@
+/** The interface behind which every way of running a task stands. */
+import type { AttemptOutcome } from "../core/outcome.ts";
+import type { AgentSettings, Settings } from "../core/settings.ts";
+import type { Task } from "../core/task.ts";
+
+/** Why a running attempt is stopped from outside. */
+export type StopReason = "timeout" | "fenced" | "stop" | "cancel" | "requeue";
+
+/** One attempt, as an agent sees it. */
+export interface Assignment {
+  task: Task;
+  /** The task's JSON text exactly as dropped. */
+  taskText: string;
+  /** From 1. */
+  attempt: number;
+  lease: string;
+  /** Path of the claimed file. */
+  taskFile: string;
+  /** `runs/<run>`; made when something is put into it. */
+  runDir: string;
+  stateDir: string;
+  settings: Settings;
+  /** Aborted with a StopReason. The agent stops its processes, then resolves. */
+  signal: AbortSignal;
+  onProgress(details: Record<string, unknown>): void;
+  /** The attempt cannot be stopped from inside this process: the process must go. */
+  onStuck(): void;
+}
+
+export abstract class Agent {
+  readonly name: string;
+  readonly settings: AgentSettings;
+
+  constructor(settings: AgentSettings) {
+    this.name = settings.name;
+    this.settings = settings;
+  }
+
+  /** Runs one attempt to its end. Never rejects for what the task did; a rejection is a fault of ours. */
+  abstract run(assignment: Assignment): Promise<AttemptOutcome>;
+}
+
+/** The outcome of an attempt that was stopped from outside. */
+export function stoppedOutcome(reason: StopReason, limitMs: number): AttemptOutcome {
+  if (reason === "timeout") {
+    return {
+      kind: "failed",
+      failure: "timeout",
+      code: "ErrTimeout",
+      message: `it ran longer than its limit of ${limitMs} ms`,
+      exitCode: null,
+      signal: null,
+      canRetry: true,
+    };
+  }
+  if (reason === "cancel") {
+    return {
+      kind: "failed",
+      failure: "cancelled",
+      code: "ErrCancelled",
+      message: "cancelled",
+      exitCode: null,
+      signal: null,
+      canRetry: false,
+    };
+  }
+  return { kind: "released", message: reason };
+}
+
+/** The time limit of one attempt (ms); 0 = none. */
+export function timeoutOf(assignment: Assignment, agent: AgentSettings): number {
+  return assignment.task.timeout_ms ?? agent.timeout_ms ?? assignment.settings.timeout_ms;
+}

@@ -1,0 +1,91 @@
+/** What a program says about its run: a result file, or the last valid `<result>{…}</result>` block on stdout. */
+import fs from "node:fs";
+import { OUTPUT_TAIL_BYTES_MAX, RESULT_SCAN_BYTES_MAX, TASK_BYTES_MAX } from "../core/limits.ts";
+
+export interface ProgramReport {
+  /** The result object's `output`, or the object itself, or the tail of stdout. */
+  output: unknown;
+  verdict: string;
+  verdictReason: string;
+  /** `status` of the result object, when it has one. */
+  status: string | null;
+  /** First line of explanation, when it has one. */
+  message: string | null;
+}
+
+/** Reads the report of a run that ended. Missing or broken parts are as if not said. */
+export function readReport(resultFile: string, stdoutLog: string): ProgramReport {
+  const tail = readTail(stdoutLog, RESULT_SCAN_BYTES_MAX);
+  const said = readResultFile(resultFile) ?? lastResultBlock(tail);
+  const text = tail.slice(-OUTPUT_TAIL_BYTES_MAX);
+  if (said === undefined)
+    return { output: text, verdict: "unknown", verdictReason: "", status: null, message: null };
+  return {
+    output: said["output"] ?? said,
+    verdict: textOf(said["verdict"]) ?? "unknown",
+    verdictReason: textOf(said["verdict_reason"]) ?? textOf(said["summary"]) ?? "",
+    status: textOf(said["status"]),
+    message: textOf(said["error"]) ?? textOf(said["summary"]),
+  };
+}
+
+/** The last `<result>` block that holds a JSON object: a prompt may echo an example before it. */
+export function lastResultBlock(text: string): Record<string, unknown> | undefined {
+  for (
+    let end = text.lastIndexOf("</result>");
+    end !== -1;
+    end = text.lastIndexOf("</result>", end - 1)
+  ) {
+    const start = text.lastIndexOf("<result>", end);
+    if (start === -1) return undefined;
+    const value = parseObjectText(text.slice(start + "<result>".length, end));
+    if (value !== undefined) return value;
+    if (end === 0) return undefined;
+  }
+  return undefined;
+}
+
+/** The last `bytesMax` bytes of a file as text, cut at a character; "" when there is none. */
+export function readTail(path: string, bytesMax: number): string {
+  try {
+    const fd = fs.openSync(path, "r");
+    try {
+      const { size } = fs.fstatSync(fd);
+      if (size === 0) return "";
+      const buffer = Buffer.allocUnsafe(Math.min(size, bytesMax));
+      const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
+      let from = 0;
+      if (size > bytesMax) while (from < 4 && ((buffer[from] ?? 0) & 0xc0) === 0x80) from++;
+      return buffer.toString("utf8", from, got);
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return "";
+  }
+}
+
+function readResultFile(path: string): Record<string, unknown> | undefined {
+  try {
+    const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || !stats.isFile() || stats.size > TASK_BYTES_MAX) return undefined;
+    return parseObjectText(fs.readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function parseObjectText(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}

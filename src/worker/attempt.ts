@@ -1,0 +1,222 @@
+/** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
+import { join } from "node:path";
+import type { StopReason } from "../agents/agent.ts";
+import type { AgentRegistry } from "../agents/registry.ts";
+import { encodeRecord } from "../codec/records.ts";
+import type { DecodedTask } from "../codec/task-codec.ts";
+import { wallSeconds } from "../core/clock.ts";
+import { ErrInvalidTask, messageOf } from "../core/errors.ts";
+import type { EventSubject } from "../core/events.ts";
+import { matchAgent } from "../core/matching.ts";
+import { leaseOf, runOf } from "../core/names.ts";
+import { type AttemptOutcome, type Decision, decide } from "../core/outcome.ts";
+import type { Settings } from "../core/settings.ts";
+import type { ErrorRecord, ResultRecord } from "../core/task.ts";
+import { type Claim, readClaim } from "../mailbox/claim.ts";
+import { newSettlement, type Settlement } from "../mailbox/settle.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+export interface Attempt {
+  claim: Claim;
+  /** The name it was offered under; undefined when this worker found it by itself. */
+  offeredAs: string | undefined;
+  subject: EventSubject;
+  decoded: DecodedTask | undefined;
+  startedWallMs: number;
+  startedMonotonicMs: number;
+  durationMs: number;
+  /** Monotonic ms by which a well-behaved handler has let go; 0 = no limit. */
+  deadlineMs: number;
+  stop: AbortController;
+  outcome: AttemptOutcome | undefined;
+  decision: Decision | undefined;
+  settlement: Settlement | undefined;
+}
+
+export interface AttemptTools {
+  trays: Trays;
+  settings: Settings;
+  agents: AgentRegistry;
+  runsDir: string;
+  stateDir: string;
+}
+
+/** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
+export function readAttempt(
+  tools: AttemptTools,
+  claim: Claim,
+  offeredAs: string | undefined,
+): Attempt {
+  const { clock } = tools.trays;
+  const attempt: Attempt = {
+    claim,
+    offeredAs,
+    subject: {
+      task_id: claim.name.id,
+      agent_id: "",
+      attempt: claim.name.attempt,
+      lease: leaseOf(claim.name),
+    },
+    decoded: undefined,
+    startedWallMs: clock.wallMs(),
+    startedMonotonicMs: clock.monotonicMs(),
+    durationMs: 0,
+    deadlineMs: 0,
+    stop: new AbortController(),
+    outcome: undefined,
+    decision: undefined,
+    settlement: undefined,
+  };
+  try {
+    attempt.decoded = readClaim(tools.trays, claim);
+  } catch (error) {
+    // It was good when it was accepted and is not now: replaced in between, or unreadable.
+    attempt.subject.agent_id = "none";
+    attempt.outcome = invalid(
+      error instanceof ErrInvalidTask ? error.code : "ErrIo",
+      messageOf(error),
+    );
+    return attempt;
+  }
+  const { task } = attempt.decoded;
+  const match = matchAgent(task, tools.settings.agents);
+  const agent = match.agent === undefined ? undefined : tools.agents.get(match.agent.name);
+  if (match.agent === undefined || agent === undefined) {
+    attempt.subject.agent_id = task.agent ?? "none";
+    attempt.outcome = invalid(
+      "ErrInvalidConfig",
+      match.agent === undefined ? match.reason : "this worker does not know the agent",
+    );
+    return attempt;
+  }
+  attempt.subject.agent_id = match.agent.name;
+  const limitMs = task.timeout_ms ?? match.agent.timeout_ms ?? tools.settings.timeout_ms;
+  if (limitMs > 0 && match.agent.kind === "module")
+    attempt.deadlineMs = attempt.startedMonotonicMs + limitMs + 2 * tools.settings.grace_ms + 1000;
+  return attempt;
+}
+
+/** Step "run". Resolves with the outcome; never rejects. */
+export async function runAttempt(
+  tools: AttemptTools,
+  attempt: Attempt,
+  hooks: { onProgress: (details: Record<string, unknown>) => void; onStuck: () => void },
+): Promise<void> {
+  const { decoded, claim } = attempt;
+  const agent = tools.agents.get(attempt.subject.agent_id);
+  if (attempt.outcome === undefined && decoded !== undefined && agent !== undefined) {
+    try {
+      attempt.outcome = await agent.run({
+        task: decoded.task,
+        taskText: decoded.text,
+        attempt: claim.name.attempt,
+        lease: attempt.subject.lease,
+        taskFile: claim.path,
+        runDir: join(tools.runsDir, runOf(claim.name)),
+        stateDir: tools.stateDir,
+        settings: tools.settings,
+        signal: attempt.stop.signal,
+        onProgress: hooks.onProgress,
+        onStuck: hooks.onStuck,
+      });
+    } catch (error) {
+      attempt.outcome = {
+        kind: "failed",
+        failure: "spawn",
+        code: "ErrAgent",
+        message: `the agent ${agent.name} broke: ${messageOf(error)}`,
+        exitCode: null,
+        signal: null,
+        canRetry: true,
+      };
+    }
+  }
+  attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
+}
+
+/** Step "decided": what follows from the outcome, and for the last attempt the record of it. */
+export function decideAttempt(tools: AttemptTools, attempt: Attempt): Decision {
+  const { settings, trays } = tools;
+  const outcome: AttemptOutcome = attempt.outcome ?? {
+    kind: "released",
+    message: "it was not run",
+  };
+  const decision = decide(
+    outcome,
+    attempt.claim.name.attempt,
+    {
+      maxAttempts: attempt.decoded?.task.max_attempts ?? settings.retry.max_attempts,
+      backoffMs: settings.retry.backoff_ms,
+      backoffMaxMs: settings.retry.backoff_max_ms,
+    },
+    trays.clock.random(),
+  );
+  attempt.decision = decision;
+  if (decision.action === "complete" || decision.action === "fail") {
+    const { name } = attempt.claim;
+    attempt.settlement = newSettlement(
+      attempt.claim,
+      decision.action === "complete" ? "completed" : "failed",
+      recordOf(tools, attempt, outcome),
+      name.token,
+    );
+  }
+  return decision;
+}
+
+function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome): Buffer {
+  const { subject, decoded } = attempt;
+  const now = wallSeconds(tools.trays.clock);
+  const run = runOf(attempt.claim.name);
+  if (outcome.kind === "completed") {
+    const record: ResultRecord = {
+      task_id: subject.task_id,
+      status: "completed",
+      verdict: outcome.verdict,
+      verdict_reason: outcome.verdictReason,
+      output: outcome.output,
+      duration_ms: attempt.durationMs,
+      completed_at: now,
+      attempts: subject.attempt,
+      agent_id: subject.agent_id,
+      lease: subject.lease,
+      exit_code: outcome.exitCode,
+      run,
+    };
+    return encodeRecord(record, decoded?.text);
+  }
+  const isFailure = outcome.kind === "failed";
+  const record: ErrorRecord = {
+    task_id: subject.task_id,
+    status: "failed",
+    error: outcome.message,
+    attempts: subject.attempt,
+    last_attempt_at: Math.floor(attempt.startedWallMs / 1000),
+    failed_at: now,
+    code: isFailure ? outcome.code : "ErrReleased",
+    kind: isFailure ? outcome.failure : "cancelled",
+    agent_id: subject.agent_id,
+    lease: subject.lease,
+    exit_code: isFailure ? outcome.exitCode : null,
+    signal: isFailure ? outcome.signal : null,
+    run: decoded === undefined ? null : run,
+  };
+  return encodeRecord(record, decoded?.text);
+}
+
+function invalid(code: string, message: string): AttemptOutcome {
+  return {
+    kind: "failed",
+    failure: "invalid",
+    code,
+    message,
+    exitCode: null,
+    signal: null,
+    canRetry: false,
+  };
+}
+
+/** The reason an attempt was stopped for, if it was. */
+export function stopReasonOf(attempt: Attempt): StopReason | undefined {
+  return attempt.stop.signal.aborted ? (attempt.stop.signal.reason as StopReason) : undefined;
+}

@@ -1,0 +1,45 @@
+/** What steers this worker: `control.json`, looked at before each claim. One stat when nothing changed. */
+import fs from "node:fs";
+import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
+
+export class Gate {
+  private readonly path: string;
+  private readonly workerId: string;
+  private readonly ownSlots: number;
+  private seen = "";
+  private control: ControlDocument = INITIAL_CONTROL;
+
+  constructor(path: string, workerId: string, ownSlots: number) {
+    this.path = path;
+    this.workerId = workerId;
+    this.ownSlots = ownSlots;
+  }
+
+  /** How many attempts may run here now. */
+  slots(): number {
+    this.refresh();
+    return this.control.paused
+      ? 0
+      : Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
+  }
+
+  private refresh(): void {
+    const stats = fs.statSync(this.path, { throwIfNoEntry: false });
+    const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
+    if (key === this.seen) return;
+    try {
+      this.control =
+        stats === undefined ? INITIAL_CONTROL : { ...INITIAL_CONTROL, ...readControl(this.path) };
+      this.seen = key;
+    } catch {
+      // Replaced while we read, or broken by hand: the last state we understood stays in force.
+    }
+  }
+}
+
+function readControl(path: string): Partial<ControlDocument> {
+  const value: unknown = JSON.parse(fs.readFileSync(path, "utf8"));
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new TypeError("control.json is not an object");
+  return value as Partial<ControlDocument>;
+}

@@ -1,0 +1,51 @@
+/**
+ * The heartbeat, in a thread of its own so that no handler can block it. It asks the directory which leases this process
+ * holds: every claimed name that begins with our owner prefix. Knows nothing of tasks.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { workerData } from "node:worker_threads";
+
+export interface HeartbeatData {
+  processingDir: string;
+  ownerPrefix: string;
+  workerFile: string;
+  heartbeatMs: number;
+  /** One Float64, on the clock of `process.hrtime` (ms): then the process is killed because a handler holds it; 0 = never. */
+  deadline: SharedArrayBuffer;
+}
+
+const data = workerData as HeartbeatData;
+const deadline = new Float64Array(data.deadline);
+const mark = `~w-${data.ownerPrefix}-`;
+const DEADLINE_LOOK_MS = 250;
+
+function beat(): void {
+  const now = Date.now() / 1000;
+  touch(data.workerFile, now);
+  let names: string[];
+  try {
+    names = fs.readdirSync(data.processingDir);
+  } catch {
+    return;
+  }
+  for (const name of names) if (name.includes(mark)) touch(join(data.processingDir, name), now);
+}
+
+/** A name that is gone was settled, or taken: the main thread finds out. */
+function touch(path: string, seconds: number): void {
+  try {
+    fs.utimesSync(path, seconds, seconds);
+  } catch {
+    // Nothing to keep alive there.
+  }
+}
+
+function lookAtDeadline(): void {
+  const at = deadline[0] ?? 0;
+  // The handler blocks the event loop past its time limit: only the end of the process stops it. Recovery takes over.
+  if (at > 0 && Number(process.hrtime.bigint()) / 1e6 > at) process.kill(process.pid, "SIGKILL");
+}
+
+setInterval(beat, data.heartbeatMs);
+setInterval(lookAtDeadline, DEADLINE_LOOK_MS);

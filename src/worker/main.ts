@@ -1,0 +1,135 @@
+/** The worker process: makes a Worker, tells the world of it, and connects it to a supervisor or to the directory. */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import type { SupervisorDocument, WorkerDocument } from "../core/documents.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Settings } from "../core/settings.ts";
+import { stateTree } from "../core/state-tree.ts";
+import { readDocument, replaceDocument } from "../host/documents.ts";
+import { Doorbell } from "../host/doorbell.ts";
+import { judge, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
+import { openTrays } from "../mailbox/trays.ts";
+import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import { Worker } from "./worker.ts";
+
+export interface WorkerBoot {
+  stateDir: string;
+  mailboxDir?: string;
+  settings: Settings;
+  slots: number;
+  /** True when a supervisor started it and speaks to it. */
+  isSpawned: boolean;
+}
+
+/** How long a worker without a supervisor waits for work, or for a new supervisor, before it ends (ms). */
+const ORPHAN_IDLE_MS = 30_000;
+
+export function workerId(): string {
+  return `w-${ownerPrefix(thisProcess()).replace(/^[0-9a-f]{12}-/, "")}`;
+}
+
+/** Runs until it is told to stop. @returns the exit code */
+export function runWorker(boot: WorkerBoot): Promise<number> {
+  const { settings, slots, isSpawned } = boot;
+  const tree = stateTree(boot.stateDir, boot.mailboxDir);
+  const trays = openTrays(tree.mailbox, { durability: settings.durability });
+  const identity = thisProcess();
+  const id = workerId();
+  const workerFile = join(tree.workers, `${id}.json`);
+  fs.mkdirSync(tree.workers, { recursive: true, mode: 0o700 });
+
+  return new Promise((resolve) => {
+    let bell: Doorbell | undefined;
+    let isStopped = false;
+    const worker = new Worker({
+      id,
+      slots,
+      tree,
+      trays,
+      settings,
+      ownerPrefix: ownerPrefix(identity),
+      newOwner: ownerSequence(identity),
+      workerFile,
+      send: (message: ToSupervisor) => {
+        if (process.connected === true) process.send?.(message, undefined, undefined, () => {});
+      },
+      onStopped: () => {
+        isStopped = true;
+        bell?.stop();
+        clearInterval(sweep);
+        fs.rmSync(workerFile, { force: true });
+        if (process.connected === true) process.disconnect();
+        resolve(0);
+      },
+    });
+    const document: WorkerDocument = {
+      id,
+      pid: process.pid,
+      place: identity.place,
+      start_ticks: identity.startTicks,
+      host: os.hostname(),
+      slots,
+      supervisor_pid: isSpawned ? process.ppid : null,
+      started_at: new Date().toISOString(),
+    };
+    replaceDocument(workerFile, document);
+
+    let idleSinceMs = performance.now();
+    /** From here on nobody offers files: find them. */
+    const standAlone = (): void => {
+      if (isStopped) return;
+      bell = new Doorbell(trays.processing, {
+        onRing: (name) => {
+          if (name === undefined || name.endsWith("~ready.json")) worker.lookAround();
+        },
+        onFallback: (error) =>
+          process.stderr.write(
+            `mailchute: no directory watch (${messageOf(error)}); polling instead\n`,
+          ),
+      });
+      bell.start();
+      worker.lookAround();
+    };
+    const sweep = setInterval(() => {
+      bell?.rearm();
+      worker.lookAround();
+      worker.wake();
+      if (!worker.isIdle) idleSinceMs = performance.now();
+      const isOrphan =
+        isSpawned && process.connected !== true && performance.now() - idleSinceMs > ORPHAN_IDLE_MS;
+      if (isOrphan && !isSupervised(tree.supervisor)) worker.stop(true);
+    }, settings.sweep_ms);
+
+    if (isSpawned) {
+      process.on("message", (message) => worker.receive(message as ToWorker));
+      process.once("disconnect", standAlone);
+      process.send?.({ type: "hello", id } satisfies ToSupervisor);
+    } else {
+      standAlone();
+    }
+    let signals = 0;
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.on(signal, () => {
+        signals += 1;
+        // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.
+        worker.stop(signals === 1 && !isSpawned && signal === "SIGINT");
+      });
+    }
+    // A handler that leaves a promise behind must not take the other tasks of this process with it.
+    process.on("unhandledRejection", (error) => {
+      process.stderr.write(
+        `mailchute: a handler left a rejected promise behind: ${messageOf(error)}\n`,
+      );
+    });
+  });
+}
+
+function isSupervised(path: string): boolean {
+  const document = readDocument<SupervisorDocument>(path);
+  if (document === undefined || document.status === "stopped") return false;
+  return (
+    judge({ place: document.place, pid: document.pid, startTicks: document.start_ticks }) ===
+    "alive"
+  );
+}

@@ -1,0 +1,34 @@
+/** What supervisor and worker processes say to each other. Hints only: whatever is lost here, a scan finds. */
+
+export type ToWorker =
+  /** Accepted tasks (file names in `processing/`) that this worker should claim, best first. */
+  | { type: "ready"; files: string[] }
+  /** `control.json` changed. */
+  | { type: "control" }
+  /** Stop these leases. */
+  | { type: "cancel"; leases: string[]; isFinal: boolean }
+  /** End: when what runs has ended (`drain`), or after giving it back. */
+  | { type: "stop"; drain: boolean };
+
+export interface SettledNotice {
+  id: string;
+  isCompleted: boolean;
+}
+
+export interface ReturnedNotice {
+  /** Name in `processing/` under which the task waits again. */
+  file: string;
+  delayMs: number;
+}
+
+export type ToSupervisor =
+  | { type: "hello"; id: string }
+  | {
+      type: "progress";
+      /** Offered files this worker is through with, whatever came of them. */
+      done: string[];
+      settled: SettledNotice[];
+      returned: ReturnedNotice[];
+      /** Attempts it found by itself and runs now. */
+      extra: number;
+    };

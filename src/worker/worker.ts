@@ -1,0 +1,518 @@
+/**
+ * A worker process: claims accepted tasks, runs up to `slots` of them at once and settles them. It works alike under a
+ * supervisor (which offers files) and by hand (it finds them); the directory is the truth either way.
+ */
+import type { StopReason } from "../agents/agent.ts";
+import { AgentRegistry } from "../agents/registry.ts";
+import { systemCode } from "../core/errors.ts";
+import { READY_WAIT_MS_MAX } from "../core/limits.ts";
+import { formatName, parseName } from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { recordSettled } from "../journal/settled.ts";
+import { Telemetry } from "../journal/telemetry.ts";
+import { claimReady, isHeld, putBack } from "../mailbox/claim.ts";
+import { requeue } from "../mailbox/requeue.ts";
+import { type Settlement, settleAll } from "../mailbox/settle.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import {
+  type Attempt,
+  type AttemptTools,
+  decideAttempt,
+  readAttempt,
+  runAttempt,
+  stopReasonOf,
+} from "./attempt.ts";
+import { Gate } from "./gate.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import type { ReturnedNotice, SettledNotice, ToSupervisor, ToWorker } from "./protocol.ts";
+
+export interface WorkerOptions {
+  id: string;
+  slots: number;
+  tree: StateTree;
+  trays: Trays;
+  settings: Settings;
+  /** Begins every lease of this process. */
+  ownerPrefix: string;
+  newOwner: () => string;
+  workerFile: string;
+  /** Tells the supervisor, if there is one. */
+  send: (message: ToSupervisor) => void;
+  /** Called once, when nothing runs any more after a stop. */
+  onStopped: () => void;
+}
+
+/** Settlements that wait for the disk at once; more would only use memory. */
+const UNSETTLED_MAX = 256;
+/** Pause before a settlement that the disk refused is tried again (ms), doubled up to the second value. */
+const SETTLE_RETRY_MS = [100, 5000] as const;
+
+export class Worker {
+  private readonly o: WorkerOptions;
+  private readonly tools: AttemptTools;
+  private readonly telemetry: Telemetry;
+  private readonly gate: Gate;
+  private readonly heartbeat: Heartbeat;
+  private readonly timer: NodeJS.Timeout;
+
+  /** Offered or found names of `processing/`, best first. */
+  private queue: { file: string; isOffered: boolean }[] = [];
+  private readonly queued = new Set<string>();
+  private readonly running = new Map<string, Attempt>();
+  private finished: Attempt[] = [];
+  /** Settlements that the disk refused so far. */
+  private stuck: Attempt[] = [];
+  /** The attempt whose handler does not let go, until nothing else runs here. */
+  private lingering: { lease: string; attempt: Attempt | undefined } | undefined;
+  private settleRetryMs: number = SETTLE_RETRY_MS[0];
+  private settleRetry: NodeJS.Timeout | undefined;
+  private isSettling = false;
+  private settlingCount = 0;
+  private isTurnDue = false;
+  private stopping: "no" | "drain" | "stop" = "no";
+  private isStopped = false;
+  /** Waiting files seen by `lookAround`: name → monotonic ms at which they may run. */
+  private readonly waiting = new Map<string, number>();
+  private wakeAt: NodeJS.Timeout | undefined;
+
+  private done: string[] = [];
+  private settled: SettledNotice[] = [];
+  private returned: ReturnedNotice[] = [];
+
+  constructor(options: WorkerOptions) {
+    this.o = options;
+    const { tree, trays, settings } = options;
+    this.tools = {
+      trays,
+      settings,
+      agents: new AgentRegistry(settings.agents),
+      runsDir: tree.runs,
+      stateDir: tree.dir,
+    };
+    this.telemetry = new Telemetry(
+      { events: tree.events, leases: tree.leases },
+      options.id,
+      settings.lease_ttl_ms,
+      trays.clock,
+    );
+    this.gate = new Gate(tree.controlState, options.id, options.slots);
+    this.heartbeat = new Heartbeat({
+      processingDir: trays.processing,
+      ownerPrefix: options.ownerPrefix,
+      workerFile: options.workerFile,
+      heartbeatMs: settings.heartbeat_ms,
+    });
+    this.timer = setInterval(() => this.lookAfterLeases(), Math.min(settings.heartbeat_ms, 2000));
+  }
+
+  get runningCount(): number {
+    return this.running.size;
+  }
+
+  get isIdle(): boolean {
+    return (
+      this.running.size === 0 &&
+      this.finished.length === 0 &&
+      this.settlingCount === 0 &&
+      this.stuck.length === 0 &&
+      this.lingering?.attempt === undefined
+    );
+  }
+
+  receive(message: ToWorker): void {
+    switch (message.type) {
+      case "ready":
+        for (const file of message.files) this.enqueue(file, true);
+        this.wake();
+        return;
+      case "control":
+        this.wake();
+        return;
+      case "cancel":
+        for (const lease of message.leases)
+          this.stopAttempt(lease, message.isFinal ? "cancel" : "requeue");
+        return;
+      case "stop":
+        this.stop(message.drain);
+        return;
+    }
+  }
+
+  /** Ends when what runs has ended (`drain`), or after giving it back. */
+  stop(drain: boolean): void {
+    this.stopping = drain && this.stopping !== "stop" ? "drain" : "stop";
+    if (this.stopping === "stop")
+      for (const lease of this.running.keys()) this.stopAttempt(lease, "stop");
+    this.wake();
+  }
+
+  /** Looks for accepted tasks by itself: without a supervisor, or in case its hints were lost. */
+  lookAround(): void {
+    let files: string[];
+    try {
+      files = this.o.trays.storage.list(this.o.trays.processing);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return;
+      throw error;
+    }
+    const { clock } = this.o.trays;
+    const nowMs = clock.monotonicMs();
+    const present = new Set(files);
+    for (const file of this.waiting.keys()) if (!present.has(file)) this.waiting.delete(file);
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const file of files) {
+      if (!file.endsWith("~ready.json") || this.queued.has(file)) continue;
+      let dueMs = this.waiting.get(file);
+      if (dueMs === undefined) {
+        const facts = this.o.trays.storage.look(`${this.o.trays.processing}/${file}`);
+        if (facts === undefined) continue;
+        // The wall clock only says how long to wait; the waiting is done on our own clock, and is bounded.
+        const waitMs = Math.min(Math.max(facts.mtimeMs - clock.wallMs(), 0), READY_WAIT_MS_MAX);
+        dueMs = nowMs + waitMs;
+        this.waiting.set(file, dueMs);
+      }
+      if (dueMs <= nowMs) {
+        this.waiting.delete(file);
+        this.enqueue(file, false);
+      } else {
+        nextMs = Math.min(nextMs, dueMs);
+      }
+    }
+    clearTimeout(this.wakeAt);
+    if (nextMs !== Number.POSITIVE_INFINITY)
+      this.wakeAt = setTimeout(() => this.lookAround(), nextMs - nowMs);
+    if (this.queue.length > 0) this.wake();
+  }
+
+  wake(): void {
+    if (this.isTurnDue || this.isStopped) return;
+    this.isTurnDue = true;
+    setImmediate(() => {
+      this.isTurnDue = false;
+      this.turn();
+    });
+  }
+
+  private enqueue(file: string, isOffered: boolean): void {
+    if (this.queued.has(file)) return;
+    this.queued.add(file);
+    this.queue.push({ file, isOffered });
+  }
+
+  /** One turn: settle what ended, claim what fits; the journal lines of both go out in one write, before work starts. */
+  private turn(): void {
+    if (this.isStopped) return;
+    const launched: Attempt[] = [];
+    const claim = (): void => {
+      launched.push(...this.claimMore());
+    };
+    if (this.o.trays.durability === "process") {
+      const batch = this.takeFinished();
+      if (batch.length > 0) void this.settle(batch, claim);
+      else claim();
+    } else {
+      claim();
+      if (!this.isSettling) void this.settleInGroups();
+    }
+    this.telemetry.flush();
+    for (const attempt of launched) this.start(attempt);
+    this.updateDeadline();
+    this.report();
+    if (this.stopping !== "no" && this.isIdle) this.finish();
+  }
+
+  /** With durability `power` one group settles while the next one gathers: they share each wait for the disk. */
+  private async settleInGroups(): Promise<void> {
+    this.isSettling = true;
+    try {
+      for (let batch = this.takeFinished(); batch.length > 0; batch = this.takeFinished()) {
+        await this.settle(batch, () => {});
+        this.wake();
+      }
+    } finally {
+      this.isSettling = false;
+    }
+  }
+
+  private takeFinished(): Attempt[] {
+    const batch = this.finished;
+    this.finished = [];
+    return batch;
+  }
+
+  private async settle(batch: readonly Attempt[], meanwhile: () => void): Promise<void> {
+    const settling: Attempt[] = [];
+    for (const attempt of batch) {
+      if (attempt.settlement === undefined) this.giveBack(attempt);
+      else settling.push(attempt);
+    }
+    const bySettlement = new Map<Settlement, Attempt>();
+    for (const attempt of settling)
+      if (attempt.settlement !== undefined) bySettlement.set(attempt.settlement, attempt);
+    this.settlingCount += settling.length;
+    let isMeanwhileDone = false;
+    await settleAll(this.o.trays, [...bySettlement.keys()], (published) => {
+      for (const settlement of published) {
+        const attempt = bySettlement.get(settlement);
+        if (attempt !== undefined) this.recordSettled(attempt);
+      }
+      isMeanwhileDone = true;
+      meanwhile();
+      this.telemetry.flush();
+    }).then(() => {
+      this.settlingCount -= settling.length;
+      for (const [settlement, attempt] of bySettlement) this.afterSettle(attempt, settlement);
+    });
+    if (!isMeanwhileDone) {
+      meanwhile();
+      this.wake();
+    }
+  }
+
+  private afterSettle(attempt: Attempt, settlement: Settlement): void {
+    if (settlement.error !== undefined) {
+      this.retrySettling(attempt, settlement.error);
+      return;
+    }
+    this.settleRetryMs = SETTLE_RETRY_MS[0];
+    const { task_id: id } = attempt.subject;
+    if (settlement.outcome === "fenced") this.fenced(attempt);
+    else if (settlement.outcome === "conflict") {
+      this.telemetry.event("conflict", attempt.subject, {
+        error: "somebody else's record stands at the final name; it stays",
+      });
+      this.releaseLease(attempt);
+      this.settled.push({ id, isCompleted: settlement.status === "completed" });
+    } else this.settled.push({ id, isCompleted: settlement.status === "completed" });
+    this.through(attempt);
+    this.wake();
+  }
+
+  /** The disk refused: the work is done and kept in memory, the lease is kept, and it is tried again. */
+  private retrySettling(attempt: Attempt, error: unknown): void {
+    if (this.stuck.length === 0) {
+      process.stderr.write(
+        `mailchute: cannot settle ${attempt.subject.task_id} yet (${systemCode(error) || String(error)}); trying again in ${this.settleRetryMs} ms\n`,
+      );
+    }
+    this.stuck.push(attempt);
+    if (this.settleRetry !== undefined) return;
+    this.settleRetry = setTimeout(() => {
+      this.settleRetry = undefined;
+      this.finished.push(...this.stuck);
+      this.stuck = [];
+      this.settleRetryMs = Math.min(this.settleRetryMs * 2, SETTLE_RETRY_MS[1]);
+      this.wake();
+    }, this.settleRetryMs);
+  }
+
+  /** Retry and release: one rename, then the event. */
+  private giveBack(attempt: Attempt): void {
+    const { outcome, decision } = attempt;
+    if (decision === undefined || (decision.action !== "retry" && decision.action !== "release"))
+      throw new Error("nothing to give back");
+    if (outcome?.kind === "released" && outcome.message === "requeue") {
+      this.giveBackToInbox(attempt);
+      return;
+    }
+    let next: ReturnType<typeof putBack>;
+    try {
+      next = putBack(this.o.trays, attempt.claim, decision.delayMs, decision.action === "retry");
+    } catch (error) {
+      this.retrySettling(attempt, error);
+      return;
+    }
+    if (next === undefined) {
+      this.fenced(attempt);
+    } else {
+      const details = {
+        error: outcome?.kind === "completed" ? null : outcome?.message,
+        delay_ms: decision.delayMs,
+        not_before: new Date(this.o.trays.clock.wallMs() + decision.delayMs).toISOString(),
+        next_attempt: next.attempt,
+      };
+      this.telemetry.event(
+        decision.action === "retry" ? "retry_scheduled" : "released",
+        attempt.subject,
+        details,
+      );
+      this.releaseLease(attempt);
+      this.returned.push({ file: formatName(next), delayMs: decision.delayMs });
+    }
+    this.through(attempt);
+  }
+
+  /** `cancel` without `final`: as if it had just been dropped. */
+  private giveBackToInbox(attempt: Attempt): void {
+    try {
+      if (!requeue(this.o.trays, attempt.claim)) this.fenced(attempt);
+      else {
+        this.telemetry.event("cancelled", attempt.subject, {
+          error: "cancelled; it waits in the inbox again",
+        });
+        this.releaseLease(attempt);
+      }
+      this.through(attempt);
+    } catch (error) {
+      this.retrySettling(attempt, error);
+    }
+  }
+
+  private claimMore(): Attempt[] {
+    const launched: Attempt[] = [];
+    if (this.stopping !== "no" || this.queue.length === 0) return launched;
+    const free = this.gate.slots() - this.running.size;
+    const unsettled = this.finished.length + this.settlingCount + this.stuck.length;
+    if (unsettled >= UNSETTLED_MAX || this.stuck.length > 0) return launched;
+    while (launched.length < free) {
+      const next = this.queue.shift();
+      if (next === undefined) break;
+      this.queued.delete(next.file);
+      const attempt = this.claimOne(next.file, next.isOffered);
+      if (attempt === undefined) {
+        if (next.isOffered) this.done.push(next.file);
+        continue;
+      }
+      this.running.set(attempt.subject.lease, attempt);
+      launched.push(attempt);
+    }
+    return launched;
+  }
+
+  private claimOne(file: string, isOffered: boolean): Attempt | undefined {
+    const ready = parseName(file);
+    if (ready === undefined || ready.stage !== "ready") return undefined;
+    const claim = claimReady(this.o.trays, ready, this.o.newOwner());
+    if (claim === undefined) return undefined;
+    const attempt = readAttempt(this.tools, claim, isOffered ? file : undefined);
+    this.telemetry.lease("active", {
+      ...attempt.subject,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+    });
+    this.telemetry.event("assigned", attempt.subject);
+    this.telemetry.event("started", attempt.subject);
+    return attempt;
+  }
+
+  private start(attempt: Attempt): void {
+    const hooks = {
+      onProgress: (details: Record<string, unknown>) =>
+        this.telemetry.event("progress", attempt.subject, { details }),
+      onStuck: () => this.abandonProcess(attempt),
+    };
+    void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
+  }
+
+  private ended(attempt: Attempt): void {
+    this.running.delete(attempt.subject.lease);
+    if (attempt.subject.lease === this.lingering?.lease) this.lingering.attempt = attempt;
+    else this.conclude(attempt);
+    if (this.running.size === 0 && this.lingering?.attempt !== undefined) {
+      this.conclude(this.lingering.attempt);
+      this.lingering = undefined;
+    }
+    this.wake();
+  }
+
+  private conclude(attempt: Attempt): void {
+    if (stopReasonOf(attempt) === "fenced") {
+      this.fenced(attempt);
+      this.through(attempt);
+    } else {
+      decideAttempt(this.tools, attempt);
+      this.finished.push(attempt);
+    }
+  }
+
+  /** The lease was taken by somebody who thought us dead: say so, change nothing. */
+  private fenced(attempt: Attempt): void {
+    this.telemetry.event("fenced", attempt.subject, {
+      error: "the lease was taken over; this attempt's work is dropped",
+    });
+  }
+
+  private recordSettled(attempt: Attempt): void {
+    const { outcome } = attempt;
+    const isFailure = outcome?.kind === "failed";
+    recordSettled(this.telemetry, attempt.subject, {
+      isCompleted: !isFailure,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+      durationMs: attempt.durationMs,
+      error: isFailure ? outcome.message : null,
+      kind: isFailure ? outcome.failure : null,
+    });
+  }
+
+  private releaseLease(attempt: Attempt): void {
+    this.telemetry.lease("released", {
+      ...attempt.subject,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+    });
+  }
+
+  private through(attempt: Attempt): void {
+    if (attempt.offeredAs !== undefined) this.done.push(attempt.offeredAs);
+  }
+
+  private stopAttempt(lease: string, reason: StopReason): void {
+    this.running.get(lease)?.stop.abort(reason);
+  }
+
+  /** Fencing, for work that is still running: whose claimed name is gone has lost its lease. */
+  private lookAfterLeases(): void {
+    for (const [lease, attempt] of this.running) {
+      if (!isHeld(this.o.trays, attempt.claim)) this.stopAttempt(lease, "fenced");
+    }
+  }
+
+  /**
+   * A handler ignores its abort signal: everything else is given back, then its task, then the process ends and is
+   * replaced. In this order, so that the next run of the task does not overlap with the old one for long.
+   */
+  private abandonProcess(stuck: Attempt): void {
+    this.lingering ??= { lease: stuck.subject.lease, attempt: undefined };
+    process.stderr.write(
+      `mailchute: the handler of ${stuck.subject.task_id} does not stop; this worker process ends\n`,
+    );
+    this.stop(false);
+  }
+
+  private updateDeadline(): void {
+    let earliest = 0;
+    for (const { deadlineMs } of this.running.values()) {
+      if (deadlineMs > 0 && (earliest === 0 || deadlineMs < earliest)) earliest = deadlineMs;
+    }
+    this.heartbeat.setDeadline(
+      earliest === 0 ? undefined : earliest - this.o.trays.clock.monotonicMs(),
+    );
+  }
+
+  private report(): void {
+    if (this.done.length === 0 && this.settled.length === 0 && this.returned.length === 0) return;
+    let extra = 0;
+    for (const attempt of this.running.values()) if (attempt.offeredAs === undefined) extra++;
+    this.o.send({
+      type: "progress",
+      done: this.done,
+      settled: this.settled,
+      returned: this.returned,
+      extra,
+    });
+    this.done = [];
+    this.settled = [];
+    this.returned = [];
+  }
+
+  private finish(): void {
+    this.isStopped = true;
+    clearInterval(this.timer);
+    clearTimeout(this.wakeAt);
+    this.report();
+    this.telemetry.close();
+    void this.heartbeat.stop().then(this.o.onStopped);
+  }
+}
