@@ -1,0 +1,27 @@
+/** The one public door of the package. */
+export type { Handler, HandlerContext } from "./agents/module-agent.ts";
+export { NoRetryError } from "./agents/module-agent.ts";
+export { loadSettings } from "./codec/config-codec.ts";
+export type { Command } from "./core/command.ts";
+export * from "./core/errors.ts";
+export { DEFAULT_SETTINGS, type Settings } from "./core/settings.ts";
+export { type StateTree, stateTree } from "./core/state-tree.ts";
+export type { ErrorRecord, FailureKind, ResultRecord, Task, TaskMetadata } from "./core/task.ts";
+export { readJournal } from "./journal/read.ts";
+export {
+  type Acknowledgement,
+  acknowledgeCommand,
+  type ClaimedCommand,
+  type CommandRequest,
+  claimNextCommand,
+  enqueueCommand,
+  readAcknowledgement,
+} from "./mailbox/command-queue.ts";
+export {
+  type FailOptions,
+  type HeldTask,
+  Mailbox,
+  type MailboxOptions,
+} from "./mailbox/mailbox.ts";
+export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
+export { type RunSummary, Supervisor, type SupervisorOptions } from "./supervisor/supervisor.ts";

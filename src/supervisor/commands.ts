@@ -1,0 +1,223 @@
+/**
+ * Commands: the control mailbox, in the order of arrival, through the same moves as tasks. A command is applied first and
+ * acknowledged then; one that a crash left in between is applied again, which changes nothing twice.
+ */
+import { join } from "node:path";
+import { decodeCommand } from "../codec/command-codec.ts";
+import { excerptOf, JsonFault } from "../codec/json.ts";
+import type { Command } from "../core/command.ts";
+import { ErrInvalidCommand, MailchuteError, messageOf, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { errorName, parseName, readInboxName, resultName } from "../core/names.ts";
+import { type Claim, claimFromInbox, claimReady, moved, readBytes } from "../mailbox/claim.ts";
+import { type Acknowledgement, acknowledgementRecord } from "../mailbox/command-queue.ts";
+import { quarantine } from "../mailbox/quarantine.ts";
+import { randomToken } from "../mailbox/random.ts";
+import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+/** What a command does. Throws MailchuteError when it cannot be done; the text goes into the error record. */
+export type ApplyCommand = (command: Command) => object | Promise<object>;
+
+/** A file that does not parse is refused after it was quiet for this long (ms). */
+const COMMAND_SETTLE_MS = 1000;
+const COMMANDS_PER_LOOK_MAX = 64;
+
+export class Commands {
+  private readonly trays: Trays;
+  private readonly newOwner: () => string;
+  private readonly apply: ApplyCommand;
+  private readonly onError: (error: unknown) => void;
+  private readonly young = new Map<string, { key: string; sinceMs: number }>();
+  private unacknowledged: Settlement[] = [];
+  private isAcknowledging = false;
+  private runningCount = 0;
+
+  constructor(
+    trays: Trays,
+    newOwner: () => string,
+    apply: ApplyCommand,
+    onError: (error: unknown) => void,
+  ) {
+    this.trays = trays;
+    this.newOwner = newOwner;
+    this.apply = apply;
+    this.onError = onError;
+  }
+
+  /** True while acknowledgements are under way. */
+  get isBusy(): boolean {
+    return this.runningCount > 0 || this.unacknowledged.length > 0 || this.isAcknowledging;
+  }
+
+  /** Ms after which a file that is not whole is to be looked at again. */
+  get relookMs(): number | undefined {
+    return this.young.size === 0 ? undefined : 50;
+  }
+
+  /** Takes what waits, oldest first. Applies at once; acknowledgements follow. */
+  work(): void {
+    for (const name of this.arrivals()) this.take(name);
+    if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
+  }
+
+  /** Takes up a command that a dead supervisor had claimed. */
+  takeReady(file: string): void {
+    const ready = parseName(file);
+    if (ready?.stage !== "ready") return;
+    const claim = claimReady(this.trays, ready, this.newOwner());
+    if (claim !== undefined) this.run(claim);
+  }
+
+  private arrivals(): string[] {
+    const { storage, inbox } = this.trays;
+    let names: string[];
+    try {
+      names = storage.list(inbox);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") this.onError(error);
+      return [];
+    }
+    if (names.length === 0) return names;
+    const found: { name: string; mtimeMs: number }[] = [];
+    for (const name of names) {
+      const meaning = readInboxName(name);
+      if (meaning.kind === "ignored") continue;
+      const facts = storage.look(join(inbox, name));
+      if (facts !== undefined) found.push({ name, mtimeMs: facts.mtimeMs });
+      if (found.length >= 4096) break;
+    }
+    found.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.name < b.name ? -1 : 1));
+    return found.slice(0, COMMANDS_PER_LOOK_MAX).map((f) => f.name);
+  }
+
+  private take(name: string): void {
+    const meaning = readInboxName(name);
+    if (meaning.kind === "ignored") return;
+    try {
+      if (meaning.kind === "bad") {
+        this.refuse(name, undefined, new ErrInvalidCommand(meaning.reason), undefined);
+        return;
+      }
+      const { id } = meaning;
+      const path = join(this.trays.inbox, name);
+      const { facts, bytes } = this.trays.storage.read(path, TASK_BYTES_MAX);
+      if (bytes === undefined) {
+        this.refuse(
+          name,
+          id,
+          new ErrInvalidCommand("not a regular file of at most 1 MiB", { id }),
+          undefined,
+        );
+        return;
+      }
+      try {
+        decodeCommand(bytes, id);
+      } catch (error) {
+        if (!(error instanceof ErrInvalidCommand)) throw error;
+        const mayGrow = error.cause instanceof JsonFault && !error.cause.isFinal;
+        if (!mayGrow || this.isQuiet(name, `${facts.ino}.${facts.size}.${facts.mtimeMs}`))
+          this.refuse(name, id, error, bytes);
+        return;
+      }
+      this.young.delete(name);
+      this.freeId(id);
+      const claim = claimFromInbox(this.trays, id, 1, this.newOwner());
+      if (claim !== undefined) this.run(claim);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") this.onError(error);
+    }
+  }
+
+  private run(claim: Claim): void {
+    this.runningCount++;
+    let command: Command | undefined;
+    const settle = (ack: Acknowledgement): void => {
+      this.runningCount--;
+      const record = acknowledgementRecord(this.trays, claim, command, ack);
+      this.unacknowledged.push(newSettlement(claim, ack.status, record, claim.name.token));
+      if (!this.isAcknowledging) void this.acknowledge();
+    };
+    const fail = (error: unknown): void =>
+      settle({
+        status: "failed",
+        error: messageOf(error),
+        code: error instanceof MailchuteError ? error.code : "ErrBug",
+      });
+    const done = (result: object): void => settle({ status: "completed", result });
+    try {
+      // The bytes that count are those of the claimed file: it may have been replaced before.
+      command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
+      if (command.expiresAtMs !== undefined && command.expiresAtMs < this.trays.clock.wallMs()) {
+        throw new ErrInvalidCommand(
+          `the command expired at ${new Date(command.expiresAtMs).toISOString()}`,
+          { id: command.id },
+        );
+      }
+      const result = this.apply(command);
+      if (result instanceof Promise) result.then(done, fail);
+      else done(result);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private async acknowledge(): Promise<void> {
+    this.isAcknowledging = true;
+    try {
+      while (this.unacknowledged.length > 0) {
+        const batch = this.unacknowledged;
+        this.unacknowledged = [];
+        await settleAll(this.trays, batch, () => {});
+        const failed = batch.filter((s) => s.error !== undefined);
+        if (failed.length > 0) {
+          // A full disk: the effect is there, the acknowledgement comes with a later look.
+          this.unacknowledged.push(...failed);
+          this.onError(failed[0]?.error);
+          return;
+        }
+      }
+    } finally {
+      this.isAcknowledging = false;
+    }
+  }
+
+  /** `pause.json` may be dropped again and again: an earlier acknowledgement of that name moves aside. */
+  private freeId(id: string): void {
+    const { outbox, failed } = this.trays;
+    const aside = `${id}~${randomToken(8)}`;
+    moved(this.trays, join(outbox, resultName(id)), join(outbox, resultName(aside)));
+    moved(this.trays, join(failed, errorName(id)), join(failed, errorName(aside)));
+  }
+
+  private isQuiet(name: string, key: string): boolean {
+    const nowMs = this.trays.clock.monotonicMs();
+    const known = this.young.get(name);
+    if (known === undefined || known.key !== key) {
+      this.young.set(name, { key, sinceMs: nowMs });
+      return false;
+    }
+    return nowMs - known.sinceMs >= COMMAND_SETTLE_MS;
+  }
+
+  private refuse(
+    name: string,
+    id: string | undefined,
+    error: MailchuteError,
+    bytes: Buffer | undefined,
+  ): void {
+    this.young.delete(name);
+    const raw = name.includes("\ufffd")
+      ? this.trays.storage.rawName(this.trays.inbox, name)
+      : undefined;
+    quarantine(this.trays, {
+      name: raw ?? name,
+      id,
+      code: error.code,
+      reason: error.message,
+      isIdTaken: false,
+      ...(error.offset === undefined ? {} : { offset: error.offset }),
+      ...(bytes === undefined ? {} : { excerpt: excerptOf(bytes) }),
+    });
+  }
+}

@@ -1,0 +1,42 @@
+/** What the pool was told: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
+import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
+import { readDocument, replaceDocument } from "../host/documents.ts";
+
+export class ControlState {
+  private readonly path: string;
+  private document: ControlDocument;
+  private isSaved = false;
+
+  constructor(path: string) {
+    this.path = path;
+    this.document = { ...INITIAL_CONTROL, ...readDocument<ControlDocument>(path), slots: {} };
+  }
+
+  get current(): Readonly<ControlDocument> {
+    return this.document;
+  }
+
+  /** Changes and saves. In force in memory even if the disk is full; `save` tries again. */
+  change(change: Partial<ControlDocument>): void {
+    this.document = { ...this.document, ...change };
+    this.isSaved = false;
+    this.save();
+  }
+
+  setSlots(slots: Record<string, number>): void {
+    if (this.isSaved && JSON.stringify(slots) === JSON.stringify(this.document.slots)) return;
+    this.change({ slots });
+  }
+
+  /** False when the disk refused. */
+  save(): boolean {
+    if (this.isSaved) return true;
+    try {
+      replaceDocument(this.path, this.document);
+      this.isSaved = true;
+    } catch {
+      this.isSaved = false;
+    }
+    return this.isSaved;
+  }
+}

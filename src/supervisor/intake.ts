@@ -1,0 +1,396 @@
+/**
+ * Intake: from names in the inbox to entries of the backlog. It looks at each file once, waits for those that are still
+ * being written, and has the rest refused. It reads in slices, so that a million files block nobody.
+ */
+import { join } from "node:path";
+import { excerptOf } from "../codec/json.ts";
+import { decodeTask, mayStillGrow } from "../codec/task-codec.ts";
+import type { Backlog } from "../core/backlog.ts";
+import { ErrInvalidTask, messageOf, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { matchAgent } from "../core/matching.ts";
+import { readInboxName } from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
+import type { Task } from "../core/task.ts";
+import { hasWriter } from "../host/writers.ts";
+import type { Refusal } from "../mailbox/quarantine.ts";
+import type { FileFacts, Walk } from "../mailbox/storage.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+export interface IntakeHooks {
+  /** The file is to be moved to `failed/`. */
+  refuse(refusal: Refusal): void;
+  /** The file cannot be read or moved; it stays, and is looked at again when it changes. */
+  report(file: string, error: unknown): void;
+  /** Whether a task of this id (folded) is in `processing/`, or has settled. */
+  isTaken(id: string): boolean;
+  isMet(dependency: string): boolean;
+}
+
+interface Unsettled {
+  key: string;
+  /** Monotonic ms since when the file has not changed. */
+  sinceMs: number;
+  lookAtMs: number;
+}
+
+/** First pause before a file that is not whole is looked at again (ms); it grows with the file's quietness. */
+const RELOOK_MS_MIN = 5;
+const RELOOK_MS_MAX = 250;
+/** Pause before a file that could not be moved to `failed/` is tried again (ms): the disk may have room by then. */
+const MOVE_AGAIN_MS = 2000;
+/** Names hinted at by the doorbell; beyond that a scan is cheaper. */
+const HINTS_MAX = 4096;
+
+export class Intake {
+  private readonly trays: Trays;
+  private readonly backlog: Backlog;
+  private readonly settings: Settings;
+  private readonly hooks: IntakeHooks;
+  private hints = new Set<string>();
+  private readonly unsettled = new Map<string, Unsettled>();
+  /** Files that could be neither read nor moved: not looked at again before they change, or their time has come. */
+  private readonly hopeless = new Map<string, { key: string; againMs: number }>();
+  /** Names whose id was found taken when they were about to be accepted. */
+  private readonly duplicates = new Set<string>();
+  private walk: Walk | undefined;
+  private scanCount = 0;
+  private scanDueMs = 0;
+  private scanStartedMs = 0;
+  private isScanWanted = true;
+  /** True once every file was looked at. */
+  isComplete = false;
+
+  constructor(trays: Trays, backlog: Backlog, settings: Settings, hooks: IntakeHooks) {
+    this.trays = trays;
+    this.backlog = backlog;
+    this.settings = settings;
+    this.hooks = hooks;
+  }
+
+  get unsettledCount(): number {
+    return this.unsettled.size;
+  }
+
+  /** The doorbell rang for this name, or for an unknown one. */
+  hint(name: string | undefined): void {
+    if (name === undefined || this.hints.size >= HINTS_MAX) this.isScanWanted = true;
+    else this.hints.add(name);
+  }
+
+  /** True while a slice of work is waiting to be done. */
+  get hasWork(): boolean {
+    return this.hints.size > 0 || this.walk !== undefined || this.isScanWanted;
+  }
+
+  /** Monotonic ms at which an unsettled file is to be looked at again. */
+  nextLookMs(): number | undefined {
+    let next: number | undefined;
+    for (const { lookAtMs } of this.unsettled.values())
+      if (next === undefined || lookAtMs < next) next = lookAtMs;
+    return next;
+  }
+
+  /** Works until there is nothing to do or `untilMs` (monotonic). */
+  work(untilMs: number): void {
+    const { clock } = this.trays;
+    for (const name of this.hints) {
+      this.hints.delete(name);
+      this.look(name);
+      if (clock.monotonicMs() >= untilMs) return;
+    }
+    const now = clock.monotonicMs();
+    for (const [name, entry] of this.unsettled) {
+      if (entry.lookAtMs > now) continue;
+      this.look(name);
+      if (clock.monotonicMs() >= untilMs) return;
+    }
+    while (clock.monotonicMs() < untilMs && this.scanSlice());
+  }
+
+  /** Time for a whole scan, unless the last one was so long that scanning would be all we do. */
+  sweepDue(nowMs: number): void {
+    if (nowMs >= this.scanDueMs) this.isScanWanted = true;
+  }
+
+  /** The inbox was replaced: what is being listed is gone. */
+  restartScan(): void {
+    this.walk?.close();
+    this.walk = undefined;
+    this.isScanWanted = true;
+  }
+
+  private scanSlice(): boolean {
+    const { clock, storage } = this.trays;
+    try {
+      if (this.walk === undefined) {
+        if (!this.isScanWanted) return false;
+        this.isScanWanted = false;
+        this.walk = storage.walk(this.trays.inbox);
+        this.scanCount++;
+        this.scanStartedMs = clock.monotonicMs();
+      }
+      const names = this.walk.next(64);
+      if (names.length === 0) this.endScan();
+      for (const name of names) this.see(name);
+      return true;
+    } catch (error) {
+      this.walk?.close();
+      this.walk = undefined;
+      if (systemCode(error) !== "ENOENT") this.hooks.report("", error);
+      return false;
+    }
+  }
+
+  private endScan(): void {
+    this.walk?.close();
+    this.walk = undefined;
+    this.isComplete = true;
+    const nowMs = this.trays.clock.monotonicMs();
+    this.scanDueMs = nowMs + Math.max(this.settings.sweep_ms, 10 * (nowMs - this.scanStartedMs));
+    const gone: string[] = [];
+    for (const task of this.backlog.unseen(this.scanCount)) {
+      // A listing may miss a name that others rename meanwhile: only its absence on a direct look counts.
+      if (this.trays.storage.look(join(this.trays.inbox, task.file)) === undefined)
+        gone.push(task.id);
+    }
+    for (const id of gone) this.backlog.remove(id);
+    for (const name of this.unsettled.keys()) {
+      if (this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+        this.unsettled.delete(name);
+    }
+    for (const name of this.hopeless.keys()) {
+      if (this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+        this.hopeless.delete(name);
+    }
+  }
+
+  /** A name met in a scan: only what we do not know is opened. */
+  private see(name: string): void {
+    const id = name.endsWith(".json") ? name.slice(0, -5) : undefined;
+    if (id !== undefined && this.backlog.get(id)?.file === name) {
+      this.backlog.markSeen(id, this.scanCount);
+      return;
+    }
+    if (!this.unsettled.has(name)) this.look(name);
+  }
+
+  private look(name: string): void {
+    const meaning = readInboxName(name);
+    if (meaning.kind === "ignored") return;
+    const path = join(this.trays.inbox, name);
+    if (meaning.kind === "bad") {
+      this.refuse(name, undefined, "ErrInvalidTask", meaning.reason);
+      return;
+    }
+    let read: { facts: FileFacts; bytes: Buffer | undefined };
+    try {
+      read = this.trays.storage.read(path, TASK_BYTES_MAX);
+    } catch (error) {
+      this.unreadable(name, path, error);
+      return;
+    }
+    const { facts, bytes } = read;
+    const { id } = meaning;
+    const known = this.backlog.get(id);
+    if (known !== undefined && known.file !== name) {
+      this.waitQuiet(name, facts, () =>
+        this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(known.id)} waits already`),
+      );
+      return;
+    }
+    if (this.duplicates.has(name)) {
+      if (this.hooks.isTaken(id)) {
+        this.waitQuiet(name, facts, () =>
+          this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`),
+        );
+        return;
+      }
+      this.duplicates.delete(name);
+    }
+    const fault = this.refusalOf(facts, bytes);
+    if (fault !== undefined) {
+      this.backlog.remove(id);
+      this.refuse(name, id, "ErrInvalidTask", fault);
+      return;
+    }
+    // A submit that is under way holds a second link to the file; so does one that died.
+    if (facts.nlink > 1) {
+      this.waitQuiet(name, facts, () => this.dropStagedLink(name, id, facts));
+      return;
+    }
+    if (bytes === undefined || bytes.length !== facts.size) {
+      this.waitQuiet(name, facts, () =>
+        this.refuse(name, id, "ErrInvalidTask", "the file changes while it is read"),
+      );
+      return;
+    }
+    try {
+      const { task } = decodeTask(bytes, id, path);
+      this.unsettled.delete(name);
+      this.admit(name, task, facts);
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask)) throw error;
+      this.backlog.remove(id);
+      const refuse = (): void =>
+        this.refuse(name, id, error.code, error.message, error.offset, excerptOf(bytes));
+      if (mayStillGrow(error)) this.waitQuiet(name, facts, refuse);
+      else refuse();
+    }
+  }
+
+  private refusalOf(facts: FileFacts, bytes: Buffer | undefined): string | undefined {
+    if (facts.kind !== "file")
+      return facts.kind === "directory"
+        ? "a directory, not a file"
+        : "not a regular file (a link, pipe, socket or device)";
+    if (facts.size > TASK_BYTES_MAX)
+      return `the file has ${facts.size} bytes, more than the limit of ${TASK_BYTES_MAX}`;
+    const own = process.getuid?.() ?? facts.uid;
+    if (facts.uid !== own && facts.uid !== 0 && !this.settings.uids.includes(facts.uid)) {
+      return `the file belongs to uid ${facts.uid}, which is not allowed here (setting: uids)`;
+    }
+    return bytes === undefined ? "the file cannot be read" : undefined;
+  }
+
+  private admit(name: string, task: Task, facts: FileFacts): void {
+    const { clock } = this.trays;
+    const match = matchAgent(task, this.settings.agents);
+    const unmet = [...new Set(task.metadata?.dependencies ?? [])].filter(
+      (id) => !this.hooks.isMet(id),
+    );
+    this.backlog.add(
+      {
+        id: task.id,
+        file: name,
+        tray: "inbox",
+        attempt: (task.attempts ?? 0) + 1,
+        priority: task.priority ?? 0,
+        createdAt: task.created_at ?? Math.floor(facts.mtimeMs / 1000),
+        agentId: match.agent?.name,
+        isSelected: false,
+        ...(match.agent === undefined ? { reason: match.reason } : {}),
+        ...(unmet.length > 0 ? { unmet } : {}),
+        ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
+      },
+      clock.wallMs(),
+      clock.monotonicMs(),
+    );
+    this.backlog.markSeen(task.id, this.scanCount);
+  }
+
+  /** Refuses only what did not change for the settle time, and that nobody has open for writing. */
+  private waitQuiet(name: string, facts: FileFacts, refuse: () => void): void {
+    const nowMs = this.trays.clock.monotonicMs();
+    const key = keyOf(facts);
+    let entry = this.unsettled.get(name);
+    if (entry === undefined || entry.key !== key) {
+      entry = { key, sinceMs: nowMs, lookAtMs: 0 };
+      this.unsettled.set(name, entry);
+    }
+    const quietMs = nowMs - entry.sinceMs;
+    if (quietMs < this.settings.settle_ms) {
+      entry.lookAtMs = nowMs + Math.min(Math.max(quietMs / 4, RELOOK_MS_MIN), RELOOK_MS_MAX);
+      return;
+    }
+    if (facts.kind === "file" && hasWriter(facts)) {
+      entry.sinceMs = nowMs;
+      entry.lookAtMs = nowMs + RELOOK_MS_MAX;
+      return;
+    }
+    this.unsettled.delete(name);
+    refuse();
+  }
+
+  private unreadable(name: string, path: string, error: unknown): void {
+    const facts = this.trays.storage.look(path);
+    if (facts === undefined) {
+      this.unsettled.delete(name);
+      const id = name.slice(0, -5);
+      if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
+      return;
+    }
+    if (this.isHopeless(name, facts)) return;
+    this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
+    this.hooks.report(name, error);
+  }
+
+  private isHopeless(name: string, facts: FileFacts): boolean {
+    const known = this.hopeless.get(name);
+    return (
+      known !== undefined &&
+      known.key === keyOf(facts) &&
+      this.trays.clock.monotonicMs() < known.againMs
+    );
+  }
+
+  /** Settles the case of a lasting second link: our own staged file of a dead submit goes, anybody else's is refused. */
+  private dropStagedLink(name: string, id: string, facts: FileFacts): void {
+    const { storage, tmp } = this.trays;
+    for (const staged of storage.list(tmp)) {
+      if (staged.startsWith(`${id}-`) && storage.look(join(tmp, staged))?.ino === facts.ino) {
+        storage.unlink(join(tmp, staged));
+        this.look(name);
+        return;
+      }
+    }
+    this.refuse(
+      name,
+      id,
+      "ErrInvalidTask",
+      "the file has a second hard link, so others could change it while it runs",
+    );
+  }
+
+  /** The id turned out to be taken: wait for the producer, who may be about to take the file back, then refuse it. */
+  noteDuplicate(name: string): void {
+    this.duplicates.add(name);
+    this.look(name);
+  }
+
+  private refuse(
+    name: string,
+    id: string | undefined,
+    code: string,
+    reason: string,
+    offset?: number,
+    excerpt?: string,
+  ): void {
+    const path = join(this.trays.inbox, name);
+    const raw = name.includes("\ufffd")
+      ? this.trays.storage.rawName(this.trays.inbox, name)
+      : undefined;
+    const facts = this.trays.storage.look(
+      raw === undefined ? path : Buffer.concat([Buffer.from(`${this.trays.inbox}/`), raw]),
+    );
+    this.unsettled.delete(name);
+    this.duplicates.delete(name);
+    if (facts === undefined || this.isHopeless(name, facts)) return;
+    try {
+      this.hooks.refuse({
+        name: raw ?? name,
+        id,
+        code,
+        reason,
+        isIdTaken:
+          code === "ErrTaskExists" ||
+          (id !== undefined && (this.hooks.isTaken(id) || this.backlog.get(id) !== undefined)),
+        ...(offset === undefined ? {} : { offset }),
+        ...(excerpt === undefined ? {} : { excerpt }),
+      });
+    } catch (error) {
+      this.hopeless.set(name, {
+        key: keyOf(facts),
+        againMs: this.trays.clock.monotonicMs() + MOVE_AGAIN_MS,
+      });
+      this.hooks.report(
+        name,
+        new Error(`cannot move it to failed/: ${messageOf(error)}`, { cause: error }),
+      );
+    }
+  }
+}
+
+function keyOf(facts: FileFacts): string {
+  return `${facts.dev}.${facts.ino}.${facts.size}.${facts.mtimeMs}.${facts.ctimeMs}`;
+}

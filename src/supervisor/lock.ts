@@ -1,0 +1,91 @@
+/**
+ * One supervisor a state tree. The lock keeps two from starting; it is a convenience, not a mutex: the protocol holds
+ * with any number of supervisors, and whoever finds another nonce in supervisor.json steps down.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import lockfile from "proper-lockfile";
+import type { SupervisorDocument } from "../core/documents.ts";
+import { ErrSupervisorRunning, systemCode } from "../core/errors.ts";
+import { readDocument } from "../host/documents.ts";
+import { judge } from "../host/identity.ts";
+
+const STALE_MS = 10_000;
+const UPDATE_MS = 2500;
+/** Time that a supervisor which has just taken the lock needs to say who it is (ms). */
+const INTRODUCTION_MS = 1000;
+
+export class SupervisorLock {
+  private readonly release: () => Promise<void>;
+  /** Set when the lock was lost: somebody took us for dead. */
+  isCompromised = false;
+
+  private constructor(release: () => Promise<void>) {
+    this.release = release;
+  }
+
+  /** @throws ErrSupervisorRunning when a live supervisor holds it */
+  static async acquire(stateDir: string, documentPath: string): Promise<SupervisorLock> {
+    const lockPath = join(stateDir, "supervisor.lock");
+    for (let tries = 0; ; tries++) {
+      let lock: SupervisorLock | undefined;
+      try {
+        const release = await lockfile.lock(stateDir, {
+          lockfilePath: lockPath,
+          realpath: false,
+          stale: STALE_MS,
+          update: UPDATE_MS,
+          retries: 0,
+          onCompromised: () => {
+            if (lock !== undefined) lock.isCompromised = true;
+          },
+        });
+        lock = new SupervisorLock(release);
+        return lock;
+      } catch (error) {
+        if (systemCode(error) !== "ELOCKED") throw error;
+      }
+      const holder = await findHolder(documentPath);
+      if (holder !== undefined || tries > 2) {
+        throw new ErrSupervisorRunning(
+          `a supervisor${holder === undefined ? "" : ` (pid ${holder.pid}, since ${holder.started_at})`} runs this state tree`,
+          {
+            path: stateDir,
+            phase: "start",
+            hint: "use it, stop it with `mailchute stop`, or choose another --state",
+          },
+        );
+      }
+      // Its owner is provably dead: no need to wait until the lock looks old.
+      fs.rmSync(lockPath, { recursive: true, force: true });
+    }
+  }
+
+  async free(): Promise<void> {
+    try {
+      await this.release();
+    } catch {
+      // Taken over by somebody else: theirs now.
+    }
+  }
+}
+
+/** The live supervisor behind a held lock. */
+async function findHolder(path: string): Promise<SupervisorDocument | undefined> {
+  const deadline = performance.now() + INTRODUCTION_MS;
+  for (;;) {
+    const document = readDocument<SupervisorDocument>(path);
+    if (document !== undefined && document.status !== "stopped") {
+      const verdict = judge({
+        place: document.place,
+        pid: document.pid,
+        startTicks: document.start_ticks,
+      });
+      if (verdict !== "dead") return document;
+    }
+    // Between taking the lock and writing the document there is a moment without either.
+    if (performance.now() > deadline) return undefined;
+    await wait(50);
+  }
+}

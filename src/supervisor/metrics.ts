@@ -1,0 +1,146 @@
+/** Counts and durations of a state tree: a fold over the lifecycle journal, so that restarts and helpers are all in it. */
+import { readDocument, replaceDocument } from "../host/documents.ts";
+import { JournalTail } from "../journal/read.ts";
+
+export interface MetricsDocument {
+  updated_at: string;
+  /** Events by name. */
+  events: Record<string, number>;
+  tasks: {
+    completed: number;
+    failed: number;
+    retried: number;
+    reclaimed: number;
+    quarantined: number;
+    fenced: number;
+  };
+  /** completed / (completed + failed); null before the first. */
+  success_rate: number | null;
+  duration_ms: {
+    count: number;
+    sum: number;
+    mean: number | null;
+    max: number;
+    p50: number | null;
+    p95: number | null;
+  };
+  /** Upper bounds (ms) → count; bounds are powers of two. */
+  duration_histogram: Record<string, number>;
+  journal: { ino: number; offset: number; bad_lines: number };
+}
+
+export class Metrics {
+  private readonly path: string;
+  private readonly tail: JournalTail;
+  private readonly events: Record<string, number>;
+  private completed: number;
+  private failed: number;
+  private readonly histogram: Record<string, number>;
+  private count: number;
+  private sum: number;
+  private max: number;
+  private badBefore: number;
+  private isChanged = true;
+
+  /** Goes on from what `metrics.json` says was counted already. */
+  constructor(path: string, eventsPath: string) {
+    this.path = path;
+    const old = readDocument<MetricsDocument>(path);
+    this.tail = new JournalTail(
+      eventsPath,
+      numberOf(old?.journal?.offset),
+      numberOf(old?.journal?.ino),
+    );
+    this.events = { ...old?.events };
+    this.completed = numberOf(old?.tasks?.completed);
+    this.failed = numberOf(old?.tasks?.failed);
+    this.histogram = { ...old?.duration_histogram };
+    this.count = numberOf(old?.duration_ms?.count);
+    this.sum = numberOf(old?.duration_ms?.sum);
+    this.max = numberOf(old?.duration_ms?.max);
+    this.badBefore = numberOf(old?.journal?.bad_lines);
+  }
+
+  /** Reads what came since the last time; a bounded piece. @returns ids of tasks that completed, and whether there is more */
+  read(): { completedIds: string[]; hasMore: boolean } {
+    const completedIds: string[] = [];
+    const records = this.tail.next();
+    for (const record of records) {
+      const name = record["event"];
+      if (typeof name !== "string") continue;
+      this.events[name] = (this.events[name] ?? 0) + 1;
+      if (name === "completed") this.addCompleted(record, completedIds);
+    }
+    if (records.length > 0) this.isChanged = true;
+    return { completedIds, hasMore: records.length > 0 };
+  }
+
+  write(nowWallMs: number): void {
+    if (!this.isChanged) return;
+    replaceDocument(this.path, this.document(nowWallMs));
+    this.isChanged = false;
+  }
+
+  private addCompleted(record: Record<string, unknown>, completedIds: string[]): void {
+    if (record["status"] === "failed") this.failed++;
+    else {
+      this.completed++;
+      if (typeof record["task_id"] === "string") completedIds.push(record["task_id"]);
+    }
+    const ms = record["duration_ms"];
+    if (typeof ms !== "number" || !(ms >= 0)) return;
+    this.count++;
+    this.sum += ms;
+    this.max = Math.max(this.max, ms);
+    const bound = String(2 ** Math.ceil(Math.log2(Math.max(1, ms))));
+    this.histogram[bound] = (this.histogram[bound] ?? 0) + 1;
+  }
+
+  private document(nowWallMs: number): MetricsDocument {
+    const settled = this.completed + this.failed;
+    const of = (name: string): number => this.events[name] ?? 0;
+    return {
+      updated_at: new Date(nowWallMs).toISOString(),
+      events: this.events,
+      tasks: {
+        completed: this.completed,
+        failed: this.failed,
+        retried: of("retry_scheduled"),
+        reclaimed: of("reclaimed"),
+        quarantined: of("quarantined"),
+        fenced: of("fenced"),
+      },
+      success_rate: settled === 0 ? null : this.completed / settled,
+      duration_ms: {
+        count: this.count,
+        sum: this.sum,
+        mean: this.count === 0 ? null : this.sum / this.count,
+        max: this.max,
+        p50: this.quantile(0.5),
+        p95: this.quantile(0.95),
+      },
+      duration_histogram: this.histogram,
+      journal: {
+        ino: this.tail.ino,
+        offset: this.tail.offset,
+        bad_lines: this.badBefore + this.tail.counts.bad,
+      },
+    };
+  }
+
+  /** Upper bound of the bucket that holds the quantile. */
+  private quantile(q: number): number | null {
+    let left = this.count * q;
+    for (const bound of Object.keys(this.histogram)
+      .map(Number)
+      .sort((a, b) => a - b)) {
+      left -= this.histogram[String(bound)] ?? 0;
+      if (left <= 0) return bound;
+    }
+    return null;
+  }
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}

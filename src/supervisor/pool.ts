@@ -1,0 +1,344 @@
+/**
+ * The worker processes of this supervisor: starts them, replaces the dead, offers them accepted tasks, and counts what
+ * others (adopted from a dead supervisor, or started by hand) can take.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { WorkerDocument } from "../core/documents.ts";
+import type { Settings } from "../core/settings.ts";
+import { readDocument } from "../host/documents.ts";
+import { identityOf, judge, ownerPrefix } from "../host/identity.ts";
+import type { WorkerBoot } from "../worker/main.ts";
+import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
+import { RestartPolicy } from "./restarts.ts";
+
+export interface PoolHooks {
+  onProgress(message: Extract<ToSupervisor, { type: "progress" }>): void;
+  onStarted(worker: PoolWorker): void;
+  /** `files` were offered and not dealt with; `ownerPrefix` begins the leases it held. */
+  onDeath(death: {
+    id: string;
+    pid: number;
+    ownerPrefix: string;
+    files: string[];
+    how: string;
+    restartInMs: number;
+    isBreakerOpen: boolean;
+  }): void;
+  /** Something changed that may let more tasks run. */
+  onChange(): void;
+}
+
+export interface PoolWorker {
+  id: string;
+  pid: number;
+  slots: number;
+  isSpawned: boolean;
+}
+
+interface Spawned extends PoolWorker {
+  child: ChildProcess;
+  ownerPrefix: string;
+  isReady: boolean;
+  startedMs: number;
+  hasSettled: boolean;
+  /** Offered files it is not through with. */
+  offered: Set<string>;
+  /** Attempts it found by itself. */
+  extra: number;
+}
+
+/** A process that lived this long was healthy, even if it settled nothing (ms). */
+const HEALTHY_MS = 10_000;
+
+export class Pool {
+  private readonly workersDir: string;
+  private readonly boot: Omit<WorkerBoot, "slots" | "isSpawned">;
+  private readonly hooks: PoolHooks;
+  private readonly spawned = new Map<number, Spawned>();
+  /** Live workers that are not our children. */
+  private others = new Map<string, PoolWorker>();
+  private readonly restarts = new RestartPolicy();
+  private restartTimer: NodeJS.Timeout | undefined;
+  private maxSlots: number;
+  private processCount: number;
+  private isClosing = false;
+
+  constructor(
+    settings: Settings,
+    workersDir: string,
+    boot: Omit<WorkerBoot, "slots" | "isSpawned">,
+    hooks: PoolHooks,
+  ) {
+    this.workersDir = workersDir;
+    this.boot = boot;
+    this.hooks = hooks;
+    this.maxSlots = settings.workers;
+    this.processCount = settings.processes;
+  }
+
+  /** Slots over all our worker processes; takes effect at once. */
+  setMaxSlots(slots: number): void {
+    this.maxSlots = slots;
+    this.ensure();
+  }
+
+  /** Starts what is missing. Adopted workers count as ours; workers started by hand come on top. */
+  ensure(): void {
+    if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
+    const wanted = Math.min(this.processCount, this.maxSlots);
+    for (let have = this.spawned.size + this.adopted().length; have < wanted; have++) this.start();
+  }
+
+  /** Slots by worker id, for `control.json`: workers obey it before each claim. */
+  shares(): Record<string, number> {
+    const members = [...this.adopted(), ...this.spawned.values()];
+    const shares: Record<string, number> = {};
+    members.forEach((worker, index) => {
+      const share =
+        Math.floor(this.maxSlots / members.length) +
+        (index < this.maxSlots % members.length ? 1 : 0);
+      shares[worker.id] = share;
+      worker.slots = share;
+    });
+    return shares;
+  }
+
+  list(): PoolWorker[] {
+    return [...this.others.values(), ...this.spawned.values()];
+  }
+
+  get size(): number {
+    return this.spawned.size + this.others.size;
+  }
+
+  get hasOthers(): boolean {
+    return this.others.size > 0;
+  }
+
+  /** Free slots of workers that we can offer to, plus `prefetch` to keep them from waiting for us. */
+  freeOffers(prefetch: number): number {
+    let free = 0;
+    for (const w of this.spawned.values()) {
+      if (w.isReady && w.slots > 0)
+        free += Math.max(0, w.slots + prefetch - w.offered.size - w.extra);
+    }
+    return free;
+  }
+
+  get otherSlots(): number {
+    let slots = 0;
+    for (const worker of this.others.values()) slots += worker.slots;
+    return slots;
+  }
+
+  /** Offers accepted files, best first, each to the worker with most room. @returns files for which there was no room */
+  offer(files: readonly string[], prefetch: number): string[] {
+    const batches = new Map<Spawned, string[]>();
+    const left: string[] = [];
+    for (const file of files) {
+      let best: Spawned | undefined;
+      let bestRoom = 0;
+      for (const w of this.spawned.values()) {
+        const room = w.isReady && w.slots > 0 ? w.slots + prefetch - w.offered.size - w.extra : 0;
+        if (room > bestRoom) {
+          best = w;
+          bestRoom = room;
+        }
+      }
+      if (best === undefined) {
+        left.push(file);
+        continue;
+      }
+      best.offered.add(file);
+      const batch = batches.get(best);
+      if (batch === undefined) batches.set(best, [file]);
+      else batch.push(file);
+    }
+    for (const [worker, batch] of batches) send(worker, { type: "ready", files: batch });
+    return left;
+  }
+
+  tellAll(message: ToWorker): void {
+    for (const worker of this.spawned.values()) send(worker, message);
+  }
+
+  /** Looks at `workers/`: who else is there, who is gone. @returns owner prefixes of workers that vanished */
+  survey(): string[] {
+    const own = new Set([...this.spawned.values()].map((w) => w.id));
+    const found = new Map<string, PoolWorker>();
+    const vanished: string[] = [];
+    for (const name of listDir(this.workersDir)) {
+      if (!name.endsWith(".json")) continue;
+      const path = join(this.workersDir, name);
+      const doc = readDocument<WorkerDocument>(path);
+      if (doc === undefined || own.has(doc.id)) continue;
+      const identity = { place: doc.place, pid: doc.pid, startTicks: doc.start_ticks };
+      if (judge(identity) === "dead") {
+        fs.rmSync(path, { force: true });
+        vanished.push(ownerPrefix(identity));
+        continue;
+      }
+      const known = this.others.get(doc.id);
+      found.set(
+        doc.id,
+        known ?? {
+          id: doc.id,
+          pid: doc.pid,
+          slots: doc.slots,
+          isSpawned: doc.supervisor_pid !== null,
+        },
+      );
+    }
+    const isChanged =
+      found.size !== this.others.size || [...found.keys()].some((id) => !this.others.has(id));
+    this.others = found;
+    if (isChanged) this.hooks.onChange();
+    return vanished;
+  }
+
+  /** Tells all to end. Resolves when our children are gone; those that do not go in time are killed. */
+  async close(drain: boolean, limitMs: number): Promise<void> {
+    this.isClosing = true;
+    clearTimeout(this.restartTimer);
+    this.tellAll({ type: "stop", drain });
+    for (const worker of this.adopted()) if (!drain) trySignal(worker.pid, "SIGTERM");
+    const gone = [...this.spawned.values()].map(
+      (w) => new Promise<void>((resolve) => w.child.once("exit", () => resolve())),
+    );
+    const timer = drain
+      ? undefined
+      : setTimeout(() => {
+          for (const w of this.spawned.values()) w.child.kill("SIGKILL");
+        }, limitMs);
+    await Promise.all(gone);
+    clearTimeout(timer);
+  }
+
+  /** Another supervisor has taken over: leave the workers to it. */
+  abandon(): void {
+    this.isClosing = true;
+    clearTimeout(this.restartTimer);
+    for (const { child } of this.spawned.values()) {
+      if (child.connected) child.disconnect();
+      child.unref();
+    }
+  }
+
+  /** A drain that is to become a stop. */
+  hurry(): void {
+    this.tellAll({ type: "stop", drain: false });
+  }
+
+  private adopted(): PoolWorker[] {
+    return [...this.others.values()].filter((w) => w.isSpawned);
+  }
+
+  private start(): void {
+    const slots = Math.max(
+      1,
+      Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
+    );
+    const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
+    const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+    const entry = fileURLToPath(new URL(`../worker/entry.${extension}`, import.meta.url));
+    const child = spawn(process.execPath, [entry], {
+      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
+      detached: true,
+      // What handlers print must not mix with the answers on our stdout.
+      stdio: ["ignore", 2, 2, "ipc"],
+      env: { ...process.env, MAILCHUTE_WORKER_BOOT: JSON.stringify(orders) },
+    });
+    const pid = child.pid;
+    if (pid === undefined) {
+      child.once("error", (error) => this.died(undefined, `cannot start: ${error.message}`));
+      return;
+    }
+    const identity = identityOf(pid);
+    const worker: Spawned = {
+      id: `w-${pid.toString(36)}-${identity.startTicks.toString(36)}`,
+      pid,
+      slots,
+      isSpawned: true,
+      child,
+      ownerPrefix: ownerPrefix(identity),
+      isReady: false,
+      startedMs: performance.now(),
+      hasSettled: false,
+      offered: new Set(),
+      extra: 0,
+    };
+    this.spawned.set(pid, worker);
+    child.on("message", (message) => this.receive(worker, message as ToSupervisor));
+    child.on("error", () => {});
+    child.once("exit", (code, signal) => this.died(worker, signal ?? `exit code ${code}`));
+    this.hooks.onChange();
+  }
+
+  private receive(worker: Spawned, message: ToSupervisor): void {
+    if (message.type === "hello") {
+      worker.isReady = true;
+      this.hooks.onStarted(worker);
+      this.hooks.onChange();
+      return;
+    }
+    for (const file of message.done) worker.offered.delete(file);
+    worker.extra = message.extra;
+    if (message.settled.length > 0) {
+      worker.hasSettled = true;
+      this.restarts.onProgress();
+    }
+    this.hooks.onProgress(message);
+  }
+
+  private died(worker: Spawned | undefined, how: string): void {
+    if (worker !== undefined) {
+      this.spawned.delete(worker.pid);
+      fs.rmSync(join(this.workersDir, `${worker.id}.json`), { force: true });
+    }
+    const wasHealthy =
+      worker !== undefined &&
+      (worker.hasSettled || performance.now() - worker.startedMs > HEALTHY_MS);
+    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(wasHealthy);
+    if (!this.isClosing && restartInMs > 0) {
+      clearTimeout(this.restartTimer);
+      this.restartTimer = setTimeout(() => {
+        this.restartTimer = undefined;
+        this.ensure();
+      }, restartInMs);
+    }
+    this.hooks.onDeath({
+      id: worker?.id ?? "",
+      pid: worker?.pid ?? 0,
+      ownerPrefix: worker?.ownerPrefix ?? "",
+      files: worker === undefined ? [] : [...worker.offered],
+      how,
+      restartInMs,
+      isBreakerOpen: this.restarts.isBreakerOpen,
+    });
+    if (!this.isClosing) this.ensure();
+  }
+}
+
+function send(worker: Spawned, message: ToWorker): void {
+  // Lost messages do no harm: a worker looks around by itself, and the dead are replaced.
+  if (worker.child.connected) worker.child.send(message, () => {});
+}
+
+function listDir(path: string): string[] {
+  try {
+    return fs.readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+function trySignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone.
+  }
+}

@@ -1,0 +1,137 @@
+/** Recovery of the task mailbox with its telemetry: what the mailbox does by renames, told in the journals. */
+import { decodeRecord } from "../codec/records.ts";
+import { matchAgent } from "../core/matching.ts";
+import { leaseOf, type ProcessingName } from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
+import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { endTree } from "../host/process-tree.ts";
+import { hasRecord } from "../journal/lookup.ts";
+import { recordSettled } from "../journal/settled.ts";
+import type { Telemetry } from "../journal/telemetry.ts";
+import {
+  LeaseObserver,
+  type Recovered,
+  type Recoverer,
+  type SettledFacts,
+} from "../mailbox/recover.ts";
+import type { Settlement } from "../mailbox/settle.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+/** How often a supervisor looks for the dead (ms). */
+export const RECOVER_MS = 400;
+
+export interface RecovererParts {
+  trays: Trays;
+  settings: Settings;
+  telemetry: Telemetry;
+  eventsPath: string;
+  leasesPath: string;
+  newOwner?: () => string;
+  /** A task waits to be claimed again. */
+  onReady(name: ProcessingName, why: string): void;
+  onSettled(id: string, isCompleted: boolean): void;
+  /** A task failed for good because its worker died. */
+  onFailed(id: string): void;
+  onUnkillable(lease: string, count: number): void;
+}
+
+export function makeRecoverer(parts: RecovererParts): Recoverer {
+  const { trays, settings, telemetry } = parts;
+  return {
+    trays,
+    newOwner: parts.newOwner ?? ownerSequence(),
+    judge: judgeOwner,
+    observer: new LeaseObserver(RECOVER_MS),
+    endLease: async (lease) => {
+      const left = await endTree(lease, 0);
+      if (left > 0) parts.onUnkillable(lease, left);
+    },
+    policyOf: (task) => ({
+      maxAttempts: task?.max_attempts ?? settings.retry.max_attempts,
+      agentId:
+        (task === undefined ? undefined : matchAgent(task, settings.agents).agent?.name) ?? "none",
+    }),
+    onRecovered: (what) => recordRecovered(parts, telemetry, what),
+    onSettled: (settled, facts) => recordSettlement(parts, telemetry, settled, facts),
+  };
+}
+
+function recordRecovered(parts: RecovererParts, telemetry: Telemetry, what: Recovered): void {
+  switch (what.action) {
+    case "reclaimed": {
+      const subject = {
+        task_id: what.name.id,
+        agent_id: what.agentId,
+        attempt: what.name.attempt,
+        lease: leaseOf(what.name),
+      };
+      telemetry.event("reclaimed", subject, {
+        reason: what.reason,
+        next_attempt: what.next.attempt,
+      });
+      telemetry.lease("expired", { ...subject, acquiredAtMs: 0, pid: 0 });
+      parts.onReady(
+        what.next,
+        what.reason === "dead" ? "its worker died" : "its worker fell silent",
+      );
+      return;
+    }
+    case "reopened":
+    case "reclaimed_foreign": {
+      const subject = {
+        task_id: what.next.id,
+        agent_id: "none",
+        attempt: what.next.attempt,
+        lease: "",
+      };
+      telemetry.event("reclaimed", subject, { reason: what.action });
+      parts.onReady(
+        what.next,
+        what.action === "reopened"
+          ? "its record was lost"
+          : "the foreign program that had it is silent",
+      );
+      return;
+    }
+    case "failed":
+      parts.onFailed(what.name.id);
+      return;
+    case "published":
+    case "quarantined":
+    case "resubmitted":
+    case "cleaned_foreign":
+      return;
+  }
+}
+
+function recordSettlement(
+  parts: RecovererParts,
+  telemetry: Telemetry,
+  settled: Settlement,
+  facts: SettledFacts,
+): void {
+  const record = decodeRecord(settled.record)?.record;
+  if (record === undefined) return;
+  const subject = {
+    task_id: record.task_id,
+    agent_id: record.agent_id,
+    attempt: record.attempts,
+    lease: record.lease,
+  };
+  // The dead owner may have come as far as its journal lines; they are not to be there twice.
+  if (facts.mayBeRecorded && hasRecord(parts.eventsPath, record.lease, "completed")) {
+    if (!hasRecord(parts.leasesPath, record.lease, "released"))
+      telemetry.lease("released", { ...subject, acquiredAtMs: 0, pid: 0 });
+  } else {
+    recordSettled(telemetry, subject, {
+      isCompleted: record.status === "completed",
+      acquiredAtMs: 0,
+      pid: 0,
+      durationMs: record.status === "completed" ? record.duration_ms : null,
+      error: facts.error,
+      kind: facts.kind,
+    });
+  }
+  telemetry.flush();
+  parts.onSettled(record.task_id, record.status === "completed");
+}

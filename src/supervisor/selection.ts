@@ -1,0 +1,275 @@
+/**
+ * Selection: takes the best waiting tasks, says so in the journal, accepts them and offers them to workers. Only a small
+ * window is accepted ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
+ */
+import { join } from "node:path";
+import type { Backlog, WaitingTask } from "../core/backlog.ts";
+import { systemCode } from "../core/errors.ts";
+import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../core/limits.ts";
+import {
+  errorName,
+  foldId,
+  formatName,
+  type ProcessingName,
+  parseName,
+  resultName,
+} from "../core/names.ts";
+import type { Telemetry } from "../journal/telemetry.ts";
+import { accept, newSubmission } from "../mailbox/claim.ts";
+import { freeRefusedId } from "../mailbox/quarantine.ts";
+import { isRefusal } from "../mailbox/submit.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import type { Pool } from "./pool.ts";
+
+export interface SelectionHooks {
+  /** A task that was to be accepted turned out to be a duplicate. */
+  onDuplicate(file: string): void;
+  onIoError(file: string, error: unknown): void;
+}
+
+/** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
+const AHEAD_S = 0.03;
+const RATE_WINDOW_MS = 200;
+
+export class Selection {
+  private readonly trays: Trays;
+  private readonly backlog: Backlog;
+  private readonly pool: Pool;
+  private readonly telemetry: Telemetry;
+  private readonly hooks: SelectionHooks;
+  /** Ids (folded) in `processing/`, as far as we know. */
+  readonly inFlight = new Set<string>();
+  private absentOnce = new Set<string>();
+  /** Offered files and what they are, until a worker is through with them. */
+  private readonly offered = new Map<string, WaitingTask>();
+  /** Accepted for workers that we cannot speak to; they find them. */
+  private floating = new Map<string, WaitingTask>();
+  private otherClaims = 0;
+  private settledInWindow = 0;
+  private windowStartMs = 0;
+  private ratePerS = 0;
+  /** Tasks accepted since the start. */
+  launchedCount = 0;
+
+  constructor(
+    trays: Trays,
+    backlog: Backlog,
+    pool: Pool,
+    telemetry: Telemetry,
+    hooks: SelectionHooks,
+  ) {
+    this.trays = trays;
+    this.backlog = backlog;
+    this.pool = pool;
+    this.telemetry = telemetry;
+    this.hooks = hooks;
+  }
+
+  get floatingCount(): number {
+    return this.floating.size;
+  }
+
+  get offeredCount(): number {
+    return this.offered.size;
+  }
+
+  isKnown(file: string): boolean {
+    return this.offered.has(file) || this.floating.has(file);
+  }
+
+  /** Whether this id (any case) is being worked on or has settled. */
+  isTaken(id: string): boolean {
+    if (this.inFlight.has(foldId(id))) return true;
+    if (this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined) return true;
+    const failed = join(this.trays.failed, errorName(id));
+    return this.trays.storage.look(failed) !== undefined && !isRefusal(this.trays, failed);
+  }
+
+  /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
+  select(launchesMax = Number.POSITIVE_INFINITY): boolean {
+    const prefetch = this.prefetch();
+    let room = Math.min(this.pool.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
+    const toOffer: WaitingTask[] = [];
+    for (const [file, task] of this.floating) {
+      if (room <= 0) break;
+      this.floating.delete(file);
+      toOffer.push(task);
+      room--;
+    }
+    const otherRoom = this.pool.hasOthers
+      ? Math.max(0, 3 * this.pool.otherSlots - this.otherClaims - this.floating.size)
+      : 0;
+    const taken = this.take(Math.min(room + otherRoom, launchesMax));
+    const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
+    const ready = taken.filter((task) => task.tray === "processing");
+    toOffer.push(...ready, ...accepted);
+    for (const task of toOffer)
+      if (!task.isSelected) this.writeSelected(task, parseName(task.file));
+    this.telemetry.flush();
+    const left = new Set(
+      this.pool.offer(
+        toOffer.map((task) => task.file),
+        prefetch,
+      ),
+    );
+    for (const task of toOffer)
+      (left.has(task.file) ? this.floating : this.offered).set(task.file, task);
+    this.launchedCount += taken.length;
+    return (
+      taken.length > 0 && this.backlog.count("runnable") > 0 && this.pool.freeOffers(prefetch) > 0
+    );
+  }
+
+  /** A worker is through with these files. */
+  onDone(files: readonly string[]): void {
+    for (const file of files) this.offered.delete(file);
+  }
+
+  onSettled(id: string): void {
+    this.inFlight.delete(foldId(id));
+    this.settledInWindow++;
+  }
+
+  /** A task waits again in `processing/`: for its retry, or because it was given back. */
+  onReturned(file: string, delayMs: number, known: WaitingTask | undefined): boolean {
+    const name = parseName(file);
+    const before = known ?? [...this.offered.values()].find((task) => task.id === name?.id);
+    if (name === undefined || before === undefined) return false;
+    this.addReady(name, file, { ...before, isSelected: true }, delayMs);
+    return true;
+  }
+
+  addReady(name: ProcessingName, file: string, like: WaitingTask, delayMs: number): void {
+    const { clock } = this.trays;
+    const nowMs = clock.monotonicMs();
+    const { unmet: _unmet, notBeforeMs: _notBefore, dueMs: _due, ...rest } = like;
+    this.inFlight.add(foldId(name.id));
+    this.backlog.add(
+      {
+        ...rest,
+        id: name.id,
+        file,
+        tray: "processing",
+        attempt: name.attempt,
+        ...(delayMs > 0 ? { dueMs: nowMs + delayMs } : {}),
+      },
+      clock.wallMs(),
+      nowMs,
+    );
+  }
+
+  /** The task behind an offered file. */
+  offeredTask(file: string): WaitingTask | undefined {
+    return this.offered.get(file);
+  }
+
+  /** A worker died: what it was offered and did not claim waits again. */
+  reoffer(files: readonly string[]): void {
+    for (const file of files) {
+      const task = this.offered.get(file);
+      this.offered.delete(file);
+      const name = parseName(file);
+      if (task === undefined || name === undefined) continue;
+      if (this.trays.storage.look(join(this.trays.processing, file)) !== undefined)
+        this.addReady(name, file, { ...task, isSelected: true }, 0);
+    }
+  }
+
+  /** Takes over a listing of `processing/`. @param ownPrefixes owners that are our own worker processes */
+  onListing(
+    names: readonly ProcessingName[],
+    plainIds: readonly string[],
+    ownPrefixes: ReadonlySet<string>,
+  ): void {
+    const present = new Set<string>(plainIds.map(foldId));
+    const ready = new Set<string>();
+    this.otherClaims = 0;
+    for (const name of names) {
+      present.add(foldId(name.id));
+      if (name.stage === "ready") ready.add(formatName(name));
+      if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))
+        this.otherClaims++;
+    }
+    // One listing may miss a name that is being renamed; two in a row hardly do.
+    const absent = new Set<string>();
+    for (const id of this.inFlight) {
+      if (present.has(id)) continue;
+      if (this.absentOnce.has(id)) this.inFlight.delete(id);
+      else absent.add(id);
+    }
+    this.absentOnce = absent;
+    for (const id of present) this.inFlight.add(id);
+    for (const file of this.floating.keys()) if (!ready.has(file)) this.floating.delete(file);
+  }
+
+  private take(max: number): WaitingTask[] {
+    const taken: WaitingTask[] = [];
+    while (taken.length < max) {
+      const task = this.backlog.takeBest();
+      if (task === undefined) break;
+      if (task.tray === "inbox") {
+        if (this.isTaken(task.id)) {
+          this.hooks.onDuplicate(task.file);
+          continue;
+        }
+      }
+      taken.push(task);
+    }
+    return taken;
+  }
+
+  /** Events first, then the moves: a crash in between repeats an event, but never loses one. */
+  private acceptAll(tasks: readonly WaitingTask[]): WaitingTask[] {
+    const accepted: WaitingTask[] = [];
+    const names = tasks.map((task) => newSubmission(task.id, task.attempt));
+    for (const [index, task] of tasks.entries()) this.writeSelected(task, names[index]);
+    this.telemetry.flush();
+    tasks.forEach((task, index) => {
+      const name = names[index];
+      if (name === undefined) return;
+      try {
+        freeIfRefused(this.trays, task.id);
+        if (!accept(this.trays, name)) return;
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT") this.hooks.onIoError(task.file, error);
+        return;
+      }
+      this.inFlight.add(foldId(task.id));
+      accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
+    });
+    return accepted;
+  }
+
+  private writeSelected(task: WaitingTask, name: ProcessingName | undefined): void {
+    this.telemetry.event("selected", {
+      task_id: task.id,
+      agent_id: task.agentId ?? "",
+      attempt: task.attempt,
+      lease: name === undefined ? "" : `${name.submission}.${name.attempt}`,
+    });
+    task.isSelected = true;
+  }
+
+  private prefetch(): number {
+    const nowMs = this.trays.clock.monotonicMs();
+    const elapsedMs = nowMs - this.windowStartMs;
+    if (elapsedMs >= RATE_WINDOW_MS) {
+      this.ratePerS = (this.settledInWindow * 1000) / elapsedMs;
+      this.settledInWindow = 0;
+      this.windowStartMs = nowMs;
+    } else if (elapsedMs > 10) {
+      this.ratePerS = Math.max(
+        this.ratePerS,
+        (this.settledInWindow * 1000) / Math.max(elapsedMs, 50),
+      );
+    }
+    return Math.min(
+      PREFETCH_MAX,
+      Math.floor((this.ratePerS * AHEAD_S) / Math.max(1, this.pool.size)),
+    );
+  }
+}
+
+function freeIfRefused(trays: Trays, id: string): void {
+  if (trays.storage.look(join(trays.failed, errorName(id))) !== undefined) freeRefusedId(trays, id);
+}

@@ -1,0 +1,813 @@
+/**
+ * The supervisor: one tick that looks, selects, steers and takes back. Everything from outside (files, messages, deaths)
+ * only makes a tick due; what is done is decided there, from the directory, in bounded pieces.
+ */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { decodeTask } from "../codec/task-codec.ts";
+import { Backlog } from "../core/backlog.ts";
+import type { SupervisorDocument } from "../core/documents.ts";
+import { messageOf, systemCode } from "../core/errors.ts";
+import {
+  JOURNAL_ROTATE_BYTES,
+  READY_WAIT_MS_MAX,
+  SLICE_MS_MAX,
+  TASK_BYTES_MAX,
+} from "../core/limits.ts";
+import { matchAgent } from "../core/matching.ts";
+import {
+  errorName,
+  formatName,
+  type ProcessingName,
+  parseName,
+  parsePlainClaim,
+  resultName,
+} from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
+import { readDocument, replaceDocument } from "../host/documents.ts";
+import { Doorbell } from "../host/doorbell.ts";
+import { judgeOwner, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
+import { Journal, rotate } from "../journal/journal.ts";
+import { Telemetry } from "../journal/telemetry.ts";
+import { dropIdentical } from "../mailbox/duplicates.ts";
+import { quarantine, type Refusal } from "../mailbox/quarantine.ts";
+import { randomToken } from "../mailbox/random.ts";
+import { LeaseObserver } from "../mailbox/recover.ts";
+import { Sweep } from "../mailbox/sweep.ts";
+import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
+import { VERSION } from "../version.ts";
+import { applyCommand } from "./apply-command.ts";
+import { Commands } from "./commands.ts";
+import { ControlState } from "./control-state.ts";
+import { Intake } from "./intake.ts";
+import { SupervisorLock } from "./lock.ts";
+import { Metrics } from "./metrics.ts";
+import { Pool } from "./pool.ts";
+import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
+import { Recovery } from "./recovery.ts";
+import { Selection } from "./selection.ts";
+import { sweepRuns } from "./sweep-runs.ts";
+
+export interface SupervisorOptions {
+  tree: StateTree;
+  settings: Settings;
+  /** One pass over what waits, then end. */
+  once?: boolean;
+  /** End when nothing is left that could run. */
+  drain?: boolean;
+  /** With `once`: say what would be done, and do nothing. */
+  dryRun?: boolean;
+  /** End after so many tasks were started. */
+  maxTasks?: number;
+  paused?: boolean;
+  /** Lines for people: what is worth knowing as it happens. */
+  onNotice?: (notice: string) => void;
+}
+
+export interface RunSummary {
+  completed: number;
+  failed: number;
+  /** Waiting tasks that cannot run: dependencies unmet, or no agent fits. */
+  blocked: number;
+  /** With `dryRun`: what would run, best first. */
+  wouldRun: string[];
+  endedBy: "drained" | "once" | "limit" | "stop" | "lock-lost";
+}
+
+/** Selection waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
+const FIRST_SCAN_MS = 250;
+const HEARTBEAT_MS = 2000;
+const RETENTION_MS = 60_000;
+/** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
+const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
+const FAR = Number.POSITIVE_INFINITY;
+
+export class Supervisor {
+  readonly tree: StateTree;
+  readonly settings: Settings;
+  private readonly o: SupervisorOptions;
+  private readonly trays: Trays;
+  private readonly controlTrays: Trays;
+  private readonly telemetry: Telemetry;
+  private readonly alerts: Journal;
+  private readonly newOwner = ownerSequence();
+  private readonly nonce = randomToken(16);
+  private readonly startedAt: string;
+  private readonly clockOffsetMs: number;
+
+  private readonly backlog = new Backlog();
+  private readonly control: ControlState;
+  private readonly pool: Pool;
+  private readonly selection: Selection;
+  private readonly intake: Intake;
+  private readonly commands: Commands;
+  private readonly recovery: Recovery;
+  private readonly controlRecovery: Recovery;
+  private readonly metrics: Metrics;
+  private bells: Doorbell[] = [];
+  private processingBell: Doorbell | undefined;
+  private watching: "events" | "polling" = "events";
+  private lock: SupervisorLock | undefined;
+
+  private status: SupervisorDocument["status"] = "running";
+  private isTickDue = false;
+  private timer: NodeJS.Timeout | undefined;
+  private timerAtMs = FAR;
+  private startedMs = 0;
+  private recoverAtMs = 0;
+  private heartbeatAtMs = 0;
+  private retentionAtMs = 0;
+  private sweep: Sweep | undefined;
+  private isListingWanted = true;
+  private isOnceSelected = false;
+  private readonly settledCounts = { completed: 0, failed: 0 };
+  private readonly reported = new Map<string, number>();
+  private finish: ((endedBy: RunSummary["endedBy"]) => void) | undefined;
+  private endedBy: RunSummary["endedBy"] | undefined;
+
+  constructor(options: SupervisorOptions) {
+    this.o = options;
+    this.tree = options.tree;
+    this.settings = options.settings;
+    const { tree, settings } = options;
+    fs.mkdirSync(tree.dir, { recursive: true, mode: 0o700 });
+    this.trays = openTrays(tree.mailbox, { durability: settings.durability });
+    this.controlTrays = openTrays(tree.control, { durability: settings.durability });
+    const { clock } = this.trays;
+    this.startedAt = new Date(clock.wallMs()).toISOString();
+    this.clockOffsetMs = clock.wallMs() - clock.monotonicMs();
+    this.telemetry = new Telemetry(
+      { events: tree.events, leases: tree.leases },
+      "supervisor",
+      settings.lease_ttl_ms,
+      clock,
+    );
+    this.alerts = new Journal(tree.alerts);
+    this.control = new ControlState(tree.controlState);
+    this.metrics = new Metrics(tree.metrics, tree.events);
+    this.pool = this.makePool();
+    this.selection = new Selection(this.trays, this.backlog, this.pool, this.telemetry, {
+      onDuplicate: (file) => this.intake.noteDuplicate(file),
+      onIoError: (file, error) => {
+        this.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`);
+        this.intake.hint(file);
+      },
+    });
+    this.intake = new Intake(this.trays, this.backlog, settings, {
+      refuse: (refusal) => this.refuse(refusal),
+      report: (file, error) => this.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
+      isTaken: (id) => this.selection.isTaken(id),
+      isMet: (id) => this.isMet(id),
+    });
+    this.commands = new Commands(
+      this.controlTrays,
+      this.newOwner,
+      (command) => this.applyCommand(command),
+      (error) => this.report("control", `control mailbox: ${messageOf(error)}`),
+    );
+    this.recovery = this.makeRecovery();
+    this.controlRecovery = this.makeControlRecovery();
+  }
+
+  /**
+   * Runs until it is drained, stopped or loses its lock.
+   * @throws ErrSupervisorRunning when another live supervisor owns the tree
+   */
+  async run(): Promise<RunSummary> {
+    if (this.o.dryRun === true) return this.dryRun();
+    this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
+    this.startedMs = this.trays.clock.monotonicMs();
+    this.writeDocument();
+    this.telemetry.note("supervisor_started", { pid: process.pid, version: VERSION });
+    if (this.o.paused === true && !this.control.current.paused) {
+      this.control.change({ paused: true, paused_at: this.startedAt, paused_by: "run --paused" });
+    }
+    const { max_workers } = this.control.current;
+    if (max_workers !== null && this.o.once !== true) this.pool.setMaxSlots(max_workers);
+    const ended = new Promise<RunSummary["endedBy"]>((resolve) => {
+      this.finish = resolve;
+    });
+    this.pool.survey();
+    this.pool.ensure();
+    this.shareSlots();
+    await this.recoverAtStart();
+    this.startBells();
+    this.wake();
+    const endedBy = await ended;
+    await this.shutDown(endedBy);
+    return this.summary(endedBy);
+  }
+
+  /** Asks it to end: after what runs has ended (`drain`), or after giving it back. A second call hurries the first. */
+  stop(drain: boolean): void {
+    if (this.status === "draining" && !drain) this.pool.hurry();
+    this.status = drain ? "draining" : "stopping";
+    this.end("stop");
+  }
+
+  // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private wake(): void {
+    if (this.isTickDue || this.endedBy !== undefined) return;
+    this.isTickDue = true;
+    setImmediate(() => {
+      this.isTickDue = false;
+      try {
+        this.tick();
+      } catch (error) {
+        // One bad moment must not end hours of work: say it, look again.
+        this.report("tick", `unexpected: ${messageOf(error)}`);
+        this.sleepUntil(this.trays.clock.monotonicMs() + 250);
+      }
+    });
+  }
+
+  private tick(): void {
+    if (this.endedBy !== undefined) return;
+    const { clock } = this.trays;
+    const nowMs = clock.monotonicMs();
+    this.commands.work();
+    this.intake.work(nowMs + SLICE_MS_MAX);
+    if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
+    const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
+    const hasMore = this.launch(nowMs);
+    this.housekeeping(nowMs);
+    if (this.isOver()) return;
+    if (hasMore || this.intake.hasWork || this.sweep !== undefined) this.wake();
+    else this.sleepUntil(this.nextMs(nowMs, nextDueMs));
+  }
+
+  private launch(nowMs: number): boolean {
+    const isScanned = this.intake.isComplete || nowMs - this.startedMs > FIRST_SCAN_MS;
+    if (!isScanned || this.control.current.paused || !this.settings.mailbox_enabled) return false;
+    if (this.o.once === true) {
+      if (!this.intake.isComplete || (this.isOnceSelected && this.selection.launchedCount > 0))
+        return false;
+      const hasMore = this.selection.select(this.launchesLeft());
+      if (this.selection.launchedCount > 0 && this.pool.freeOffers(0) === 0)
+        this.isOnceSelected = true;
+      return hasMore;
+    }
+    return this.selection.select(this.launchesLeft());
+  }
+
+  private launchesLeft(): number {
+    return this.o.maxTasks === undefined
+      ? FAR
+      : Math.max(0, this.o.maxTasks - this.selection.launchedCount);
+  }
+
+  private housekeeping(nowMs: number): void {
+    if (nowMs >= this.heartbeatAtMs) this.heartbeat(nowMs);
+    if (nowMs >= this.retentionAtMs && this.intake.isComplete) {
+      this.retentionAtMs = nowMs + RETENTION_MS;
+      this.startSweep();
+    }
+    if (this.sweep?.next(256) === true) {
+      const { counts } = this.sweep;
+      this.sweep = undefined;
+      if (counts.results + counts.errors > 0)
+        sweepRuns(this.tree.runs, this.settings.retention, this.trays.clock.wallMs());
+    }
+  }
+
+  private nextMs(nowMs: number, nextDueMs: number | undefined): number {
+    const relookMs = this.commands.relookMs;
+    return Math.min(
+      this.recoverAtMs,
+      this.heartbeatAtMs,
+      this.intake.nextLookMs() ?? FAR,
+      nextDueMs === undefined ? FAR : nowMs + Math.max(1, nextDueMs),
+      relookMs === undefined ? FAR : nowMs + relookMs,
+    );
+  }
+
+  private sleepUntil(atMs: number): void {
+    if (this.timerAtMs === atMs) return;
+    clearTimeout(this.timer);
+    this.timerAtMs = atMs;
+    const inMs = Math.max(1, Math.ceil(atMs - this.trays.clock.monotonicMs()));
+    this.timer = setTimeout(() => {
+      this.timerAtMs = FAR;
+      this.wake();
+    }, inMs);
+  }
+
+  /** True when there is no reason to go on. */
+  private isOver(): boolean {
+    if (this.lock?.isCompromised === true || !this.isStillOurs()) {
+      this.end("lock-lost");
+      return true;
+    }
+    const isLimited = this.o.maxTasks !== undefined && this.launchesLeft() === 0;
+    if (this.o.drain !== true && this.o.once !== true && !isLimited) return false;
+    if (!this.intake.isComplete || this.intake.hasWork || this.commands.isBusy) return false;
+    if (
+      this.selection.inFlight.size > 0 &&
+      !(this.selection.offeredCount === 0 && this.onlyWaitingInProcessing())
+    )
+      return false;
+    if (this.o.once === true) {
+      this.end("once");
+      return true;
+    }
+    if (isLimited && this.selection.offeredCount === 0) {
+      this.end("limit");
+      return true;
+    }
+    const isPausedForGood = false;
+    if (
+      isPausedForGood ||
+      this.backlog.count("runnable") + this.backlog.count("delayed") + this.intake.unsettledCount >
+        0
+    )
+      return false;
+    this.end("drained");
+    return true;
+  }
+
+  /** With `once`, tasks that wait for their retry do not hold it up. */
+  private onlyWaitingInProcessing(): boolean {
+    if (this.o.once !== true && this.o.maxTasks === undefined) return false;
+    return this.recovery.list().every((file) => parseName(file)?.stage === "ready");
+  }
+
+  private end(endedBy: RunSummary["endedBy"]): void {
+    if (this.endedBy !== undefined) return;
+    this.endedBy = endedBy;
+    clearTimeout(this.timer);
+    this.finish?.(endedBy);
+  }
+
+  // ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private startBells(): void {
+    const onFallback = (error: unknown): void => {
+      this.watching = "polling";
+      const text = `no directory watch can be had (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
+      this.o.onNotice?.(text);
+      this.alert("polling", text);
+      this.writeDocument();
+    };
+    this.bells = [
+      new Doorbell(this.trays.inbox, {
+        onRing: (name) => {
+          this.intake.hint(name);
+          this.wake();
+        },
+        onFallback,
+      }),
+      new Doorbell(this.controlTrays.inbox, { onRing: () => this.wake(), onFallback }),
+    ];
+    for (const bell of this.bells) bell.start();
+    this.intake.hint(undefined);
+  }
+
+  /** Lists `processing/`: what to recover, what waits there, what others do. */
+  private lookAtProcessing(nowMs: number): void {
+    this.recoverAtMs = nowMs + RECOVER_MS;
+    this.isListingWanted = false;
+    this.mendTrays();
+    this.pool.survey();
+    this.pool.ensure();
+    this.shareSlots();
+    this.watchProcessing();
+    this.intake.sweepDue(nowMs);
+    const files = this.recovery.list();
+    this.takeListing(files);
+    void this.recovery.round(files).then(() => this.wake());
+    const controlFiles = this.controlRecovery.list();
+    if (controlFiles.length > 0)
+      void this.controlRecovery.round(controlFiles).then(() => this.wake());
+    for (const file of controlFiles)
+      if (file.endsWith("~ready.json")) this.commands.takeReady(file);
+    this.recheckDependencies();
+    const { completedIds, hasMore } = this.metrics.read();
+    for (const id of completedIds) this.backlog.resolveDependency(id);
+    if (hasMore) this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + 50);
+  }
+
+  private takeListing(files: readonly string[]): void {
+    const names: ProcessingName[] = [];
+    const plainIds: string[] = [];
+    for (const file of files) {
+      const name = parseName(file);
+      if (name === undefined) {
+        const id = parsePlainClaim(file);
+        if (id !== undefined) plainIds.push(id);
+        continue;
+      }
+      names.push(name);
+      const known = this.backlog.get(name.id);
+      const isKnown = known?.file === file || this.selection.isKnown(file);
+      if (name.stage === "ready" && !isKnown) this.admitReady(name, file);
+    }
+    const own = new Set(
+      this.pool
+        .list()
+        .filter((w) => w.isSpawned)
+        .map((w) => ownerPrefixOf(w.id)),
+    );
+    this.selection.onListing(names, plainIds, own);
+  }
+
+  /** A ready task we did not accept ourselves: left by a dead supervisor, or put back by a worker we cannot speak to. */
+  private admitReady(name: ProcessingName, file: string): void {
+    if (this.selection.isKnown(file)) return;
+    const { clock, storage } = this.trays;
+    let task: Task | undefined;
+    let mtimeMs = 0;
+    try {
+      const { facts, bytes } = storage.read(join(this.trays.processing, file), TASK_BYTES_MAX);
+      mtimeMs = facts.mtimeMs;
+      if (bytes !== undefined) task = decodeTask(bytes, name.id).task;
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return;
+      // A task that became unreadable is offered all the same: the worker that claims it settles it as failed.
+    }
+    const match = matchAgent(task ?? {}, this.settings.agents);
+    const delayMs = Math.min(Math.max(mtimeMs - clock.wallMs(), 0), READY_WAIT_MS_MAX);
+    this.selection.addReady(
+      name,
+      file,
+      {
+        id: name.id,
+        file,
+        tray: "processing",
+        attempt: name.attempt,
+        priority: task?.priority ?? 0,
+        createdAt: task?.created_at ?? Math.floor(mtimeMs / 1000),
+        agentId: match.agent?.name ?? "none",
+        isSelected: false,
+      },
+      delayMs,
+    );
+  }
+
+  private watchProcessing(): void {
+    if (!this.pool.hasOthers) {
+      this.processingBell?.stop();
+      this.processingBell = undefined;
+      return;
+    }
+    if (this.processingBell !== undefined) return;
+    this.processingBell = new Doorbell(this.trays.processing, {
+      onRing: () => {
+        this.isListingWanted = true;
+        this.wake();
+      },
+      onFallback: () => {},
+    });
+    this.processingBell.start();
+  }
+
+  private mendTrays(): void {
+    try {
+      makeTrays(this.trays);
+      makeTrays(this.controlTrays);
+    } catch (error) {
+      this.report("trays", messageOf(error));
+    }
+    for (const bell of [
+      ...this.bells,
+      ...(this.processingBell === undefined ? [] : [this.processingBell]),
+    ]) {
+      if (bell.rearm()) this.intake.restartScan();
+    }
+  }
+
+  private recheckDependencies(): void {
+    for (const id of [...this.backlog.dependencies()].slice(0, 512))
+      if (this.isMet(id)) this.backlog.resolveDependency(id);
+  }
+
+  private isMet(id: string): boolean {
+    return this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined;
+  }
+
+  // ── refusing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private refuse(refusal: Refusal): void {
+    const { id } = refusal;
+    if (
+      refusal.code === "ErrTaskExists" &&
+      id !== undefined &&
+      typeof refusal.name === "string" &&
+      dropIdentical(this.trays, refusal.name, id)
+    ) {
+      this.telemetry.event(
+        "duplicate",
+        { task_id: id, agent_id: "", attempt: 0, lease: "" },
+        { error: "the same bytes again: nothing to do" },
+      );
+      return;
+    }
+    const filedAs = quarantine(this.trays, refusal);
+    if (filedAs === undefined) return;
+    const details = {
+      error: refusal.reason,
+      code: refusal.code,
+      file: join("failed", errorName(filedAs)),
+    };
+    this.telemetry.event(
+      "quarantined",
+      { task_id: id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
+      details,
+    );
+    this.o.onNotice?.(`refused ${String(refusal.name)}: ${refusal.reason}`);
+  }
+
+  // ── recovery ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private makeRecovery(): Recovery {
+    const recoverer = makeRecoverer({
+      trays: this.trays,
+      settings: this.settings,
+      telemetry: this.telemetry,
+      eventsPath: this.tree.events,
+      leasesPath: this.tree.leases,
+      newOwner: this.newOwner,
+      onReady: (name, why) => {
+        this.admitReady(name, formatName(name));
+        this.o.onNotice?.(`took back ${name.id}: ${why}`);
+        this.wake();
+      },
+      onSettled: (id, isCompleted) => {
+        this.selection.onSettled(id);
+        this.countSettled(id, isCompleted);
+        this.wake();
+      },
+      onFailed: (id) =>
+        this.alert("worker_died", `${id} failed: its worker died in its last attempt`),
+      onUnkillable: (lease, count) =>
+        this.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
+    });
+    return new Recovery(recoverer, this.settings.lease_ttl_ms, (error) =>
+      this.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
+    );
+  }
+
+  private makeControlRecovery(): Recovery {
+    return new Recovery(
+      {
+        trays: this.controlTrays,
+        newOwner: this.newOwner,
+        judge: judgeOwner,
+        observer: new LeaseObserver(RECOVER_MS),
+        endLease: () => Promise.resolve(),
+        // Commands are idempotent: taken up again as often as it takes.
+        policyOf: () => ({ maxAttempts: FAR, agentId: "supervisor" }),
+        onRecovered: (what) => {
+          if (what.action === "reclaimed" || what.action === "reopened")
+            this.commands.takeReady(formatName(what.next));
+        },
+        onSettled: () => {},
+      },
+      this.settings.lease_ttl_ms,
+      (error) => this.report("control-recover", `control recovery: ${messageOf(error)}`),
+    );
+  }
+
+  private async recoverAtStart(): Promise<void> {
+    await Promise.all([
+      this.recovery.round(this.recovery.list(), true),
+      this.controlRecovery.round(this.controlRecovery.list(), true),
+    ]);
+  }
+
+  // ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private makePool(): Pool {
+    const { tree, settings } = this.o;
+    const boot = { stateDir: tree.dir, settings, mailboxDir: tree.mailbox };
+    return new Pool(settings, tree.workers, boot, {
+      onStarted: (worker) => {
+        this.telemetry.note("worker_started", { id: worker.id, pid: worker.pid });
+        this.shareSlots();
+      },
+      onChange: () => {
+        this.isListingWanted = true;
+        this.wake();
+      },
+      onProgress: (message) => {
+        for (const { file, delayMs } of message.returned) {
+          const before = [...message.done]
+            .map((f) => this.selection.offeredTask(f))
+            .find((t) => t?.id === parseName(file)?.id);
+          if (!this.selection.onReturned(file, delayMs, before)) this.isListingWanted = true;
+        }
+        this.selection.onDone(message.done);
+        for (const { id, isCompleted } of message.settled) {
+          this.selection.onSettled(id);
+          this.countSettled(id, isCompleted);
+        }
+        this.wake();
+      },
+      onDeath: (death) => {
+        if (this.endedBy === undefined) {
+          this.telemetry.note("worker_stopped", { id: death.id, pid: death.pid, error: death.how });
+          this.o.onNotice?.(
+            `worker ${death.id} ended (${death.how})${death.restartInMs > 0 ? `; the next one starts in ${death.restartInMs} ms` : ""}`,
+          );
+          if (death.isBreakerOpen)
+            this.alert(
+              "restart_storm",
+              `workers die one after the other without getting anything done (${death.how})`,
+            );
+        }
+        this.selection.reoffer(death.files);
+        this.isListingWanted = true;
+        this.wake();
+      },
+    });
+  }
+
+  private shareSlots(): void {
+    this.control.setSlots(this.pool.shares());
+    this.pool.tellAll({ type: "control" });
+  }
+
+  private countSettled(id: string, isCompleted: boolean): void {
+    if (isCompleted) {
+      this.settledCounts.completed++;
+      this.backlog.resolveDependency(id);
+    } else {
+      this.settledCounts.failed++;
+      this.alert("task_failed", `${id} failed for good; see \`mailchute show ${id}\``);
+    }
+  }
+
+  // ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private applyCommand(command: Parameters<typeof applyCommand>[1]): object | Promise<object> {
+    return applyCommand(
+      {
+        trays: this.trays,
+        backlog: this.backlog,
+        selection: this.selection,
+        pool: this.pool,
+        control: this.control,
+        telemetry: this.telemetry,
+        settings: this.settings,
+        newOwner: this.newOwner,
+        isFixed: this.o.once === true,
+        shareSlots: () => this.shareSlots(),
+        wake: () => {
+          this.isListingWanted = true;
+          this.wake();
+        },
+        stop: (drain) => setTimeout(() => this.stop(drain), 0),
+        hint: (file) => this.intake.hint(file),
+      },
+      command,
+    );
+  }
+
+  // ── the supervisor's own state ──────────────────────────────────────────────────────────────────────────────────
+
+  private heartbeat(nowMs: number): void {
+    this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
+    try {
+      this.writeDocument();
+      this.metrics.write(this.trays.clock.wallMs());
+      this.control.save();
+      for (const path of [this.tree.events, this.tree.leases, this.tree.alerts])
+        rotate(path, JOURNAL_ROTATE_BYTES, this.trays.clock.wallMs());
+    } catch (error) {
+      this.report(
+        `document:${systemCode(error)}`,
+        `cannot write ${this.tree.supervisor}: ${messageOf(error)}`,
+      );
+    }
+    this.telemetry.flush();
+    this.alerts.flush();
+  }
+
+  /** Two starters can both take over one stale lock; the nonce tells who came last. */
+  private isStillOurs(): boolean {
+    if (this.trays.clock.monotonicMs() < this.heartbeatAtMs - HEARTBEAT_MS + 1) return true;
+    const document = readDocument<SupervisorDocument>(this.tree.supervisor);
+    return document === undefined || document.nonce === this.nonce;
+  }
+
+  private writeDocument(status = this.status): void {
+    const identity = thisProcess();
+    const { clock } = this.trays;
+    const previous = readDocument<SupervisorDocument>(this.tree.supervisor);
+    const isTakenOver =
+      previous !== undefined &&
+      previous.nonce !== this.nonce &&
+      previous.started_at > this.startedAt;
+    if (isTakenOver && previous.status !== "stopped") {
+      this.end("lock-lost");
+      return;
+    }
+    const document: SupervisorDocument = {
+      pid: process.pid,
+      place: identity.place,
+      start_ticks: identity.startTicks,
+      host: os.hostname(),
+      nonce: this.nonce,
+      version: VERSION,
+      started_at: this.startedAt,
+      heartbeat_at: new Date(clock.wallMs()).toISOString(),
+      status,
+      workers: this.control.current.max_workers ?? this.settings.workers,
+      processes: this.settings.processes,
+      watching: this.watching,
+      waiting: {
+        runnable: this.backlog.count("runnable"),
+        delayed: this.backlog.count("delayed"),
+        blocked: this.backlog.count("blocked"),
+        unmatched: this.backlog.count("unmatched"),
+        unsettled: this.intake.unsettledCount,
+        is_complete: this.intake.isComplete,
+      },
+    };
+    replaceDocument(this.tree.supervisor, document);
+  }
+
+  private startSweep(): void {
+    const { clock } = this.trays;
+    // Retention deletes by the wall clock: when that clock has jumped since we started, wait for better times.
+    if (Math.abs(clock.wallMs() - clock.monotonicMs() - this.clockOffsetMs) > CLOCK_DRIFT_MAX_MS)
+      return;
+    this.sweep ??= new Sweep(this.trays, {
+      outboxDays: this.settings.retention.outbox_days,
+      failedDays: this.settings.retention.failed_days,
+      isNeeded: (id) => this.backlog.isDependency(id),
+    });
+  }
+
+  private alert(kind: string, message: string): void {
+    const t = this.trays.clock.wallMs();
+    this.alerts.append({ alert: kind, message, timestamp: new Date(t).toISOString(), t });
+    this.alerts.flush();
+  }
+
+  /** Says a lasting trouble once a minute, not at every tick. */
+  private report(key: string, message: string): void {
+    const nowMs = this.trays.clock.monotonicMs();
+    if (nowMs - (this.reported.get(key) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
+    if (this.reported.size > 1000) this.reported.clear();
+    this.reported.set(key, nowMs);
+    this.o.onNotice?.(message);
+    this.alert("trouble", message);
+  }
+
+  private async shutDown(endedBy: RunSummary["endedBy"]): Promise<void> {
+    clearTimeout(this.timer);
+    for (const bell of this.bells) bell.stop();
+    this.processingBell?.stop();
+    this.sweep?.close();
+    if (endedBy === "lock-lost") this.pool.abandon();
+    else {
+      this.writeDocument(this.status === "running" ? "draining" : this.status);
+      await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
+      await this.recovery.round(this.recovery.list());
+      await this.recovery.idle();
+      this.commands.work();
+    }
+    this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
+    this.telemetry.close();
+    while (this.metrics.read().hasMore);
+    try {
+      this.metrics.write(this.trays.clock.wallMs());
+      if (endedBy !== "lock-lost") {
+        this.writeDocument("stopped");
+        await this.lock?.free();
+      }
+    } catch (error) {
+      this.o.onNotice?.(`cannot write the last state: ${messageOf(error)}`);
+    }
+    this.alerts.close();
+  }
+
+  private async dryRun(): Promise<RunSummary> {
+    this.intake.hint(undefined);
+    while (this.intake.hasWork) this.intake.work(this.trays.clock.monotonicMs() + 100);
+    this.backlog.promoteDue(this.trays.clock.wallMs(), this.trays.clock.monotonicMs());
+    const wouldRun: string[] = [];
+    for (let task = this.backlog.takeBest(); task !== undefined; task = this.backlog.takeBest())
+      wouldRun.push(task.id);
+    const summary = this.summary("once");
+    return { ...summary, wouldRun };
+  }
+
+  private summary(endedBy: RunSummary["endedBy"]): RunSummary {
+    return {
+      completed: this.settledCounts.completed,
+      failed: this.settledCounts.failed,
+      blocked: this.backlog.count("blocked") + this.backlog.count("unmatched"),
+      wouldRun: [],
+      endedBy,
+    };
+  }
+}
+
+function ownerPrefixOf(workerId: string): string {
+  return `${ownerPrefix(thisProcess()).slice(0, 12)}-${workerId.slice(2)}`;
+}
