@@ -1,0 +1,56 @@
+/** `config`: each setting with its value and where that comes from. */
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { openSettings, treeOf } from "../options.ts";
+import { safe, table } from "../render.ts";
+
+export const command = defineCommand({
+  usage: "",
+  details: [
+    "Precedence: flags of the command that uses them, environment (MAILCHUTE_RETRY_MAX_ATTEMPTS for retry.max_attempts), config.yaml, built-in.",
+  ],
+  options: {},
+  async run(ctx) {
+    const { settings, sources, mailboxDir, file } = await openSettings(ctx);
+    const tree = treeOf(ctx);
+    const rows = Object.entries(sources).map(([path, source]) => ({
+      path,
+      value: valueAt(settings, path),
+      source,
+    }));
+    if (ctx.json) {
+      ctx.out.json({
+        state_dir: tree.dir,
+        mailbox_dir: tree.mailbox,
+        mailbox_dir_source: mailboxDir === undefined ? "built-in" : "environment",
+        file: file ?? null,
+        settings: Object.fromEntries(
+          rows.map(({ path, value, source }) => [path, { value, source }]),
+        ),
+      });
+      return EXIT.ok;
+    }
+    const cells = [
+      ...rows.map(({ path, value, source }) => [path, safe(value), source]),
+      [
+        "mailbox directory",
+        safe(tree.mailbox),
+        mailboxDir === undefined ? "built-in" : "environment",
+      ],
+    ];
+    const columns = [
+      { title: "SETTING" },
+      { title: "VALUE", ...(ctx.isTerminal ? { min: 10 } : {}) },
+      { title: "SOURCE" },
+    ];
+    for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+    ctx.out.note(file === undefined ? `there is no ${tree.config}` : `read ${file}`);
+    return EXIT.ok;
+  },
+});
+
+function valueAt(settings: object, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], settings);
+}

@@ -1,0 +1,228 @@
+/** `enqueue`: builds tasks from flags or reads them from a file of lines, and submits them. Runs nothing. */
+import { createHash } from "node:crypto";
+import { parseObject } from "../../codec/json.ts";
+import { checkTask } from "../../codec/task-codec.ts";
+import { systemClock, wallSeconds } from "../../core/clock.ts";
+import { ErrTaskExists, messageOf } from "../../core/errors.ts";
+import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
+import { newId } from "../../mailbox/random.ts";
+import { submit } from "../../mailbox/submit.ts";
+import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
+import { enqueueFile } from "../enqueue-file.ts";
+import { EXIT } from "../exit-codes.ts";
+import { openMailbox } from "../options.ts";
+import { countText, safe } from "../render.ts";
+import { waitForTasks } from "../wait-for-tasks.ts";
+
+const TASK_OPTIONS = {
+  id: { type: "text", value: "ID", help: "the task's id; left out = a fresh one" },
+  title: { type: "text", value: "TEXT", help: "what people see in lists" },
+  priority: {
+    type: "number",
+    value: "N",
+    min: -1_000_000_000,
+    max: 1_000_000_000,
+    help: "higher first (default 0)",
+  },
+  after: {
+    type: "text",
+    value: "ID",
+    many: true,
+    help: "run only when this task or roadmap item has completed",
+  },
+  delay: {
+    type: "duration",
+    value: "TIME",
+    unit: "s",
+    help: "not before this time has passed: 30, 10s, 5m, 2h",
+  },
+  "max-attempts": {
+    type: "number",
+    value: "N",
+    min: 1,
+    max: MAX_ATTEMPTS_MAX,
+    help: "how often it may run in all",
+  },
+  timeout: {
+    type: "duration",
+    value: "TIME",
+    unit: "s",
+    help: "stop a run after this long: 30, 500ms, 5m",
+  },
+  agent: { type: "text", value: "NAME", help: "the configured agent that runs it" },
+  prompt: { type: "text", value: "TEXT", help: "what a coding agent is asked" },
+  cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
+  cwd: { type: "text", value: "DIR", help: "where the program runs (default with -- CMD: here)" },
+  env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
+  payload: {
+    type: "text",
+    value: "JSON",
+    help: "any JSON value; reaches the worker digit for digit",
+  },
+  dedup: {
+    type: "text",
+    value: "KEY",
+    help: "at most one task of this key: the id is derived from it",
+  },
+} as const;
+
+const OPTIONS = {
+  ...TASK_OPTIONS,
+  file: { type: "text", value: "FILE", help: "one JSON task per line; - reads stdin" },
+  wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
+} as const;
+
+type EnqueueContext = Context<typeof OPTIONS>;
+
+export const command = defineCommand({
+  usage: "[-- CMD ARGS…]",
+  takesRest: true,
+  details: [
+    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4.",
+  ],
+  examples: [
+    "enqueue -- ls -la",
+    "enqueue --id nightly --priority 5 --after build -- make test",
+    'enqueue --agent coder --prompt "mend the flaky test" --wait',
+    "enqueue --file tasks.ndjson",
+  ],
+  options: OPTIONS,
+  async run(ctx) {
+    return ctx.options.file === undefined ? enqueueOne(ctx) : enqueueMany(ctx, ctx.options.file);
+  },
+});
+
+async function enqueueOne(ctx: EnqueueContext): Promise<number> {
+  const { id, text } = buildTask(ctx);
+  const { tree, trays } = await openMailbox(ctx);
+  const outcome = await submit(trays, { id, bytes: Buffer.from(text, "utf8") });
+  if (outcome === "unchanged" && ctx.options.dedup !== undefined) {
+    throw new ErrTaskExists(
+      `a task with the key ${JSON.stringify(ctx.options.dedup)} waits in the inbox`,
+      { id, phase: "enqueue" },
+    );
+  }
+  if (!ctx.json) ctx.out.line(id);
+  if (!ctx.options.wait) {
+    if (ctx.json) ctx.out.json({ id, outcome });
+    return EXIT.ok;
+  }
+  const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true })).settled;
+  if (ctx.json) ctx.out.json({ id, outcome, status: settled?.status ?? "unknown" });
+  else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
+  return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+/** The task's id and its JSON text. @throws ErrUsage, ErrInvalidTask */
+function buildTask(ctx: EnqueueContext): { id: string; text: string } {
+  const { options, rest } = ctx;
+  if (options.id !== undefined && options.dedup !== undefined)
+    throw new ErrUsage("--id and --dedup exclude each other");
+  if (rest?.length === 0) throw new ErrUsage("there is no program after --");
+  const id =
+    options.id ??
+    (options.dedup === undefined ? newId(systemClock.wallMs()) : idOfKey(options.dedup));
+  const nowSeconds = wallSeconds(systemClock);
+  const task: Record<string, unknown> = { id, created_at: nowSeconds };
+  const put = (field: string, value: unknown): void => {
+    if (value !== undefined && !(Array.isArray(value) && value.length === 0)) task[field] = value;
+  };
+  put("title", options.title);
+  put("priority", options.priority);
+  put("max_attempts", options["max-attempts"]);
+  put("timeout_ms", options.timeout);
+  put(
+    "not_before",
+    options.delay === undefined
+      ? undefined
+      : Math.ceil((systemClock.wallMs() + options.delay) / 1000),
+  );
+  put("agent", options.agent);
+  put("prompt", options.prompt);
+  put("capabilities", options.cap);
+  put("exec", rest);
+  put("cwd", options.cwd ?? (rest === undefined ? undefined : ctx.cwd));
+  put("env", readVariables(options.env));
+  put("dedup_key", options.dedup);
+  if (options.after.length > 0) put("metadata", { dependencies: options.after });
+  const payload = options.payload === undefined ? undefined : readPayload(options.payload);
+  const isEmpty =
+    rest === undefined &&
+    options.agent === undefined &&
+    options.prompt === undefined &&
+    payload === undefined;
+  if (isEmpty && options.title === undefined) {
+    throw new ErrUsage(
+      "there is nothing to run",
+      "give a program after --, or --agent with --prompt, or --payload, or --file tasks.ndjson",
+    );
+  }
+  const head = JSON.stringify(task);
+  checkTask(payload === undefined ? task : { ...task, payload: null }, id);
+  return {
+    id,
+    text: payload === undefined ? `${head}\n` : `${head.slice(0, -1)},"payload":${payload}}\n`,
+  };
+}
+
+/** Checked as strictly as a dropped file, kept as it was typed. */
+function readPayload(text: string): string {
+  try {
+    parseObject(Buffer.from(`{"payload":${text}}`, "utf8"), new Set(["payload"]));
+  } catch (error) {
+    throw new ErrUsage(
+      `--payload is not JSON: ${messageOf(error)}`,
+      "quote it for the shell: --payload '{\"a\":1}'",
+    );
+  }
+  return text.trim();
+}
+
+function readVariables(pairs: readonly string[]): Record<string, string> | undefined {
+  if (pairs.length === 0) return undefined;
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at <= 0) throw new ErrUsage(`--env wants K=V, found ${JSON.stringify(pair)}`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
+
+/** The same key gives the same id, for ever. */
+function idOfKey(key: string): string {
+  return `d-${createHash("sha256").update(key, "utf8").digest("hex").slice(0, 24)}`;
+}
+
+async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
+  const given = Object.keys(TASK_OPTIONS).filter((name) => {
+    const value = ctx.options[name as keyof typeof TASK_OPTIONS];
+    return Array.isArray(value) ? value.length > 0 : value !== undefined;
+  });
+  if (given.length > 0)
+    throw new ErrUsage(
+      `--file and --${given[0]} exclude each other`,
+      "put the field into each line of the file",
+    );
+  if (ctx.rest !== undefined) throw new ErrUsage("--file and -- CMD exclude each other");
+  const { tree, trays } = await openMailbox(ctx);
+  const ids: string[] = [];
+  const counts = await enqueueFile(ctx, trays, file, (id) => {
+    if (ctx.json || ctx.options.wait) ids.push(id);
+    if (!ctx.json) ctx.out.line(id);
+  });
+  const waited =
+    ctx.options.wait && ids.length > 0
+      ? await waitForTasks(ctx, tree, ids, { areKnown: true })
+      : undefined;
+  if (ctx.json) {
+    const failed = waited?.settled.filter((one) => one.status === "failed").length;
+    ctx.out.json({ ids, ...counts, ...(failed === undefined ? {} : { failed }) });
+  } else {
+    const refused = counts.bad + counts.refused;
+    if (refused > 0)
+      ctx.out.note(`${countText(counts.submitted)} submitted, ${countText(refused)} lines refused`);
+  }
+  if (counts.bad > 0 || (waited !== undefined && !waited.isAllCompleted)) return EXIT.failed;
+  return counts.refused > 0 ? counts.exitCode : EXIT.ok;
+}

@@ -1,0 +1,18 @@
+/** `help`: the overview, or the help of one command. */
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { commandHelp, overview } from "../help.ts";
+import { loadCommand, readVersion } from "../main.ts";
+
+export const command = defineCommand({
+  usage: "[COMMAND]",
+  args: { min: 0, max: 2 },
+  options: {},
+  async run(ctx) {
+    const verb = ctx.positionals[0];
+    ctx.out.line(
+      verb === undefined ? overview(readVersion()) : commandHelp(verb, await loadCommand(verb)),
+    );
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,73 @@
+/** `init`: makes a state tree with a sample roadmap and a commented config. Never overwrites anything. */
+import fs from "node:fs";
+import { dirname, resolve } from "node:path";
+import { mailboxDirFrom } from "../../codec/environment.ts";
+import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import { stateTree } from "../../core/state-tree.ts";
+import { openTrays } from "../../mailbox/trays.ts";
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { safe } from "../render.ts";
+import { SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../samples.ts";
+
+export const command = defineCommand({
+  usage: "[DIR]",
+  args: { min: 0, max: 1 },
+  details: [
+    "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and what is missing in it. Files that are there already stay as they are.",
+  ],
+  options: {},
+  async run(ctx) {
+    const dir =
+      ctx.positionals[0] === undefined ? ctx.stateDir : resolve(ctx.cwd, ctx.positionals[0]);
+    const tree = stateTree(dir, mailboxDirFrom(ctx.env, ctx.cwd));
+    makeDir(dir);
+    openTrays(tree.mailbox);
+    openTrays(tree.control);
+    for (const path of [dirname(tree.events), tree.runs, tree.evidence, tree.kv, tree.workers])
+      makeDir(path);
+    const files = [
+      { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
+      { path: tree.config, made: writeNew(tree.config, SAMPLE_CONFIG) },
+    ];
+    if (ctx.json) {
+      ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });
+      return EXIT.ok;
+    }
+    ctx.out.line(`state tree  ${safe(dir)}`);
+    for (const { path, made } of files)
+      ctx.out.line(`${made ? "written     " : "left as is  "}${safe(path)}`);
+    const flag =
+      dir === resolve(ctx.cwd, "state")
+        ? ""
+        : ` --state ${/^[\w./-]+$/.test(dir) ? dir : JSON.stringify(dir)}`;
+    ctx.out.line();
+    ctx.out.line(`Next: mailchute run${flag}`);
+    ctx.out.line(`and:  mailchute enqueue${flag} -- echo hello`);
+    return EXIT.ok;
+  },
+});
+
+function makeDir(path: string): void {
+  try {
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new MailchuteError("ErrIo", `cannot make the directory: ${messageOf(error)}`, {
+      path,
+      phase: "init",
+      cause: error,
+      hint: "check the rights of its parent, or choose another place",
+    });
+  }
+}
+
+/** False when something is there already. */
+function writeNew(path: string, text: string): boolean {
+  try {
+    fs.writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,160 @@
+/** `logs`: what a task's program wrote, attempt by attempt; follows it until the task has settled. */
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { StringDecoder } from "node:string_decoder";
+import { ErrTaskNotFound } from "../../core/errors.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { type Context, defineCommand } from "../command-spec.ts";
+import { Doorbell } from "../doorbell.ts";
+import { EXIT } from "../exit-codes.ts";
+import { findRun, findTask } from "../find-task.ts";
+import { existingTree } from "../options.ts";
+import { safeOutput } from "../render.ts";
+import { readJsonObject } from "../scan.ts";
+
+const CHUNK_BYTES = 64 * 1024;
+/** How long a growing log may lie unread while it is followed (ms). */
+const FOLLOW_MS = 200;
+
+export const command = defineCommand({
+  usage: "ID [-f] [--stderr]",
+  args: { min: 1, max: 1 },
+  details: [
+    "Shows the newest attempt. On a terminal everything but colours that would steer it is escaped; into a file or pipe the bytes come as they are.",
+  ],
+  options: {
+    follow: {
+      type: "flag",
+      short: "f",
+      help: "go on until the task has settled, over all its attempts",
+    },
+    stderr: { type: "flag", help: "stderr instead of stdout" },
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const id = ctx.positionals[0] ?? "";
+    const stream = ctx.options.stderr ? "stderr" : "stdout";
+    const found = await look(tree, id);
+    if (found.run === undefined && !found.isKnown) {
+      throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
+        id,
+        phase: "logs",
+        hint: "`mailchute ls` lists tasks",
+      });
+    }
+    if (found.run === undefined && !ctx.options.follow) {
+      ctx.out.note(
+        `${id} has not run yet, or its logs are past their retention; --follow waits for it`,
+      );
+      return EXIT.notFound;
+    }
+    if (!ctx.options.follow && found.run !== undefined) {
+      const log = new LogReader(join(found.run, `${stream}.log`), basename(found.run), stream, ctx);
+      await log.drain();
+      await log.end();
+      return EXIT.ok;
+    }
+    await follow(ctx, tree, id, stream);
+    return EXIT.ok;
+  },
+});
+
+async function follow(ctx: Context, tree: StateTree, id: string, stream: string): Promise<void> {
+  let log: LogReader | undefined;
+  for (;;) {
+    // Looked up before the log is read: what it wrote before it settled is then read for certain.
+    const found = await look(tree, id);
+    const path = found.run === undefined ? undefined : join(found.run, `${stream}.log`);
+    if (path !== undefined && path !== log?.path) {
+      await log?.drain();
+      await log?.end();
+      if (log !== undefined) ctx.out.note(`next attempt: ${basename(found.run ?? "")}`);
+      log = new LogReader(path, basename(found.run ?? ""), stream, ctx);
+    }
+    await log?.drain();
+    if (found.isSettled || !found.isKnown) break;
+    const bell = new Doorbell(
+      found.run === undefined ? [join(tree.mailbox, "processing")] : [found.run],
+      FOLLOW_MS,
+    );
+    await bell.next();
+    bell.close();
+  }
+  await log?.end();
+}
+
+async function look(
+  tree: StateTree,
+  id: string,
+): Promise<{ run: string | undefined; isSettled: boolean; isKnown: boolean }> {
+  const place = await findTask(tree, id);
+  const isSettled = place?.state === "done" || place?.state === "failed";
+  const record = place !== undefined && isSettled ? readJsonObject(place.path) : undefined;
+  return { run: findRun(tree, id, place, record), isSettled, isKnown: place !== undefined };
+}
+
+/** Copies what is new in one log to stdout. */
+class LogReader {
+  readonly path: string;
+  private readonly run: string;
+  private readonly stream: string;
+  private readonly ctx: Context;
+  private readonly decoder = new StringDecoder("utf8");
+  private offset = 0;
+  private line = "";
+
+  constructor(path: string, run: string, stream: string, ctx: Context) {
+    this.path = path;
+    this.run = run;
+    this.stream = stream;
+    this.ctx = ctx;
+  }
+
+  async drain(): Promise<void> {
+    let fd: number;
+    try {
+      fd = fs.openSync(this.path, "r");
+    } catch {
+      return;
+    }
+    try {
+      const buffer = Buffer.alloc(CHUNK_BYTES);
+      for (;;) {
+        const got = fs.readSync(fd, buffer, 0, buffer.length, this.offset);
+        if (got === 0) return;
+        this.offset += got;
+        await this.emit(buffer.subarray(0, got));
+      }
+    } finally {
+      fs.closeSync(fd);
+    }
+  }
+
+  async end(): Promise<void> {
+    const rest = this.line + this.decoder.end();
+    this.line = "";
+    if (rest !== "") await this.emitLines([rest], true);
+  }
+
+  private async emit(bytes: Buffer): Promise<void> {
+    if (!this.ctx.json && !this.ctx.isTerminal) {
+      await this.ctx.out.raw(Buffer.from(bytes));
+      return;
+    }
+    const lines = (this.line + this.decoder.write(bytes)).split("\n");
+    this.line = lines.pop() ?? "";
+    await this.emitLines(lines, false);
+    if (this.line.length > CHUNK_BYTES) {
+      const long = this.line;
+      this.line = "";
+      await this.emitLines([long], true);
+    }
+  }
+
+  private async emitLines(lines: readonly string[], isPart: boolean): Promise<void> {
+    for (const line of lines) {
+      if (this.ctx.json) this.ctx.out.json({ run: this.run, stream: this.stream, line });
+      else await this.ctx.out.raw(safeOutput(line) + (isPart ? "" : "\n"));
+    }
+  }
+}

@@ -1,0 +1,191 @@
+/** `ls`: tasks of one state or all, a bounded number of them. Reads only what it shows. */
+
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { readInboxName } from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { judgeOwner, parseOwner } from "../../host/identity.ts";
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { processingPlaces } from "../find-task.ts";
+import { existingTree } from "../options.ts";
+import { ago, countText, safe, table } from "../render.ts";
+import { findFiles, readJsonObject } from "../scan.ts";
+import { idColumn } from "./status.ts";
+
+const STATES = ["waiting", "ready", "running", "done", "failed"] as const;
+type ListedState = (typeof STATES)[number];
+/** So many files of a tray are looked at to find the newest or oldest. */
+const LOOKED_AT_MAX = 10_000;
+const TASK_BYTES_READ_MAX = 1024 * 1024;
+
+interface Row {
+  id: string;
+  state: string;
+  attempt: number | null;
+  priority: number | null;
+  /** Epoch ms: dropped, due, or settled; null when not known. */
+  time_ms: number | null;
+  pid: number | null;
+  title: string;
+  error: string | null;
+}
+
+export const command = defineCommand({
+  usage: "[--state-is STATE] [--limit N]",
+  details: [
+    "Waiting tasks are listed oldest first, settled ones latest first. In a tray of more than 10,000 files the choice is made among 10,000 of them.",
+  ],
+  options: {
+    "state-is": { type: "text", value: "STATE", choices: STATES, help: "only tasks in this state" },
+    limit: {
+      type: "number",
+      value: "N",
+      min: 1,
+      max: 100_000,
+      help: "at most so many (default 50)",
+    },
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const limit = ctx.options.limit ?? 50;
+    const wanted = ctx.options["state-is"] as ListedState | undefined;
+    const rows: Row[] = [];
+    let isAll = true;
+    for (const state of ["running", "ready", "waiting", "failed", "done"] as const) {
+      if (wanted !== undefined && wanted !== state) continue;
+      const part = listState(tree, state, limit - rows.length + 1);
+      rows.push(...part.rows);
+      isAll &&= part.isAll;
+      if (rows.length > limit) break;
+    }
+    const hasMore = rows.length > limit || !isAll;
+    rows.length = Math.min(rows.length, limit);
+    if (ctx.json) {
+      ctx.out.json({ tasks: rows, has_more: hasMore });
+      return EXIT.ok;
+    }
+    if (rows.length === 0) {
+      ctx.out.note(
+        wanted === undefined ? "there are no tasks" : `there are no tasks that are ${wanted}`,
+      );
+      return EXIT.ok;
+    }
+    const nowMs = Date.now();
+    const columns = [
+      idColumn(ctx),
+      { title: "STATE" },
+      { title: "RUN", align: "right" as const },
+      { title: "WHEN" },
+      { title: "WHAT", min: 10 },
+    ];
+    const cells = rows.map((row) => [
+      safe(row.id),
+      row.state,
+      row.attempt === null ? "" : String(row.attempt),
+      row.time_ms === null ? "" : ago(row.time_ms, nowMs),
+      safe(row.error ?? row.title),
+    ]);
+    for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+    if (hasMore)
+      ctx.out.note(
+        `there are more than these ${countText(rows.length)}; see --limit and --state-is`,
+      );
+    return EXIT.ok;
+  },
+});
+
+function listState(
+  tree: StateTree,
+  state: ListedState,
+  max: number,
+): { rows: Row[]; isAll: boolean } {
+  switch (state) {
+    case "running":
+    case "ready": {
+      const places = processingPlaces(tree).filter((place) =>
+        state === "running"
+          ? place.state === "running" || place.state === "settling"
+          : place.state === "ready",
+      );
+      return { rows: places.slice(0, max).map((place) => placeRow(place)), isAll: true };
+    }
+    case "waiting": {
+      const dir = join(tree.mailbox, "inbox");
+      const { files, isAll } = findFiles(
+        dir,
+        (name) => readInboxName(name).kind === "task",
+        LOOKED_AT_MAX,
+      );
+      files.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.name < b.name ? -1 : 1));
+      const rows = files.slice(0, max).map((file): Row => {
+        const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
+        const due = typeof task?.["not_before"] === "number" ? task["not_before"] * 1000 : 0;
+        return {
+          ...taskRow(basename(file.name, ".json"), "waiting", task),
+          time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
+        };
+      });
+      return { rows, isAll };
+    }
+    default: {
+      const ending = state === "done" ? "_result.json" : "_error.json";
+      const dir = join(tree.mailbox, state === "done" ? "outbox" : "failed");
+      const { files, isAll } = findFiles(dir, (name) => name.endsWith(ending), LOOKED_AT_MAX);
+      files.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1));
+      const rows = files.slice(0, max).map((file): Row => {
+        const record = readJsonObject(file.path);
+        return {
+          ...taskRow(
+            basename(file.name, ending),
+            state,
+            record?.["task"] as Record<string, unknown> | undefined,
+          ),
+          attempt: typeof record?.["attempts"] === "number" ? record["attempts"] : null,
+          time_ms: Math.round(file.mtimeMs),
+          error: typeof record?.["error"] === "string" ? record["error"] : null,
+        };
+      });
+      return { rows, isAll };
+    }
+  }
+}
+
+function placeRow(place: ReturnType<typeof processingPlaces>[number]): Row {
+  const task = readJsonObject(place.path, TASK_BYTES_READ_MAX);
+  const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
+  const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
+  const owner = place.name?.stage === "w" ? place.name.token : undefined;
+  const isOrphan = owner !== undefined && judgeOwner(owner) === "dead";
+  return {
+    ...taskRow(place.id, isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state, task),
+    attempt: place.name?.attempt ?? null,
+    pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
+    // The mtime of a claim is its heartbeat, of a ready task the moment it is due.
+    time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
+  };
+}
+
+function taskRow(id: string, state: string, task: Record<string, unknown> | undefined): Row {
+  return {
+    id,
+    state,
+    attempt: null,
+    priority: typeof task?.["priority"] === "number" ? task["priority"] : null,
+    time_ms: null,
+    pid: null,
+    title: describeTask(task),
+    error: null,
+  };
+}
+
+/** What a task is about, in one line: its title, its program, or its prompt. */
+export function describeTask(task: Record<string, unknown> | undefined): string {
+  if (typeof task?.["title"] === "string") return task["title"];
+  if (Array.isArray(task?.["exec"])) return task["exec"].map(String).join(" ");
+  for (const field of ["prompt", "description", "agent"]) {
+    const value = task?.[field];
+    if (typeof value === "string") return value;
+  }
+  return "";
+}

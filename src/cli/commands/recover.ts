@@ -1,0 +1,61 @@
+/** `recover`: one recovery round by hand, for a state tree whose supervisor is gone. */
+import { join } from "node:path";
+import { formatName } from "../../core/names.ts";
+import type { RecoverStep } from "../../mailbox/recover.ts";
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { openMailbox } from "../options.ts";
+import { safe } from "../render.ts";
+
+export const command = defineCommand({
+  usage: "[--dry-run]",
+  details: [
+    "Takes back tasks whose worker is dead, and finishes what the dead had begun to settle. A running supervisor does this all the time; " +
+      "doing it beside one is harmless. Exit code 3: nothing to do.",
+  ],
+  options: { "dry-run": { type: "flag", help: "say what would be done, and do nothing" } },
+  async run(ctx) {
+    const { tree, trays, loaded } = await openMailbox(ctx);
+    const { makeRecoverer } = await import("../../supervisor/recoverer.ts");
+    const { findRecoverable, recoverStep } = await import("../../mailbox/recover.ts");
+    const { Telemetry } = await import("../../journal/telemetry.ts");
+    const telemetry = new Telemetry(
+      { events: tree.events, leases: tree.leases },
+      "recover",
+      loaded.settings.lease_ttl_ms,
+      trays.clock,
+    );
+    const recoverer = makeRecoverer({
+      trays,
+      settings: loaded.settings,
+      telemetry,
+      eventsPath: tree.events,
+      leasesPath: tree.leases,
+      onReady: () => {},
+      onSettled: () => {},
+      onFailed: () => {},
+      onUnkillable: (lease, count) =>
+        ctx.out.note(`${count} processes of lease ${lease} cannot be killed`),
+    });
+    const steps = findRecoverable(
+      recoverer,
+      trays.storage.list(trays.processing),
+      loaded.settings.lease_ttl_ms,
+    );
+    const shown = steps.map((step) => ({ step: step.kind, ...describe(step) }));
+    if (!ctx.options["dry-run"]) for (const step of steps) await recoverStep(recoverer, step);
+    telemetry.close();
+    if (ctx.json) ctx.out.json({ dry_run: ctx.options["dry-run"], recovered: shown });
+    else
+      for (const { step, id, file } of shown)
+        ctx.out.line(`${step.padEnd(8)} ${safe(id)}  ${safe(join("processing", file))}`);
+    if (!ctx.json && shown.length === 0) ctx.out.line("nothing to recover");
+    return shown.length === 0 ? EXIT.notFound : EXIT.ok;
+  },
+});
+
+function describe(step: RecoverStep): { id: string; file: string } {
+  if (step.kind === "foreign") return { id: step.id, file: `${step.id}.json` };
+  if (step.kind === "finish") return { id: step.name.id, file: formatName(step.name) };
+  return { id: step.claim.name.id, file: step.claim.file };
+}

@@ -1,0 +1,110 @@
+/** `run`: the supervisor with its pool, in the foreground. */
+import { stateTree } from "../../core/state-tree.ts";
+import type { RunSummary } from "../../supervisor/supervisor.ts";
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { openSettings } from "../options.ts";
+import { safe } from "../render.ts";
+
+export const command = defineCommand({
+  usage: "[options]",
+  isLongLived: true,
+  details: [
+    "Runs until it is stopped: Ctrl-C or `mailchute stop` give back what runs and end; a second Ctrl-C kills what is left. " +
+      "With --drain, --once or --max-iterations it ends by itself: exit code 0 when all went well, 1 when a task failed or cannot run.",
+  ],
+  examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
+  options: {
+    workers: {
+      type: "number",
+      value: "N",
+      min: 0,
+      max: 1024,
+      help: "slots over all worker processes",
+    },
+    processes: { type: "number", value: "P", min: 1, max: 256, help: "worker processes" },
+    once: { type: "flag", help: "one pass: run what can run now, then end" },
+    drain: { type: "flag", help: "end when nothing is left that could run" },
+    "dry-run": { type: "flag", help: "say what would run, in order, and change nothing" },
+    "max-iterations": {
+      type: "number",
+      value: "N",
+      min: 1,
+      help: "end after N tasks were started",
+    },
+    "interval-ms": {
+      type: "number",
+      value: "N",
+      min: 0,
+      help: "longest pause between two looks at everything",
+    },
+    durability: {
+      type: "text",
+      value: "LEVEL",
+      choices: ["power", "process"],
+      help: "what an acknowledged task survives",
+    },
+    live: { type: "toggle", help: "lines on stderr as things happen" },
+    paused: { type: "flag", help: "start paused" },
+  },
+  async run(ctx) {
+    const { options } = ctx;
+    const flags: Record<string, unknown> = {};
+    if (options.workers !== undefined) flags["workers"] = options.workers;
+    if (options.processes !== undefined) flags["processes"] = options.processes;
+    if (options.durability !== undefined) flags["durability"] = options.durability;
+    if (options["interval-ms"] !== undefined)
+      flags["sweep_ms"] = Math.max(10, options["interval-ms"]);
+    const { settings, mailboxDir } = await openSettings(ctx, flags);
+    const tree = stateTree(ctx.stateDir, mailboxDir);
+    const { Supervisor } = await import("../../supervisor/supervisor.ts");
+    const isQuiet = options.live === false;
+    const supervisor = new Supervisor({
+      tree,
+      settings,
+      once: options.once,
+      drain: options.drain,
+      dryRun: options["dry-run"],
+      paused: options.paused,
+      ...(options["max-iterations"] === undefined ? {} : { maxTasks: options["max-iterations"] }),
+      onNotice: (notice) => {
+        if (!isQuiet) ctx.out.note(safe(notice));
+      },
+    });
+    let signals = 0;
+    let isInterrupted = false;
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      process.on(signal, () => {
+        signals += 1;
+        isInterrupted ||= signal === "SIGINT";
+        if (signals > 1) process.exit(EXIT.interrupted);
+        ctx.out.note("stopping: what runs is given back (again to stop at once)");
+        supervisor.stop(false);
+      });
+    }
+    if (options["dry-run"] !== true && !isQuiet) {
+      const place = settings.workers === 1 ? "1 slot" : `${settings.workers} slots`;
+      ctx.out.note(`watching ${safe(tree.mailbox)}/inbox with ${place} (pid ${process.pid})`);
+    }
+    const summary = await supervisor.run();
+    if (ctx.json) ctx.out.json(summary);
+    else for (const line of describe(summary, options["dry-run"])) ctx.out.line(line);
+    if (isInterrupted) return EXIT.interrupted;
+    if (summary.endedBy === "lock-lost") return EXIT.conflict;
+    const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
+    return endsByItself && summary.failed + summary.blocked > 0 ? EXIT.failed : EXIT.ok;
+  },
+});
+
+function describe(summary: RunSummary, isDryRun: boolean): string[] {
+  if (isDryRun) {
+    const blocked =
+      summary.blocked > 0 ? [`${summary.blocked} cannot run yet; see \`mailchute status\``] : [];
+    if (summary.wouldRun.length === 0) return ["nothing would run", ...blocked];
+    return [...summary.wouldRun.map((id) => `would run ${safe(id)}`), ...blocked];
+  }
+  if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
+  const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
+  if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run`);
+  return [parts.join(", ")];
+}

@@ -1,0 +1,186 @@
+/** `status`: who runs the tree, what it holds, why nothing moves. Reads files only. */
+import { setTimeout as pause } from "node:timers/promises";
+import { type Context, defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { existingTree } from "../options.ts";
+import { ago, countText, duration, type Paint, paint, safe, table, wrap } from "../render.ts";
+import { type Snapshot, type SupervisorView, takeSnapshot } from "../view.ts";
+
+/** More running tasks than this are counted, not listed. */
+const RUNNING_SHOWN = 20;
+const INTERVAL_MS = 1000;
+const CLEAR = "\x1b[H\x1b[2J\x1b[3J";
+
+export const command = defineCommand({
+  usage: "[--watch]",
+  details: ["Works without a supervisor: everything is read from the files of the state tree."],
+  options: {
+    watch: {
+      type: "flag",
+      short: "w",
+      help: "look again every second, until Ctrl-C; with --json one line a look",
+    },
+    interval: {
+      type: "duration",
+      value: "TIME",
+      unit: "s",
+      help: "how often --watch looks (default 1s)",
+    },
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    for (;;) {
+      const snapshot = takeSnapshot(tree, Date.now());
+      if (ctx.json) ctx.out.json(snapshot);
+      else
+        await ctx.out.raw(
+          `${ctx.options.watch && ctx.isTerminal ? CLEAR : ""}${renderStatus(snapshot, ctx).join("\n")}\n`,
+        );
+      if (!ctx.options.watch) return EXIT.ok;
+      await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
+    }
+  },
+});
+
+/** The snapshot as lines of at most `columns` cells. */
+export function renderStatus(
+  s: Snapshot,
+  ctx: Pick<Context, "colour" | "columns" | "isTerminal">,
+): string[] {
+  const nowMs = Date.parse(s.at);
+  const label = (name: string): string => paint(ctx.colour, "bold", name.padEnd(12));
+  const lines = [`${label("state")}${safe(s.state_dir)}`];
+  if (!s.mailbox_dir.startsWith(s.state_dir))
+    lines.push(`${label("mailbox")}${safe(s.mailbox_dir)}`);
+  lines.push(`${label("supervisor")}${supervisorText(s.supervisor, nowMs, ctx.colour)}`);
+  const alive = s.workers.filter((worker) => worker.verdict !== "dead");
+  const slots = alive.reduce(
+    (total, worker) => total + (s.control.slots[worker.id] ?? worker.slots),
+    0,
+  );
+  lines.push(
+    `${label("workers")}${alive.length} ${alive.length === 1 ? "process" : "processes"}, ${slots} ${slots === 1 ? "slot" : "slots"}`,
+  );
+  if (s.control.paused) {
+    const since =
+      s.control.paused_at === null ? "" : ` since ${ago(Date.parse(s.control.paused_at), nowMs)}`;
+    const by = s.control.paused_by === null ? "" : ` by ${safe(s.control.paused_by)}`;
+    lines.push(`${label("paused")}${paint(ctx.colour, "yellow", `yes${since}${by}`)}`);
+  }
+  lines.push("", ...countLines(s, ctx));
+
+  const figures = metricsText(s.metrics);
+  if (figures !== undefined) lines.push("", figures);
+
+  if (s.running.length > 0) {
+    lines.push("", paint(ctx.colour, "bold", "Running"));
+    const rows = s.running
+      .slice(0, RUNNING_SHOWN)
+      .map((one) => [
+        safe(one.id),
+        one.attempt === 0 ? "-" : String(one.attempt),
+        one.pid === null ? "-" : String(one.pid),
+        one.age_ms === null ? "-" : duration(one.age_ms),
+        one.verdict,
+      ]);
+    const columns = [
+      idColumn(ctx),
+      { title: "ATTEMPT", align: "right" as const },
+      { title: "PID", align: "right" as const },
+      { title: "FOR" },
+      { title: "OWNER" },
+    ];
+    lines.push(...table(columns, rows, ctx.columns, ctx.colour));
+    if (s.running.length > RUNNING_SHOWN)
+      lines.push(`and ${s.running.length - RUNNING_SHOWN} more`);
+  }
+  if (s.recent_failures.length > 0) {
+    lines.push("", paint(ctx.colour, "bold", "Latest failures"));
+    const rows = s.recent_failures.map((one) => [
+      safe(one.id),
+      ago(one.failed_at_ms, nowMs),
+      safe(one.kind),
+      safe(one.error),
+    ]);
+    lines.push(
+      ...table(
+        [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }, { title: "ERROR", min: 12 }],
+        rows,
+        ctx.columns,
+        ctx.colour,
+      ),
+    );
+  }
+  for (const obstacle of s.obstacles) {
+    lines.push(
+      "",
+      ...wrap(`! ${safe(obstacle.what)}`, ctx.columns, 2).map((line) =>
+        paint(ctx.colour, "yellow", line),
+      ),
+    );
+    lines.push(...wrap(`do: ${safe(obstacle.do)}`, ctx.columns - 2, 4).map((line) => `  ${line}`));
+  }
+  return lines;
+}
+
+/** Ids are what people copy: only a terminal that is too narrow cuts them. */
+export function idColumn(ctx: Pick<Context, "isTerminal">): { title: string; min?: number } {
+  return ctx.isTerminal ? { title: "ID", min: 16 } : { title: "ID" };
+}
+
+function countLines(s: Snapshot, ctx: Pick<Context, "columns" | "colour">): string[] {
+  const c = s.counts;
+  const cells: [string, string][] = [
+    ["waiting", countText(c.waiting.count, c.waiting.is_exact)],
+    ["ready", countText(c.ready)],
+    ["delayed", countText(c.delayed)],
+    ["running", countText(c.running)],
+    ["done", countText(c.done.count, c.done.is_exact)],
+    ["failed", countText(c.failed.count, c.failed.is_exact)],
+  ];
+  if (c.settling > 0) cells.splice(4, 0, ["settling", countText(c.settling)]);
+  if (c.commands_waiting > 0) cells.push(["commands waiting", countText(c.commands_waiting)]);
+  const widths = cells.map(([name, value]) => Math.max(name.length, value.length));
+  const row = (pick: 0 | 1, how?: Paint): string =>
+    cells
+      .map((cell, i) => cell[pick].padStart(widths[i] ?? 0))
+      .map((text) => (how === undefined ? text : paint(ctx.colour, how, text)))
+      .join("  ");
+  return [row(0, "bold"), row(1)];
+}
+
+function supervisorText(view: SupervisorView, nowMs: number, colour: boolean): string {
+  const d = view.document;
+  if (d === null) return paint(colour, "yellow", "none");
+  const since = ago(Date.parse(d.started_at), nowMs);
+  switch (view.state) {
+    case "dead":
+      return paint(
+        colour,
+        "red",
+        `dead: pid ${d.pid} is gone, last seen ${ago(nowMs - (view.heartbeat_age_ms ?? 0), nowMs)}`,
+      );
+    case "stopped":
+      return `stopped ${ago(nowMs - (view.heartbeat_age_ms ?? 0), nowMs)}`;
+    case "unknown":
+      return paint(
+        colour,
+        "yellow",
+        `pid ${d.pid} on ${safe(d.host)}, started ${since}; cannot be judged from here`,
+      );
+    default:
+      return `${paint(colour, "green", view.state)}, pid ${d.pid}, started ${since}, ${safe(d.watching)}`;
+  }
+}
+
+/** Success rate and durations as the supervisor counted them; undefined when it has not yet. */
+function metricsText(metrics: Record<string, unknown> | null): string | undefined {
+  const rate = metrics?.["success_rate"];
+  if (typeof rate !== "number") return undefined;
+  const durations = metrics?.["duration_ms"] as { p50?: unknown; p95?: unknown } | undefined;
+  const percentiles = (["p50", "p95"] as const).flatMap((name) => {
+    const ms = durations?.[name];
+    return typeof ms === "number" ? [`${name} ${duration(ms)}`] : [];
+  });
+  return [`success ${Math.floor(rate * 1000) / 10} %`, ...percentiles].join(", ");
+}

@@ -1,0 +1,44 @@
+/** `stop`: ends the supervisor of a state tree, and waits until it is gone. */
+import { setTimeout as pause } from "node:timers/promises";
+import { ErrSupervisorGone } from "../../core/errors.ts";
+import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
+import { findSupervisor, sendCommand } from "../send-command.ts";
+
+export const command = defineCommand({
+  usage: "[--drain] [--timeout S]",
+  details: [
+    "What runs is stopped and given back: it runs again with the next supervisor, without having used up an attempt. With --drain what runs may end first.",
+  ],
+  options: {
+    drain: { type: "flag", help: "let what runs end first" },
+    timeout: {
+      type: "duration",
+      unit: "s",
+      value: "S",
+      help: "give up waiting after this long (default: no limit with --drain, else 60 s)",
+    },
+  },
+  async run(ctx) {
+    const supervisor = findSupervisor(ctx.stateDir);
+    if (supervisor === undefined) {
+      throw new ErrSupervisorGone("no supervisor runs on this state tree", {
+        path: ctx.stateDir,
+        hint: "nothing to stop",
+      });
+    }
+    const { id } = await sendCommand(ctx.stateDir, "stop", { drain: ctx.options.drain });
+    const limitMs = ctx.options.timeout ?? (ctx.options.drain ? Number.POSITIVE_INFINITY : 60_000);
+    const deadline = performance.now() + limitMs;
+    while (findSupervisor(ctx.stateDir)?.nonce === supervisor.nonce) {
+      if (performance.now() > deadline) {
+        ctx.out.note(`pid ${supervisor.pid} has not ended in time`);
+        return EXIT.waitTimedOut;
+      }
+      await pause(20);
+    }
+    if (ctx.json) ctx.out.json({ id, stopped: true, pid: supervisor.pid });
+    else ctx.out.line(`stopped (pid ${supervisor.pid})`);
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,123 @@
+/** `enqueue --file`: one task per line, streamed in groups, each line's own bytes kept. Bad lines are reported and counted. */
+import fs from "node:fs";
+import { parseObject } from "../codec/json.ts";
+import { decodeTask } from "../codec/task-codec.ts";
+import { systemClock } from "../core/clock.ts";
+import { ErrIo, messageOf } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { newId } from "../mailbox/random.ts";
+import { type Submission, submitAll } from "../mailbox/submit.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import type { Context } from "./command-spec.ts";
+import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { safe } from "./render.ts";
+
+/** Tasks that share one durability barrier. */
+const GROUP = 64;
+/** So many complaints are printed; the rest is counted. */
+const COMPLAINTS_MAX = 20;
+const NEWLINE = 0x0a;
+
+export interface FileCounts {
+  submitted: number;
+  /** The very same bytes waited already. */
+  unchanged: number;
+  /** Lines that are no task. */
+  bad: number;
+  /** Tasks that the mailbox refused: mostly ids that exist. */
+  refused: number;
+  exitCode: number;
+}
+
+/** @param onId is told each id that is now in the inbox. @throws ErrIo when the file cannot be read */
+export async function enqueueFile(
+  ctx: Pick<Context, "out">,
+  trays: Trays,
+  file: string,
+  onId: (id: string) => void,
+): Promise<FileCounts> {
+  const counts: FileCounts = { submitted: 0, unchanged: 0, bad: 0, refused: 0, exitCode: EXIT.ok };
+  let complaints = 0;
+  const complain = (line: number, what: string): void => {
+    complaints++;
+    if (complaints <= COMPLAINTS_MAX) ctx.out.note(`line ${line}: ${safe(what)}`);
+    if (complaints === COMPLAINTS_MAX + 1) ctx.out.note("further bad lines are only counted");
+  };
+  let group: (Submission & { line: number })[] = [];
+  const flush = async (): Promise<void> => {
+    const outcomes = await submitAll(trays, group);
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.outcome === "refused") {
+        counts.refused++;
+        counts.exitCode = Math.max(counts.exitCode, exitCodeOf(outcome.error));
+        complain(group[index]?.line ?? 0, outcome.error.message);
+      } else {
+        counts[outcome.outcome]++;
+        onId(outcome.id);
+      }
+    }
+    group = [];
+  };
+  for await (const { bytes, number } of linesOf(file)) {
+    try {
+      if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
+      group.push({ ...submissionOf(bytes), line: number });
+    } catch (error) {
+      counts.bad++;
+      complain(number, messageOf(error));
+    }
+    if (group.length >= GROUP) await flush();
+  }
+  if (group.length > 0) await flush();
+  return counts;
+}
+
+/** The line as it is becomes the file: a missing id is the file name's alone. @throws ErrInvalidTask */
+function submissionOf(bytes: Buffer): Submission {
+  const { value, text } = parseObject(bytes, PAYLOAD);
+  const id = typeof value["id"] === "string" ? value["id"] : newId(systemClock.wallMs());
+  const body = Buffer.from(`${text}\n`, "utf8");
+  decodeTask(body, id);
+  return { id, bytes: body };
+}
+
+const PAYLOAD: ReadonlySet<string> = new Set(["payload"]);
+
+/** Lines that are not blank. `bytes` is undefined for a line that is too long: it is skipped without being kept. */
+async function* linesOf(
+  file: string,
+): AsyncGenerator<{ bytes: Buffer | undefined; number: number }> {
+  const source = file === "-" ? process.stdin : fs.createReadStream(file);
+  let rest: Buffer = Buffer.alloc(0);
+  let isSkipping = false;
+  let number = 0;
+  const isBlank = (line: Buffer): boolean => line.toString("latin1").trim() === "";
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let from = 0;
+      for (let at = data.indexOf(NEWLINE); at !== -1; at = data.indexOf(NEWLINE, from)) {
+        number++;
+        const line = data.subarray(from, at);
+        from = at + 1;
+        if (isSkipping || line.length > TASK_BYTES_MAX) yield { bytes: undefined, number };
+        else if (!isBlank(line)) yield { bytes: line, number };
+        isSkipping = false;
+      }
+      rest = data.subarray(from);
+      if (rest.length > TASK_BYTES_MAX) {
+        isSkipping = true;
+        rest = Buffer.alloc(0);
+      }
+    }
+  } catch (error) {
+    throw new ErrIo(`cannot read the tasks: ${messageOf(error)}`, {
+      path: file,
+      phase: "read",
+      cause: error,
+      hint: "lines before the fault were submitted; identical ones may be sent again",
+    });
+  }
+  if (isSkipping) yield { bytes: undefined, number: number + 1 };
+  else if (!isBlank(rest)) yield { bytes: rest, number: number + 1 };
+}

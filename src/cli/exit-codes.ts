@@ -1,0 +1,55 @@
+/** The exit codes that scripts may rely on, and which error ends in which. */
+import { messageOf, systemCode } from "../core/errors.ts";
+
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  /** Also: nothing to do. */
+  notFound: 3,
+  conflict: 4,
+  noSupervisor: 5,
+  bug: 70,
+  mailboxDir: 73,
+  io: 74,
+  temporary: 75,
+  config: 78,
+  waitTimedOut: 124,
+  interrupted: 130,
+} as const;
+
+const BY_CODE: Readonly<Record<string, number>> = {
+  ErrUsage: EXIT.usage,
+  ErrInvalidTask: EXIT.usage,
+  ErrInvalidCommand: EXIT.usage,
+  ErrTaskNotFound: EXIT.notFound,
+  ErrNoTasks: EXIT.notFound,
+  ErrNoState: EXIT.notFound,
+  ErrTaskExists: EXIT.conflict,
+  ErrInvalidTransition: EXIT.conflict,
+  ErrLeaseLost: EXIT.conflict,
+  ErrSupervisorRunning: EXIT.conflict,
+  ErrSupervisorGone: EXIT.noSupervisor,
+  ErrMailboxDir: EXIT.mailboxDir,
+  ErrIo: EXIT.io,
+  ErrInvalidConfig: EXIT.config,
+};
+
+/** Lack of something that another moment may have. */
+const TEMPORARY: ReadonlySet<string> = new Set([
+  "EMFILE",
+  "ENFILE",
+  "EAGAIN",
+  "EBUSY",
+  "ETIMEDOUT",
+]);
+
+/** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
+export function exitCodeOf(error: unknown): number {
+  const code = systemCode(error);
+  const known = BY_CODE[code];
+  if (known !== undefined) return known;
+  if (TEMPORARY.has(code)) return EXIT.temporary;
+  if (/^E[A-Z0-9]+$/.test(code) && /^E[A-Z0-9]+: /.test(messageOf(error))) return EXIT.io;
+  return EXIT.bug;
+}

@@ -1,0 +1,210 @@
+/** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
+import fs from "node:fs";
+import { cac } from "cac";
+import { systemCode } from "../core/errors.ts";
+import { suggest } from "../core/suggest.ts";
+import { type CommandSpec, type Context, ErrUsage, type Output } from "./command-spec.ts";
+import { EXIT } from "./exit-codes.ts";
+import { DEFAULT_COLUMNS, resolveStateDir, SHARED_OPTIONS } from "./options.ts";
+import { parseArguments } from "./parse.ts";
+import { REGISTRY, type RegistryEntry } from "./registry.ts";
+import { reportError } from "./report.ts";
+
+/**
+ * Runs one command line.
+ * @param argv without node and the script
+ * @returns the exit code; never throws
+ */
+export async function main(argv: string[]): Promise<number> {
+  const env = process.env;
+  const end = argv.indexOf("--");
+  const json = (end === -1 ? argv : argv.slice(0, end)).includes("--json");
+  try {
+    return await dispatch(argv, env);
+  } catch (error) {
+    return reportError(error, json, env, (text) => writeStderr(text));
+  }
+}
+
+async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const out = makeOutput();
+  const { verb, args } = splitVerb(argv);
+  if (verb === undefined) {
+    if (args.includes("--version") || args.includes("-v") || args.includes("-V")) {
+      out.line(readVersion());
+      return EXIT.ok;
+    }
+    // Options alone are checked too: a slip must not pass silently.
+    const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
+    const { overview } = await import("./help.ts");
+    if (values["help"] === true) {
+      out.line(overview(readVersion()));
+      return EXIT.ok;
+    }
+    writeStderr(`${overview(readVersion())}\n`);
+    return EXIT.usage;
+  }
+  const spec = await loadCommand(verb);
+  const end = args.indexOf("--");
+  const own = end === -1 ? args : args.slice(0, end);
+  if (own.includes("--help") || own.includes("-h")) {
+    const { commandHelp } = await import("./help.ts");
+    out.line(commandHelp(verb, spec));
+    return EXIT.ok;
+  }
+  const parsed = parseArguments(verb, args, { ...spec.options, ...SHARED_OPTIONS });
+  const subcommand = takeSubcommand(verb, spec, parsed.positionals);
+  checkPositionals(verb, subcommand, spec, parsed.positionals, parsed.rest);
+  const isTerminal = process.stdout.isTTY === true;
+  const noColour =
+    parsed.values["no-color"] === true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
+  const cwd = process.cwd();
+  const ctx: Context = {
+    stateDir: resolveStateDir(parsed.values["state"] as string | undefined, env, cwd),
+    json: parsed.values["json"] === true,
+    colour: isTerminal && !noColour,
+    isTerminal,
+    columns: (isTerminal ? process.stdout.columns : 0) || Number(env["COLUMNS"]) || DEFAULT_COLUMNS,
+    cwd,
+    env,
+    options: parsed.values as Context["options"],
+    positionals: parsed.positionals,
+    subcommand,
+    rest: parsed.rest,
+    out,
+  };
+  quietBrokenPipes(spec.isLongLived === true);
+  return spec.run(ctx);
+}
+
+/**
+ * Which of the words is the verb. cac finds it behind shared options; it is not asked for values, because it turns
+ * `--id 0012` into 12, lets unknown commands pass and knows no second words: `parse.ts` reads the raw arguments.
+ */
+function splitVerb(argv: string[]): { verb: string | undefined; args: string[] } {
+  const end = argv.indexOf("--");
+  const words = end === -1 ? argv : argv.slice(0, end);
+  const cli = cac("mailchute");
+  cli
+    .option("--state <dir>", "")
+    .option("--json", "")
+    .option("--no-color", "")
+    .option("-h, --help", "");
+  for (const name of Object.keys(REGISTRY)) cli.command(`${name} [...words]`, "");
+  cli.parse(
+    ["node", "mailchute", ...words.map((word) => (/^[\d.+]/.test(word) ? `_${word}` : word))],
+    { run: false },
+  );
+  const matched = cli.matchedCommandName;
+  const first = matched ?? cli.args[0];
+  if (first === undefined) return { verb: undefined, args: argv };
+  // The first word that reads like the verb and is not the value of --state before it.
+  const at = words.findIndex((word, i) => word === String(first) && words[i - 1] !== "--state");
+  const rest = [...argv.slice(0, at), ...argv.slice(at + 1)];
+  return at === -1
+    ? { verb: String(first).replace(/^_/, ""), args: argv }
+    : { verb: String(first), args: rest };
+}
+
+function findEntry(verb: string): RegistryEntry | undefined {
+  return Object.hasOwn(REGISTRY, verb) ? REGISTRY[verb] : undefined;
+}
+
+/** The declaration of a verb. @throws ErrUsage when there is no such verb */
+export async function loadCommand(verb: string): Promise<CommandSpec> {
+  const entry = findEntry(verb);
+  if (entry === undefined) {
+    const near = suggest(verb, Object.keys(REGISTRY));
+    throw new ErrUsage(
+      `there is no command ${JSON.stringify(verb)}`,
+      near === undefined
+        ? "`mailchute help` lists all commands"
+        : `did you mean "mailchute ${near}"?`,
+    );
+  }
+  const module = await entry.load();
+  const spec = module.commands?.[verb] ?? module.command;
+  if (spec === undefined) throw new Error(`the module of ${verb} exports no command`);
+  return spec;
+}
+
+function takeSubcommand(verb: string, spec: CommandSpec, positionals: string[]): string {
+  if (spec.subcommands === undefined) return "";
+  const names = Object.keys(spec.subcommands);
+  const word = positionals.shift();
+  if (word === undefined)
+    throw new ErrUsage(
+      `${verb} needs a second word: ${names.join(", ")}`,
+      `see \`mailchute ${verb} --help\``,
+    );
+  if (Object.hasOwn(spec.subcommands, word)) return word;
+  const near = suggest(word, names);
+  throw new ErrUsage(
+    `there is no command ${JSON.stringify(`${verb} ${word}`)}`,
+    near === undefined
+      ? `it is one of: ${names.join(", ")}`
+      : `did you mean "mailchute ${verb} ${near}"?`,
+  );
+}
+
+function checkPositionals(
+  verb: string,
+  subcommand: string,
+  spec: CommandSpec,
+  positionals: readonly string[],
+  rest: readonly string[] | undefined,
+): void {
+  const name = subcommand === "" ? verb : `${verb} ${subcommand}`;
+  const { min, max } = spec.args ?? { min: 0, max: 0 };
+  const usage = `usage: mailchute ${verb} ${spec.usage}`;
+  if (rest !== undefined && spec.takesRest !== true)
+    throw new ErrUsage(`${name} takes nothing after --`, usage);
+  if (positionals.length < min) throw new ErrUsage(`${name} needs more words`, usage);
+  if (positionals.length <= max) return;
+  const extra = positionals
+    .slice(max)
+    .map((word) => JSON.stringify(word))
+    .join(" ");
+  throw new ErrUsage(
+    `${name} does not know what to do with ${extra}`,
+    spec.takesRest === true
+      ? `put a program and its arguments after --: mailchute ${verb} -- ${positionals.join(" ")}`
+      : usage,
+  );
+}
+
+/** The version in package.json. */
+export function readVersion(): string {
+  const text = fs.readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version?: string }).version ?? "unknown";
+}
+
+function makeOutput(): Output {
+  const write = (chunk: string | Uint8Array): boolean => process.stdout.write(chunk);
+  return {
+    line: (text = "") => void write(`${text}\n`),
+    json: (value) => void write(`${JSON.stringify(value)}\n`),
+    raw: async (chunk) => {
+      if (!write(chunk))
+        await new Promise<void>((resolve) => process.stdout.once("drain", () => resolve()));
+    },
+    note: (text) => writeStderr(`mailchute: ${text}\n`),
+  };
+}
+
+/** `mailchute events | head` ends when head has seen enough, without a word; a supervisor goes on. */
+function quietBrokenPipes(goesOn: boolean): void {
+  process.stdout.on("error", (error) => {
+    if (goesOn) return;
+    if (systemCode(error) === "EPIPE") process.exit(EXIT.ok);
+    writeStderr(`mailchute: ErrIo: cannot write the answer: ${error.message}\n`);
+    process.exit(EXIT.io);
+  });
+  process.stderr.on("error", () => {
+    // There is nobody left to tell.
+  });
+}
+
+function writeStderr(text: string): void {
+  process.stderr.write(text);
+}

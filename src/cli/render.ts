@@ -1,0 +1,199 @@
+/** Text for people: tables that fit the terminal, times, durations, colour, and no byte that could play tricks on it. */
+
+/** Control characters, bidi marks and other invisible steering, line separators, lone surrogates: escaped, never printed. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/gu;
+const ESCAPE = "\u001b";
+/** What passes on a terminal although it steers it. */
+const HARMLESS = new RegExp(`(${ESCAPE}\\[[0-9;]*m|\\r?\\n|\\t)`);
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** Any text that came from a file, safe to print on one line. */
+export function safe(text: unknown): string {
+  const plain = typeof text === "string" ? text : (JSON.stringify(text) ?? "");
+  return plain.replace(UNSAFE, (c) => {
+    const short = SHORT_ESCAPES[c];
+    if (short !== undefined) return short;
+    const code = c.codePointAt(0) ?? 0;
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
+}
+
+/** A program's output on a terminal: lines, tabs and colours pass, everything else that steers a terminal is escaped. */
+export function safeOutput(text: string): string {
+  return text
+    .split(HARMLESS)
+    .map((part, index) => (index % 2 === 1 ? part : safe(part)))
+    .join("");
+}
+
+export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
+const CODES: Readonly<Record<Paint, [number, number]>> = {
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  cyan: [36, 39],
+  dim: [2, 22],
+  bold: [1, 22],
+};
+
+export function paint(isOn: boolean, how: Paint, text: string): string {
+  const [on, off] = CODES[how];
+  return isOn ? `\x1b[${on}m${text}\x1b[${off}m` : text;
+}
+
+const MS: readonly [string, number][] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1000],
+];
+
+/** "250 ms", "3.2 s", "4 min 10 s", "2 h 5 min", "3 d 4 h": two units at most. */
+export function duration(ms: number): string {
+  if (!Number.isFinite(ms)) return "?";
+  if (ms < 0) return `-${duration(-ms)}`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(Math.floor(ms / 100) / 10).toString()} s`;
+  for (const [index, [unit, size]] of MS.entries()) {
+    if (ms < size) continue;
+    const whole = Math.floor(ms / size);
+    const [nextUnit, nextSize] = MS[index + 1] ?? ["", 0];
+    const rest = nextSize === 0 ? 0 : Math.floor((ms % size) / nextSize);
+    return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${nextUnit}`;
+  }
+  return "0 ms";
+}
+
+/** "3 s ago", "just now", or "in 5 min" for what lies ahead. */
+export function ago(thenMs: number, nowMs: number): string {
+  const past = nowMs - thenMs;
+  if (!Number.isFinite(past)) return "?";
+  if (past < -1000) return `in ${coarse(-past)}`;
+  return past < 1000 ? "just now" : `${coarse(past)} ago`;
+}
+
+/** One unit only. */
+function coarse(ms: number): string {
+  const [unit, size] = MS.find(([, one]) => ms >= one) ?? ["s", 1000];
+  return `${Math.floor(ms / size)} ${unit}`;
+}
+
+/** "12,345"; "100,000+" when counting stopped there. */
+export function countText(count: number, isExact = true): string {
+  return `${count.toLocaleString("en-US")}${isExact ? "" : "+"}`;
+}
+
+export function bytesText(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
+const NO_WIDTH = /\p{Mark}/u;
+
+/** Cells that a text takes on a terminal. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const c of text) {
+    if (c <= "~") width += 1;
+    else if (!NO_WIDTH.test(c)) width += WIDE.test(c) ? 2 : 1;
+  }
+  return width;
+}
+
+/** Cuts to `max` cells, with an ellipsis in the last one. */
+export function cut(text: string, max: number): string {
+  if (widthOf(text) <= max) return text;
+  let kept = "";
+  let width = 0;
+  for (const c of text) {
+    width += widthOf(c);
+    if (width > max - 1) break;
+    kept += c;
+  }
+  return `${kept}…`;
+}
+
+export interface Column {
+  title: string;
+  align?: "right";
+  /** May be cut down to this many cells; left out = never cut. */
+  min?: number;
+  paint?: (cell: string, row: number) => string;
+}
+
+/** Lines of a table of at most `width` cells: the widest column that may be cut gives way first. Cells must be `safe`. */
+export function table(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number,
+  colour: boolean,
+): string[] {
+  const gap = 2;
+  const widths = columns.map((column, i) =>
+    Math.max(widthOf(column.title), ...rows.map((row) => widthOf(row[i] ?? ""))),
+  );
+  for (let over = sum(widths) + gap * (columns.length - 1) - width; over > 0; ) {
+    const slack = columns.map((column, i) =>
+      column.min === undefined ? 0 : (widths[i] ?? 0) - Math.max(column.min, widthOf(column.title)),
+    );
+    const widest = slack.reduce(
+      (best, value, i) =>
+        value > 0 && (best < 0 || (widths[i] ?? 0) > (widths[best] ?? 0)) ? i : best,
+      -1,
+    );
+    if (widest < 0) break;
+    const taken = Math.min(over, slack[widest] ?? 0, Math.max(1, Math.ceil(over / 2)));
+    widths[widest] = (widths[widest] ?? 0) - taken;
+    over -= taken;
+  }
+  const line = (cells: readonly string[], style: (text: string, i: number) => string): string =>
+    columns
+      .map((column, i) => {
+        const room = widths[i] ?? 0;
+        const text = cut(cells[i] ?? "", room);
+        const pad = " ".repeat(Math.max(0, room - widthOf(text)));
+        const shown = style(text, i);
+        if (column.align === "right") return pad + shown;
+        return i === columns.length - 1 ? shown : shown + pad;
+      })
+      .join(" ".repeat(gap))
+      .trimEnd();
+  return [
+    line(
+      columns.map((column) => column.title),
+      (text) => paint(colour, "bold", text),
+    ),
+    ...rows.map((row, r) => line(row, (text, i) => columns[i]?.paint?.(text, r) ?? text)),
+  ];
+}
+
+/** Breaks prose at spaces into lines of at most `width` cells, each after the first indented. */
+export function wrap(text: string, width: number, indent = 0): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/ +/)) {
+    if (
+      line !== "" &&
+      widthOf(line) + 1 + widthOf(word) > width - (lines.length === 0 ? 0 : indent)
+    ) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  lines.push(line);
+  return lines.map((one, i) => (i === 0 ? one : " ".repeat(indent) + one));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
+}

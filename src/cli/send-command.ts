@@ -1,0 +1,77 @@
+/** Sends a command to the supervisor by the control mailbox, and waits for its acknowledgement when asked to. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { SupervisorDocument } from "../core/documents.ts";
+import { ErrSupervisorGone, MailchuteError } from "../core/errors.ts";
+import { stateTree } from "../core/state-tree.ts";
+import { readDocument } from "../host/documents.ts";
+import { judge } from "../host/identity.ts";
+import { enqueueCommand, readAcknowledgement } from "../mailbox/command-queue.ts";
+import { openTrays, type Trays } from "../mailbox/trays.ts";
+import { textOf } from "./scan.ts";
+
+export interface SentCommand {
+  id: string;
+  command: string;
+  args: Record<string, unknown>;
+}
+
+/** The control mailbox of a state tree; its trays are made when they are missing. */
+export function openControl(stateDir: string): Trays {
+  return openTrays(stateTree(stateDir).control, { durability: "process" });
+}
+
+/** @throws ErrInvalidCommand */
+export async function sendCommand(
+  stateDir: string,
+  command: string,
+  args: Record<string, unknown>,
+): Promise<SentCommand> {
+  const { id } = await enqueueCommand(openControl(stateDir), { command, args });
+  return { id, command, args };
+}
+
+/** The live supervisor of a state tree, or undefined. */
+export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
+  const document = readDocument<SupervisorDocument>(stateTree(stateDir).supervisor);
+  if (document === undefined || document.status === "stopped") return undefined;
+  const verdict = judge({
+    place: document.place,
+    pid: document.pid,
+    startTicks: document.start_ticks,
+  });
+  return verdict === "dead" ? undefined : document;
+}
+
+/**
+ * The acknowledgement of a command that was sent. The effect is there before it.
+ * @throws ErrSupervisorGone when nobody is there to take it; the supervisor's own error when it refused
+ */
+export async function awaitAcknowledgement(
+  stateDir: string,
+  id: string,
+  timeoutMs: number,
+): Promise<Record<string, unknown> | undefined> {
+  const control = openControl(stateDir);
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const record = readAcknowledgement(control, id);
+    if (record !== undefined) {
+      if (record["status"] === "completed")
+        return (record["result"] ?? {}) as Record<string, unknown>;
+      throw new MailchuteError(
+        textOf(record["code"]) ?? "ErrInvalidCommand",
+        textOf(record["error"]) ?? "the command failed",
+        { id },
+      );
+    }
+    if (findSupervisor(stateDir) === undefined) {
+      throw new ErrSupervisorGone("no supervisor runs here; the command waits for the next one", {
+        path: stateDir,
+        id,
+        hint: "start one with `mailchute run`",
+      });
+    }
+    if (performance.now() > deadline) return undefined;
+    await pause(10);
+  }
+}

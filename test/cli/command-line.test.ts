@@ -1,0 +1,121 @@
+/** What holds for every command: verbs, options, help, errors. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { newCli, put } from "./run-cli.ts";
+
+test("without a command the overview goes to stderr and the exit code is 2", async () => {
+  const result = await newCli()([]);
+  expect(result.code).toBe(2);
+  expect(result.stdout).toBe("");
+  expect(result.stderr).toContain("Usage: mailchute <command>");
+});
+
+test("--version prints the version of package.json", async () => {
+  const version = JSON.parse(
+    fs.readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  ).version;
+  expect(await newCli()(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+});
+
+test("an unknown command is refused with exit code 2 and a suggestion", async () => {
+  const result = await newCli()(["sttaus"]);
+  expect(result.code).toBe(2);
+  expect(result.stderr).toBe(
+    'mailchute: ErrUsage: there is no command "sttaus"\n  do: did you mean "mailchute status"?\n',
+  );
+});
+
+test("an unknown option is refused with exit code 2 and a suggestion", async () => {
+  const result = await newCli()(["ls", "--limt", "3"]);
+  expect(result.code).toBe(2);
+  expect(result.stderr).toContain("did you mean --limit?");
+});
+
+test("an option without its value is refused", async () => {
+  const cli = newCli();
+  expect((await cli(["enqueue", "--id"])).code).toBe(2);
+  const swallowed = await cli(["enqueue", "--id", "--title", "x"]);
+  expect(swallowed.code).toBe(2);
+  expect(swallowed.stderr).toContain("--id needs a value");
+});
+
+test("shared options may stand before the command", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
+  const result = await cli(["--json", "--state", "state", "ls"]);
+  expect(result.code).toBe(0);
+  expect(JSON.parse(result.stdout).tasks).toHaveLength(1);
+});
+
+test("a state directory may be called like a command", async () => {
+  const cli = newCli();
+  expect((await cli(["--state", "ls", "enqueue", "--id", "a", "--", "true"])).code).toBe(0);
+  expect(fs.existsSync(join(cli.dir, "ls", "mailbox", "inbox", "a.json"))).toBe(true);
+});
+
+test("the second word of a two-word command is checked", async () => {
+  const result = await newCli()(["completion", "bsh"]);
+  expect(result.code).toBe(2);
+  expect(result.stderr).toContain('did you mean "mailchute completion bash"?');
+});
+
+test("with --json an error is one JSON object on stderr and stdout stays empty", async () => {
+  const result = await newCli()(["--json", "status"]);
+  expect(result.code).toBe(3);
+  expect(result.stdout).toBe("");
+  expect(JSON.parse(result.stderr).error.code).toBe("ErrNoState");
+});
+
+test("commands that only look make no directories", async () => {
+  const cli = newCli();
+  for (const verb of ["status", "ls", "events", "clean", "doctor", "config"]) await cli([verb]);
+  expect(fs.readdirSync(cli.dir)).toEqual([]);
+});
+
+test("no line of any help is wider than 80 columns", async () => {
+  const cli = newCli();
+  const texts = [(await cli(["--help"])).stdout];
+  for (const verb of [
+    "init",
+    "enqueue",
+    "wait",
+    "retry",
+    "status",
+    "ls",
+    "show",
+    "logs",
+    "events",
+    "clean",
+    "doctor",
+    "config",
+    "schema",
+    "completion",
+    "help",
+  ]) {
+    const result = await cli(["help", verb]);
+    expect(result.code, verb).toBe(0);
+    texts.push(result.stdout);
+  }
+  const long = texts.flatMap((text) => text.split("\n")).filter((line) => line.length > 80);
+  expect(long).toEqual([]);
+});
+
+test("status loads neither typebox nor chokidar nor yaml", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
+  const hook = put(
+    cli,
+    "hook.mjs",
+    "export async function load(url, context, next) { process._rawDebug(url); return next(url, context); }",
+  );
+  const register = put(
+    cli,
+    "register.mjs",
+    `import { register } from "node:module"; register("file://${hook}");`,
+  );
+  const result = await cli(["status"], { env: { NODE_OPTIONS: `--import=${register}` } });
+  expect(result.code).toBe(0);
+  expect(result.stderr).toContain("status.js");
+  expect(result.stderr).not.toMatch(/typebox|chokidar|node_modules\/yaml/);
+});

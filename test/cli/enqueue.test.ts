@@ -1,0 +1,157 @@
+/** `enqueue`: ids, bodies, files of lines, duplicates. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Cli, newCli, put } from "./run-cli.ts";
+
+const read = (cli: Cli, id: string): Record<string, unknown> =>
+  JSON.parse(fs.readFileSync(join(cli.inbox, `${id}.json`), "utf8"));
+
+test("an id of digits stays as it was typed", async () => {
+  const cli = newCli();
+  expect(await cli(["enqueue", "--id", "0012", "--", "true"])).toMatchObject({
+    code: 0,
+    stdout: "0012\n",
+  });
+  expect(read(cli, "0012")).toMatchObject({ id: "0012", exec: ["true"] });
+});
+
+test("what stands after -- is the program, options and all, and the caller's directory is recorded", async () => {
+  const cli = newCli();
+  expect((await cli(["enqueue", "--id", "a", "--", "ls", "-la", "--json"])).stdout).toBe("a\n");
+  expect(read(cli, "a")).toMatchObject({ exec: ["ls", "-la", "--json"], cwd: cli.dir });
+});
+
+test("a program without -- is refused with the advice to write it", async () => {
+  const result = await newCli()(["enqueue", "ls", "-la"]);
+  expect(result.code).toBe(2);
+  expect(result.stderr).toContain("goes after --");
+});
+
+test("every flag becomes its field", async () => {
+  const cli = newCli();
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const flags = [
+    "--title",
+    "T",
+    "--priority",
+    "-5",
+    "--after",
+    "007",
+    "--after",
+    "b",
+    "--delay",
+    "1h",
+    "--max-attempts",
+    "2",
+  ];
+  const more = [
+    "--timeout",
+    "1.5s",
+    "--agent",
+    "coder",
+    "--prompt",
+    "p",
+    "--cap",
+    "x",
+    "--cwd",
+    "/",
+    "--env",
+    "K=a=b",
+  ];
+  expect((await cli(["enqueue", "--id", "a", ...flags, ...more])).code).toBe(0);
+  const task = read(cli, "a");
+  expect(task).toMatchObject({
+    title: "T",
+    priority: -5,
+    metadata: { dependencies: ["007", "b"] },
+    max_attempts: 2,
+    timeout_ms: 1500,
+    agent: "coder",
+    prompt: "p",
+    capabilities: ["x"],
+    cwd: "/",
+    env: { K: "a=b" },
+  });
+  expect(task["not_before"]).toBeGreaterThanOrEqual(nowSeconds + 3600);
+});
+
+test("a payload keeps every digit", async () => {
+  const cli = newCli();
+  await cli(["enqueue", "--id", "a", "--payload", '{"n":1.000,"big":12345678901234567890}']);
+  expect(fs.readFileSync(join(cli.inbox, "a.json"), "utf8")).toContain(
+    '"payload":{"n":1.000,"big":12345678901234567890}',
+  );
+});
+
+test("a payload that breaks out of its member is refused", async () => {
+  const cli = newCli();
+  expect((await cli(["enqueue", "--payload", '1,"exec":["x"]}'])).code).toBe(2);
+});
+
+test("nothing to run is refused with exit code 2", async () => {
+  expect((await newCli()(["enqueue"])).code).toBe(2);
+  expect((await newCli()(["enqueue", "--"])).code).toBe(2);
+});
+
+test("an id that exists is refused with exit code 4", async () => {
+  const cli = newCli();
+  await cli(["enqueue", "--id", "a", "--", "true"]);
+  const again = await cli(["enqueue", "--id", "a", "--", "false"]);
+  expect(again.code).toBe(4);
+  expect(again.stderr).toContain("ErrTaskExists");
+});
+
+test("the same --dedup key is refused the second time, whatever the rest", async () => {
+  const cli = newCli();
+  const first = await cli(["enqueue", "--dedup", "key", "--", "true"]);
+  const second = await cli(["enqueue", "--dedup", "key", "--", "true"]);
+  expect([first.code, second.code]).toEqual([0, 4]);
+  expect(fs.readdirSync(cli.inbox)).toEqual([`${first.stdout.trim()}.json`]);
+});
+
+test("--file submits each line as it is, reports bad lines with their numbers and counts them", async () => {
+  const cli = newCli();
+  const good = '{"id":"l1","exec":["true"], "payload": 1.0}';
+  const lines = [good, "not json", "", '{"exec":["true"]}', "null", '{"id":"l1","exec":["false"]}'];
+  const result = await cli(["enqueue", "--file", "-"], { input: lines.join("\n") });
+  expect(result.code).toBe(1);
+  expect(result.stdout.split("\n")[0]).toBe("l1");
+  expect(result.stderr).toMatch(/line 2: /);
+  expect(result.stderr).toMatch(/line 5: /);
+  expect(result.stderr).toMatch(/line 6: .*l1/);
+  expect(result.stderr).toContain("2 submitted, 3 lines refused");
+  expect(fs.readFileSync(join(cli.inbox, "l1.json"), "utf8")).toBe(`${good}\n`);
+});
+
+test("--file takes more lines than one group, and --json answers with one document", async () => {
+  const cli = newCli();
+  const file = put(
+    cli,
+    "tasks.ndjson",
+    Array.from({ length: 200 }, (_, i) => `{"id":"t${i}","exec":["true"]}\n`).join(""),
+  );
+  const result = await cli(["enqueue", "--json", "--file", file]);
+  expect(result.code).toBe(0);
+  expect(JSON.parse(result.stdout)).toMatchObject({ submitted: 200, bad: 0, refused: 0 });
+  expect(fs.readdirSync(cli.inbox)).toHaveLength(200);
+});
+
+test("--file refuses flags that describe one task", async () => {
+  expect((await newCli()(["enqueue", "--file", "-", "--priority", "1"])).code).toBe(2);
+});
+
+test("a file that cannot be read is an input error", async () => {
+  expect((await newCli()(["enqueue", "--file", "missing.ndjson"])).code).toBe(74);
+});
+
+test("DROVER_MAILBOX_DIR moves the mailbox, and our own variable wins over it", async () => {
+  const cli = newCli();
+  const env = { DROVER_MAILBOX_DIR: join(cli.dir, "theirs") };
+  await cli(["enqueue", "--id", "a", "--", "true"], { env });
+  expect(fs.existsSync(join(cli.dir, "theirs", "inbox", "a.json"))).toBe(true);
+  await cli(["enqueue", "--id", "b", "--", "true"], {
+    env: { ...env, MAILCHUTE_MAILBOX_DIR: join(cli.dir, "ours") },
+  });
+  expect(fs.existsSync(join(cli.dir, "ours", "inbox", "b.json"))).toBe(true);
+});

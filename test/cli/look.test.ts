@@ -1,0 +1,215 @@
+/** status, ls, show, logs, events, wait: what they say about trees made by hand. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ownerSequence } from "../../src/host/identity.ts";
+import { newCli, put } from "./run-cli.ts";
+
+const RESULT = {
+  task_id: "ok1",
+  status: "completed",
+  verdict: "pass",
+  verdict_reason: "",
+  output: "done",
+  duration_ms: 12,
+  completed_at: 1_700_000_000,
+  attempts: 1,
+  agent_id: "exec",
+  lease: "s.1.x",
+  exit_code: 0,
+  run: "ok1@s.1.1",
+  task: { id: "ok1", exec: ["true"] },
+};
+const ERROR = {
+  task_id: "bad1",
+  status: "failed",
+  error: "boom\u001b[31m\u202e\nsecond line",
+  attempts: 3,
+  last_attempt_at: 1_700_000_000,
+  failed_at: 1_700_000_000,
+  code: "ErrExit",
+  kind: "exit",
+  agent_id: "exec",
+  lease: "s.3.x",
+  exit_code: 1,
+  signal: null,
+  run: null,
+  task: { id: "bad1", exec: ["false"] },
+};
+
+test("status says that no supervisor runs while tasks wait", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
+  put(cli, "mailbox/inbox/.hidden.json", "");
+  const text = await cli(["status"]);
+  expect(text.code).toBe(0);
+  expect(text.stdout).toContain("no supervisor runs");
+  const json = JSON.parse((await cli(["status", "--json"])).stdout);
+  expect(json.counts.waiting).toEqual({ count: 1, is_exact: true });
+  expect(json.supervisor.state).toBe("none");
+});
+
+test("status tells a dead supervisor from a stopped one", async () => {
+  const cli = newCli();
+  const owner = ownerSequence()().split("-");
+  const document = {
+    pid: 2 ** 22 + 1,
+    place: owner[0],
+    start_ticks: 1,
+    started_at: new Date().toISOString(),
+    status: "running",
+  };
+  put(cli, "supervisor.json", document);
+  expect(JSON.parse((await cli(["status", "--json"])).stdout).supervisor.state).toBe("dead");
+  expect((await cli(["status"])).stdout).toContain("died without stopping");
+  put(cli, "supervisor.json", { ...document, status: "stopped" });
+  expect(JSON.parse((await cli(["status", "--json"])).stdout).supervisor.state).toBe("stopped");
+});
+
+test("a stale pause is visible in status, with the command that made it", async () => {
+  const cli = newCli();
+  put(cli, "control.json", {
+    paused: true,
+    paused_at: "2026-01-01T00:00:00.000Z",
+    paused_by: "c-17",
+  });
+  const { stdout } = await cli(["status"]);
+  expect(stdout).toContain("by c-17");
+  expect(stdout).toContain("do: mailchute resume");
+});
+
+test("status lists what runs, with attempt and pid, and delayed tasks apart from ready ones", async () => {
+  const cli = newCli();
+  put(cli, `mailbox/processing/run1@abc.2~w-${ownerSequence()()}.json`, {
+    id: "run1",
+    exec: ["sleep", "9"],
+  });
+  put(cli, "mailbox/processing/rdy@abc.1~ready.json", { id: "rdy" });
+  const delayed = put(cli, "mailbox/processing/dly@abc.1~ready.json", { id: "dly" });
+  fs.utimesSync(delayed, Date.now() / 1000 + 600, Date.now() / 1000 + 600);
+  const json = JSON.parse((await cli(["status", "--json"])).stdout);
+  expect(json.counts).toMatchObject({ ready: 1, delayed: 1, running: 1 });
+  expect(json.running[0]).toMatchObject({
+    id: "run1",
+    attempt: 2,
+    pid: process.pid,
+    verdict: "alive",
+  });
+});
+
+test("no text output carries control characters or bidi marks from files, or is wider than 80 columns", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/failed/bad1_error.json", ERROR);
+  put(cli, "mailbox/inbox/a.json", {
+    title: `\u001b]0;x\u0007${"long ".repeat(40)}\u2066`,
+    exec: ["true"],
+  });
+  for (const args of [["status"], ["ls"], ["show", "a"], ["show", "bad1"]]) {
+    const { stdout, code } = await cli(args);
+    expect(code, args.join(" ")).toBe(0);
+    expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    if (args[0] !== "show")
+      expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+  }
+});
+
+test("ls shows each state and keeps to its limit", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/inbox/w1.json", { exec: ["true"] });
+  put(cli, "mailbox/inbox/w2.json", { exec: ["true"] });
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "mailbox/failed/bad1_error.json", ERROR);
+  const states = async (...args: string[]) =>
+    JSON.parse((await cli(["ls", "--json", ...args])).stdout).tasks.map(
+      (task: { id: string; state: string }) => `${task.id} ${task.state}`,
+    );
+  expect(await states()).toEqual(["w1 waiting", "w2 waiting", "bad1 failed", "ok1 done"]);
+  expect(await states("--state-is", "failed")).toEqual(["bad1 failed"]);
+  const cutShort = JSON.parse((await cli(["ls", "--json", "--limit", "1"])).stdout);
+  expect(cutShort).toMatchObject({ has_more: true });
+  expect(cutShort.tasks).toHaveLength(1);
+  expect((await cli(["ls", "--state-is", "dne"])).code).toBe(2);
+});
+
+test("show tells the record, the run and the events of a task, and exits with 3 for one that is unknown", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "runs/ok1@s.1.1/stdout.log", "hello\n");
+  put(
+    cli,
+    "analytics/supervisor_lifecycle.jsonl",
+    '{"event":"selected","task_id":"ok1","t":1}\ntorn{\n{"event":"selected","task_id":"other"}\n',
+  );
+  const known = JSON.parse((await cli(["show", "ok1", "--json"])).stdout);
+  expect(known).toMatchObject({
+    state: "done",
+    record: { verdict: "pass" },
+    task: { exec: ["true"] },
+  });
+  expect(known.run).toBe(join(cli.dir, "state", "runs", "ok1@s.1.1"));
+  expect(known.events).toHaveLength(1);
+  expect((await cli(["show", "nope"])).code).toBe(3);
+  expect((await cli(["show", "../outbox/ok1"])).code).toBe(3);
+});
+
+test("logs prints the bytes of the newest run, also with -f when the task has settled", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "runs/ok1@s.1.1/stdout.log", "hello\nno newline");
+  put(cli, "runs/ok1@s.1.1/stderr.log", "warned\n");
+  expect((await cli(["logs", "ok1"])).stdout).toBe("hello\nno newline");
+  expect((await cli(["logs", "ok1", "-f"])).stdout).toBe("hello\nno newline");
+  expect((await cli(["logs", "ok1", "--stderr"])).stdout).toBe("warned\n");
+  const lines = (await cli(["logs", "ok1", "--json"])).stdout.trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line).line)).toEqual(["hello", "no newline"]);
+  expect((await cli(["logs", "nope"])).code).toBe(3);
+});
+
+test("logs -f follows a running task and ends when it settles", async () => {
+  const cli = newCli();
+  const claim = put(cli, "mailbox/processing/ok1@s.1~w-0123456789ab-1-1-1.json", RESULT.task);
+  const log = put(cli, "runs/ok1@s.1.1/stdout.log", "first\n");
+  const following = cli(["logs", "ok1", "-f"]);
+  fs.appendFileSync(log, "last\n");
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  fs.rmSync(claim);
+  expect(await following).toMatchObject({ code: 0, stdout: "first\nlast\n" });
+});
+
+test("events filters by task and name and counts torn lines on stderr", async () => {
+  const cli = newCli();
+  const lines = [
+    '{"event":"started","task_id":"a"}',
+    "torn{",
+    '{"event":"failed","task_id":"a"}',
+    '{"event":"failed","task_id":"b"}',
+  ];
+  put(cli, "analytics/supervisor_lifecycle.jsonl", `${lines.join("\n")}\n`);
+  const result = await cli(["events", "--task", "a", "--event", "failed"]);
+  expect(result.stdout).toBe('{"event":"failed","task_id":"a"}\n');
+  expect(result.stderr).toContain("1 lines");
+});
+
+test("wait: 0 when all completed, 1 when some failed, 3 for an unknown id, 124 when the time is over", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "mailbox/failed/bad1_error.json", ERROR);
+  put(cli, "mailbox/inbox/w1.json", { exec: ["true"] });
+  expect((await cli(["wait", "ok1"])).code).toBe(0);
+  expect((await cli(["wait", "ok1", "bad1"])).code).toBe(1);
+  expect((await cli(["wait", "nope"])).code).toBe(3);
+  expect((await cli(["wait", "w1", "--timeout", "50ms"])).code).toBe(124);
+  expect((await cli(["wait", "--timeout", "50ms"])).code).toBe(124);
+});
+
+test("wait returns when the result appears, and without ids when the trays are empty", async () => {
+  const cli = newCli();
+  const task = put(cli, "mailbox/inbox/ok1.json", { exec: ["true"] });
+  fs.mkdirSync(join(cli.dir, "state/mailbox/outbox"), { recursive: true });
+  const byId = cli(["wait", "ok1", "--timeout", "20s"]);
+  const all = cli(["wait", "--timeout", "20s"]);
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  fs.rmSync(task);
+  expect((await byId).code).toBe(0);
+  expect((await all).code).toBe(0);
+});

@@ -1,0 +1,62 @@
+/** Runs the built command line in a child process on a temporary state tree of its own. */
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
+
+interface CliResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Cli {
+  /** A temporary directory; the state tree is `state` in it. */
+  dir: string;
+  inbox: string;
+  (
+    args: readonly string[],
+    options?: { env?: Record<string, string>; input?: string },
+  ): Promise<CliResult>;
+}
+
+/** A command line whose working directory is fresh and goes away with the test. */
+export function newCli(): Cli {
+  const dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-cli-")));
+  onTestFinished(() => fs.rmSync(dir, { recursive: true, force: true }));
+  const run = (
+    args: readonly string[],
+    { env = {}, input = "" }: { env?: Record<string, string>; input?: string } = {},
+  ) =>
+    new Promise<CliResult>((resolve, reject) => {
+      const child = spawn(process.execPath, [LAUNCHER, ...args], {
+        cwd: dir,
+        env: { PATH: process.env["PATH"], ...env },
+      });
+      let stdout = "";
+      let stderr = "";
+      child.stdout.on("data", (chunk: Buffer) => {
+        stdout += chunk.toString();
+      });
+      child.stderr.on("data", (chunk: Buffer) => {
+        stderr += chunk.toString();
+      });
+      child.on("error", reject);
+      child.on("close", (code) => resolve({ code, stdout, stderr }));
+      child.stdin.on("error", () => {});
+      child.stdin.end(input);
+    });
+  return Object.assign(run, { dir, inbox: join(dir, "state", "mailbox", "inbox") });
+}
+
+/** Puts a file into the state tree, with the directories above it. */
+export function put(cli: Cli, path: string, content: string | object): string {
+  const full = join(cli.dir, "state", path);
+  fs.mkdirSync(join(full, ".."), { recursive: true, mode: 0o700 });
+  fs.writeFileSync(full, typeof content === "string" ? content : JSON.stringify(content));
+  return full;
+}

@@ -1,0 +1,154 @@
+/** init, retry, clean, doctor, config, schema, completion. */
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { newCli, put } from "./run-cli.ts";
+
+test("init makes the whole tree, private, and never overwrites", async () => {
+  const cli = newCli();
+  expect((await cli(["init"])).code).toBe(0);
+  const state = join(cli.dir, "state");
+  for (const path of [
+    "mailbox/inbox",
+    "mailbox/.tmp",
+    "control/failed",
+    "runs",
+    "analytics",
+    "workers",
+  ]) {
+    expect(fs.statSync(join(state, path)).mode & 0o777, path).toBe(0o700);
+  }
+  const roadmap = fs.readFileSync(join(state, "roadmap.yaml"), "utf8");
+  expect(roadmap).toMatch(/\{ id: TEST-SUPERVISOR-INTEGRATION-001, .*status: pending/);
+  expect(parse(roadmap).epics[0].milestones[0].tasks).toHaveLength(2);
+  put(cli, "config.yaml", "workers: 7\n");
+  const again = await cli(["init", "--json"]);
+  expect(JSON.parse(again.stdout).files.map((file: { made: boolean }) => file.made)).toEqual([
+    false,
+    false,
+  ]);
+  expect(fs.readFileSync(join(state, "config.yaml"), "utf8")).toBe("workers: 7\n");
+});
+
+test("the sample config is valid as it is and with every comment taken away", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  const path = join(cli.dir, "state", "config.yaml");
+  expect((await cli(["config"])).code).toBe(0);
+  const bare = fs
+    .readFileSync(path, "utf8")
+    .replace(/^(?!# (?:Settings|Flags|`)).*$/gm, (line) => line.replace(/^# /, ""));
+  fs.writeFileSync(path, bare);
+  const result = await cli(["config", "--json"]);
+  expect(result.stderr).toBe("");
+  expect(JSON.parse(result.stdout).settings.agents.value).toHaveLength(2);
+});
+
+test("config shows each value with its source", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "workers: 7\nretry: { max_attempts: 5 }\n");
+  const { settings } = JSON.parse(
+    (await cli(["config", "--json"], { env: { MAILCHUTE_WORKERS: "9" } })).stdout,
+  );
+  expect(settings.workers).toEqual({ value: 9, source: "environment" });
+  expect(settings["retry.max_attempts"]).toEqual({ value: 5, source: "config.yaml" });
+  expect(settings.grace_ms.source).toBe("built-in");
+});
+
+test("a bad config ends with exit code 78 and names the place", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "retry:\n  max_attemps: 3\n");
+  const result = await cli(["config"]);
+  expect(result.code).toBe(78);
+  expect(result.stderr).toContain("config.yaml:2:3");
+  expect(result.stderr).toContain('did you mean "max_attempts"?');
+});
+
+test("retry puts a failed task back; 3 when there is none, 4 when it has completed", async () => {
+  const cli = newCli();
+  const record = {
+    task_id: "b",
+    status: "failed",
+    error: "x",
+    attempts: 1,
+    code: "ErrExit",
+    kind: "exit",
+    task: { id: "b", exec: ["true"] },
+  };
+  put(cli, "mailbox/failed/b_error.json", record);
+  put(cli, "mailbox/failed/c_error.json", {
+    ...record,
+    task_id: "c",
+    task: { id: "c", exec: ["true"] },
+  });
+  put(cli, "mailbox/outbox/d_result.json", { task_id: "d", status: "completed" });
+  expect(await cli(["retry", "b"])).toMatchObject({ code: 0, stdout: "b\n" });
+  expect(fs.existsSync(join(cli.inbox, "b.json"))).toBe(true);
+  expect((await cli(["retry", "nope"])).code).toBe(3);
+  expect((await cli(["retry", "d"])).code).toBe(4);
+  expect((await cli(["retry"])).code).toBe(2);
+  expect(await cli(["retry", "--failed"])).toMatchObject({ code: 0, stdout: "c\n" });
+  expect((await cli(["retry", "--failed"])).code).toBe(3);
+});
+
+test("clean removes what is past its retention, and with --dry-run only counts it", async () => {
+  const cli = newCli();
+  const old = [
+    put(cli, "mailbox/outbox/a_result.json", {}),
+    join(put(cli, "runs/a@s.1.1/stdout.log", "x"), ".."),
+  ];
+  const kept = [put(cli, "mailbox/outbox/b_result.json", {}), put(cli, "runs/notes/mine.txt", "x")];
+  const longAgo = Date.now() / 1000 - 90 * 86_400;
+  for (const path of [...old, join(kept[1] ?? "", "..")]) fs.utimesSync(path, longAgo, longAgo);
+  const dry = JSON.parse((await cli(["clean", "--dry-run", "--json"])).stdout);
+  expect(dry).toEqual({ dry_run: true, results: 1, errors: 0, staged: 0, runs: 1 });
+  expect(old.every((path) => fs.existsSync(path))).toBe(true);
+  expect((await cli(["clean"])).stdout).toContain("removed 1 results");
+  expect(old.some((path) => fs.existsSync(path))).toBe(false);
+  expect(kept.every((path) => fs.existsSync(path))).toBe(true);
+});
+
+test("doctor passes on a fresh tree and names what is wrong with a bad one", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  const good = await cli(["doctor", "--json"]);
+  expect(
+    JSON.parse(good.stdout).checks.filter((check: { status: string }) => check.status === "fail"),
+  ).toEqual([]);
+  expect(good.code).toBe(0);
+  fs.chmodSync(cli.inbox, 0o777);
+  const old = put(cli, "mailbox/inbox/draft.json~", "x");
+  fs.utimesSync(old, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200);
+  put(cli, "analytics/supervisor_lifecycle.jsonl", '{"event":"x"}\n{"ev');
+  put(cli, "config.yaml", "wrokers: 1\n");
+  const bad = await cli(["doctor"]);
+  expect(bad.code).toBe(1);
+  const text = bad.stdout.replace(/\s+/g, " ");
+  expect(text).toContain("writable by everybody");
+  expect(text).toContain("draft.json~");
+  expect(text).toContain("are torn");
+  expect(text).toContain('did you mean "workers"?');
+});
+
+test("each schema is a JSON Schema", async () => {
+  const cli = newCli();
+  for (const name of ["task", "result", "error", "config"]) {
+    const schema = JSON.parse((await cli(["schema", name])).stdout);
+    expect(schema, name).toMatchObject({ $id: name, type: "object" });
+  }
+  expect((await cli(["schema", "tsk"])).code).toBe(2);
+});
+
+test("the completion for bash offers verbs and options", async () => {
+  const cli = newCli();
+  const script = await cli(["completion", "bash"]);
+  expect(script.code).toBe(0);
+  const probe = `${script.stdout}
+offer() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _mailchute; echo "\${COMPREPLY[*]}"; }
+offer mailchute enq; offer mailchute enqueue --pri; offer mailchute ls --state-is fa`;
+  expect(spawnSync("bash", ["-c", probe], { encoding: "utf8" }).stdout).toBe(
+    "enqueue\n--priority\nfailed\n",
+  );
+});
