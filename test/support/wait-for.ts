@@ -17,7 +17,7 @@ const POLL_MS = 10;
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions,
-): Promise<T> {
+): Promise<NonNullable<T>> {
   const timeoutMs = options.timeoutMs ?? 10_000;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
