@@ -7,10 +7,13 @@ import fs from "node:fs";
 import { FSWatcher } from "chokidar";
 import { systemCode } from "../core/errors.ts";
 
-/** A watch without listings: chokidar takes `undefined` here for "nothing to read". */
+/**
+ * A watch without listings: where its throttle gives no leave, chokidar reads no directory. Nor does it set the timers
+ * behind that leave, which would keep a process alive for a second after the watch is closed.
+ */
 class WatchOnly extends FSWatcher {
-  override _readdirp(): never {
-    return undefined as never;
+  override _throttle(): false {
+    return false;
   }
 }
 
