@@ -24,6 +24,8 @@ export interface WorkerBoot {
 
 /** How long a worker without a supervisor waits for work, or for a new supervisor, before it ends (ms). */
 const ORPHAN_IDLE_MS = 30_000;
+/** How long a worker that has stopped may take to leave by itself (ms). */
+const LEAVE_MS = 50;
 
 export function workerId(): string {
   return `w-${ownerPrefix(thisProcess()).replace(/^[0-9a-f]{12}-/, "")}`;
@@ -61,6 +63,8 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         fs.rmSync(workerFile, { force: true });
         if (process.connected === true) process.disconnect();
         resolve(0);
+        // Fires only where something still holds the process: a timer or socket that a handler left behind.
+        setTimeout(() => process.exit(), LEAVE_MS).unref();
       },
     });
     const document: WorkerDocument = {
@@ -116,6 +120,9 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         worker.stop(signals === 1 && !isSpawned && signal === "SIGINT");
       });
     }
+    // Nobody may be left to read what we print; that is no reason to end.
+    process.stderr.on("error", () => {});
+    process.stdout.on("error", () => {});
     // A handler that leaves a promise behind must not take the other tasks of this process with it.
     process.on("unhandledRejection", (error) => {
       process.stderr.write(

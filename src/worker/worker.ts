@@ -216,8 +216,9 @@ export class Worker {
       if (!this.isSettling) void this.settleInGroups();
     }
     this.telemetry.flush();
-    for (const attempt of launched) this.start(attempt);
+    // Before they start: a handler that blocks at once must have its deadline set.
     this.updateDeadline();
+    for (const attempt of launched) this.start(attempt);
     this.report();
     if (this.stopping !== "no" && this.isIdle) this.finish();
   }
