@@ -50,7 +50,11 @@ export function reportError(
   if (json) {
     write(`${JSON.stringify({ error: report })}\n`);
   } else {
-    const lines = [`mailchute: ${report.code}: ${safe(report.message)}`];
+    // The system's own messages begin with their code.
+    const message = report.message.startsWith(`${report.code}: `)
+      ? report.message
+      : `${report.code}: ${report.message}`;
+    const lines = [`mailchute: ${safe(message)}`];
     const where = report.path ?? (report.id === undefined ? undefined : `task ${report.id}`);
     if (where !== undefined) lines.push(`  where: ${safe(where)}`);
     if (report.hint !== undefined) lines.push(`  do: ${safe(report.hint)}`);

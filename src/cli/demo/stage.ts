@@ -1,0 +1,183 @@
+/**
+ * Where the demo plays: a temporary state tree with a real supervisor on it. Knows nothing of the play; its one promise is
+ * that nothing is left behind, however the play ends.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { leaseOf } from "../../core/names.ts";
+import { type StateTree, stateTree } from "../../core/state-tree.ts";
+import { identityOf, judge } from "../../host/identity.ts";
+import { findTree } from "../../host/process-tree.ts";
+import { processingPlaces } from "../find-task.ts";
+import { readJsonObject } from "../scan.ts";
+
+const LAUNCHER = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
+/** Ctrl-C, `kill`, and a terminal that is closed. */
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const LOOK_MS = 10;
+/** From asking the supervisor to end until it is killed (ms). */
+const STOP_MS = 4000;
+
+/** The play cannot go on: something that was waited for did not come. */
+export class ErrDemo extends Error {}
+
+/** Ctrl-C, or the terminal was closed. */
+export class Interrupted extends Error {}
+
+export class Stage {
+  /** Holds the state tree, and is the working directory of every program. */
+  readonly dir: string;
+  readonly tree: StateTree;
+  readonly logFile: string;
+  private readonly startedMs = performance.now();
+  private readonly limitMs: number;
+  private readonly restMs: number;
+  private supervisor: ChildProcess | undefined;
+  private interruptions = 0;
+  private readonly onSignal = (): void => {
+    this.interruptions += 1;
+    // A second Ctrl-C does not wait for an orderly end.
+    if (this.interruptions > 1) process.exit(130);
+  };
+  private readonly onExit = (): void => this.killAll();
+
+  /** @param limitMs the whole play must be over by then; @param restMs time to read between two acts */
+  constructor(limitMs: number, restMs: number) {
+    this.limitMs = limitMs;
+    this.restMs = restMs;
+    this.dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-demo-")));
+    this.tree = stateTree(join(this.dir, "state"));
+    this.logFile = join(this.dir, "supervisor.log");
+    for (const signal of SIGNALS) process.on(signal, this.onSignal);
+    // The last resort, for whatever ends this process early.
+    process.on("exit", this.onExit);
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.startedMs;
+  }
+
+  /** Starts `mailchute run` as a process of its own. @returns its pid */
+  start(args: readonly string[]): number {
+    const log = fs.openSync(this.logFile, "a", 0o600);
+    this.supervisor = spawn(
+      process.execPath,
+      [LAUNCHER, "run", "--state", this.tree.dir, ...args],
+      {
+        cwd: this.dir,
+        env: withoutOurs(process.env),
+        // A group of its own: Ctrl-C reaches the demo, and the demo ends the supervisor in order.
+        detached: true,
+        stdio: ["ignore", log, log],
+      },
+    );
+    fs.closeSync(log);
+    this.supervisor.on("error", () => {
+      // Waiting for its first sign of life fails then, and shows the log.
+    });
+    return this.supervisor.pid ?? 0;
+  }
+
+  /** Waits until `look` gives something. @throws ErrDemo when it does not in time, Interrupted on Ctrl-C */
+  async until<T>(what: string, look: () => T | undefined | false): Promise<T> {
+    for (;;) {
+      if (this.interruptions > 0) throw new Interrupted("interrupted");
+      const found = look();
+      if (found !== undefined && found !== false) return found;
+      if (this.elapsedMs > this.limitMs)
+        throw new ErrDemo(`${what} did not happen within ${this.limitMs / 1000} s`);
+      if (this.supervisor !== undefined && this.supervisor.exitCode !== null)
+        throw new ErrDemo(
+          `the supervisor ended with exit code ${this.supervisor.exitCode} before: ${what}`,
+        );
+      await wait(LOOK_MS);
+    }
+  }
+
+  /** Lets people read. */
+  async rest(ms = this.restMs): Promise<void> {
+    const untilMs = this.elapsedMs + ms;
+    await this.until("time", () => this.elapsedMs >= untilMs);
+  }
+
+  /** Asks the supervisor to end and waits for it. @returns its exit code; null when it had to be killed, or never ran */
+  async stop(): Promise<number | null> {
+    const child = this.supervisor;
+    this.supervisor = undefined;
+    if (child?.pid === undefined) return null;
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await gone;
+      clearTimeout(timer);
+    }
+    return child.exitCode;
+  }
+
+  /** pids of worker processes, and of programs they started, that are alive. */
+  processes(): number[] {
+    const workers = readNames(this.tree.workers)
+      .map((name) => Number(readJsonObject(join(this.tree.workers, name))?.["pid"]))
+      .filter((pid) => Number.isInteger(pid) && pid > 0 && isAlive(pid));
+    const programs = processingPlaces(this.tree).flatMap(({ name }) =>
+      name?.stage === "w" ? findTree(leaseOf(name)) : [],
+    );
+    return [...workers, ...programs];
+  }
+
+  /** Ends what is left and removes the tree, unless it is to be kept. */
+  async close(isKept: boolean): Promise<void> {
+    await this.stop();
+    for (const pid of this.processes()) kill(pid);
+    process.off("exit", this.onExit);
+    for (const signal of SIGNALS) process.off(signal, this.onSignal);
+    if (!isKept) this.remove();
+  }
+
+  /** Without waiting for anything: this process is about to be gone. */
+  private killAll(): void {
+    if (this.supervisor?.pid !== undefined) kill(this.supervisor.pid);
+    // A worker that was killed first starts no new program.
+    for (const pid of this.processes()) kill(pid);
+    for (const pid of this.processes()) kill(pid);
+    this.remove();
+  }
+
+  private remove(): void {
+    fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** The caller's own settings must not steer the demo. */
+function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name)),
+  );
+}
+
+/** Zombies are dead: who reaps them is not our affair. */
+function isAlive(pid: number): boolean {
+  return judge(identityOf(pid)) === "alive";
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** Names in a directory, sorted; none when there is none. */
+export function readNames(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir).sort();
+  } catch {
+    return [];
+  }
+}
