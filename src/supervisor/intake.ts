@@ -22,8 +22,8 @@ export interface IntakeHooks {
   refuse(refusal: Refusal): void;
   /** The file cannot be read or moved; it stays, and is looked at again when it changes. */
   report(file: string, error: unknown): void;
-  /** Whether a task of this id (folded) is in `processing/`, or has settled. */
-  isTaken(id: string): boolean;
+  /** Whether a task of this id (in any case) is in `processing/`, or has settled; "unsure": ask again soon. */
+  isTaken(id: string): boolean | "unsure";
   isMet(dependency: string): boolean;
 }
 
@@ -200,7 +200,12 @@ export class Intake {
       return;
     }
     if (this.duplicates.has(name)) {
-      if (this.hooks.isTaken(id)) {
+      const isTaken = this.hooks.isTaken(id);
+      if (isTaken === "unsure") {
+        this.askAgain(name, facts);
+        return;
+      }
+      if (isTaken) {
         this.waitQuiet(name, facts, () =>
           this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`),
         );
@@ -302,6 +307,15 @@ export class Intake {
     refuse();
   }
 
+  /** Whether its id is taken is being found out; its settle time runs meanwhile. */
+  private askAgain(name: string, facts: FileFacts): void {
+    const nowMs = this.trays.clock.monotonicMs();
+    const key = keyOf(facts);
+    const known = this.unsettled.get(name);
+    const sinceMs = known?.key === key ? known.sinceMs : nowMs;
+    this.unsettled.set(name, { key, sinceMs, lookAtMs: nowMs + RELOOK_MS_MIN });
+  }
+
   private unreadable(name: string, path: string, error: unknown): void {
     const facts = this.trays.storage.look(path);
     if (facts === undefined) {
@@ -374,7 +388,8 @@ export class Intake {
         reason,
         isIdTaken:
           code === "ErrTaskExists" ||
-          (id !== undefined && (this.hooks.isTaken(id) || this.backlog.get(id) !== undefined)),
+          (id !== undefined &&
+            (this.hooks.isTaken(id) !== false || this.backlog.get(id) !== undefined)),
         ...(offset === undefined ? {} : { offset }),
         ...(excerpt === undefined ? {} : { excerpt }),
       });

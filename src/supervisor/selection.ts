@@ -20,6 +20,7 @@ import { freeRefusedId } from "../mailbox/quarantine.ts";
 import { isRefusal } from "../mailbox/submit.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Pool } from "./pool.ts";
+import type { SettledIds } from "./settled-ids.ts";
 
 export interface SelectionHooks {
   /** A task that was to be accepted turned out to be a duplicate. */
@@ -36,6 +37,7 @@ export class Selection {
   private readonly backlog: Backlog;
   private readonly pool: Pool;
   private readonly telemetry: Telemetry;
+  private readonly settledIds: SettledIds;
   private readonly hooks: SelectionHooks;
   /** Ids (folded) in `processing/`, as far as we know. */
   readonly inFlight = new Set<string>();
@@ -56,12 +58,14 @@ export class Selection {
     backlog: Backlog,
     pool: Pool,
     telemetry: Telemetry,
+    settledIds: SettledIds,
     hooks: SelectionHooks,
   ) {
     this.trays = trays;
     this.backlog = backlog;
     this.pool = pool;
     this.telemetry = telemetry;
+    this.settledIds = settledIds;
     this.hooks = hooks;
   }
 
@@ -77,12 +81,14 @@ export class Selection {
     return this.offered.has(file) || this.floating.has(file);
   }
 
-  /** Whether this id (any case) is being worked on or has settled. */
-  isTaken(id: string): boolean {
+  /** Whether this id (any case) is being worked on or has settled. "unsure": that is being found out, ask again. */
+  isTaken(id: string): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
     if (this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined) return true;
     const failed = join(this.trays.failed, errorName(id));
-    return this.trays.storage.look(failed) !== undefined && !isRefusal(this.trays, failed);
+    if (this.trays.storage.look(failed) !== undefined && !isRefusal(this.trays, failed))
+      return true;
+    return this.settledIds.has(id);
   }
 
   /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
@@ -127,6 +133,7 @@ export class Selection {
 
   onSettled(id: string): void {
     this.inFlight.delete(foldId(id));
+    this.settledIds.add(id);
     this.settledInWindow++;
   }
 
@@ -194,8 +201,12 @@ export class Selection {
     const absent = new Set<string>();
     for (const id of this.inFlight) {
       if (present.has(id)) continue;
-      if (this.absentOnce.has(id)) this.inFlight.delete(id);
-      else absent.add(id);
+      if (!this.absentOnce.has(id)) absent.add(id);
+      else {
+        this.inFlight.delete(id);
+        // Perhaps settled, by somebody who does not tell us.
+        this.settledIds.add(id);
+      }
     }
     this.absentOnce = absent;
     for (const id of present) this.inFlight.add(id);

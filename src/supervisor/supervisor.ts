@@ -49,6 +49,7 @@ import { Pool } from "./pool.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
 import { Selection } from "./selection.ts";
+import { SettledIds } from "./settled-ids.ts";
 import { sweepRuns } from "./sweep-runs.ts";
 
 export interface SupervisorOptions {
@@ -79,6 +80,8 @@ export interface RunSummary {
 
 /** Selection waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
 const FIRST_SCAN_MS = 250;
+/** Listing what settled takes at most about this much of a tick (ms). */
+const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
 const RETENTION_MS = 60_000;
 /** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
@@ -101,6 +104,7 @@ export class Supervisor {
   private readonly backlog = new Backlog();
   private readonly control: ControlState;
   private readonly pool: Pool;
+  private readonly settledIds: SettledIds;
   private readonly selection: Selection;
   private readonly intake: Intake;
   private readonly commands: Commands;
@@ -149,7 +153,11 @@ export class Supervisor {
     this.control = new ControlState(tree.controlState);
     this.metrics = new Metrics(tree.metrics, tree.events);
     this.pool = this.makePool();
-    this.selection = new Selection(this.trays, this.backlog, this.pool, this.telemetry, {
+    this.settledIds = new SettledIds(this.trays, (error) =>
+      this.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
+    );
+    const { trays, backlog, pool, telemetry, settledIds } = this;
+    this.selection = new Selection(trays, backlog, pool, telemetry, settledIds, {
       onDuplicate: (file) => this.intake.noteDuplicate(file),
       onIoError: (file, error) => {
         this.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`);
@@ -231,17 +239,21 @@ export class Supervisor {
     const nowMs = clock.monotonicMs();
     this.commands.work();
     this.intake.work(nowMs + SLICE_MS_MAX);
+    this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
     if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
     const hasMore = this.launch(nowMs);
     this.housekeeping(nowMs);
     if (this.isOver()) return;
-    if (hasMore || this.intake.hasWork || this.sweep !== undefined) this.wake();
+    const isWalking = this.settledIds.hasWork || this.sweep !== undefined;
+    if (hasMore || this.intake.hasWork || isWalking) this.wake();
     else this.sleepUntil(this.nextMs(nowMs, nextDueMs));
   }
 
   private launch(nowMs: number): boolean {
-    const isScanned = this.intake.isComplete || nowMs - this.startedMs > FIRST_SCAN_MS;
+    const isScanned =
+      (this.intake.isComplete && this.settledIds.isComplete) ||
+      nowMs - this.startedMs > FIRST_SCAN_MS;
     if (!isScanned || this.control.current.paused || !this.settings.mailbox_enabled) return false;
     if (this.o.once === true) {
       if (!this.intake.isComplete || (this.isOnceSelected && this.selection.launchedCount > 0))
@@ -491,6 +503,7 @@ export class Supervisor {
   // ── refusing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private refuse(refusal: Refusal): void {
+    if (this.o.dryRun === true) return;
     const { id } = refusal;
     if (
       refusal.code === "ErrTaskExists" &&
@@ -763,6 +776,7 @@ export class Supervisor {
     for (const bell of this.bells) bell.stop();
     this.processingBell?.stop();
     this.sweep?.close();
+    this.settledIds.close();
     if (endedBy === "lock-lost") this.pool.abandon();
     else {
       this.writeDocument(this.status === "running" ? "draining" : this.status);
