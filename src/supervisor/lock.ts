@@ -46,7 +46,7 @@ export class SupervisorLock {
       } catch (error) {
         if (systemCode(error) !== "ELOCKED") throw error;
       }
-      const holder = await findHolder(documentPath);
+      const holder = await findHolder(documentPath, lockPath);
       if (holder !== undefined || tries > 2) {
         throw new ErrSupervisorRunning(
           `a supervisor${holder === undefined ? "" : ` (pid ${holder.pid}, since ${holder.started_at})`} runs this state tree`,
@@ -72,7 +72,7 @@ export class SupervisorLock {
 }
 
 /** The live supervisor behind a held lock. */
-async function findHolder(path: string): Promise<SupervisorDocument | undefined> {
+async function findHolder(path: string, lockPath: string): Promise<SupervisorDocument | undefined> {
   const deadline = performance.now() + INTRODUCTION_MS;
   for (;;) {
     const document = readDocument<SupervisorDocument>(path);
@@ -83,9 +83,16 @@ async function findHolder(path: string): Promise<SupervisorDocument | undefined>
         startTicks: document.start_ticks,
       });
       if (verdict !== "dead") return document;
+      if (isLockOf(document, lockPath)) return undefined;
     }
     // Between taking the lock and writing the document there is a moment without either.
     if (performance.now() > deadline) return undefined;
     await wait(50);
   }
+}
+
+/** True when the document was written after the lock was taken: then both are of the same process, and nobody is new. */
+function isLockOf(document: SupervisorDocument, lockPath: string): boolean {
+  const stats = fs.statSync(lockPath, { throwIfNoEntry: false });
+  return stats !== undefined && Date.parse(document.heartbeat_at) >= stats.birthtimeMs;
 }

@@ -1,0 +1,73 @@
+/** The lock that keeps a second supervisor from starting, and does not stand in the way of a successor. */
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { ErrSupervisorRunning } from "../../src/core/errors.ts";
+import { thisProcess } from "../../src/host/identity.ts";
+import { SupervisorLock } from "../../src/supervisor/lock.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+interface Tree {
+  dir: string;
+  document: string;
+  lockDir: string;
+}
+
+function newTree(): Tree {
+  const dir = tempDir();
+  return { dir, document: join(dir, "supervisor.json"), lockDir: join(dir, "supervisor.lock") };
+}
+
+/** What a supervisor with this pid leaves, or has just written. */
+function introduce({ document }: Tree, pid: number, heartbeatMs = Date.now()): void {
+  const { place, startTicks } = thisProcess();
+  const at = new Date(heartbeatMs).toISOString();
+  const who = { pid, place, start_ticks: startTicks, started_at: at, heartbeat_at: at };
+  fs.writeFileSync(document, JSON.stringify({ ...who, status: "running" }));
+}
+
+function deadPid(): number {
+  return spawnSync("true").pid;
+}
+
+async function msToAcquire({ dir, document }: Tree): Promise<number> {
+  const before = performance.now();
+  const lock = await SupervisorLock.acquire(dir, document);
+  const ms = performance.now() - before;
+  await lock.free();
+  return ms;
+}
+
+it("is refused while its owner lives", async () => {
+  const tree = newTree();
+  const lock = await SupervisorLock.acquire(tree.dir, tree.document);
+  introduce(tree, process.pid);
+  await expect(SupervisorLock.acquire(tree.dir, tree.document)).rejects.toThrow(
+    ErrSupervisorRunning,
+  );
+  await lock.free();
+});
+
+it("is taken over at once from a process that was killed", async () => {
+  const tree = newTree();
+  fs.mkdirSync(tree.lockDir);
+  introduce(tree, deadPid());
+  expect(await msToAcquire(tree)).toBeLessThan(300);
+});
+
+it("leaves a successor the time to say who it is", async () => {
+  const tree = newTree();
+  // The document is still that of the dead; the lock is already that of somebody new.
+  introduce(tree, deadPid(), Date.now() - 10_000);
+  fs.mkdirSync(tree.lockDir);
+  const second = SupervisorLock.acquire(tree.dir, tree.document);
+  introduce(tree, process.pid);
+  await expect(second).rejects.toThrow(ErrSupervisorRunning);
+});
+
+it("is free again after its owner has freed it", async () => {
+  const tree = newTree();
+  await msToAcquire(tree);
+  expect(await msToAcquire(tree)).toBeLessThan(300);
+});
