@@ -1,0 +1,198 @@
+/** Tasks that kill, block, hang, fail or outstay: each ends as the rules say, and none takes the pool with it. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { checkState } from "../support/check-state.ts";
+import { newPool, type Pool } from "../support/pool.ts";
+import { programPath } from "../support/programs.ts";
+import { starts, steeredConfig, steps, trace } from "../support/steered.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** Stops the pool and expects that nothing is wrong with what it leaves. */
+async function endsClean(pool: Pool, ids: readonly string[], hadCrashes = false): Promise<void> {
+  const { exitCode } = await pool.stop();
+  expect(exitCode).toBe(0);
+  expect(checkState(pool.state, ids, { hadCrashes })).toEqual([]);
+  expect(pool.pids()).toEqual([]);
+}
+
+it("a task that kills its worker every time fails after max_attempts runs; others go on", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  await pool.start(["--workers", "2", "--processes", "2"]);
+  pool.drop("poison", { max_attempts: 3, ...steps(pool, { does: "die" }) });
+  const others = Array.from({ length: 20 }, (_, n) => `other-${n}`);
+  for (const id of others) pool.drop(id, steps(pool, { does: "work", ms: 20 }));
+
+  const error = await pool.error("poison");
+  expect(error).toMatchObject({ kind: "lease_expired", code: "ErrWorkerDied", attempts: 3 });
+  expect(starts(pool, "poison").map((line) => line.attempt)).toEqual([1, 2, 3]);
+  for (const id of others) await pool.result(id);
+  pool.drop("late", steps(pool, {}));
+  await pool.result("late");
+  await endsClean(pool, ["poison", "late", ...others], true);
+});
+
+it("a handler that blocks the event loop past its time limit ends with its process, and fails", async () => {
+  const pool = newPool({ config: steeredConfig({ grace_ms: 100 }) });
+  await pool.start(["--workers", "2", "--processes", "2"]);
+  const task = steps(pool, { does: "block", ms: 60_000 });
+  pool.drop("blocks", { max_attempts: 2, timeout_ms: 200, ...task });
+  pool.drop("beside", steps(pool, {}));
+  await pool.result("beside");
+  const error = await pool.error("blocks", 20_000);
+  expect(error.attempts).toBe(2);
+  expect(starts(pool, "blocks")).toHaveLength(2);
+  await endsClean(pool, ["blocks", "beside"], true);
+});
+
+it("a handler that ignores its abort signal ends with its process, and counts as timed out", async () => {
+  const pool = newPool({ config: steeredConfig({ grace_ms: 100 }) });
+  await pool.start(["--workers", "2", "--processes", "1"]);
+  const until = join(pool.dir, "never");
+  pool.drop("hangs", { max_attempts: 2, timeout_ms: 100, ...steps(pool, { does: "hang", until }) });
+  // Beside it in the same process: it is given back, and does not lose an attempt.
+  pool.drop("beside", { max_attempts: 1, ...steps(pool, { does: "work", ms: 600 }) });
+  const error = await pool.error("hangs");
+  expect(error).toMatchObject({ kind: "timeout", attempts: 2 });
+  expect(starts(pool, "hangs").map((line) => line.attempt)).toEqual([1, 2]);
+  const pids = new Set(starts(pool, "hangs").map((line) => line.pid));
+  expect(pids.size).toBe(2);
+  expect((await pool.result("beside")).attempts).toBe(1);
+  await endsClean(pool, ["hangs", "beside"], true);
+});
+
+it("a program that ignores SIGTERM is killed when its time is over", async () => {
+  const pool = newPool({ config: steeredConfig({ grace_ms: 200 }) });
+  await pool.start();
+  const exec = ["sh", programPath("ignores-sigterm.sh")];
+  pool.drop("stubborn", { exec, timeout_ms: 300, max_attempts: 1 });
+  const error = await pool.error("stubborn");
+  expect(error).toMatchObject({ kind: "timeout", code: "ErrTimeout", attempts: 1 });
+  await waitFor(() => programsOf(pool).length === 0, {
+    timeoutMs: 1000,
+    what: "the end of the program",
+  });
+  await endsClean(pool, ["stubborn"]);
+});
+
+it("exit codes say whether another run makes sense", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  await pool.start();
+  const ends = { ok: 0, fails: 1, usage: 64, data: 65, config: 78 };
+  for (const [id, code] of Object.entries(ends))
+    pool.drop(id, { exec: ["sh", "-c", `echo x >> runs-${id}; exit ${code}`], max_attempts: 2 });
+  // 75 asks for a later run and uses up no attempt: more runs than max_attempts allows.
+  const later = "echo x >> runs-later; [ $(wc -l < runs-later) -gt 4 ] || exit 75";
+  pool.drop("later", { exec: ["sh", "-c", later], max_attempts: 2 });
+
+  const runs = (id: string): number =>
+    fs.readFileSync(join(pool.dir, `runs-${id}`), "utf8").split("\n").length - 1;
+  expect(await pool.result("ok")).toMatchObject({ exit_code: 0, attempts: 1 });
+  expect(await pool.error("fails")).toMatchObject({ kind: "exit", exit_code: 1, attempts: 2 });
+  for (const [id, code] of [
+    ["usage", 64],
+    ["data", 65],
+    ["config", 78],
+  ] as const)
+    expect(await pool.error(id)).toMatchObject({ kind: "exit", exit_code: code, attempts: 1 });
+  expect(await pool.result("later")).toMatchObject({ attempts: 1 });
+  expect(Object.fromEntries([...Object.keys(ends), "later"].map((id) => [id, runs(id)]))).toEqual({
+    ok: 1,
+    fails: 2,
+    usage: 1,
+    data: 1,
+    config: 1,
+    later: 5,
+  });
+  await endsClean(pool, [...Object.keys(ends), "later"]);
+});
+
+it("max_attempts: N means N runs, with a growing pause between them", async () => {
+  const retry = "{max_attempts: 3, backoff_ms: 100, backoff_max_ms: 10000}";
+  const pool = newPool({ config: steeredConfig({ retry }) });
+  await pool.start();
+  for (const n of [1, 2, 4])
+    pool.drop(`fails-${n}`, { max_attempts: n, ...steps(pool, { does: "fail" }) });
+  pool.drop("default", steps(pool, { does: "fail" }));
+  pool.drop("third-time", steps(pool, { does: "fail", good: 3 }));
+  pool.drop("refuses", steps(pool, { does: "refuse" }));
+  for (const n of [1, 2, 4]) {
+    expect(await pool.error(`fails-${n}`)).toMatchObject({ kind: "handler", attempts: n });
+    expect(starts(pool, `fails-${n}`).map((line) => line.attempt)).toEqual(
+      [1, 2, 3, 4].slice(0, n),
+    );
+  }
+  expect((await pool.error("default")).attempts).toBe(3);
+  expect((await pool.result("third-time")).attempts).toBe(3);
+  expect((await pool.error("refuses")).attempts).toBe(1);
+  // 100, 200, 400 ms with a jitter of a quarter.
+  const at = starts(pool, "fails-4").map((line) => line.t);
+  for (const [n, atLeast] of [75, 150, 300].entries())
+    expect((at[n + 1] ?? 0) - (at[n] ?? 0)).toBeGreaterThanOrEqual(atLeast);
+  const all = ["fails-1", "fails-2", "fails-4", "default", "third-time", "refuses"];
+  await endsClean(pool, all);
+});
+
+it("a graceful stop gives running tasks back without using up the attempt", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  const until = join(pool.dir, "go");
+  await pool.start(["--workers", "3", "--processes", "2"]);
+  const await_ = steps(pool, { does: "await", until });
+  pool.drop("module", { max_attempts: 1, ...await_ });
+  const family = ["sh", programPath("has-family.sh"), join(pool.dir, "trace.jsonl"), "600"];
+  pool.drop("program", { max_attempts: 1, exec: family });
+  await waitFor(() => trace(pool).length === 2, { what: "both to run" });
+
+  await pool.stop();
+  expect(pool.pids()).toEqual([]);
+  expect(checkState(pool.state, ["module", "program"], { isDrained: false })).toEqual([]);
+  const waiting = fs.readdirSync(pool.processing).sort();
+  expect(waiting).toEqual([
+    expect.stringMatching(/^module@\w+\.1~ready\.json$/),
+    expect.stringMatching(/^program@\w+\.1~ready\.json$/),
+  ]);
+  expect(pool.events().filter((e) => e["event"] === "released")).toHaveLength(2);
+
+  fs.writeFileSync(until, "");
+  await pool.start();
+  expect((await pool.result("module")).attempts).toBe(1);
+  await waitFor(() => starts(pool, "program").length === 2, { what: "the second run" });
+  expect(starts(pool, "program").map((line) => line.attempt)).toEqual([1, 1]);
+  await pool.stop();
+  expect(pool.pids()).toEqual([]);
+});
+
+it("a module task that blocks the event loop keeps its lease far beyond its time to live", async () => {
+  const pool = newPool({ config: steeredConfig({ lease_ttl_ms: 600, heartbeat_ms: 100 }) });
+  await pool.start(["--workers", "2", "--processes", "2"]);
+  pool.drop("thinks", steps(pool, { does: "block", ms: 2500 }));
+  const result = await pool.result("thinks");
+  expect(result).toMatchObject({ attempts: 1 });
+  expect(starts(pool, "thinks")).toHaveLength(1);
+  expect(pool.events().filter((e) => e["event"] === "reclaimed")).toEqual([]);
+  await endsClean(pool, ["thinks"]);
+});
+
+it("run --drain ends as soon as the last task has settled", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  for (const id of ["a", "b", "c"]) pool.drop(id, { exec: ["true"] });
+  const { ended } = pool.spawn(["run", "--drain"]);
+  expect(await ended).toEqual({ exitCode: 0, signal: null });
+  const endedAt = Date.now();
+  const settled = pool.events().filter((e) => e["event"] === "completed");
+  expect(settled).toHaveLength(3);
+  // It used to take a second more, for a timer that nobody waited for.
+  expect(endedAt - Math.max(...settled.map((e) => Number(e["t"])))).toBeLessThan(500);
+  expect(checkState(pool.state, ["a", "b", "c"])).toEqual([]);
+});
+
+/** Programs of tasks that still live. */
+function programsOf(pool: Pool): number[] {
+  return pool.pids().filter((pid) => {
+    try {
+      return fs.readFileSync(`/proc/${pid}/environ`).includes("MAILCHUTE_LEASE=");
+    } catch {
+      return false;
+    }
+  });
+}
