@@ -127,7 +127,9 @@ function checkSupervisor(tree: StateTree, nowMs: number): CheckResult[] {
 function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
   return [tree.mailbox, tree.control].flatMap((mailbox) => {
     const inbox = join(mailbox, "inbox");
-    const { files } = findFiles(inbox, (file) => readInboxName(file).kind === "ignored", FILES_MAX);
+    const isLeftover = (file: string): boolean =>
+      file !== ".gitkeep" && readInboxName(file).kind === "ignored";
+    const { files } = findFiles(inbox, isLeftover, FILES_MAX);
     const old = files.filter((file) => nowMs - file.mtimeMs > LEFTOVER_MS);
     if (old.length === 0) return [];
     const names = old
