@@ -22,7 +22,7 @@ export const command = defineCommand({
       max: 1024,
       help: "slots over all worker processes",
     },
-    processes: { type: "number", value: "P", min: 1, max: 256, help: "worker processes" },
+    processes: { type: "number", value: "P", min: 1, max: 64, help: "worker processes" },
     once: { type: "flag", help: "one pass: run what can run now, then end" },
     drain: { type: "flag", help: "end when nothing is left that could run" },
     "dry-run": { type: "flag", help: "say what would run, in order, and change nothing" },
