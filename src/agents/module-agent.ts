@@ -100,7 +100,8 @@ export class ModuleAgent extends Agent {
   ): Promise<AttemptOutcome> {
     try {
       const output = (await handler(task, context)) ?? null;
-      const said = typeof output === "object" ? (output as Record<string, unknown>) : {};
+      const said =
+        typeof output === "object" && output !== null ? (output as Record<string, unknown>) : {};
       return {
         kind: "completed",
         output: jsonSafe(output),

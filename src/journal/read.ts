@@ -116,13 +116,25 @@ export class JournalTail {
 
   /** @param bytesMax at most this much is read at once; call again while it returns records */
   next(bytesMax = 1024 * 1024): Record<string, unknown>[] {
+    const records: Record<string, unknown>[] = [];
+    for (const line of this.nextLines(bytesMax)) {
+      const record = parseLine(line.includes("\0") ? line.replaceAll("\0", "") : line);
+      if (record === undefined) this.counts.bad++;
+      else records.push(record);
+    }
+    this.counts.records += records.length;
+    return records;
+  }
+
+  /** The same without parsing: for readers that need few of the records. Nothing is counted. */
+  nextLines(bytesMax = 1024 * 1024): string[] {
     if (this.fd === undefined && !this.open()) return [];
-    const records = this.readOn(bytesMax);
-    if (records.length === 0 && this.isRotated()) {
+    const lines = this.readOn(bytesMax);
+    if (lines.length === 0 && this.isRotated()) {
       this.close();
       if (this.open()) return this.readOn(bytesMax);
     }
-    return records;
+    return lines;
   }
 
   close(): void {
@@ -156,7 +168,7 @@ export class JournalTail {
     return nowMs - this.rotatedAtMs >= ROTATED_LINGER_MS;
   }
 
-  private readOn(bytesMax: number): Record<string, unknown>[] {
+  private readOn(bytesMax: number): string[] {
     if (this.fd === undefined) return [];
     const { size } = fs.fstatSync(this.fd);
     if (size < this.offset) this.offset = 0;
@@ -170,14 +182,9 @@ export class JournalTail {
       return [];
     }
     this.offset += end;
-    const records: Record<string, unknown>[] = [];
-    for (const line of buffer.toString("utf8", 0, end).split("\n")) {
-      if (line === "") continue;
-      const record = parseLine(line.includes("\0") ? line.replaceAll("\0", "") : line);
-      if (record === undefined) this.counts.bad++;
-      else records.push(record);
-    }
-    this.counts.records += records.length;
-    return records;
+    return buffer
+      .toString("utf8", 0, end)
+      .split("\n")
+      .filter((line) => line !== "");
   }
 }

@@ -121,10 +121,7 @@ export class Pool {
   /** Free slots of workers that we can offer to, plus `prefetch` to keep them from waiting for us. */
   freeOffers(prefetch: number): number {
     let free = 0;
-    for (const w of this.spawned.values()) {
-      if (w.isReady && w.slots > 0)
-        free += Math.max(0, w.slots + prefetch - w.offered.size - w.extra);
-    }
+    for (const worker of this.spawned.values()) free += roomOf(worker, prefetch);
     return free;
   }
 
@@ -137,12 +134,13 @@ export class Pool {
   /** Offers accepted files, best first, each to the worker with most room. @returns files for which there was no room */
   offer(files: readonly string[], prefetch: number): string[] {
     const batches = new Map<Spawned, string[]>();
+    const rooms = new Map([...this.spawned.values()].map((w) => [w, roomOf(w, prefetch)]));
     const left: string[] = [];
     for (const file of files) {
       let best: Spawned | undefined;
       let bestRoom = 0;
       for (const w of this.spawned.values()) {
-        const room = w.isReady && w.slots > 0 ? w.slots + prefetch - w.offered.size - w.extra : 0;
+        const room = rooms.get(w) ?? 0;
         if (room > bestRoom) {
           best = w;
           bestRoom = room;
@@ -153,12 +151,19 @@ export class Pool {
         continue;
       }
       best.offered.add(file);
+      rooms.set(best, bestRoom - 1);
       const batch = batches.get(best);
       if (batch === undefined) batches.set(best, [file]);
       else batch.push(file);
     }
     for (const [worker, batch] of batches) send(worker, { type: "ready", files: batch });
     return left;
+  }
+
+  /** Offered files that are gone from `processing/`: a message about them was lost. */
+  forget(files: ReadonlySet<string>): void {
+    for (const worker of this.spawned.values())
+      for (const file of worker.offered) if (files.has(file)) worker.offered.delete(file);
   }
 
   tellAll(message: ToWorker): void {
@@ -244,7 +249,7 @@ export class Pool {
     const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
     const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
     const entry = fileURLToPath(new URL(`../worker/entry.${extension}`, import.meta.url));
-    const child = spawn(process.execPath, [entry], {
+    const child = spawn(process.execPath, [...process.execArgv, entry], {
       // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
       detached: true,
       // What handlers print must not mix with the answers on our stdout.
@@ -320,6 +325,13 @@ export class Pool {
     });
     if (!this.isClosing) this.ensure();
   }
+}
+
+/** How much a worker can be offered now. Refilled from half empty, in one message rather than in many. */
+function roomOf(worker: Spawned, prefetch: number): number {
+  if (!worker.isReady || worker.slots === 0) return 0;
+  const load = worker.offered.size + worker.extra;
+  return load > worker.slots + prefetch / 2 ? 0 : Math.max(0, worker.slots + prefetch - load);
 }
 
 function send(worker: Spawned, message: ToWorker): void {

@@ -42,6 +42,9 @@ export class Selection {
   /** Ids (folded) in `processing/`, as far as we know. */
   readonly inFlight = new Set<string>();
   private absentOnce = new Set<string>();
+  private missingOnce = new Set<string>();
+  /** Ids whose failed/ record is that of a refused file: it moves aside when the id is accepted. */
+  private readonly refused = new Set<string>();
   /** Offered files and what they are, until a worker is through with them. */
   private readonly offered = new Map<string, WaitingTask>();
   /** Accepted for workers that we cannot speak to; they find them. */
@@ -86,8 +89,10 @@ export class Selection {
     if (this.inFlight.has(foldId(id))) return true;
     if (this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined) return true;
     const failed = join(this.trays.failed, errorName(id));
-    if (this.trays.storage.look(failed) !== undefined && !isRefusal(this.trays, failed))
-      return true;
+    if (this.trays.storage.look(failed) !== undefined) {
+      if (!isRefusal(this.trays, failed)) return true;
+      this.refused.add(id);
+    }
     return this.settledIds.has(id);
   }
 
@@ -211,6 +216,19 @@ export class Selection {
     this.absentOnce = absent;
     for (const id of present) this.inFlight.add(id);
     for (const file of this.floating.keys()) if (!ready.has(file)) this.floating.delete(file);
+    this.forgetLost(present, ready);
+  }
+
+  /** An offer whose task is gone for two listings was dealt with; the message that said so was lost. */
+  private forgetLost(present: ReadonlySet<string>, ready: ReadonlySet<string>): void {
+    const missing = new Set<string>();
+    for (const [file, task] of this.offered)
+      if (!ready.has(file) && !present.has(foldId(task.id))) missing.add(file);
+    const lost = new Set([...missing].filter((file) => this.missingOnce.has(file)));
+    this.missingOnce = missing;
+    if (lost.size === 0) return;
+    for (const file of lost) this.offered.delete(file);
+    this.pool.forget(lost);
   }
 
   private take(max: number): WaitingTask[] {
@@ -239,7 +257,7 @@ export class Selection {
       const name = names[index];
       if (name === undefined) return;
       try {
-        freeIfRefused(this.trays, task.id);
+        if (this.refused.delete(task.id)) freeRefusedId(this.trays, task.id);
         if (!accept(this.trays, name)) return;
       } catch (error) {
         if (systemCode(error) !== "ENOENT") this.hooks.onIoError(task.file, error);
@@ -279,8 +297,4 @@ export class Selection {
       Math.floor((this.ratePerS * AHEAD_S) / Math.max(1, this.pool.size)),
     );
   }
-}
-
-function freeIfRefused(trays: Trays, id: string): void {
-  if (trays.storage.look(join(trays.failed, errorName(id))) !== undefined) freeRefusedId(trays, id);
 }

@@ -18,8 +18,10 @@ import type { Trays } from "../mailbox/trays.ts";
 
 export interface Attempt {
   claim: Claim;
-  /** The name it was offered under; undefined when this worker found it by itself. */
-  offeredAs: string | undefined;
+  /** The name it waited under. */
+  readyFile: string;
+  /** False when this worker found it by itself. */
+  isOffered: boolean;
   subject: EventSubject;
   decoded: DecodedTask | undefined;
   startedWallMs: number;
@@ -45,12 +47,14 @@ export interface AttemptTools {
 export function readAttempt(
   tools: AttemptTools,
   claim: Claim,
-  offeredAs: string | undefined,
+  readyFile: string,
+  isOffered: boolean,
 ): Attempt {
   const { clock } = tools.trays;
   const attempt: Attempt = {
     claim,
-    offeredAs,
+    readyFile,
+    isOffered,
     subject: {
       task_id: claim.name.id,
       agent_id: "",

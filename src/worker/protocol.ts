@@ -25,7 +25,7 @@ export type ToSupervisor =
   | { type: "hello"; id: string }
   | {
       type: "progress";
-      /** Offered files this worker is through with, whatever came of them. */
+      /** Files this worker is through with, offered or found, whatever came of them. */
       done: string[];
       settled: SettledNotice[];
       returned: ReturnedNotice[];

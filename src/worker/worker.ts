@@ -45,6 +45,9 @@ export interface WorkerOptions {
 
 /** Settlements that wait for the disk at once; more would only use memory. */
 const UNSETTLED_MAX = 256;
+/** With so many tasks in hand a worker tells of its progress only now and then. */
+const REPORT_QUEUE_MIN = 8;
+const REPORT_PAUSE_MS = 4;
 /** Pause before a settlement that the disk refused is tried again (ms), doubled up to the second value. */
 const SETTLE_RETRY_MS = [100, 5000] as const;
 
@@ -76,6 +79,7 @@ export class Worker {
   private readonly waiting = new Map<string, number>();
   private wakeAt: NodeJS.Timeout | undefined;
 
+  private reportTimer: NodeJS.Timeout | undefined;
   private done: string[] = [];
   private settled: SettledNotice[] = [];
   private returned: ReturnedNotice[] = [];
@@ -203,32 +207,45 @@ export class Worker {
   /** One turn: settle what ended, claim what fits; the journal lines of both go out in one write, before work starts. */
   private turn(): void {
     if (this.isStopped) return;
-    const launched: Attempt[] = [];
-    const claim = (): void => {
-      launched.push(...this.claimMore());
-    };
+    let launched: Attempt[];
     if (this.o.trays.durability === "process") {
-      const batch = this.takeFinished();
-      if (batch.length > 0) void this.settle(batch, claim);
-      else claim();
+      launched = this.settleAndClaim();
     } else {
-      claim();
+      launched = this.claimMore();
       if (!this.isSettling) void this.settleInGroups();
     }
     this.telemetry.flush();
     // Before they start: a handler that blocks at once must have its deadline set.
     this.updateDeadline();
     for (const attempt of launched) this.start(attempt);
-    this.report();
+    this.report(false);
     if (this.stopping !== "no" && this.isIdle) this.finish();
+  }
+
+  /** Claims between publishing and tidying up, so that one write of journal lines carries both. All of it happens now. */
+  private settleAndClaim(): Attempt[] {
+    const settling = this.takeSettling();
+    let launched: Attempt[] | undefined;
+    void settleAll(this.o.trays, [...settling.keys()], (published) => {
+      this.recordPublished(settling, published);
+      launched = this.claimMore();
+      this.telemetry.flush();
+    });
+    this.afterSettling(settling);
+    return launched ?? this.claimMore();
   }
 
   /** With durability `power` one group settles while the next one gathers: they share each wait for the disk. */
   private async settleInGroups(): Promise<void> {
     this.isSettling = true;
     try {
-      for (let batch = this.takeFinished(); batch.length > 0; batch = this.takeFinished()) {
-        await this.settle(batch, () => {});
+      while (this.finished.length > 0) {
+        const settling = this.takeSettling();
+        await settleAll(this.o.trays, [...settling.keys()], (published) => {
+          this.recordPublished(settling, published);
+          this.telemetry.flush();
+        });
+        this.afterSettling(settling);
         this.wake();
       }
     } finally {
@@ -236,39 +253,36 @@ export class Worker {
     }
   }
 
+  /** Gives back what is to run again, and takes the rest to be settled. */
+  private takeSettling(): Map<Settlement, Attempt> {
+    const settling = new Map<Settlement, Attempt>();
+    for (const attempt of this.takeFinished()) {
+      if (attempt.settlement === undefined) this.giveBack(attempt);
+      else settling.set(attempt.settlement, attempt);
+    }
+    this.settlingCount += settling.size;
+    return settling;
+  }
+
+  private recordPublished(
+    settling: ReadonlyMap<Settlement, Attempt>,
+    published: readonly Settlement[],
+  ): void {
+    for (const settlement of published) {
+      const attempt = settling.get(settlement);
+      if (attempt !== undefined) this.recordSettled(attempt);
+    }
+  }
+
+  private afterSettling(settling: ReadonlyMap<Settlement, Attempt>): void {
+    this.settlingCount -= settling.size;
+    for (const [settlement, attempt] of settling) this.afterSettle(attempt, settlement);
+  }
+
   private takeFinished(): Attempt[] {
     const batch = this.finished;
     this.finished = [];
     return batch;
-  }
-
-  private async settle(batch: readonly Attempt[], meanwhile: () => void): Promise<void> {
-    const settling: Attempt[] = [];
-    for (const attempt of batch) {
-      if (attempt.settlement === undefined) this.giveBack(attempt);
-      else settling.push(attempt);
-    }
-    const bySettlement = new Map<Settlement, Attempt>();
-    for (const attempt of settling)
-      if (attempt.settlement !== undefined) bySettlement.set(attempt.settlement, attempt);
-    this.settlingCount += settling.length;
-    let isMeanwhileDone = false;
-    await settleAll(this.o.trays, [...bySettlement.keys()], (published) => {
-      for (const settlement of published) {
-        const attempt = bySettlement.get(settlement);
-        if (attempt !== undefined) this.recordSettled(attempt);
-      }
-      isMeanwhileDone = true;
-      meanwhile();
-      this.telemetry.flush();
-    }).then(() => {
-      this.settlingCount -= settling.length;
-      for (const [settlement, attempt] of bySettlement) this.afterSettle(attempt, settlement);
-    });
-    if (!isMeanwhileDone) {
-      meanwhile();
-      this.wake();
-    }
   }
 
   private afterSettle(attempt: Attempt, settlement: Settlement): void {
@@ -372,7 +386,7 @@ export class Worker {
       this.queued.delete(next.file);
       const attempt = this.claimOne(next.file, next.isOffered);
       if (attempt === undefined) {
-        if (next.isOffered) this.done.push(next.file);
+        this.done.push(next.file);
         continue;
       }
       this.running.set(attempt.subject.lease, attempt);
@@ -386,7 +400,7 @@ export class Worker {
     if (ready === undefined || ready.stage !== "ready") return undefined;
     const claim = claimReady(this.o.trays, ready, this.o.newOwner());
     if (claim === undefined) return undefined;
-    const attempt = readAttempt(this.tools, claim, isOffered ? file : undefined);
+    const attempt = readAttempt(this.tools, claim, file, isOffered);
     this.telemetry.lease("active", {
       ...attempt.subject,
       acquiredAtMs: attempt.startedWallMs,
@@ -456,7 +470,7 @@ export class Worker {
   }
 
   private through(attempt: Attempt): void {
-    if (attempt.offeredAs !== undefined) this.done.push(attempt.offeredAs);
+    this.done.push(attempt.readyFile);
   }
 
   private stopAttempt(lease: string, reason: StopReason): void {
@@ -492,10 +506,17 @@ export class Worker {
     );
   }
 
-  private report(): void {
+  /** Tells the supervisor: at once when we may need more, else in one message for many tasks. */
+  private report(isUrgent: boolean): void {
+    if (!isUrgent && this.queue.length > REPORT_QUEUE_MIN) {
+      this.reportTimer ??= setTimeout(() => this.report(true), REPORT_PAUSE_MS);
+      return;
+    }
+    clearTimeout(this.reportTimer);
+    this.reportTimer = undefined;
     if (this.done.length === 0 && this.settled.length === 0 && this.returned.length === 0) return;
     let extra = 0;
-    for (const attempt of this.running.values()) if (attempt.offeredAs === undefined) extra++;
+    for (const attempt of this.running.values()) if (!attempt.isOffered) extra++;
     this.o.send({
       type: "progress",
       done: this.done,
@@ -512,7 +533,7 @@ export class Worker {
     this.isStopped = true;
     clearInterval(this.timer);
     clearTimeout(this.wakeAt);
-    this.report();
+    this.report(true);
     this.telemetry.close();
     void this.heartbeat.stop().then(this.o.onStopped);
   }
