@@ -40,7 +40,7 @@ export function quarantine(trays: Trays, refusal: Refusal): string | undefined {
   };
   const file = formatName(marker);
   const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
-    dropped_as: escapeName(shown),
+    dropped_as: escapeName(Buffer.from(refusal.name)),
     ...(refusal.offset === undefined ? {} : { offset: refusal.offset }),
     ...(refusal.excerpt === undefined ? {} : { excerpt: refusal.excerpt }),
   });
@@ -148,10 +148,14 @@ function safeStem(name: string): string {
   return isId(id) ? id : `unnamed-${randomToken(4)}`;
 }
 
-function escapeName(name: string): string {
+/** A name as text that can be turned back into its very bytes: what is not printable ASCII, and the backslash, as `\xNN`. */
+function escapeName(name: Buffer): string {
   return name
-    .slice(0, 255)
-    .replace(/[^\x20-\x7e]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
+    .toString("latin1")
+    .replace(
+      /[^\x20-\x5b\x5d-\x7e]/g,
+      (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`,
+    );
 }
 
 function joinBytes(dir: string, name: Buffer): Buffer {

@@ -87,6 +87,9 @@ export class Selection {
   /** Whether this id (any case) is being worked on or has settled. "unsure": that is being found out, ask again. */
   isTaken(id: string): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
+    // A foreign program's claim is there before a listing tells us.
+    if (this.trays.storage.look(join(this.trays.processing, `${id}.json`)) !== undefined)
+      return true;
     if (this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined) return true;
     const failed = join(this.trays.failed, errorName(id));
     if (this.trays.storage.look(failed) !== undefined) {
@@ -97,7 +100,7 @@ export class Selection {
   }
 
   /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
-  select(launchesMax = Number.POSITIVE_INFINITY): boolean {
+  select(launchesMax = Number.POSITIVE_INFINITY, onlyPlanners = false): boolean {
     const prefetch = this.prefetch();
     let room = Math.min(this.pool.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
     const toOffer: WaitingTask[] = [];
@@ -110,7 +113,7 @@ export class Selection {
     const otherRoom = this.pool.hasOthers
       ? Math.max(0, 3 * this.pool.otherSlots - this.otherClaims - this.floating.size)
       : 0;
-    const taken = this.take(Math.min(room + otherRoom, launchesMax));
+    const taken = this.take(Math.min(room + otherRoom, launchesMax), onlyPlanners);
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
     const ready = taken.filter((task) => task.tray === "processing");
     toOffer.push(...ready, ...accepted);
@@ -231,10 +234,10 @@ export class Selection {
     this.pool.forget(lost);
   }
 
-  private take(max: number): WaitingTask[] {
+  private take(max: number, onlyPlanners: boolean): WaitingTask[] {
     const taken: WaitingTask[] = [];
     while (taken.length < max) {
-      const task = this.backlog.takeBest();
+      const task = this.backlog.takeBest(onlyPlanners);
       if (task === undefined) break;
       if (task.tray === "inbox") {
         if (this.isTaken(task.id)) {

@@ -10,7 +10,7 @@ import { onTestFinished } from "vitest";
 import type { SupervisorDocument, WorkerDocument } from "../../src/core/documents.ts";
 import { errorName, resultName } from "../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord, Task } from "../../src/core/task.ts";
-import { tempDir } from "./temp-dir.ts";
+import { type OnEnd, tempDir } from "./temp-dir.ts";
 import { waitFor } from "./wait-for.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
@@ -32,6 +32,8 @@ export interface PoolOptions {
   env?: Record<string, string>;
   /** Runs everything as this user; the state tree is given to it. Only root may ask for it. */
   uid?: number;
+  /** When everything goes away: by default with the running test; Vitest's `afterAll` for a whole suite. */
+  onEnd?: OnEnd;
 }
 
 interface Ended {
@@ -93,9 +95,10 @@ export interface Pool {
   alerts(): Record<string, unknown>[];
 }
 
-/** Makes a state tree with its `config.yaml`; nothing runs yet. Everything goes away with the running test. */
+/** Makes a state tree with its `config.yaml`; nothing runs yet. Everything goes away at the end of the test. */
 export function newPool(options: PoolOptions = {}): Pool {
-  const dir = tempDir();
+  const { onEnd = onTestFinished } = options;
+  const dir = tempDir(onEnd);
   const state = join(dir, "state");
   const mailbox = join(state, "mailbox");
   const tray = (name: string): string => join(mailbox, name);
@@ -127,7 +130,7 @@ export function newPool(options: PoolOptions = {}): Pool {
       { what: `the end of the processes of ${dir}` },
     );
   };
-  onTestFinished(killAll);
+  onEnd(killAll);
 
   const spawnIt = (args: readonly string[]): Running => {
     const [verb = "", ...rest] = args;

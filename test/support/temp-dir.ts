@@ -4,10 +4,13 @@ import os from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** Makes an empty directory that is removed when the running test is over, whatever its outcome. */
-export function tempDir(): string {
+/** Says what is to be done at the end: of the running test, or with Vitest's `afterAll` of a whole suite. */
+export type OnEnd = (work: () => void | Promise<void>) => void;
+
+/** Makes an empty directory that is removed at the end (by default of the running test), whatever the outcome. */
+export function tempDir(onEnd: OnEnd = onTestFinished): string {
   const dir = fs.mkdtempSync(join(fs.realpathSync(os.tmpdir()), "mailchute-test-"));
-  onTestFinished(() => {
+  onEnd(() => {
     fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   });
   return dir;
