@@ -25,6 +25,8 @@ export interface WaitingTask {
   notBeforeMs?: number;
   /** Monotonic ms: set by a backoff. */
   dueMs?: number;
+  /** True for work that makes plans: while a replan is under way, nothing else starts. */
+  isPlanner?: boolean;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
 }
@@ -49,6 +51,7 @@ export function compareTasks(a: WaitingTask, b: WaitingTask): number {
 export class Backlog {
   private readonly byId = new Map<string, Entry>();
   private readonly runnable = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
+  private readonly planners = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
   private readonly delayedByWall = new Heap<Entry>(
     (a, b) => (a.task.notBeforeMs ?? 0) - (b.task.notBeforeMs ?? 0),
   );
@@ -97,15 +100,17 @@ export class Backlog {
     this.discard(entry);
   }
 
-  /** Takes the task that shall run next out of the backlog. */
-  takeBest(): WaitingTask | undefined {
-    for (;;) {
-      const entry = this.runnable.pop();
-      if (entry === undefined) return undefined;
-      if (entry.isGone || entry.state !== "runnable") continue;
-      this.remove(entry.task.id);
-      return entry.task;
-    }
+  /** Takes the task that shall run next out of the backlog. @param onlyPlanners leave everything but planners waiting */
+  takeBest(onlyPlanners = false): WaitingTask | undefined {
+    const planner = nextRunnable(this.planners);
+    const other = onlyPlanners ? undefined : nextRunnable(this.runnable);
+    const isPlannerFirst =
+      other === undefined || (planner !== undefined && compareTasks(planner.task, other.task) < 0);
+    const entry = isPlannerFirst ? planner : other;
+    if (entry === undefined) return undefined;
+    (isPlannerFirst ? this.planners : this.runnable).pop();
+    this.remove(entry.task.id);
+    return entry.task;
   }
 
   /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
@@ -193,7 +198,7 @@ export class Backlog {
   private place(entry: Entry): void {
     switch (entry.state) {
       case "runnable":
-        this.runnable.push(entry);
+        (entry.task.isPlanner === true ? this.planners : this.runnable).push(entry);
         return;
       case "delayed":
         (entry.task.notBeforeMs === undefined ? this.delayedByClock : this.delayedByWall).push(
@@ -239,6 +244,15 @@ export class Backlog {
     }
     // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
     this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.counts.runnable);
+  }
+}
+
+/** The first entry that still waits to be run; what was removed meanwhile is dropped from the heap. */
+function nextRunnable(heap: Heap<Entry>): Entry | undefined {
+  for (;;) {
+    const entry = heap.peek();
+    if (entry === undefined || (!entry.isGone && entry.state === "runnable")) return entry;
+    heap.pop();
   }
 }
 

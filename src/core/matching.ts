@@ -44,6 +44,13 @@ export function matchAgent(
   return { agent: undefined, reason: "it has no exec, and no default agent is configured" };
 }
 
+/** Work that makes plans: the task says so, or the agent is one for planning. */
+export function isPlannerWork(task: Pick<Task, "type">, agent: AgentSettings | undefined): boolean {
+  return (
+    task.type === "plan" || task.type === "planner" || agent?.types?.includes("planner") === true
+  );
+}
+
 function fits(agent: AgentSettings, task: Pick<Task, "capabilities" | "type">): boolean {
   if (task.capabilities?.some((c) => !(agent.capabilities ?? []).includes(c))) return false;
   return !isAgentType(task.type) || (agent.types ?? []).includes(task.type);

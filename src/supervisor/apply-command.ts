@@ -18,6 +18,7 @@ import { retry } from "../mailbox/retry.ts";
 import { newSettlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { ControlState } from "./control-state.ts";
+import { type Plan, reopenPlanner } from "./plan-gate.ts";
 import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 
@@ -30,6 +31,7 @@ export interface CommandContext {
   telemetry: Telemetry;
   settings: Settings;
   newOwner: () => string;
+  plan: Plan;
   /** True for `--once`: the number of workers is fixed. */
   isFixed: boolean;
   shareSlots(): void;
@@ -61,10 +63,13 @@ export function applyCommand(context: CommandContext, command: Command): object 
     case "set-workers":
       return setWorkers(context, command);
     case "replan":
-      throw new ErrInvalidTransition("there is no node plan-000 to replan", {
-        id: command.id,
-        hint: "replan needs a roadmap with a planner node plan-000",
-      });
+      reopenPlanner(context.plan, command.id);
+      if (!control.current.replan_paused) {
+        control.change({ replan_paused: true });
+        telemetry.note("replan_started", { command: command.id });
+      }
+      context.wake();
+      return { replanPaused: true };
     case "cancel":
       return cancel(context, command.args.node ?? "", command.args.final === true);
     case "retry": {

@@ -8,7 +8,7 @@ import { decodeTask, mayStillGrow } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { ErrInvalidTask, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { matchAgent } from "../core/matching.ts";
+import { isPlannerWork, matchAgent } from "../core/matching.ts";
 import { readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
@@ -274,6 +274,7 @@ export class Intake {
         createdAt: task.created_at ?? Math.floor(facts.mtimeMs / 1000),
         agentId: match.agent?.name,
         isSelected: false,
+        ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
         ...(match.agent === undefined ? { reason: match.reason } : {}),
         ...(unmet.length > 0 ? { unmet } : {}),
         ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),

@@ -15,7 +15,7 @@ import {
   SLICE_MS_MAX,
   TASK_BYTES_MAX,
 } from "../core/limits.ts";
-import { matchAgent } from "../core/matching.ts";
+import { isPlannerWork, matchAgent } from "../core/matching.ts";
 import {
   errorName,
   formatName,
@@ -45,6 +45,7 @@ import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
 import { SupervisorLock } from "./lock.ts";
 import { Metrics } from "./metrics.ts";
+import { NO_PLAN, type Plan } from "./plan-gate.ts";
 import { Pool } from "./pool.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
@@ -64,6 +65,8 @@ export interface SupervisorOptions {
   /** End after so many tasks were started. */
   maxTasks?: number;
   paused?: boolean;
+  /** The roadmap, when there is one. */
+  plan?: Plan;
   /** Lines for people: what is worth knowing as it happens. */
   onNotice?: (notice: string) => void;
 }
@@ -255,15 +258,25 @@ export class Supervisor {
       (this.intake.isComplete && this.settledIds.isComplete) ||
       nowMs - this.startedMs > FIRST_SCAN_MS;
     if (!isScanned || this.control.current.paused || !this.settings.mailbox_enabled) return false;
+    const onlyPlanners = this.isReplanning();
     if (this.o.once === true) {
       if (!this.intake.isComplete || (this.isOnceSelected && this.selection.launchedCount > 0))
         return false;
-      const hasMore = this.selection.select(this.launchesLeft());
+      const hasMore = this.selection.select(this.launchesLeft(), onlyPlanners);
       if (this.selection.launchedCount > 0 && this.pool.freeOffers(0) === 0)
         this.isOnceSelected = true;
       return hasMore;
     }
-    return this.selection.select(this.launchesLeft());
+    return this.selection.select(this.launchesLeft(), onlyPlanners);
+  }
+
+  /** While the plan is made anew only planners start. Ends when the planner node has settled. */
+  private isReplanning(): boolean {
+    if (!this.control.current.replan_paused) return false;
+    if ((this.o.plan ?? NO_PLAN).isPlanning()) return true;
+    this.control.change({ replan_paused: false });
+    this.telemetry.note("replan_finished");
+    return false;
   }
 
   private launchesLeft(): number {
@@ -454,6 +467,7 @@ export class Supervisor {
         createdAt: task?.created_at ?? Math.floor(mtimeMs / 1000),
         agentId: match.agent?.name ?? "none",
         isSelected: false,
+        ...(isPlannerWork(task ?? {}, match.agent) ? { isPlanner: true } : {}),
       },
       delayMs,
     );
@@ -666,6 +680,7 @@ export class Supervisor {
         telemetry: this.telemetry,
         settings: this.settings,
         newOwner: this.newOwner,
+        plan: this.o.plan ?? NO_PLAN,
         isFixed: this.o.once === true,
         shareSlots: () => this.shareSlots(),
         wake: () => {
