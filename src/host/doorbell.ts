@@ -33,7 +33,7 @@ export class Doorbell {
   private readonly events: DoorbellEvents;
   private watcher: WatchOnly | undefined;
   private poll: NodeJS.Timeout | undefined;
-  private watchedIno = 0;
+  private watchedKey = "";
   private polledKey = "";
 
   constructor(dir: string, events: DoorbellEvents) {
@@ -43,7 +43,7 @@ export class Doorbell {
 
   start(): void {
     if (this.mode === "polling") return;
-    this.watchedIno = fs.statSync(this.dir, { throwIfNoEntry: false })?.ino ?? 0;
+    this.watchedKey = this.dirKey();
     const watcher = new WatchOnly({
       depth: 0,
       atomic: false,
@@ -63,8 +63,7 @@ export class Doorbell {
   /** Call now and then: a watch on a directory that was replaced is deaf for ever. True when it was set anew. */
   rearm(): boolean {
     if (this.mode === "polling") return false;
-    const ino = fs.statSync(this.dir, { throwIfNoEntry: false })?.ino ?? 0;
-    if (ino === this.watchedIno) return false;
+    if (this.dirKey() === this.watchedKey) return false;
     void this.watcher?.close();
     this.start();
     return true;
@@ -74,6 +73,12 @@ export class Doorbell {
     void this.watcher?.close();
     this.watcher = undefined;
     clearInterval(this.poll);
+  }
+
+  /** Tells one directory of this name from the next, which may well get the same inode number. */
+  private dirKey(): string {
+    const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
+    return `${stats?.dev}.${stats?.ino}.${stats?.birthtimeMs}`;
   }
 
   private fallBack(error: unknown): void {

@@ -1,0 +1,66 @@
+/** The doorbell rings for what happens in a directory, also in the next one of that name, and lets go when stopped. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { Doorbell } from "../../src/host/doorbell.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+function newBell(dir: string): { bell: Doorbell; rings: (string | undefined)[] } {
+  const rings: (string | undefined)[] = [];
+  const bell = new Doorbell(dir, {
+    onRing: (name) => rings.push(name),
+    onFallback: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => bell.stop());
+  bell.start();
+  return { bell, rings };
+}
+
+/** Drops files until one of them is heard. */
+async function hears(dir: string, rings: readonly (string | undefined)[]): Promise<void> {
+  let n = 0;
+  await waitFor(
+    () => {
+      fs.writeFileSync(join(dir, `file-${n++}`), "");
+      return rings.some((name) => name?.startsWith("file-"));
+    },
+    { what: "a ring", timeoutMs: 2000 },
+  );
+}
+
+it("rings with the name of a new file", async () => {
+  const dir = join(tempDir(), "inbox");
+  fs.mkdirSync(dir);
+  const { bell, rings } = newBell(dir);
+  await hears(dir, rings);
+  expect(bell.mode).toBe("events");
+  expect(bell.rearm()).toBe(false);
+});
+
+it("rings again for a directory that was removed and made again at once", async () => {
+  const dir = join(tempDir(), "inbox");
+  fs.mkdirSync(dir);
+  const { bell, rings } = newBell(dir);
+  await hears(dir, rings);
+  fs.rmSync(dir, { recursive: true });
+  // Some file systems give the new directory the inode number of the old one.
+  fs.mkdirSync(dir);
+  expect(bell.rearm()).toBe(true);
+  rings.length = 0;
+  await hears(dir, rings);
+});
+
+it("leaves no timer or watch behind when it is stopped", async () => {
+  const dir = join(tempDir(), "inbox");
+  fs.mkdirSync(dir);
+  const kinds = (): string[] =>
+    process.getActiveResourcesInfo().filter((kind) => /^(?:Timeout|FSEvent)/.test(kind));
+  const before = kinds().length;
+  const { bell, rings } = newBell(dir);
+  await hears(dir, rings);
+  bell.stop();
+  await waitFor(() => kinds().length <= before, { what: "the end of it all", timeoutMs: 500 });
+});
