@@ -1,0 +1,199 @@
+/** `chat` from a pipe: slash commands, their confirmations and effects, and what an agent may propose. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readProposal } from "../../src/cli/chat/propose.ts";
+import { parseSlash, SLASH_COMMANDS } from "../../src/cli/chat/slash-commands.ts";
+import { newPool, type Pool, QUICK_CONFIG, readJson } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+function waitingCommands(pool: Pool): { command: string; args: object }[] {
+  const inbox = join(pool.state, "control", "inbox");
+  return fs.readdirSync(inbox).flatMap((name) => readJson<never>(join(inbox, name)) ?? []);
+}
+
+function say(pool: Pool, lines: readonly string[], args: readonly string[] = ["--no-llm"]) {
+  return pool.run(["chat", ...args], `${lines.join("\n")}\n`);
+}
+
+/** A chat agent that answers with these lines. */
+function newPoolWithAgent(answer: string): Pool {
+  const config = `${QUICK_CONFIG}
+agents:
+  - {name: helper, kind: exec, program: sh, args: [answer.sh]}
+`;
+  const pool = newPool({ config });
+  fs.writeFileSync(join(pool.dir, "packet"), "");
+  fs.writeFileSync(
+    join(pool.dir, "answer.sh"),
+    `cat "$MAILCHUTE_PACKET" > packet\ncat <<'END'\n${answer}\nEND\n`,
+  );
+  return pool;
+}
+
+describe("without a supervisor", () => {
+  test("/pause is confirmed and waits in the control inbox", async () => {
+    const pool = newPool();
+    const { code, stdout, stderr } = await say(pool, ["/pause", "/exit", "/resume"]);
+    expect(code).toBe(0);
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(
+      /^pause sent \(c-[^)]+\); no supervisor runs: it waits for the next one\n$/,
+    );
+    expect(waitingCommands(pool)).toMatchObject([{ command: "pause", args: {} }]);
+  });
+
+  test("/workers N enqueues set-workers with its number", async () => {
+    const pool = newPool();
+    await say(pool, ["/workers 3"]);
+    expect(waitingCommands(pool)).toMatchObject([{ command: "set-workers", args: { workers: 3 } }]);
+  });
+
+  test("the end of input is a good end", async () => {
+    const pool = newPool();
+    expect(await pool.run(["chat"], "")).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect((await pool.run(["chat", "--plain"], "/help")).stdout).toContain("/workers N");
+  });
+
+  test.each([
+    ["/puase", "did you mean /pause?"],
+    ["/xyzzy", "/help lists all commands"],
+    ["/workers x", '/workers needs a whole number from 0 to 1024, found "x"; usage: /workers N'],
+    ["/workers", "found none"],
+    ["/workers 99999", "from 0 to 1024"],
+    ["/cancel", "/cancel needs the id of a task"],
+    ["/cancel ../../etc", "is no id"],
+    ["/pause now", "/pause does not know what to do with"],
+    ["/ls runing", "did you mean /ls running?"],
+    ["/logs nope", "no tray has a task"],
+    ["/retry nope", 'no failed task "nope"'],
+    ["pause", "did you mean /pause?"],
+    ["please go on", "with --no-llm only commands are understood"],
+  ])("%s is explained, and the conversation goes on", async (line, explanation) => {
+    const pool = newPool();
+    const { code, stdout } = await say(pool, [line, "/resume"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(explanation);
+    expect(waitingCommands(pool)).toMatchObject([{ command: "resume" }]);
+  });
+
+  test("/retry puts a failed task back", async () => {
+    const pool = newPool();
+    const record = { task_id: "a", status: "failed", error: "x", task: { exec: ["true"] } };
+    fs.writeFileSync(join(pool.failed, "a_error.json"), JSON.stringify(record));
+    expect((await say(pool, ["/retry a"])).stdout).toBe("a waits in the inbox again\n");
+    expect(readJson(join(pool.inbox, "a.json"))).toEqual({ exec: ["true"] });
+  });
+
+  test("with --json each answer is one JSON line", async () => {
+    const { stdout } = await say(newPool(), ["/pause", "/bad", "/help"], ["--no-llm", "--json"]);
+    const [sent, error, help] = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(sent).toMatchObject({ command: "pause", result: null });
+    expect(error).toMatchObject({ error: { code: "ErrUsage" } });
+    expect(help.commands).toHaveLength(Object.keys(SLASH_COMMANDS).length);
+  });
+});
+
+test("with a running supervisor the effect is there when it is confirmed", {
+  timeout: 60_000,
+}, async () => {
+  const pool = newPool();
+  await pool.start();
+  const control = () => readJson<Record<string, unknown>>(join(pool.state, "control.json"));
+  const paused = await say(pool, ["/pause", "/workers 2"]);
+  expect(paused.stdout).toMatch(
+    /^pause sent \(c-[^)]+\); paused: true\nset-workers sent \(c-[^)]+\); workers: 2\n$/,
+  );
+  expect(control()).toMatchObject({ paused: true, max_workers: 2 });
+  pool.drop("held", { exec: ["sh", "-c", "echo here; sleep 60"] });
+  const asked = await say(pool, ["/status", "/cancel held", "/cancel nope", "/replan"]);
+  expect(asked.stdout).toContain("paused      yes");
+  expect(asked.stdout).toMatch(/cancel sent \(c-[^)]+\); not done: held is not in flight/);
+  expect(asked.stdout).toMatch(/cancel sent \(c-[^)]+\); not done: no task "nope"/);
+  expect(asked.stdout).toMatch(/replan sent \(c-[^)]+\); not done: /);
+  expect((await say(pool, ["/resume"])).stdout).toMatch(/; paused: false\n$/);
+  await waitFor(() => fs.readdirSync(pool.processing).some((name) => name.includes("~w-")), {
+    what: "the start of the task",
+  });
+  const running = await waitFor(
+    async () => {
+      const { stdout } = await say(pool, ["/ls running", "/logs held"]);
+      return stdout.includes("here\n") && stdout;
+    },
+    { what: "its log" },
+  );
+  expect(running).toMatch(/^held +running/m);
+  const ended = await say(pool, ["/cancel held final"]);
+  expect(ended.stdout).toMatch(/cancel sent \(c-[^)]+\); cancelled: held, final: true\n$/);
+  expect(await pool.error("held")).toMatchObject({ kind: "cancelled" });
+});
+
+describe("free text", () => {
+  test("is explained when no agent is configured", async () => {
+    const { code, stdout } = await say(newPool(), ["do something"], []);
+    expect(code).toBe(0);
+    expect(stdout).toContain("free text needs a configured agent of kind exec");
+  });
+
+  test("goes to the agent, whose proposals are shown and not run from a pipe", async () => {
+    const pool = newPoolWithAgent("I would hold it.\n/pause\n/rm -rf\n/workers 99999");
+    const { code, stdout } = await say(pool, ["stop everything, please"], []);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      [
+        "helper: I would hold it.",
+        'left out: /rm -rf (there is no command "/rm")',
+        'left out: /workers 99999 (/workers needs a whole number from 0 to 1024, found "99999")',
+        "proposed: /pause",
+        "not run: from a pipe proposals are run only with --yes",
+        "",
+      ].join("\n"),
+    );
+    const packet = fs.readFileSync(join(pool.dir, "packet"), "utf8");
+    expect(packet).toContain("stop everything, please");
+    expect(packet).toContain("/workers N");
+    expect(fs.existsSync(join(pool.state, "control"))).toBe(false);
+  });
+
+  test("with --yes what was proposed is run", async () => {
+    const pool = newPoolWithAgent("/pause\nnothing else");
+    const { stdout } = await say(pool, ["hold on"], ["--yes"]);
+    expect(stdout).toContain("pause sent (");
+    expect(waitingCommands(pool)).toMatchObject([{ command: "pause" }]);
+  });
+
+  test("never reaches an agent with --no-llm", async () => {
+    const pool = newPoolWithAgent("/pause");
+    await say(pool, ["hold on"], ["--no-llm", "--yes"]);
+    expect(fs.readFileSync(join(pool.dir, "packet"), "utf8")).toBe("");
+  });
+
+  test("an agent that fails is reported", async () => {
+    const pool = newPoolWithAgent("END\nexit 3\n: <<'END'");
+    const { code, stdout } = await say(pool, ["hello"], []);
+    expect(code).toBe(0);
+    expect(stdout).toContain("the agent helper gave no answer: the program ended with exit code 3");
+  });
+});
+
+test("every usage line of the prompt is understood by its own parser", () => {
+  for (const { usage } of Object.values(SLASH_COMMANDS)) {
+    const line = usage
+      .replace("ID", "a")
+      .replace(" [final]", "")
+      .replace(" [STATE]", "")
+      .replace("N", "3");
+    expect(parseSlash(line).kind).toBeTypeOf("string");
+  }
+});
+
+test("a proposal of other than text holds no commands", () => {
+  expect(readProposal({ commands: ["/pause"] })).toEqual({
+    commands: [],
+    refused: [],
+    remarks: [],
+  });
+});
