@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Backlog, compareTasks, type WaitingTask } from "../../src/core/backlog.ts";
+
+function task(id: string, more: Partial<WaitingTask> = {}): WaitingTask {
+  return {
+    id,
+    file: `${id}.json`,
+    tray: "inbox",
+    attempt: 1,
+    priority: 0,
+    createdAt: 0,
+    agentId: "exec",
+    isSelected: false,
+    ...more,
+  };
+}
+
+function takeAll(backlog: Backlog): string[] {
+  const ids: string[] = [];
+  for (let next = backlog.takeBest(); next !== undefined; next = backlog.takeBest())
+    ids.push(next.id);
+  return ids;
+}
+
+describe("the backlog", () => {
+  it("gives tasks by priority, then age, then id, whatever the order they came in", () => {
+    const arbitrary = fc.uniqueArray(
+      fc.record({
+        id: fc.stringMatching(/^[a-z0-9]{1,6}$/),
+        priority: fc.integer({ min: -2, max: 2 }),
+        createdAt: fc.integer({ min: 0, max: 3 }),
+      }),
+      { selector: (t) => t.id },
+    );
+    fc.assert(
+      fc.property(arbitrary, (facts) => {
+        const backlog = new Backlog();
+        const tasks = facts.map(({ id, ...more }) => task(id, more));
+        for (const t of tasks) backlog.add(t, 0, 0);
+        expect(takeAll(backlog)).toEqual(tasks.toSorted(compareTasks).map((t) => t.id));
+        expect(backlog.size).toBe(0);
+      }),
+    );
+  });
+
+  it("agrees with a plain list under any sequence of adding, removing and taking", () => {
+    const step = fc.record({
+      what: fc.constantFrom("add", "remove", "take"),
+      id: fc.stringMatching(/^[a-d]{1,2}$/),
+      priority: fc.integer({ min: 0, max: 3 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const backlog = new Backlog();
+        const model = new Map<string, WaitingTask>();
+        for (const { what, id, priority } of steps) {
+          if (what === "add") {
+            backlog.add(task(id, { priority }), 0, 0);
+            model.set(id, task(id, { priority }));
+          } else if (what === "remove") {
+            backlog.remove(id);
+            model.delete(id);
+          } else {
+            const best = [...model.values()].sort(compareTasks)[0];
+            expect(backlog.takeBest()?.id).toBe(best?.id);
+            if (best !== undefined) model.delete(best.id);
+          }
+          expect(backlog.size).toBe(model.size);
+          expect(backlog.count("runnable")).toBe(model.size);
+        }
+      }),
+    );
+  });
+
+  it("holds ids without regard to case", () => {
+    const backlog = new Backlog();
+    backlog.add(task("Report"), 0, 0);
+    expect(backlog.get("rePORT")?.id).toBe("Report");
+  });
+
+  it("keeps a task back until its time, by the wall clock for people and by the monotonic one for a backoff", () => {
+    const backlog = new Backlog();
+    expect(backlog.add(task("person", { notBeforeMs: 5000 }), 1000, 0)).toBe("delayed");
+    expect(backlog.add(task("retry", { dueMs: 70 }), 1000, 50)).toBe("delayed");
+    expect(backlog.promoteDue(1000, 50)).toBe(20);
+    expect(takeAll(backlog)).toEqual([]);
+    expect(backlog.promoteDue(1000, 70)).toBe(4000);
+    expect(takeAll(backlog)).toEqual(["retry"]);
+    expect(backlog.promoteDue(5000, 70)).toBeUndefined();
+    expect(takeAll(backlog)).toEqual(["person"]);
+  });
+
+  it("keeps a task back until the last of its dependencies has completed", () => {
+    const backlog = new Backlog();
+    expect(backlog.add(task("c", { unmet: ["a", "b"] }), 0, 0)).toBe("blocked");
+    expect([...backlog.dependencies()].sort()).toEqual(["a", "b"]);
+    expect(backlog.resolveDependency("a")).toBe(0);
+    expect(takeAll(backlog)).toEqual([]);
+    expect(backlog.resolveDependency("b")).toBe(1);
+    expect(takeAll(backlog)).toEqual(["c"]);
+    expect([...backlog.dependencies()]).toEqual([]);
+  });
+
+  it("a removed task is not waited for any more, and does not come back when its dependency completes", () => {
+    const backlog = new Backlog();
+    backlog.add(task("b", { unmet: ["a"] }), 0, 0);
+    backlog.remove("b");
+    expect(backlog.isDependency("a")).toBe(false);
+    expect(backlog.resolveDependency("a")).toBe(0);
+    expect(backlog.size).toBe(0);
+  });
+
+  it("keeps a task back that no agent fits", () => {
+    const backlog = new Backlog();
+    expect(backlog.add(task("x", { agentId: undefined, reason: "no agent" }), 0, 0)).toBe(
+      "unmatched",
+    );
+    expect(takeAll(backlog)).toEqual([]);
+    expect(backlog.takeUnmatched().map((t) => t.id)).toEqual(["x"]);
+  });
+
+  it("gives only planners while a plan is made, and everything in order afterwards", () => {
+    const backlog = new Backlog();
+    backlog.add(task("work", { priority: 9 }), 0, 0);
+    backlog.add(task("plan", { isPlanner: true }), 0, 0);
+    expect(backlog.takeBest(true)?.id).toBe("plan");
+    expect(backlog.takeBest(true)).toBeUndefined();
+    backlog.add(task("plan-2", { isPlanner: true, priority: 99 }), 0, 0);
+    expect(takeAll(backlog)).toEqual(["plan-2", "work"]);
+  });
+
+  it("a scan that did not see a task names it, others not", () => {
+    const backlog = new Backlog();
+    backlog.add(task("gone"), 0, 0);
+    backlog.add(task("there"), 0, 0);
+    backlog.markSeen("there", 1);
+    expect([...backlog.unseen(1)].map((t) => t.id)).toEqual(["gone"]);
+  });
+});

@@ -1,0 +1,231 @@
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  ErrLeaseLost,
+  ErrNoTasks,
+  ErrTaskExists,
+  ErrTaskNotFound,
+  Mailbox,
+  type MailboxOptions,
+} from "../../src/index.ts";
+import { startProgram } from "../support/programs.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+function open(options: MailboxOptions = {}): {
+  mailbox: Mailbox;
+  dir: string;
+  tray: (name: string) => string[];
+} {
+  const dir = join(tempDir(), "mailbox");
+  const mailbox = Mailbox.open(dir, { durability: "process", ...options });
+  return { mailbox, dir, tray: (name) => fs.readdirSync(join(dir, name)) };
+}
+
+const codeOf = (act: () => unknown): string => {
+  try {
+    act();
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+  return "none";
+};
+
+describe("the mailbox as a library", () => {
+  it.each(["process", "power"] as const)(
+    "takes a task from enqueue to its result with durability %s",
+    async (durability) => {
+      const { mailbox, dir, tray } = open({ durability });
+      const id = await mailbox.enqueue({ title: "add", payload: { a: 1 } });
+      expect(tray("inbox")).toEqual([`${id}.json`]);
+      const held = mailbox.claim();
+      expect(held).toMatchObject({ attempt: 1, task: { id, payload: { a: 1 } } });
+      mailbox.renew(held);
+      await mailbox.complete(held, { output: 2, verdict: "pass" });
+      const record = JSON.parse(fs.readFileSync(join(dir, "outbox", `${id}_result.json`), "utf8"));
+      expect(record).toMatchObject({
+        task_id: id,
+        status: "completed",
+        output: 2,
+        verdict: "pass",
+        lease: held.lease,
+        task: { id },
+      });
+      expect([...tray("inbox"), ...tray("processing"), ...tray("failed"), ...tray(".tmp")]).toEqual(
+        [],
+      );
+    },
+  );
+
+  it("claims by priority, then age, then id", async () => {
+    const { mailbox } = open();
+    await mailbox.enqueue({ id: "b-old", title: "t", created_at: 1 });
+    await mailbox.enqueue({ id: "a-old", title: "t", created_at: 1 });
+    await mailbox.enqueue({ id: "new", title: "t", created_at: 2 });
+    await mailbox.enqueue({ id: "urgent", title: "t", created_at: 9, priority: 5 });
+    expect([1, 2, 3, 4].map(() => mailbox.claim().task.id)).toEqual([
+      "urgent",
+      "a-old",
+      "b-old",
+      "new",
+    ]);
+  });
+
+  it("passes over what has to wait: a time in the future, an unmet dependency", async () => {
+    const { mailbox } = open();
+    const future = Math.floor(Date.now() / 1000) + 3600;
+    await mailbox.enqueue({ id: "later", title: "t", not_before: future });
+    await mailbox.enqueue({ id: "second", title: "t", metadata: { dependencies: ["first"] } });
+    expect(codeOf(() => mailbox.claim())).toBe("ErrNoTasks");
+    await mailbox.enqueue({ id: "first", title: "t" });
+    await mailbox.complete(mailbox.claim());
+    expect(mailbox.claim().task.id).toBe("second");
+  });
+
+  it("max_attempts: N means N runs, then the task is a dead letter with its reason", async () => {
+    const { mailbox, dir } = open();
+    await mailbox.enqueue({ id: "t", title: "t", max_attempts: 3 });
+    const again: boolean[] = [];
+    for (let run = 1; run <= 3; run++) {
+      const held = mailbox.claim();
+      expect(held.attempt).toBe(run);
+      again.push(await mailbox.fail(held, "boom"));
+    }
+    expect(again).toEqual([true, true, false]);
+    expect(JSON.parse(fs.readFileSync(join(dir, "failed", "t_error.json"), "utf8"))).toMatchObject({
+      task_id: "t",
+      error: "boom",
+      attempts: 3,
+      kind: "handler",
+    });
+    expect(() => mailbox.claim()).toThrow(ErrNoTasks);
+  });
+
+  it("a release gives the task back with its budget, a failed attempt waits for its delay", async () => {
+    const { mailbox } = open();
+    await mailbox.enqueue({ id: "t", title: "t", max_attempts: 2 });
+    for (let time = 0; time < 5; time++) mailbox.release(mailbox.claim());
+    const held = mailbox.claim();
+    expect(held.attempt).toBe(1);
+    await mailbox.fail(held, "boom", { delayMs: 60_000 });
+    expect(() => mailbox.claim()).toThrow(ErrNoTasks);
+  });
+
+  it("ErrTaskExists: an id is taken while its task waits, runs, and when it has settled", async () => {
+    const { mailbox } = open();
+    const taken = async (): Promise<void> => {
+      await expect(mailbox.enqueue({ id: "t", title: "another" })).rejects.toThrow(ErrTaskExists);
+    };
+    await mailbox.enqueue({ id: "t", title: "t" });
+    await taken();
+    const held = mailbox.claim();
+    await taken();
+    await mailbox.complete(held);
+    await taken();
+  });
+
+  it("ErrInvalidTask: a task with nothing to run, or with a bad field, is refused before anything is written", async () => {
+    const { mailbox, tray } = open();
+    await expect(mailbox.enqueue({ id: "t" })).rejects.toMatchObject({ code: "ErrInvalidTask" });
+    await expect(mailbox.enqueue({ title: "t", priority: 1.5 })).rejects.toMatchObject({
+      code: "ErrInvalidTask",
+      message: /priority/,
+    });
+    expect([...tray("inbox"), ...tray(".tmp")]).toEqual([]);
+  });
+
+  it("ErrTaskNotFound: find and retry of an id that is nowhere", async () => {
+    const { mailbox } = open();
+    expect(() => mailbox.find("nowhere")).toThrow(ErrTaskNotFound);
+    await expect(mailbox.retry("nowhere")).rejects.toThrow(ErrTaskNotFound);
+    await mailbox.enqueue({ id: "t", title: "t" });
+    expect(mailbox.find("t")).toBeUndefined();
+  });
+
+  it("ErrMailboxDir: a mailbox that anybody may write to, or that is a file, is refused", () => {
+    const dir = tempDir();
+    fs.mkdirSync(join(dir, "open", "inbox"), { recursive: true });
+    fs.chmodSync(join(dir, "open", "inbox"), 0o777);
+    expect(codeOf(() => Mailbox.open(join(dir, "open")))).toBe("ErrMailboxDir");
+    fs.writeFileSync(join(dir, "file"), "");
+    expect(codeOf(() => Mailbox.open(join(dir, "file")))).toBe("ErrMailboxDir");
+  });
+
+  it("fencing: whoever lost the lease can neither renew, complete, fail nor release, and changes nothing", async () => {
+    const { mailbox, dir, tray } = open({ leaseTtlMs: 1 });
+    await mailbox.enqueue({ id: "t", title: "t" });
+    const late = mailbox.claim();
+    const rival = Mailbox.open(dir, { durability: "process", leaseTtlMs: 0, agentId: "rival" });
+    expect([...(await rival.recover()), ...(await rival.recover())]).toMatchObject([
+      { action: "reclaimed", reason: "silent" },
+    ]);
+    const winner = rival.claim();
+    expect(winner.attempt).toBe(2);
+    const before = tray("processing");
+    expect(() => mailbox.renew(late)).toThrow(ErrLeaseLost);
+    await expect(mailbox.complete(late)).rejects.toThrow(ErrLeaseLost);
+    await expect(mailbox.fail(late, "no")).rejects.toThrow(ErrLeaseLost);
+    expect(() => mailbox.release(late)).toThrow(ErrLeaseLost);
+    expect(tray("processing")).toEqual(before);
+    await rival.complete(winner);
+    expect([...tray("processing"), ...tray(".tmp")]).toEqual([]);
+    expect(mailbox.find("t")).toMatchObject({ agent_id: "rival", attempts: 2 });
+  });
+
+  it("a settlement that comes too late at its last step is fenced and leaves no staged record", async () => {
+    const { mailbox, dir, tray } = open({ leaseTtlMs: 0 });
+    await mailbox.enqueue({ id: "t", title: "t" });
+    const late = mailbox.claim();
+    const rival = Mailbox.open(dir, { durability: "process", leaseTtlMs: 0 });
+    await rival.recover();
+    await rival.recover();
+    await expect(mailbox.complete(late, { output: "late" })).rejects.toThrow(ErrLeaseLost);
+    expect([...tray("outbox"), ...tray(".tmp")]).toEqual([]);
+  });
+
+  it("takes back the task of a process that was killed, at once", async () => {
+    const { mailbox, dir } = open();
+    await mailbox.enqueue({ id: "t", title: "t" });
+    const program = startProgram("claim-and-hang.mjs", [dir]);
+    await waitFor(() => program.stdout().includes("claimed"), { what: "the claim" });
+    expect(await mailbox.recover()).toEqual([]);
+    program.child.kill("SIGKILL");
+    await program.ended;
+    expect(await mailbox.recover()).toMatchObject([{ action: "reclaimed", reason: "dead" }]);
+    expect(mailbox.claim()).toMatchObject({ attempt: 2 });
+  });
+
+  it("retry puts a dead letter back with every digit of its payload", async () => {
+    const { mailbox, dir } = open();
+    fs.writeFileSync(
+      join(dir, "inbox", "t.json"),
+      '{"title":"t","payload":{"n":12345678901234567890},"max_attempts":1}',
+    );
+    await mailbox.fail(mailbox.claim(), "boom");
+    await mailbox.retry("t");
+    expect(fs.readdirSync(join(dir, "failed"))).toEqual([]);
+    expect(mailbox.claim().taskText).toContain("12345678901234567890");
+  });
+
+  it("sweep removes what is past its retention, and only that", async () => {
+    const { mailbox, dir, tray } = open();
+    for (const id of ["old", "new"]) {
+      await mailbox.enqueue({ id, title: "t" });
+      await mailbox.complete(mailbox.claim());
+    }
+    const days = (n: number): Date => new Date(Date.now() - n * 86_400_000);
+    fs.utimesSync(join(dir, "outbox", "old_result.json"), days(8), days(8));
+    fs.writeFileSync(join(dir, "failed", "x_error.json"), "{}");
+    fs.utimesSync(join(dir, "failed", "x_error.json"), days(29), days(29));
+    fs.writeFileSync(join(dir, ".tmp", "stale"), "");
+    fs.utimesSync(join(dir, ".tmp", "stale"), days(1), days(1));
+    fs.writeFileSync(join(dir, ".tmp", "fresh"), "");
+    expect(mailbox.sweep()).toEqual({ results: 1, errors: 0, staged: 1 });
+    expect([tray("outbox"), tray("failed"), tray(".tmp")]).toEqual([
+      ["new_result.json"],
+      ["x_error.json"],
+      ["fresh"],
+    ]);
+  });
+});
