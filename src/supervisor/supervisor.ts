@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
 import { Backlog } from "../core/backlog.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
-import { messageOf, systemCode } from "../core/errors.ts";
+import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
 import {
   JOURNAL_ROTATE_BYTES,
   READY_WAIT_MS_MAX,
@@ -185,13 +185,13 @@ export class Supervisor {
 
   /**
    * Runs until it is drained, stopped or loses its lock.
-   * @throws ErrSupervisorRunning when another live supervisor owns the tree
+   * @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when it cannot say so itself
    */
   async run(): Promise<RunSummary> {
     if (this.o.dryRun === true) return this.dryRun();
     this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
     this.startedMs = this.trays.clock.monotonicMs();
-    this.writeDocument();
+    await this.introduce();
     this.telemetry.note("supervisor_started", { pid: process.pid, version: VERSION });
     if (this.o.paused === true && !this.control.current.paused) {
       this.control.change({ paused: true, paused_at: this.startedAt, paused_by: "run --paused" });
@@ -712,6 +712,21 @@ export class Supervisor {
     }
     this.telemetry.flush();
     this.alerts.flush();
+  }
+
+  /** Says who runs this tree. Whoever cannot say so gives way: nobody could find, stop or succeed it. */
+  private async introduce(): Promise<void> {
+    try {
+      this.writeDocument();
+    } catch (error) {
+      await this.lock?.free();
+      throw new ErrIo(`cannot write supervisor.json: ${messageOf(error)}`, {
+        path: this.tree.supervisor,
+        phase: "start",
+        cause: error,
+        hint: "check the disk and the rights, then start again; nothing was lost",
+      });
+    }
   }
 
   /** Two starters can both take over one stale lock; the nonce tells who came last. */

@@ -77,7 +77,18 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       supervisor_pid: isSpawned ? process.ppid : null,
       started_at: new Date().toISOString(),
     };
-    replaceDocument(workerFile, document);
+    let isIntroduced = false;
+    /** A full disk does not keep us from working; adoption by another supervisor comes to know of us later. */
+    const introduce = (): void => {
+      if (isIntroduced) return;
+      try {
+        replaceDocument(workerFile, document);
+        isIntroduced = true;
+      } catch (error) {
+        process.stderr.write(`mailchute: cannot write ${workerFile} yet: ${messageOf(error)}\n`);
+      }
+    };
+    introduce();
 
     let idleSinceMs = performance.now();
     /** From here on nobody offers files: find them. */
@@ -96,6 +107,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       worker.lookAround();
     };
     const sweep = setInterval(() => {
+      introduce();
       bell?.rearm();
       worker.lookAround();
       worker.wake();

@@ -156,3 +156,23 @@ it("takes work under way for what it is", () => {
   expect(checkState(dir, all, { isDrained: false })).toEqual([]);
   expect(checkState(dir, all)).toHaveLength(3);
 });
+
+it("goes by the times where journals were written late", () => {
+  const { dir, path } = goodState();
+  const reverse: Plant = edit(EVENTS, (text) =>
+    text.trimEnd().split("\n").toReversed().concat("").join("\n"),
+  );
+  reverse(path);
+  expect(checkState(dir, IDS).join("\n")).toMatch(/comes before/);
+  expect(checkState(dir, IDS, { wroteLate: true })).toEqual([]);
+  edit(EVENTS, (text) =>
+    text.replace(
+      new RegExp(`("event":"completed".*)"timestamp":"[^"]*","t":${T}`),
+      (_all, head) => {
+        const t = T - 1000;
+        return `${head}"timestamp":"${new Date(t).toISOString()}","t":${t}`;
+      },
+    ),
+  )(path);
+  expect(checkState(dir, IDS, { wroteLate: true }).join("\n")).toMatch(/completed comes before/);
+});
