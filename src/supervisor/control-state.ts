@@ -23,9 +23,11 @@ export class ControlState {
     this.save();
   }
 
-  setSlots(slots: Record<string, number>): void {
-    if (this.isSaved && JSON.stringify(slots) === JSON.stringify(this.document.slots)) return;
+  /** False when nothing changed. */
+  setSlots(slots: Record<string, number>): boolean {
+    if (this.isSaved && JSON.stringify(slots) === JSON.stringify(this.document.slots)) return false;
     this.change({ slots });
+    return true;
   }
 
   /** False when the disk refused. */

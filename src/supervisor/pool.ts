@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WorkerDocument } from "../core/documents.ts";
 import type { Settings } from "../core/settings.ts";
+import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
-import { identityOf, judge, ownerPrefix } from "../host/identity.ts";
+import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
 import { RestartPolicy } from "./restarts.ts";
@@ -65,6 +66,8 @@ export class Pool {
   private maxSlots: number;
   private processCount: number;
   private isClosing = false;
+  /** More runs than may: nothing starts before enough has ended. */
+  isOversubscribed = false;
 
   constructor(
     settings: Settings,
@@ -92,18 +95,19 @@ export class Pool {
     for (let have = this.spawned.size + this.adopted().length; have < wanted; have++) this.start();
   }
 
-  /** Slots by worker id, for `control.json`: workers obey it before each claim. */
-  shares(): Record<string, number> {
+  /**
+   * Slots by worker id, for `control.json`: workers obey it before each claim.
+   * @param running what each worker runs now, by owner prefix
+   */
+  shares(running: ReadonlyMap<string, number>): Record<string, number> {
     const members = [...this.adopted(), ...this.spawned.values()];
-    const shares: Record<string, number> = {};
+    const counts = members.map((worker) => running.get(ownerPrefixOf(worker.id)) ?? 0);
+    this.isOversubscribed = counts.reduce((sum, n) => sum + n, 0) > this.maxSlots;
+    const slots = shareSlots(this.maxSlots, counts);
     members.forEach((worker, index) => {
-      const share =
-        Math.floor(this.maxSlots / members.length) +
-        (index < this.maxSlots % members.length ? 1 : 0);
-      shares[worker.id] = share;
-      worker.slots = share;
+      worker.slots = slots[index] ?? 0;
     });
-    return shares;
+    return Object.fromEntries(members.map((worker) => [worker.id, worker.slots]));
   }
 
   list(): PoolWorker[] {
@@ -325,6 +329,11 @@ export class Pool {
     });
     if (!this.isClosing) this.ensure();
   }
+}
+
+/** What the leases of a worker of this place begin with. */
+export function ownerPrefixOf(workerId: string): string {
+  return `${thisPlace()}-${workerId.slice(2)}`;
 }
 
 /** How much a worker can be offered now. Refilled from half empty, in one message rather than in many. */

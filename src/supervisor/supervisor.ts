@@ -29,7 +29,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { Doorbell } from "../host/doorbell.ts";
-import { judgeOwner, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
+import { judgeOwner, ownerSequence, thisProcess } from "../host/identity.ts";
 import { Journal, rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical } from "../mailbox/duplicates.ts";
@@ -46,7 +46,7 @@ import { Intake } from "./intake.ts";
 import { SupervisorLock } from "./lock.ts";
 import { Metrics } from "./metrics.ts";
 import { NO_PLAN, type Plan } from "./plan-gate.ts";
-import { Pool } from "./pool.ts";
+import { ownerPrefixOf, Pool } from "./pool.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
 import { Selection } from "./selection.ts";
@@ -129,7 +129,6 @@ export class Supervisor {
   private retentionAtMs = 0;
   private sweep: Sweep | undefined;
   private isListingWanted = true;
-  private isOnceSelected = false;
   private readonly settledCounts = { completed: 0, failed: 0 };
   private readonly reported = new Map<string, number>();
   private finish: ((endedBy: RunSummary["endedBy"]) => void) | undefined;
@@ -249,7 +248,8 @@ export class Supervisor {
     this.housekeeping(nowMs);
     if (this.isOver()) return;
     const isWalking = this.settledIds.hasWork || this.sweep !== undefined;
-    if (hasMore || this.intake.hasWork || isWalking) this.wake();
+    const isLooking = this.intake.hasWork && !(this.o.once === true && this.intake.isComplete);
+    if (hasMore || isLooking || isWalking) this.wake();
     else this.sleepUntil(this.nextMs(nowMs, nextDueMs));
   }
 
@@ -259,14 +259,6 @@ export class Supervisor {
       nowMs - this.startedMs > FIRST_SCAN_MS;
     if (!isScanned || this.control.current.paused || !this.settings.mailbox_enabled) return false;
     const onlyPlanners = this.isReplanning();
-    if (this.o.once === true) {
-      if (!this.intake.isComplete || (this.isOnceSelected && this.selection.launchedCount > 0))
-        return false;
-      const hasMore = this.selection.select(this.launchesLeft(), onlyPlanners);
-      if (this.selection.launchedCount > 0 && this.pool.freeOffers(0) === 0)
-        this.isOnceSelected = true;
-      return hasMore;
-    }
     return this.selection.select(this.launchesLeft(), onlyPlanners);
   }
 
@@ -329,35 +321,27 @@ export class Supervisor {
     }
     const isLimited = this.o.maxTasks !== undefined && this.launchesLeft() === 0;
     if (this.o.drain !== true && this.o.once !== true && !isLimited) return false;
-    if (!this.intake.isComplete || this.intake.hasWork || this.commands.isBusy) return false;
-    if (
-      this.selection.inFlight.size > 0 &&
-      !(this.selection.offeredCount === 0 && this.onlyWaitingInProcessing())
-    )
-      return false;
-    if (this.o.once === true) {
-      this.end("once");
-      return true;
-    }
-    if (isLimited && this.selection.offeredCount === 0) {
-      this.end("limit");
-      return true;
-    }
-    const isPausedForGood = false;
-    if (
-      isPausedForGood ||
-      this.backlog.count("runnable") + this.backlog.count("delayed") + this.intake.unsettledCount >
-        0
-    )
-      return false;
-    this.end("drained");
-    return true;
+    if (!this.intake.isComplete || this.commands.isBusy) return false;
+    // A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up.
+    const isPassOver = this.selection.offeredCount === 0 && !this.isAnythingClaimed();
+    const canLaunch = this.backlog.count("runnable") > 0 && !this.control.current.paused;
+    if (this.o.once === true && isPassOver && !canLaunch) this.end("once");
+    else if (isLimited && isPassOver) this.end("limit");
+    else if (this.o.drain === true && !this.intake.hasWork && this.isDrained()) this.end("drained");
+    return this.endedBy !== undefined;
   }
 
-  /** With `once`, tasks that wait for their retry do not hold it up. */
-  private onlyWaitingInProcessing(): boolean {
-    if (this.o.once !== true && this.o.maxTasks === undefined) return false;
-    return this.recovery.list().every((file) => parseName(file)?.stage === "ready");
+  private isAnythingClaimed(): boolean {
+    return this.recovery.list().some((file) => {
+      const stage = parseName(file)?.stage;
+      return stage !== undefined && stage !== "ready";
+    });
+  }
+
+  private isDrained(): boolean {
+    const left =
+      this.backlog.count("runnable") + this.backlog.count("delayed") + this.intake.unsettledCount;
+    return left === 0 && this.selection.inFlight.size === 0;
   }
 
   private end(endedBy: RunSummary["endedBy"]): void {
@@ -627,6 +611,7 @@ export class Supervisor {
           if (!this.selection.onReturned(file, delayMs, before)) this.isListingWanted = true;
         }
         this.selection.onDone(message.done);
+        if (this.pool.isOversubscribed) this.isListingWanted = true;
         for (const { id, isCompleted } of message.settled) {
           this.selection.onSettled(id);
           this.countSettled(id, isCompleted);
@@ -653,8 +638,14 @@ export class Supervisor {
   }
 
   private shareSlots(): void {
-    this.control.setSlots(this.pool.shares());
-    this.pool.tellAll({ type: "control" });
+    const running = new Map<string, number>();
+    for (const file of this.recovery.list()) {
+      const name = parseName(file);
+      if (name?.stage !== "w") continue;
+      const prefix = name.token.slice(0, name.token.lastIndexOf("-"));
+      running.set(prefix, (running.get(prefix) ?? 0) + 1);
+    }
+    if (this.control.setSlots(this.pool.shares(running))) this.pool.tellAll({ type: "control" });
   }
 
   private countSettled(id: string, isCompleted: boolean): void {
@@ -670,7 +661,7 @@ export class Supervisor {
   // ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private applyCommand(command: Parameters<typeof applyCommand>[1]): object | Promise<object> {
-    return applyCommand(
+    const result = applyCommand(
       {
         trays: this.trays,
         backlog: this.backlog,
@@ -692,6 +683,9 @@ export class Supervisor {
       },
       command,
     );
+    // What happened is told before it is acknowledged.
+    this.telemetry.flush();
+    return result;
   }
 
   // ── the supervisor's own state ──────────────────────────────────────────────────────────────────────────────────
@@ -850,8 +844,4 @@ export class Supervisor {
       endedBy,
     };
   }
-}
-
-function ownerPrefixOf(workerId: string): string {
-  return `${ownerPrefix(thisProcess()).slice(0, 12)}-${workerId.slice(2)}`;
 }

@@ -1,0 +1,350 @@
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { resultName } from "../../src/core/names.ts";
+import { startTicksOf } from "../../src/host/identity.ts";
+import {
+  acknowledgeCommand,
+  claimNextCommand,
+  enqueueCommand,
+  openTrays,
+  readAcknowledgement,
+} from "../../src/index.ts";
+import { newPool, type Pool } from "../support/pool.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** A program that runs until this file is there. */
+const until = (path: string): string[] => [
+  "sh",
+  "-c",
+  `until [ -e '${path}' ]; do sleep 0.02; done`,
+];
+
+/** Ids of tasks that a worker holds now. */
+const running = (pool: Pool): string[] =>
+  fs
+    .readdirSync(pool.processing)
+    .filter((file) => file.includes("~w-"))
+    .map((file) => file.slice(0, file.indexOf("@")))
+    .sort();
+
+const waiting = (pool: Pool): string[] => fs.readdirSync(pool.inbox).sort();
+const control = (pool: Pool, tray: string): string => join(pool.state, "control", tray);
+
+async function send(pool: Pool, ...args: string[]): Promise<Record<string, unknown>> {
+  const { stdout, stderr, code } = await pool.run([...args, "--wait", "--json"]);
+  expect(code, stderr).toBe(0);
+  return (JSON.parse(stdout) as { result: Record<string, unknown> }).result;
+}
+
+/** Drops a command file as any program would. @returns its acknowledgement */
+async function drop(pool: Pool, id: string, body: object): Promise<Record<string, unknown>> {
+  const staged = join(pool.dir, `${id}.command`);
+  fs.writeFileSync(staged, JSON.stringify(body));
+  fs.renameSync(staged, join(control(pool, "inbox"), `${id}.json`));
+  return waitFor(() => readAcknowledgement(openTrays(join(pool.state, "control")), id), {
+    what: `the answer to ${id}`,
+  });
+}
+
+describe("the command queue", () => {
+  it("takes a command from enqueue through claim to its acknowledgement, first in, first out", async () => {
+    const trays = openTrays(join(tempDir(), "control"), { durability: "process" });
+    const { id: first } = await enqueueCommand(trays, { command: "pause" });
+    const { id: second } = await enqueueCommand(trays, {
+      command: "set-workers",
+      args: { workers: 3 },
+    });
+    expect(fs.readdirSync(trays.inbox).sort()).toEqual([`${first}.json`, `${second}.json`].sort());
+    const pause = claimNextCommand(trays, "owner-1");
+    expect(pause?.command).toMatchObject({ id: first, command: "pause" });
+    expect(fs.readdirSync(trays.processing)).toHaveLength(1);
+    const workers = claimNextCommand(trays, "owner-2");
+    expect(workers?.command.args).toEqual({ workers: 3 });
+    expect(claimNextCommand(trays, "owner-3")).toBeUndefined();
+    if (pause === undefined || workers === undefined) throw new Error("both were claimed");
+    await acknowledgeCommand(trays, pause, { status: "completed", result: { paused: true } });
+    await acknowledgeCommand(trays, workers, {
+      status: "failed",
+      error: "no",
+      code: "ErrInvalidTransition",
+    });
+    expect(readAcknowledgement(trays, first)).toMatchObject({
+      status: "completed",
+      result: { paused: true },
+      pid: process.pid,
+    });
+    expect(readAcknowledgement(trays, second)).toMatchObject({
+      status: "failed",
+      error: "no",
+      args: { workers: 3 },
+    });
+    expect(fs.readdirSync(trays.processing)).toEqual([]);
+  });
+
+  it("refuses what is no command before it is written", async () => {
+    const trays = openTrays(join(tempDir(), "control"), { durability: "process" });
+    for (const request of [
+      { command: "jump" },
+      { command: "set-workers" },
+      { command: "cancel" },
+      { command: "pause", expires_at: "soonish, maybe" },
+    ])
+      await expect(enqueueCommand(trays, request)).rejects.toMatchObject({
+        code: "ErrInvalidCommand",
+      });
+    expect(fs.readdirSync(trays.inbox)).toEqual([]);
+  });
+});
+
+describe("a running supervisor", () => {
+  it("makes a deleted control tray again, also in a dry run", async () => {
+    const pool = newPool();
+    await pool.run(["init"]);
+    fs.rmSync(join(pool.state, "control"), { recursive: true, force: true });
+    const { code, stderr } = await pool.run(["run", "--once", "--dry-run"]);
+    expect(code, stderr).toBe(0);
+    expect(fs.readdirSync(join(pool.state, "control")).sort()).toEqual([
+      ".tmp",
+      "failed",
+      "inbox",
+      "outbox",
+      "processing",
+    ]);
+    await pool.start();
+    fs.rmSync(join(pool.state, "control"), { recursive: true, force: true });
+    await waitFor(() => fs.existsSync(control(pool, "inbox")), { what: "a new control inbox" });
+    expect(await drop(pool, "p", { command: "pause" })).toMatchObject({
+      status: "completed",
+      result: { paused: true },
+    });
+  });
+
+  it("paused, launches nothing while what runs completes; resumed, goes on", async () => {
+    const pool = newPool();
+    const gate = join(pool.dir, "go");
+    await pool.start(["--workers", "1"]);
+    pool.drop("task-a", { exec: until(gate), priority: 1 });
+    pool.drop("task-b", { exec: ["true"] });
+    await waitFor(() => running(pool).includes("task-a"), { what: "task-a to run" });
+    expect(await send(pool, "control", "pause")).toEqual({ paused: true });
+    fs.writeFileSync(gate, "");
+    await pool.result("task-a");
+    pool.drop("task-c", { exec: ["true"], priority: 5 });
+    // Whatever was to start would have: a command sent now is answered after several rounds of looking.
+    expect(await drop(pool, "again", { command: "pause" })).toMatchObject({ status: "completed" });
+    expect(fs.readdirSync(pool.outbox)).toEqual([resultName("task-a")]);
+    expect(running(pool)).toEqual([]);
+    const { stdout } = await pool.run(["status", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ control: { paused: true } });
+    expect(await send(pool, "resume")).toEqual({ paused: false });
+    await Promise.all([pool.result("task-b"), pool.result("task-c")]);
+  });
+
+  it("a pause survives the death of the supervisor and is visible: since when, by which command", async () => {
+    const pool = newPool();
+    await pool.start();
+    await drop(pool, "stop-it", { command: "pause" });
+    await pool.killAll();
+    await pool.start();
+    pool.drop("t", { exec: ["true"] });
+    const { stdout } = await pool.run(["status"]);
+    expect(stdout).toMatch(/paused.*stop-it/i);
+    expect(waiting(pool)).toEqual(["t.json"]);
+    await send(pool, "resume");
+    await pool.result("t");
+  });
+
+  it("with fewer workers starts nothing new until enough have ended; with more starts at once", async () => {
+    const pool = newPool();
+    const gates = [1, 2, 3, 4].map((n) => join(pool.dir, `go-${n}`));
+    await pool.start(["--workers", "2", "--processes", "2"]);
+    for (const [index, gate] of gates.entries())
+      pool.drop(`t${index + 1}`, { exec: until(gate), priority: 9 - index });
+    await waitFor(() => running(pool).length === 2, { what: "two running tasks" });
+    expect(await send(pool, "control", "set-workers", "--workers", "1")).toEqual({ workers: 1 });
+    fs.writeFileSync(gates[0] ?? "", "");
+    await pool.result("t1");
+    expect(
+      await drop(pool, "look", { command: "set_workers", args: { workers: 1 } }),
+    ).toMatchObject({ result: { workers: 1 } });
+    expect(running(pool)).toEqual(["t2"]);
+    fs.writeFileSync(gates[1] ?? "", "");
+    await waitFor(() => running(pool).includes("t3"), { what: "t3 to run" });
+    expect(running(pool)).toEqual(["t3"]);
+    // More: at once, and not only when a running task ends.
+    expect(await send(pool, "set-workers", "3")).toEqual({ workers: 3 });
+    await waitFor(() => running(pool).length === 2, { what: "t4 beside t3" });
+    for (const gate of gates) fs.writeFileSync(gate, "");
+    await Promise.all(["t3", "t4"].map((id) => pool.result(id)));
+  });
+
+  it("cancel stops exactly that task and puts it back into the inbox without using up an attempt", async () => {
+    const pool = newPool();
+    const gate = join(pool.dir, "go");
+    await pool.start(["--workers", "2"]);
+    pool.drop("task-long", { exec: until(join(pool.dir, "never")), max_attempts: 1 });
+    pool.drop("other", { exec: until(gate) });
+    await waitFor(() => running(pool).length === 2, { what: "both to run" });
+    await send(pool, "control", "pause");
+    expect(await send(pool, "control", "cancel", "--node", "task-long")).toEqual({
+      cancelled: "task-long",
+    });
+    expect(waiting(pool)).toEqual(["task-long.json"]);
+    expect(running(pool)).toEqual(["other"]);
+    const again = await pool.run(["control", "cancel", "--node", "task-long", "--wait"]);
+    expect(again.stderr).toMatch(/not in flight/);
+    expect(again.code).toBe(4);
+    fs.writeFileSync(gate, "");
+    fs.writeFileSync(join(pool.dir, "never"), "");
+    await send(pool, "resume");
+    expect(await pool.result("task-long")).toMatchObject({ attempts: 1 });
+    await pool.result("other");
+  });
+
+  it("the top-level cancel ends a waiting or running task for good", async () => {
+    const pool = newPool();
+    await pool.start(["--workers", "1"]);
+    pool.drop("runs", { exec: until(join(pool.dir, "never")), priority: 1 });
+    pool.drop("waits", { exec: ["true"] });
+    await waitFor(() => running(pool).includes("runs"), { what: "runs to run" });
+    await send(pool, "cancel", "waits");
+    await send(pool, "cancel", "runs");
+    expect(await pool.error("waits")).toMatchObject({ kind: "cancelled" });
+    expect(await pool.error("runs")).toMatchObject({ kind: "cancelled", attempts: 1 });
+    expect([...waiting(pool), ...running(pool), ...fs.readdirSync(pool.outbox)]).toEqual([]);
+    const unknown = await pool.run(["cancel", "nowhere", "--wait"]);
+    expect(unknown.code).toBe(3);
+  });
+
+  it("after a cancel no process is left: not one that ignores SIGTERM, nor one that left its group", async () => {
+    const pool = newPool();
+    await pool.start(["--workers", "2"]);
+    const pids = join(pool.dir, "pids");
+    const script = `echo $$ >> '${pids}'; trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >> "${pids}"; while :; do sleep 1; done' & while :; do sleep 1; done`;
+    pool.drop("stubborn", { exec: ["sh", "-c", script] });
+    const read = (): number[] =>
+      fs.existsSync(pids) ? fs.readFileSync(pids, "utf8").trim().split("\n").map(Number) : [];
+    await waitFor(() => read().length === 2, { what: "both processes" });
+    await send(pool, "cancel", "stubborn");
+    for (const pid of read()) expect(startTicksOf(pid)).toBeUndefined();
+    expect(await pool.error("stubborn")).toMatchObject({ kind: "cancelled" });
+  });
+
+  it("answers a bad command file with an error record and disturbs nothing else", async () => {
+    const pool = newPool();
+    await pool.start();
+    fs.writeFileSync(join(control(pool, "inbox"), "half.json"), '{"command":"pau');
+    expect(await drop(pool, "jump", { command: "jump" })).toMatchObject({
+      status: "failed",
+      code: "ErrInvalidCommand",
+    });
+    expect(await drop(pool, "late", { command: "pause", expires_at: 1 })).toMatchObject({
+      status: "failed",
+      error: /expired/,
+    });
+    expect(
+      await drop(pool, "many", { command: "set-workers", args: { workers: 1e9 } }),
+    ).toMatchObject({ status: "failed" });
+    expect(await drop(pool, "plan", { command: "replan_now" })).toMatchObject({
+      status: "failed",
+      error: /plan-000/,
+    });
+    const half = await waitFor(
+      () => readAcknowledgement(openTrays(join(pool.state, "control")), "half"),
+      { what: "the answer to half" },
+    );
+    expect(half).toMatchObject({ code: "ErrInvalidCommand" });
+    pool.drop("t", { exec: ["true"] });
+    await pool.result("t");
+  });
+
+  it("the same file may be dropped again and again", async () => {
+    const pool = newPool();
+    await pool.start();
+    for (const expected of [true, false, true, false]) {
+      fs.rmSync(join(control(pool, "outbox"), resultName(expected ? "p" : "r")), { force: true });
+      expect(
+        await drop(pool, expected ? "p" : "r", { command: expected ? "pause" : "resume" }),
+      ).toMatchObject({ result: { paused: expected } });
+    }
+  });
+
+  it("takes up at start what a killed supervisor had claimed, once", async () => {
+    const pool = newPool();
+    await pool.start();
+    await pool.killAll();
+    const trays = openTrays(join(pool.state, "control"), { durability: "process" });
+    const { id } = await enqueueCommand(trays, { command: "pause" });
+    const { id: expired } = await enqueueCommand(trays, { command: "resume", expires_at: 1 });
+    const dead = pool.supervisor();
+    if (dead === undefined) throw new Error("there was a supervisor");
+    const owner = `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}-1`;
+    claimNextCommand(trays, owner);
+    claimNextCommand(trays, `${owner}1`);
+    expect(fs.readdirSync(trays.processing)).toHaveLength(2);
+    await pool.start();
+    await waitFor(() => readAcknowledgement(trays, id) && readAcknowledgement(trays, expired), {
+      what: "both answers",
+    });
+    expect(readAcknowledgement(trays, id)).toMatchObject({
+      status: "completed",
+      result: { paused: true },
+      attempts: 2,
+    });
+    expect(readAcknowledgement(trays, expired)).toMatchObject({
+      status: "failed",
+      error: /expired/,
+    });
+    expect(fs.readdirSync(trays.processing)).toEqual([]);
+    expect(pool.events().filter((event) => event["event"] === "paused")).toHaveLength(1);
+  });
+
+  it("retry as a command puts a dead letter back, and it runs", async () => {
+    const pool = newPool();
+    await pool.start();
+    const flag = join(pool.dir, "flag");
+    pool.drop("t", { exec: ["test", "-e", flag], max_attempts: 1 });
+    await pool.error("t");
+    fs.writeFileSync(flag, "");
+    expect(await drop(pool, "again", { command: "retry", args: { node: "t" } })).toMatchObject({
+      result: { retried: "t" },
+    });
+    await pool.result("t");
+    expect(fs.readdirSync(pool.failed)).toEqual([]);
+  });
+
+  it("ignores set-workers with --once, and says so", async () => {
+    const pool = newPool();
+    const gate = join(pool.dir, "go");
+    pool.drop("t", { exec: until(gate) });
+    const run = pool.spawn(["run", "--once", "--workers", "1"]);
+    await waitFor(() => running(pool).includes("t"), { what: "t to run" });
+    expect(
+      await drop(pool, "more", { command: "set-workers", args: { workers: 4 } }),
+    ).toMatchObject({ result: { workers: 1, ignored: /once/ } });
+    fs.writeFileSync(gate, "");
+    expect((await run.ended).exitCode).toBe(0);
+  });
+
+  it("stop ends it and gives running work back; drain lets it end first", async () => {
+    const pool = newPool();
+    const gate = join(pool.dir, "go");
+    const first = await pool.start(["--workers", "1"]);
+    pool.drop("t", { exec: until(gate), max_attempts: 1 });
+    await waitFor(() => running(pool).includes("t"), { what: "t to run" });
+    expect((await pool.run(["stop"])).code).toBe(0);
+    expect((await first.ended).exitCode).toBe(0);
+    expect(running(pool)).toEqual([]);
+    const second = await pool.start(["--workers", "1"]);
+    await waitFor(() => running(pool).includes("t"), { what: "t to run again" });
+    const stop = pool.run(["stop", "--drain"]);
+    await waitFor(() => pool.supervisor()?.status === "draining", { what: "draining" });
+    fs.writeFileSync(gate, "");
+    expect((await stop).code).toBe(0);
+    expect((await second.ended).exitCode).toBe(0);
+    expect(await pool.result("t")).toMatchObject({ attempts: 1 });
+    expect((await pool.run(["stop"])).code).toBe(5);
+  });
+});
