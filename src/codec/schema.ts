@@ -2,8 +2,14 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 
-/** Compiles lazily: a process that never checks never pays. The check returns the fault, or undefined. */
-export function compileCheck(schema: TSchema): (value: unknown) => string | undefined {
+/**
+ * Compiles lazily: a process that never checks never pays. The check returns the fault, or undefined.
+ * @param unshown places ("env.TOKEN") whose values are not shown in the fault
+ */
+export function compileCheck(
+  schema: TSchema,
+  unshown?: RegExp,
+): (value: unknown) => string | undefined {
   let compiled: TypeCheck<TSchema> | undefined;
   return (value) => {
     compiled ??= TypeCompiler.Compile(schema);
@@ -11,15 +17,24 @@ export function compileCheck(schema: TSchema): (value: unknown) => string | unde
     const first = compiled.Errors(value).First();
     if (first === undefined) return "does not fit the schema";
     const place = first.path.slice(1).replaceAll("/", ".");
-    const found = first.value === undefined ? "nothing" : shorten(first.value);
+    const isShown = unshown?.test(place) !== true;
+    const found =
+      first.value === undefined ? "nothing" : isShown ? shorten(first.value) : kindOf(first.value);
     return `${place === "" ? "the value" : place}: ${lowerFirst(first.message)}, found ${found}`;
   };
 }
 
-function shorten(value: unknown): string {
+/** A value as it may stand in a message: never a megabyte. */
+export function shorten(value: unknown): string {
   if (typeof value === "number" && !Number.isFinite(value)) return "a number out of range";
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 function lowerFirst(text: string): string {

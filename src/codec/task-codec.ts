@@ -5,7 +5,7 @@ import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
-import { compileCheck } from "./schema.ts";
+import { compileCheck, shorten } from "./schema.ts";
 
 const Text = Type.String();
 const Seconds = Type.Integer({
@@ -83,7 +83,9 @@ type _TaskMatchesSchema = Static<typeof TaskSchema> extends Partial<Task> ? true
 const _taskMatchesSchema: _TaskMatchesSchema = true;
 void _taskMatchesSchema;
 
-const check = compileCheck(TaskSchema);
+/** Values that may be secrets: messages end up in journals. */
+const UNSHOWN = /^(?:env|payload)\b/;
+const check = compileCheck(TaskSchema, UNSHOWN);
 const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
 const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
 
@@ -144,8 +146,13 @@ export function checkTask(
   }
   if (task.exec?.[0] === "")
     throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
-  if (task.metadata?.dependencies?.some((dependency) => foldId(dependency) === foldId(id))) {
-    throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
+  for (const dependency of task.metadata?.dependencies ?? []) {
+    // It is looked up as a file name.
+    const fault = explainBadId(dependency);
+    if (fault !== undefined)
+      throw new ErrInvalidTask(`metadata.dependencies: ${shorten(dependency)}: ${fault}`, where);
+    if (foldId(dependency) === foldId(id))
+      throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
   }
   task.id = id;
   return task;

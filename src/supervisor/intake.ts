@@ -175,7 +175,20 @@ export class Intake {
     if (!this.unsettled.has(name)) this.look(name);
   }
 
+  /** Looks at one file. Whatever goes wrong with it is its own affair: the others must not wait for it. */
   private look(name: string): void {
+    try {
+      this.judge(name);
+    } catch (error) {
+      this.unsettled.delete(name);
+      const facts = this.trays.storage.look(join(this.trays.inbox, name));
+      if (facts === undefined || this.isHopeless(name, facts)) return;
+      this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
+      this.hooks.report(name, error);
+    }
+  }
+
+  private judge(name: string): void {
     const meaning = readInboxName(name);
     if (meaning.kind === "ignored") return;
     const path = join(this.trays.inbox, name);

@@ -35,7 +35,7 @@ describe("the corpus of inputs", () => {
   const outside = join(pool.dir, "outside");
   const loopDelayFile = join(pool.dir, "loop-delay");
   const dropped = new Map<InputCase, Fingerprint>();
-  const loopDelayMs = (): number => Number(fs.readFileSync(loopDelayFile, "utf8"));
+  const loopDelay = (): number[] => fs.readFileSync(loopDelayFile, "utf8").split(" ").map(Number);
   let supervisor: Running;
   let goodMs = 0;
 
@@ -47,7 +47,7 @@ describe("the corpus of inputs", () => {
     delete process.env["NODE_OPTIONS"];
     await waitFor(() => fs.existsSync(loopDelayFile), { what: "the first measurement" });
     process.kill(supervisor.pid, "SIGUSR2");
-    await waitFor(() => !fs.existsSync(loopDelayFile), { what: "a new measurement" });
+    await waitFor(() => loopDelay()[0] === 1, { what: "a new measurement" });
 
     const startedMs = performance.now();
     const every = Math.ceil(possible.length / GOOD_COUNT);
@@ -180,9 +180,8 @@ describe("the corpus of inputs", () => {
     expect(readJson(join(outside, "link-target.json"))).toEqual({ exec: ["true"] });
   });
 
-  it("the supervisor was never busy for long", async () => {
-    await waitFor(() => fs.existsSync(loopDelayFile), { what: "a measurement" });
-    expect(loopDelayMs()).toBeLessThan(LOOP_DELAY_MS_MAX);
+  it("the supervisor was never busy for long", () => {
+    expect(loopDelay()[1]).toBeLessThan(LOOP_DELAY_MS_MAX);
   });
 
   it("it leaves them in peace afterwards", async () => {

@@ -147,6 +147,21 @@ const CONTENT: InputCase[] = [
     '{"id":"other","exec":["true"]}',
     refused('the body says id "other"'),
   ),
+  content(
+    "a dependency that is no id",
+    '{"prompt":"x","metadata":{"dependencies":["../../etc/passwd"]}}',
+    refused('"../../etc/passwd": an id begins with'),
+  ),
+  content(
+    "a dependency with a NUL",
+    '{"prompt":"x","metadata":{"dependencies":["a\\u0000b"]}}',
+    refused("dependencies"),
+  ),
+  content(
+    "a dependency of 250 bytes",
+    `{"prompt":"x","metadata":{"dependencies":["${"d".repeat(250)}"]}}`,
+    refused("longer than 96"),
+  ),
   content("nothing to run", '{"priority":1}', refused("nothing to run")),
   content("exec is a string", '{"exec":"true"}', refused("exec: ")),
   content("exec is empty", '{"exec":[]}', refused("exec: ")),
@@ -163,6 +178,12 @@ const CONTENT: InputCase[] = [
 ];
 
 const NAMES: InputCase[] = [
+  {
+    title: "content: a dependency on itself",
+    name: "self.json",
+    content: '{"prompt":"x","metadata":{"dependencies":["SELF"]}}',
+    answer: refused("depends on itself"),
+  },
   named("'@'", "a@b.json", refused("an id begins with")),
   named("like an accepted task", "x@abcdefgh.1~ready.json", refused("an id begins with")),
   named("like a committed task", "x@abcdefgh.1~ok-zz.json", refused("an id begins with")),

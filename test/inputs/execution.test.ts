@@ -1,0 +1,132 @@
+/** What a task may make us do: run its argv as it stands, where it is allowed to, with no more than it needs to know. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+
+const SECRET = "hunter2-do-not-tell";
+
+function withRoots(pool: Pool, roots: readonly string[]): void {
+  const config = `${QUICK_CONFIG}roots: ${JSON.stringify(roots)}\n`;
+  fs.writeFileSync(join(pool.state, "config.yaml"), config);
+}
+
+describe("the program of a task", () => {
+  it("gets its arguments as they stand: no shell looks at them", async () => {
+    const pool = newPool();
+    await pool.start();
+    const words = [
+      "$(touch pwned)",
+      "`id`",
+      "; rm -rf *",
+      "&& x",
+      "* ?",
+      "$HOME",
+      "a\nb",
+      "é 🚀",
+      "",
+    ];
+    pool.drop("argv", { exec: ["printf", "[%s]", ...words] });
+    expect((await pool.result("argv")).output).toBe(words.map((word) => `[${word}]`).join(""));
+    pool.drop("name", { exec: ["echo pwned; echo"] });
+    expect(await pool.error("name")).toMatchObject({ kind: "spawn", attempts: 1 });
+  });
+
+  it("sees of our environment what programs need, its own variables, and nothing else", async () => {
+    const pool = newPool({ env: { API_TOKEN: SECRET, LC_ALL: "C.UTF-8", NODE_OPTIONS: "" } });
+    await pool.start();
+    pool.drop("env", {
+      exec: ["env", "-0"],
+      env: { GREETING: "hello", PATH: "/usr/bin:/bin", MAILCHUTE_TASK_ID: "forged" },
+    });
+    const result = await pool.result("env");
+    const pairs = String(result.output).split("\0").slice(0, -1);
+    const env = new Map(pairs.map((pair) => pair.split(/=(.*)/s, 2) as [string, string]));
+    expect(env.get("GREETING")).toBe("hello");
+    expect(env.get("PATH")).toBe("/usr/bin:/bin");
+    expect(env.get("LC_ALL")).toBe("C.UTF-8");
+    expect(env.get("MAILCHUTE_TASK_ID")).toBe("env");
+    expect(env.get("MAILCHUTE_ATTEMPT")).toBe("1");
+    expect(env.get("MAILCHUTE_LEASE")).toBe(result.lease);
+    const allowed =
+      /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|GREETING|MAILCHUTE_(?:TASK_ID|TASK_FILE|ATTEMPT|LEASE|RESULT_FILE|STATE))$/;
+    expect([...env.keys()].filter((name) => !allowed.test(name))).toEqual([]);
+    expect(JSON.stringify(result)).not.toContain(SECRET);
+  });
+
+  it("has its stdin closed", async () => {
+    const pool = newPool();
+    await pool.start();
+    pool.drop("stdin", { exec: ["sh", "-c", "cat; echo end"], timeout_ms: 5000 });
+    expect((await pool.result("stdin")).output).toBe("end\n");
+  });
+
+  it("leaves no secret of its task in a journal", async () => {
+    const pool = newPool();
+    await pool.start();
+    const env = { PASSWORD: SECRET };
+    const payload = { token: SECRET };
+    pool.drop("secret", { exec: ["true"], prompt: SECRET, env, payload });
+    pool.drop("wrong", { exec: ["sh", "-c", "exit 64", SECRET], env, payload });
+    pool.drop("missing", { exec: ["/nowhere/program", SECRET], env, payload });
+    pool.drop("typo", { exec: ["true"], env: { PASSWORD: { value: SECRET } } });
+    await pool.result("secret");
+    for (const id of ["wrong", "missing", "typo"]) await pool.error(id);
+    await pool.stop();
+    const lines = [...pool.events(), ...pool.leases(), ...pool.alerts()];
+    expect(lines.length).toBeGreaterThan(10);
+    expect(lines.filter((line) => JSON.stringify(line).includes(SECRET))).toEqual([]);
+  });
+});
+
+describe("where a program runs", () => {
+  it("is resolved without links and must lie under an allowed root", async () => {
+    const pool = newPool();
+    const allowed = join(pool.dir, "allowed");
+    const outside = join(pool.dir, "allowed-not");
+    for (const dir of [allowed, outside, join(allowed, "inner")]) fs.mkdirSync(dir);
+    fs.symlinkSync(outside, join(allowed, "link-out"));
+    fs.symlinkSync(join(allowed, "inner"), join(pool.dir, "link-in"));
+    withRoots(pool, [allowed]);
+    await pool.start();
+
+    const pwd = { exec: ["pwd", "-P"] };
+    pool.drop("root", { ...pwd, cwd: allowed });
+    pool.drop("inner", { ...pwd, metadata: { worktree: join(allowed, "inner") } });
+    pool.drop("link-in", { ...pwd, cwd: join(pool.dir, "link-in") });
+    expect((await pool.result("root")).output).toBe(`${allowed}\n`);
+    expect((await pool.result("inner")).output).toBe(`${join(allowed, "inner")}\n`);
+    expect((await pool.result("link-in")).output).toBe(`${join(allowed, "inner")}\n`);
+
+    const places: Record<string, Record<string, unknown>> = {
+      outside: { cwd: outside },
+      "link-out": { cwd: join(allowed, "link-out") },
+      "worktree-out": { metadata: { worktree: join(allowed, "link-out") } },
+      dots: { cwd: `${allowed}/inner/../../allowed-not` },
+      default: {},
+    };
+    for (const [id, place] of Object.entries(places)) pool.drop(id, { ...pwd, ...place });
+    for (const id of Object.keys(places)) {
+      const record = await pool.error(id);
+      expect(record, id).toMatchObject({ kind: "spawn", attempts: 1 });
+      expect(record.error, id).toContain("is not under an allowed root");
+    }
+    pool.drop("gone", { ...pwd, cwd: join(allowed, "missing") });
+    expect(await pool.error("gone")).toMatchObject({ kind: "spawn" });
+  });
+});
+
+describe("limits", () => {
+  it("on time and on output end a program with its children", async () => {
+    const config = `${QUICK_CONFIG}output_bytes_max: 100000\n`;
+    const pool = newPool({ config });
+    await pool.start();
+    const one = { max_attempts: 1 };
+    pool.drop("endless", { exec: ["sh", "-c", "sleep 300 & sleep 300"], timeout_ms: 200, ...one });
+    pool.drop("noisy", { exec: ["sh", "-c", "yes | cat"], ...one });
+    expect(await pool.error("endless")).toMatchObject({ kind: "timeout" });
+    expect(await pool.error("noisy")).toMatchObject({ kind: "output", attempts: 1 });
+    const own = [pool.supervisor()?.pid, ...pool.workers().map((worker) => worker.pid)];
+    expect(pool.pids().filter((pid) => !own.includes(pid))).toEqual([]);
+  });
+});
