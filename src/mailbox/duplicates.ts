@@ -32,9 +32,12 @@ export function dropIdentical(trays: Trays, name: string, id: string): boolean {
 /** The text of the task of this very id, in `processing/` or inside its record; undefined when there is none to compare. */
 export function findTaskText(trays: Trays, id: string): string | undefined {
   for (const file of trays.storage.list(trays.processing)) {
-    const isIt = file === `${id}.json` || parseName(file)?.id === id;
+    const name = parseName(file);
+    // On their way out of `processing/`: what waits in the inbox may be their only successor.
+    if (name?.stage === "again" || name?.stage === "bad") continue;
+    const isIt = file === `${id}.json` || name?.id === id;
     if (isIt) return taskText(trays, join(trays.processing, file), id);
-    if (foldId(parseName(file)?.id ?? "") === foldId(id)) return undefined;
+    if (foldId(name?.id ?? "") === foldId(id)) return undefined;
   }
   for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
     try {

@@ -1,6 +1,6 @@
 /** Quarantine: what cannot be run moves to `failed/`, whole, with a record that says why. Nothing is opened or deleted. */
 import { join } from "node:path";
-import { encodeRecord } from "../codec/records.ts";
+import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, formatName, isId, type ProcessingName } from "../core/names.ts";
@@ -71,9 +71,15 @@ export function finishQuarantine(trays: Trays, marker: ProcessingName, isIdTaken
   const unique = `${marker.id}~${marker.token}`;
   const uniqueRecord = join(trays.failed, errorName(unique));
   const plainRecord = join(trays.failed, errorName(marker.id));
-  if (trays.storage.look(staged) === undefined) {
+  if (!isWhole(trays, staged)) {
     const reason = "the file was refused; the reason was lost in a crash";
-    trays.storage.create(staged, refusalRecord(trays, marker, "ErrInvalidTask", reason, {}));
+    const record = refusalRecord(trays, marker, "ErrInvalidTask", reason, {});
+    // Whole before it has the name that is published: a crash in between leaves a file that is swept by age.
+    const fresh = join(trays.tmp, `${marker.id}-${randomToken(10)}.refusal.tmp`);
+    unlinkIfThere(trays, staged);
+    trays.storage.create(fresh, record);
+    linked(trays, fresh, staged);
+    unlinkIfThere(trays, fresh);
   }
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
@@ -125,6 +131,13 @@ function refusalRecord(
     ...extra,
   };
   return encodeRecord(record, undefined);
+}
+
+/** False for a staged record that is lost, or torn by a power cut. */
+function isWhole(trays: Trays, path: string): boolean {
+  if (trays.storage.look(path) === undefined) return false;
+  const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+  return bytes !== undefined && decodeRecord(bytes) !== undefined;
 }
 
 function linked(trays: Trays, from: string, to: string): boolean {

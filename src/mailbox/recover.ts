@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
+import { systemCode } from "../core/errors.ts";
 import {
   errorName,
   formatName,
@@ -256,6 +257,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     settlement.outcome = "settled";
   }
   settlement.record = bytes;
+  // Retention counts from when it can be seen, however long the machine was switched off in between.
+  if (!wasPublished) touchIfThere(trays, staged);
   const { record } = decoded;
   const facts: SettledFacts = {
     agentId: record.agent_id,
@@ -292,6 +295,14 @@ function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
     return readClaim(trays, claim);
   } catch {
     return undefined;
+  }
+}
+
+function touchIfThere(trays: Trays, path: string): void {
+  try {
+    trays.storage.touch(path, trays.clock.wallMs());
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
   }
 }
 

@@ -88,8 +88,9 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
     if (trays.durability === "power") await trays.storage.syncFiles([staged]);
     linkUnlessThere(trays, staged, target);
-    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
+    // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));

@@ -123,6 +123,9 @@ function recordSettlement(
     if (!hasRecord(parts.leasesPath, record.lease, "released"))
       telemetry.lease("released", { ...subject, acquiredAtMs: 0, pid: 0 });
   } else {
+    // It died between its claim and its journal lines, and has no attempt left that could write them.
+    for (const event of ["assigned", "started"] as const)
+      if (!hasRecord(parts.eventsPath, record.lease, event)) telemetry.event(event, subject);
     recordSettled(telemetry, subject, {
       isCompleted: record.status === "completed",
       acquiredAtMs: 0,

@@ -200,6 +200,8 @@ export class Selection {
     const ready = new Set<string>();
     this.otherClaims = 0;
     for (const name of names) {
+      // A retry or a refusal under way takes no id: what is in the inbox is the task itself, not a duplicate of it.
+      if (name.stage === "again" || name.stage === "bad") continue;
       present.add(foldId(name.id));
       if (name.stage === "ready") ready.add(formatName(name));
       if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))

@@ -1,0 +1,149 @@
+/** Bugs that the machine in `every-step` found, each with a case of its own that needs no luck and no kill. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { decodeRecord, encodeRecord } from "../../src/codec/records.ts";
+import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
+import { stateTree } from "../../src/core/state-tree.ts";
+import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
+import { thisPlace } from "../../src/host/identity.ts";
+import { Telemetry } from "../../src/journal/telemetry.ts";
+import { findTaskText } from "../../src/mailbox/duplicates.ts";
+import { nodeStorage } from "../../src/mailbox/node-storage.ts";
+import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
+import { retry } from "../../src/mailbox/retry.ts";
+import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
+import { Recovery } from "../../src/supervisor/recovery.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const DEAD = `${thisPlace()}-zzzzz-1-1`;
+const TEXT = '{"id":"a","prompt":"x"}';
+
+function failedRecord(): Buffer {
+  const record: ErrorRecord = {
+    task_id: "a",
+    status: "failed",
+    error: "it failed",
+    attempts: 3,
+    last_attempt_at: 0,
+    failed_at: 0,
+    code: "ErrFailed",
+    kind: "handler",
+    agent_id: "x",
+    lease: "s.3.x-1",
+    exit_code: 1,
+    signal: null,
+    run: null,
+  };
+  return encodeRecord(record, TEXT);
+}
+
+function resultRecord(): Buffer {
+  const record: ResultRecord = {
+    task_id: "a",
+    status: "completed",
+    verdict: "unknown",
+    verdict_reason: "",
+    output: null,
+    duration_ms: 1,
+    completed_at: 0,
+    attempts: 1,
+    agent_id: "x",
+    lease: `s.1.${DEAD}`,
+    exit_code: 0,
+    run: null,
+  };
+  return encodeRecord(record, TEXT);
+}
+
+async function recoverOnce(dir: string, trays: Trays): Promise<void> {
+  const tree = stateTree(dir);
+  const telemetry = new Telemetry(
+    { events: tree.events, leases: tree.leases },
+    "test",
+    60_000,
+    trays.clock,
+  );
+  const recoverer = makeRecoverer({
+    trays,
+    settings: DEFAULT_SETTINGS,
+    telemetry,
+    eventsPath: tree.events,
+    leasesPath: tree.leases,
+    onReady: () => {},
+    onSettled: () => {},
+    onFailed: () => {},
+    onUnkillable: () => {},
+  });
+  const recovery = new Recovery(recoverer, 60_000, (error) => {
+    throw error;
+  });
+  await recovery.round(recovery.list(), true);
+  telemetry.close();
+}
+
+test("a worker that dies in its last attempt, before its journal lines, leaves a task with all four events", async () => {
+  const dir = tempDir();
+  const tree = stateTree(dir);
+  const trays = openTrays(tree.mailbox, { durability: "process" });
+  fs.writeFileSync(join(trays.processing, `a@s.3~w-${DEAD}.json`), TEXT);
+  await recoverOnce(dir, trays);
+  const events = fs
+    .readFileSync(tree.events, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { event: string }).event);
+  expect(events).toEqual(["assigned", "started", "failed", "completed"]);
+});
+
+test("a retry that waits for the disk leaves one name in the inbox, so that nobody refuses it as a second link", async () => {
+  const links: number[] = [];
+  const trays = openTrays(tempDir(), {
+    durability: "power",
+    storage: {
+      ...nodeStorage,
+      syncDirs: () => {
+        links.push(fs.statSync(join(trays.inbox, "a.json")).nlink);
+        return Promise.resolve();
+      },
+    },
+  });
+  fs.writeFileSync(join(trays.failed, "a_error.json"), failedRecord());
+  await retry(trays, "a");
+  expect(links).toEqual([1]);
+});
+
+test("a retry under way is not the task itself: what it put into the inbox is no duplicate of it", () => {
+  const trays = openTrays(tempDir(), { durability: "process" });
+  fs.writeFileSync(join(trays.processing, "a@s.0~again-x.json"), failedRecord());
+  fs.writeFileSync(join(trays.processing, "a@t.0~bad-x.json"), "rubbish");
+  expect(findTaskText(trays, "a")).toBeUndefined();
+  fs.writeFileSync(join(trays.processing, "a@u.1~ready.json"), TEXT);
+  expect(findTaskText(trays, "a")).toBe(TEXT);
+});
+
+test("a quarantine whose staged record is torn is finished with a whole one", () => {
+  const trays = openTrays(tempDir(), { durability: "process" });
+  const marker = { id: "a", submission: "s", attempt: 0, stage: "bad", token: "x" } as const;
+  fs.writeFileSync(join(trays.processing, "a@s.0~bad-x.json"), "rubbish");
+  fs.writeFileSync(join(trays.tmp, "a@s.0~bad-x.json"), "");
+  finishQuarantine(trays, marker);
+  const record = decodeRecord(fs.readFileSync(join(trays.failed, "a~x_error.json")));
+  expect(record?.record.task_id).toBe("a");
+  expect(fs.readFileSync(join(trays.failed, "a~x.json"), "utf8")).toBe("rubbish");
+  expect(fs.readdirSync(trays.tmp)).toEqual([]);
+});
+
+test("a result that is published long after its commit is not old, so that retention leaves it to its readers", async () => {
+  const dir = tempDir();
+  const trays = openTrays(stateTree(dir).mailbox, { durability: "process" });
+  const file = `a@s.1~ok-${DEAD}.json`;
+  fs.writeFileSync(join(trays.processing, file), TEXT);
+  fs.writeFileSync(join(trays.tmp, file), resultRecord());
+  const longAgo = Date.now() / 1000 - 40 * 24 * 3600;
+  fs.utimesSync(join(trays.tmp, file), longAgo, longAgo);
+  await recoverOnce(dir, trays);
+  const { mtimeMs } = fs.statSync(join(trays.outbox, "a_result.json"));
+  expect(Date.now() - mtimeMs).toBeLessThan(60_000);
+});
