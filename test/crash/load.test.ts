@@ -38,7 +38,7 @@ describe.each([
       clashes: count,
     });
     await waitFor(() => pool.results().length === count, {
-      timeoutMs: 40_000,
+      timeoutMs: 90_000,
       what: `${count} results`,
     });
     await pool.stop();
@@ -49,5 +49,5 @@ describe.each([
     expect(pool.errors()).toEqual([]);
     expect(checkState(pool.state, ids)).toEqual([]);
     expect(pool.pids(), join(pool.dir)).toEqual([]);
-  }, 90_000);
+  }, 180_000);
 });

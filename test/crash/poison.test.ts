@@ -6,6 +6,7 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { starts, steeredConfig, steps, trace } from "../support/steered.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 /** Stops the pool and expects that nothing is wrong with what it leaves. */
@@ -69,7 +70,7 @@ it("a program that ignores SIGTERM is killed when its time is over", async () =>
   const error = await pool.error("stubborn");
   expect(error).toMatchObject({ kind: "timeout", code: "ErrTimeout", attempts: 1 });
   await waitFor(() => programsOf(pool).length === 0, {
-    timeoutMs: 1000,
+    timeoutMs: timeLimitMs(1000),
     what: "the end of the program",
   });
   await endsClean(pool, ["stubborn"]);
@@ -182,7 +183,7 @@ it("run --drain ends as soon as the last task has settled", async () => {
   const settled = pool.events().filter((e) => e["event"] === "completed");
   expect(settled).toHaveLength(3);
   // It used to take a second more, for a timer that nobody waited for.
-  expect(endedAt - Math.max(...settled.map((e) => Number(e["t"])))).toBeLessThan(500);
+  expect(endedAt - Math.max(...settled.map((e) => Number(e["t"])))).toBeLessThan(timeLimitMs(500));
   expect(checkState(pool.state, ["a", "b", "c"])).toEqual([]);
 });
 

@@ -130,8 +130,8 @@ function checkRecord(
   const suffix = where === "outbox" ? "_result.json" : "_error.json";
   const id = path.slice(where.length + 1, -suffix.length);
   const status = where === "outbox" ? "completed" : "failed";
-  if (record["task_id"] !== id) faults.push(`${path}: its task_id is ${record["task_id"]}`);
-  if (record["status"] !== status) faults.push(`${path}: its status is ${record["status"]}`);
+  if (record["task_id"] !== id) faults.push(`${path}: its task_id is ${show(record["task_id"])}`);
+  if (record["status"] !== status) faults.push(`${path}: its status is ${show(record["status"])}`);
   if (!Number.isInteger(record["attempts"])) faults.push(`${path}: attempts is not a number`);
   const task = record["task"] as Json | undefined;
   if (record["attempts"] !== 0) {
@@ -139,7 +139,7 @@ function checkRecord(
       faults.push(`${path}: it has no lease`);
     if (typeof task !== "object") faults.push(`${path}: the task is not in it`);
     else if (task["id"] !== undefined && task["id"] !== id)
-      faults.push(`${path}: it holds the task ${task["id"]}`);
+      faults.push(`${path}: it holds the task ${show(task["id"])}`);
   }
   return record;
 }
@@ -172,14 +172,16 @@ function checkEvents(
       faults.push(`${id}: its ${what} event has no agent_id`);
     const timestamp = String(event["timestamp"]);
     if (new Date(timestamp).getTime() !== event["t"] || !timestamp.endsWith("Z"))
-      faults.push(`${id}: its ${what} event has timestamp ${timestamp} and t ${event["t"]}`);
+      faults.push(`${id}: its ${what} event has timestamp ${timestamp} and t ${show(event["t"])}`);
   }
   const ends = events.filter(
     (e) => e["event"] === "completed" && String(e["lease"]).startsWith(submission),
   );
   if (ends.length > 1) faults.push(`${id}: ${ends.length} completed events`);
   if (ends.length === 1 && ends[0]?.["status"] !== record["status"])
-    faults.push(`${id}: ${record["status"]}, but its event says ${ends[0]?.["status"]}`);
+    faults.push(
+      `${id}: ${show(record["status"])}, but its event says ${show(ends[0]?.["status"])}`,
+    );
 }
 
 function checkLeases(id: string, record: Json, leases: readonly Json[], faults: string[]): void {
@@ -192,7 +194,7 @@ function checkLeases(id: string, record: Json, leases: readonly Json[], faults: 
       faults.push(`${id}: a lease record has no agent_id`);
     for (const key of ["acquired_at", "expires_at", "ts"])
       if (Number.isNaN(new Date(String(l[key])).getTime()))
-        faults.push(`${id}: a lease record has ${key} ${l[key]}`);
+        faults.push(`${id}: a lease record has ${key} ${show(l[key])}`);
   }
 }
 
@@ -202,7 +204,7 @@ function checkAllLeasesClosed(leases: readonly Json[], faults: string[]): void {
     if (l["status"] === "active") open.add(l["lease"]);
     else open.delete(l["lease"]);
   }
-  for (const lease of open) faults.push(`lease ${lease}: still active although all is done`);
+  for (const lease of open) faults.push(`lease ${show(lease)}: still active although all is done`);
 }
 
 function checkLeftovers(
@@ -262,6 +264,10 @@ function parseObject(text: string): Json | undefined {
   } catch {
     return undefined;
   }
+}
+
+function show(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "missing");
 }
 
 function readText(path: string): string | undefined {
