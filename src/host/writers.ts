@@ -1,41 +1,64 @@
-/** Which files somebody has open for writing. Linux only; elsewhere the answer is "nobody". */
+/**
+ * Which files somebody has open for writing. Linux only; elsewhere the answer is "nobody". A machine may have many
+ * processes, so they are looked at in slices, one look for all who ask.
+ */
 import fs from "node:fs";
 
 const O_ACCMODE = 3;
 /** One look at all processes serves for this long (ms). */
 const FRESH_MS = 250;
+/** A slice of a look blocks the event loop for about this long (ms). */
+const SLICE_MS = 3;
 
 let known = new Set<string>();
 let lookedAtMs = Number.NEGATIVE_INFINITY;
+let isLooking = false;
 
-/** True when a process that we may look into has this very file open for writing. */
-export function hasWriter(file: { dev: number; ino: number }): boolean {
-  const nowMs = performance.now();
-  if (nowMs - lookedAtMs > FRESH_MS) {
-    known = openForWriting();
-    lookedAtMs = performance.now();
+/** True when a process that we may look into has this very file open for writing. "unsure": a look is under way, ask again. */
+export function hasWriter(file: { dev: number; ino: number }): boolean | "unsure" {
+  if (performance.now() - lookedAtMs <= FRESH_MS) return known.has(`${file.dev}.${file.ino}`);
+  if (!isLooking) {
+    isLooking = true;
+    const found = new Set<string>();
+    continueLook(found, openForWriting(found));
   }
-  return known.has(`${file.dev}.${file.ino}`);
+  return "unsure";
 }
 
-function openForWriting(): Set<string> {
-  const found = new Set<string>();
+function continueLook(found: Set<string>, look: Iterator<undefined>): void {
+  const untilMs = performance.now() + SLICE_MS;
+  while (performance.now() < untilMs) {
+    if (look.next().done !== true) continue;
+    known = found;
+    lookedAtMs = performance.now();
+    isLooking = false;
+    return;
+  }
+  setImmediate(continueLook, found, look);
+}
+
+/** Fills `found`; gives way after each process and each open file. */
+function* openForWriting(found: Set<string>): Generator<undefined> {
   for (const pid of list("/proc")) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
     for (const fd of list(`/proc/${pid}/fd`)) {
-      try {
-        const stats = fs.statSync(`/proc/${pid}/fd/${fd}`);
-        if (!stats.isFile()) continue;
-        const flags =
-          /^flags:\s*([0-7]+)/m.exec(fs.readFileSync(`/proc/${pid}/fdinfo/${fd}`, "latin1"))?.[1] ??
-          "0";
-        if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
-      } catch {
-        // Closed meanwhile, or not ours to see.
-      }
+      noteWriter(found, pid, fd);
+      yield;
     }
+    yield;
   }
-  return found;
+}
+
+function noteWriter(found: Set<string>, pid: string, fd: string): void {
+  try {
+    const stats = fs.statSync(`/proc/${pid}/fd/${fd}`);
+    if (!stats.isFile()) return;
+    const info = fs.readFileSync(`/proc/${pid}/fdinfo/${fd}`, "latin1");
+    const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? "0";
+    if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
+  } catch {
+    // Closed meanwhile, or not ours to see.
+  }
 }
 
 function list(path: string): string[] {

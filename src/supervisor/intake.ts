@@ -312,7 +312,12 @@ export class Intake {
       entry.lookAtMs = nowMs + Math.min(Math.max(quietMs / 4, RELOOK_MS_MIN), RELOOK_MS_MAX);
       return;
     }
-    if (facts.kind === "file" && hasWriter(facts)) {
+    const isWritten = facts.kind === "file" && hasWriter(facts);
+    if (isWritten === "unsure") {
+      entry.lookAtMs = nowMs + RELOOK_MS_MIN;
+      return;
+    }
+    if (isWritten) {
       entry.sinceMs = nowMs;
       entry.lookAtMs = nowMs + RELOOK_MS_MAX;
       return;
