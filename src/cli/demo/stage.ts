@@ -8,11 +8,8 @@ import os from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { leaseOf } from "../../core/names.ts";
 import { type StateTree, stateTree } from "../../core/state-tree.ts";
 import { identityOf, judge } from "../../host/identity.ts";
-import { findTree } from "../../host/process-tree.ts";
-import { processingPlaces } from "../find-task.ts";
 import { readJsonObject } from "../scan.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
@@ -21,6 +18,8 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const LOOK_MS = 10;
 /** From asking the supervisor to end until it is killed (ms). */
 const STOP_MS = 4000;
+/** From SIGKILL until a process should be gone (ms). */
+const KILL_MS = 1000;
 
 /** The play cannot go on: something that was waited for did not come. */
 export class ErrDemo extends Error {}
@@ -90,10 +89,9 @@ export class Stage {
       if (found !== undefined && found !== false) return found;
       if (this.elapsedMs > this.limitMs)
         throw new ErrDemo(`${what} did not happen within ${this.limitMs / 1000} s`);
-      if (this.supervisor !== undefined && this.supervisor.exitCode !== null)
-        throw new ErrDemo(
-          `the supervisor ended with exit code ${this.supervisor.exitCode} before: ${what}`,
-        );
+      const how = this.supervisor?.exitCode ?? this.supervisor?.signalCode;
+      if (how !== null && how !== undefined)
+        throw new ErrDemo(`the supervisor ended (${how}) before ${what}`);
       await wait(LOOK_MS);
     }
   }
@@ -107,7 +105,6 @@ export class Stage {
   /** Asks the supervisor to end and waits for it. @returns its exit code; null when it had to be killed, or never ran */
   async stop(): Promise<number | null> {
     const child = this.supervisor;
-    this.supervisor = undefined;
     if (child?.pid === undefined) return null;
     if (child.exitCode === null && child.signalCode === null) {
       const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -116,36 +113,59 @@ export class Stage {
       await gone;
       clearTimeout(timer);
     }
+    this.supervisor = undefined;
     return child.exitCode;
   }
 
-  /** pids of worker processes, and of programs they started, that are alive. */
+  /** pids of workers and of programs they started that are alive, whoever their parent is by now. */
   processes(): number[] {
-    const workers = readNames(this.tree.workers)
+    const found = readNames("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .filter((pid) => environOf(pid).some((variable) => this.isOurs(variable)))
+      .map(Number);
+    if (found.length > 0) return found;
+    // Without /proc there are only the workers' own words.
+    return readNames(this.tree.workers)
       .map((name) => Number(readJsonObject(join(this.tree.workers, name))?.["pid"]))
-      .filter((pid) => Number.isInteger(pid) && pid > 0 && isAlive(pid));
-    const programs = processingPlaces(this.tree).flatMap(({ name }) =>
-      name?.stage === "w" ? findTree(leaseOf(name)) : [],
+      .filter((pid) => Number.isInteger(pid) && pid > 0 && judge(identityOf(pid)) === "alive");
+  }
+
+  /** Programs get the first, workers the second. */
+  private isOurs(variable: string): boolean {
+    return (
+      variable === `MAILCHUTE_STATE=${this.tree.dir}` ||
+      (variable.startsWith("MAILCHUTE_WORKER_BOOT=") && variable.includes(this.tree.dir))
     );
-    return [...workers, ...programs];
   }
 
   /** Ends what is left and removes the tree, unless it is to be kept. */
   async close(isKept: boolean): Promise<void> {
     await this.stop();
-    for (const pid of this.processes()) kill(pid);
+    this.killRest();
     process.off("exit", this.onExit);
     for (const signal of SIGNALS) process.off(signal, this.onSignal);
     if (!isKept) this.remove();
   }
 
-  /** Without waiting for anything: this process is about to be gone. */
+  /** This process is about to be gone. */
   private killAll(): void {
-    if (this.supervisor?.pid !== undefined) kill(this.supervisor.pid);
-    // A worker that was killed first starts no new program.
-    for (const pid of this.processes()) kill(pid);
-    for (const pid of this.processes()) kill(pid);
+    this.killRest();
     this.remove();
+  }
+
+  /** Blocks until they are gone: the dying must not write into a tree that is being removed. */
+  private killRest(): void {
+    const deadline = performance.now() + KILL_MS;
+    for (;;) {
+      const { pid } = this.supervisor ?? {};
+      const isThere = pid !== undefined && judge(identityOf(pid)) === "alive";
+      // The supervisor first, or it starts another worker.
+      const left = isThere ? [pid, ...this.processes()] : this.processes();
+      if (left.length === 0) return;
+      for (const one of left) kill(one);
+      if (performance.now() > deadline) return;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MS);
+    }
   }
 
   private remove(): void {
@@ -160,9 +180,13 @@ function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   );
 }
 
-/** Zombies are dead: who reaps them is not our affair. */
-function isAlive(pid: number): boolean {
-  return judge(identityOf(pid)) === "alive";
+/** The variables a process was started with; none for zombies and for what is not ours to look at. */
+function environOf(pid: string): string[] {
+  try {
+    return fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+  } catch {
+    return [];
+  }
 }
 
 function kill(pid: number): void {
