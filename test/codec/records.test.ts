@@ -66,6 +66,12 @@ describe("a record", () => {
     );
   });
 
+  it("gives back a task that nests as deep as is allowed: retry needs it", () => {
+    const text = `{"payload":${"[".repeat(63)}${"]".repeat(63)}}`;
+    expect(decodeTask(Buffer.from(text), "a").text).toBe(text);
+    expect(decodeRecord(encodeRecord(RESULT, text))?.taskText).toBe(text);
+  });
+
   it("may have no task, when there never was one", () => {
     const bytes = encodeRecord(FAILURE, undefined);
     expect(JSON.parse(bytes.toString())).toEqual(FAILURE);

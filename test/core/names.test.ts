@@ -190,6 +190,20 @@ describe("a name in processing", () => {
     );
   });
 
+  it("that others made up is read only if it would be written the same: else its claim was ENOENT for ever", () => {
+    const files = [
+      "a@s.01~ready.json",
+      "a@s.99999999999999999999~ready.json",
+      "..@s.1~ready.json",
+      `${"a".repeat(200)}@s.1~ready.json`,
+      "a@S.1~ready.json",
+    ];
+    for (const file of files) {
+      const name = parseName(file);
+      expect(name === undefined || (formatName(name) === file && isId(name.id)), file).toBe(true);
+    }
+  });
+
   it("fits a directory entry, whatever the id", () => {
     const longest: ProcessingName = {
       id: "a".repeat(ID_CHARS_MAX),

@@ -195,6 +195,23 @@ describe("a tail", () => {
     expect(tail.next()).toEqual([]);
   });
 
+  it("gives what was written between its last look and a rotation, then the new file once nobody writes the old one", async () => {
+    const path = journalOf('{"n":1}\n');
+    const tail = new JournalTail(path);
+    const records = tail.next();
+    fs.appendFileSync(path, '{"n":2}\n');
+    const old = fs.openSync(path, "a");
+    rotate(path, 0, 0);
+    fs.writeFileSync(path, '{"n":4}\n');
+    records.push(...tail.next());
+    // A writer that has not noticed the rotation yet.
+    fs.writeSync(old, '{"n":3}\n');
+    fs.closeSync(old);
+    await waitFor(() => records.push(...tail.next()) >= 4, { what: "the new file" });
+    expect(records).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }]);
+    tail.close();
+  });
+
   it("begins anew when the file was made shorter", () => {
     const path = journalOf('{"n":1}\n{"n":2}\n');
     const tail = new JournalTail(path);

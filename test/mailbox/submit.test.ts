@@ -152,6 +152,33 @@ describe.each(DURABILITIES)("with durability %s, a task", (durability) => {
     expect(filesOf(trays)).toEqual({ ...EMPTY, inbox: ["a.json"], failed: ["a_error.json"] });
   });
 
+  it("whose id is none is refused, and nothing is written outside of the mailbox", async () => {
+    const trays = openMailbox();
+    const [outcome] = await submitAll(trays, [task("../../escaped")]);
+    expect(outcome).toMatchObject({ outcome: "refused", error: { code: "ErrInvalidTask" } });
+    expect(fs.readdirSync(join(trays.dir, ".."))).toEqual(["mailbox"]);
+    expect(filesOf(trays)).toEqual(EMPTY);
+  });
+
+  it("whose id differs only in case from one of the same group is refused", async () => {
+    const outcomes = await submitAll(openMailbox(), [task("new"), task("NEW"), task("other")]);
+    expect(outcomes.map((o) => o.outcome)).toEqual(["submitted", "refused", "submitted"]);
+  });
+
+  it("whose identical bytes were accepted already is unchanged: the acknowledgement was lost", async () => {
+    const trays = openMailbox();
+    await submit(trays, task("a"));
+    fs.renameSync(join(trays.inbox, "a.json"), join(trays.processing, "a@s.1~ready.json"));
+    expect(await submit(trays, task("a"))).toBe("unchanged");
+    expect(filesOf(trays)).toEqual({ ...EMPTY, processing: ["a@s.1~ready.json"] });
+  });
+
+  it("finds its way when the inbox alone was deleted meanwhile", async () => {
+    const trays = openMailbox();
+    fs.rmdirSync(trays.inbox);
+    expect(await submit(trays, task("a"))).toBe("submitted");
+  });
+
   it("above the limit of size is refused before anything is written", async () => {
     const trays = openMailbox(durability);
     const submission = { id: "a", bytes: Buffer.alloc(TASK_BYTES_MAX + 1, 0x20) };
@@ -329,6 +356,29 @@ describe("the order of durable steps", () => {
       "link inbox/b.json",
       "sync inbox",
     ]);
+  });
+
+  it("is the same for what is unchanged: it promises no less than submitted", async () => {
+    const trays = openMailbox("power");
+    await submit(trays, task("a"));
+    const synced: string[] = [];
+    trays.storage = {
+      ...nodeStorage,
+      async syncDirs(paths) {
+        synced.push(...paths);
+        await nodeStorage.syncDirs(paths);
+      },
+    };
+    expect(await submit(trays, task("a"))).toBe("unchanged");
+    expect(synced).toEqual([trays.inbox]);
+  });
+
+  it("that breaks (a failed fsync) is an outcome, not a raw error, and leaves no staged file", async () => {
+    const broken = Object.assign(new Error("EIO"), { code: "EIO" });
+    const trays = openMailbox("power", { syncFiles: () => Promise.reject(broken) });
+    const outcomes = await submitAll(trays, [task("a")]);
+    expect(outcomes).toMatchObject([{ outcome: "refused", error: { code: "ErrIo" } }]);
+    expect(filesOf(trays)).toEqual(EMPTY);
   });
 
   it("against the death of processes needs no wait at all", async () => {
