@@ -6,6 +6,25 @@ import type { Task } from "../core/task.ts";
 /** Why a running attempt is stopped from outside. */
 export type StopReason = "timeout" | "fenced" | "stop" | "cancel" | "requeue";
 
+/** The wish that an attempt stops. Like an AbortSignal, which would cost more than the rest of a small task. */
+export class StopSignal {
+  reason: StopReason | undefined;
+  private listener: ((reason: StopReason) => void) | undefined;
+
+  /** The first reason counts. */
+  stop(reason: StopReason): void {
+    if (this.reason !== undefined) return;
+    this.reason = reason;
+    this.listener?.(reason);
+  }
+
+  /** Called once, at once if the wish is there already. One listener at a time. */
+  onStop(listener: ((reason: StopReason) => void) | undefined): void {
+    this.listener = listener;
+    if (this.reason !== undefined) listener?.(this.reason);
+  }
+}
+
 /** One attempt, as an agent sees it. */
 export interface Assignment {
   task: Task;
@@ -20,8 +39,8 @@ export interface Assignment {
   runDir: string;
   stateDir: string;
   settings: Settings;
-  /** Aborted with a StopReason. The agent stops its processes, then resolves. */
-  signal: AbortSignal;
+  /** Once it says stop, the agent stops its processes, then resolves. */
+  stop: StopSignal;
   onProgress(details: Record<string, unknown>): void;
   /** The attempt cannot be stopped from inside this process: the process must go. */
   onStuck(): void;

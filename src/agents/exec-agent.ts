@@ -124,7 +124,6 @@ class Stopper {
   private readonly timer: NodeJS.Timeout | undefined;
   private readonly look: NodeJS.Timeout;
   private ending: Promise<unknown> | undefined;
-  private readonly onAbort = (): void => this.stop(this.assignment.signal.reason as StopReason);
 
   constructor(
     assignment: Assignment,
@@ -140,8 +139,7 @@ class Stopper {
       if (logs.some((log) => (fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0) > max))
         this.stop("output");
     }, OUTPUT_LOOK_MS);
-    assignment.signal.addEventListener("abort", this.onAbort);
-    if (assignment.signal.aborted) this.onAbort();
+    assignment.stop.onStop((reason) => this.stop(reason));
   }
 
   private stop(reason: StopReason | "output"): void {
@@ -160,7 +158,7 @@ class Stopper {
   async finish(): Promise<void> {
     clearTimeout(this.timer);
     clearInterval(this.look);
-    this.assignment.signal.removeEventListener("abort", this.onAbort);
+    this.assignment.stop.onStop(undefined);
     await this.ending;
     const pid = this.child.pid;
     if (this.ending === undefined && pid !== undefined && isGroupAlive(pid))

@@ -51,76 +51,7 @@ export class ModuleAgent extends Agent {
         canRetry: false,
       };
     }
-    const limitMs = timeoutOf(assignment, this.settings);
-    const controller = new AbortController();
-    const log = new RunLog(assignment.runDir);
-    const context: HandlerContext = {
-      signal: controller.signal,
-      attempt: assignment.attempt,
-      lease: assignment.lease,
-      taskText: assignment.taskText,
-      progress: (details) => assignment.onProgress(details),
-      log: (...parts) => log.line(parts),
-    };
-    let stopped: StopReason | undefined;
-    let giveUp: (() => void) | undefined;
-    const stuck = new Promise<"stuck">((resolve) => {
-      giveUp = () => resolve("stuck");
-    });
-    let patience: NodeJS.Timeout | undefined;
-    const stop = (reason: StopReason): void => {
-      if (stopped !== undefined) return;
-      stopped = reason;
-      controller.abort(new DOMException(`the attempt is stopped: ${reason}`, "AbortError"));
-      patience = setTimeout(() => giveUp?.(), assignment.settings.grace_ms);
-    };
-    const timer = limitMs > 0 ? setTimeout(() => stop("timeout"), limitMs) : undefined;
-    const onAbort = (): void => stop(assignment.signal.reason as StopReason);
-    assignment.signal.addEventListener("abort", onAbort);
-    if (assignment.signal.aborted) onAbort();
-    try {
-      const outcome = await Promise.race([this.call(handler, assignment.task, context), stuck]);
-      if (outcome === "stuck") assignment.onStuck();
-      else if (stopped === undefined) return outcome;
-      // A handler that finished in spite of the wish to stop has finished.
-      else if (outcome.kind === "completed") return outcome;
-      return stoppedOutcome(stopped ?? "timeout", limitMs);
-    } finally {
-      clearTimeout(timer);
-      clearTimeout(patience);
-      assignment.signal.removeEventListener("abort", onAbort);
-      log.close();
-    }
-  }
-
-  private async call(
-    handler: Handler,
-    task: Task,
-    context: HandlerContext,
-  ): Promise<AttemptOutcome> {
-    try {
-      const output = (await handler(task, context)) ?? null;
-      const said =
-        typeof output === "object" && output !== null ? (output as Record<string, unknown>) : {};
-      return {
-        kind: "completed",
-        output: jsonSafe(output),
-        verdict: typeof said["verdict"] === "string" ? said["verdict"] : "unknown",
-        verdictReason: typeof said["verdict_reason"] === "string" ? said["verdict_reason"] : "",
-        exitCode: null,
-      };
-    } catch (error) {
-      const canRetry = (error as { canRetry?: unknown } | null)?.canRetry !== false;
-      return {
-        kind: "failed",
-        failure: "handler",
-        code: "ErrHandler",
-        message: messageOf(error),
-        exitCode: null,
-        signal: null,
-        canRetry,
-      };
-    }
+    return new HandlerRun(assignment, timeoutOf(assignment, this.settings)).run(handler);
   }
 
   private load(): Promise<Handler> {
@@ -129,6 +60,110 @@ export class ModuleAgent extends Agent {
       return handler;
     });
     return this.handler;
+  }
+}
+
+/** One call of a handler, with what it may use and what may stop it. */
+class HandlerRun implements HandlerContext {
+  readonly attempt: number;
+  readonly lease: string;
+  readonly taskText: string;
+  private readonly assignment: Assignment;
+  private readonly limitMs: number;
+  private controller: AbortController | undefined;
+  private stopped: StopReason | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private patience: NodeJS.Timeout | undefined;
+  private logFile: RunLog | undefined;
+
+  constructor(assignment: Assignment, limitMs: number) {
+    this.assignment = assignment;
+    this.limitMs = limitMs;
+    this.attempt = assignment.attempt;
+    this.lease = assignment.lease;
+    this.taskText = assignment.taskText;
+  }
+
+  /** Made when it is asked for: most handlers never look. */
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.stopped !== undefined) this.controller.abort(abortReason(this.stopped));
+    }
+    return this.controller.signal;
+  }
+
+  readonly progress = (details: Record<string, unknown>): void =>
+    this.assignment.onProgress(details);
+
+  readonly log = (...parts: unknown[]): void => {
+    this.logFile ??= new RunLog(this.assignment.runDir);
+    this.logFile.line(parts);
+  };
+
+  run(handler: Handler): Promise<AttemptOutcome> {
+    return new Promise((resolve) => {
+      const stop = (reason: StopReason): void => {
+        if (this.stopped !== undefined) return;
+        this.stopped = reason;
+        this.controller?.abort(abortReason(reason));
+        this.patience = setTimeout(() => {
+          this.assignment.onStuck();
+          resolve(this.ended(stoppedOutcome(reason, this.limitMs)));
+        }, this.assignment.settings.grace_ms);
+      };
+      if (this.limitMs > 0) this.timer = setTimeout(() => stop("timeout"), this.limitMs);
+      this.assignment.stop.onStop(stop);
+      void call(handler, this.assignment.task, this).then((outcome) => {
+        // A handler that finished in spite of the wish to stop has finished.
+        const isCut = this.stopped !== undefined && outcome.kind !== "completed";
+        const reason = this.stopped ?? "stop";
+        resolve(this.ended(isCut ? stoppedOutcome(reason, this.limitMs) : outcome));
+      });
+    });
+  }
+
+  private ended(outcome: AttemptOutcome): AttemptOutcome {
+    clearTimeout(this.timer);
+    clearTimeout(this.patience);
+    this.assignment.stop.onStop(undefined);
+    this.logFile?.close();
+    this.logFile = undefined;
+    return outcome;
+  }
+}
+
+function abortReason(reason: StopReason): DOMException {
+  return new DOMException(`the attempt is stopped: ${reason}`, "AbortError");
+}
+
+async function call(
+  handler: Handler,
+  task: Task,
+  context: HandlerContext,
+): Promise<AttemptOutcome> {
+  try {
+    const output = (await handler(task, context)) ?? null;
+    const said =
+      typeof output === "object" && output !== null ? (output as Record<string, unknown>) : {};
+    return {
+      kind: "completed",
+      output: jsonSafe(output),
+      verdict: typeof said["verdict"] === "string" ? said["verdict"] : "unknown",
+      verdictReason: typeof said["verdict_reason"] === "string" ? said["verdict_reason"] : "",
+      exitCode: null,
+    };
+  } catch (error) {
+    const canRetry = (error as { canRetry?: unknown } | null)?.canRetry !== false;
+    return {
+      kind: "failed",
+      failure: "handler",
+      code: "ErrHandler",
+      message: messageOf(error),
+      exitCode: null,
+      signal: null,
+      canRetry,
+    };
   }
 }
 

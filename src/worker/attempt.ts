@@ -1,6 +1,6 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
 import { join } from "node:path";
-import type { StopReason } from "../agents/agent.ts";
+import { StopSignal } from "../agents/agent.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import { encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
@@ -29,7 +29,7 @@ export interface Attempt {
   durationMs: number;
   /** Monotonic ms by which a well-behaved handler has let go; 0 = no limit. */
   deadlineMs: number;
-  stop: AbortController;
+  stop: StopSignal;
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;
@@ -66,7 +66,7 @@ export function readAttempt(
     startedMonotonicMs: clock.monotonicMs(),
     durationMs: 0,
     deadlineMs: 0,
-    stop: new AbortController(),
+    stop: new StopSignal(),
     outcome: undefined,
     decision: undefined,
     settlement: undefined,
@@ -119,7 +119,7 @@ export async function runAttempt(
         runDir: join(tools.runsDir, runOf(claim.name)),
         stateDir: tools.stateDir,
         settings: tools.settings,
-        signal: attempt.stop.signal,
+        stop: attempt.stop,
         onProgress: hooks.onProgress,
         onStuck: hooks.onStuck,
       });
@@ -218,9 +218,4 @@ function invalid(code: string, message: string): AttemptOutcome {
     signal: null,
     canRetry: false,
   };
-}
-
-/** The reason an attempt was stopped for, if it was. */
-export function stopReasonOf(attempt: Attempt): StopReason | undefined {
-  return attempt.stop.signal.aborted ? (attempt.stop.signal.reason as StopReason) : undefined;
 }

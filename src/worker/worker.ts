@@ -21,7 +21,6 @@ import {
   decideAttempt,
   readAttempt,
   runAttempt,
-  stopReasonOf,
 } from "./attempt.ts";
 import { Gate } from "./gate.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -432,7 +431,7 @@ export class Worker {
   }
 
   private conclude(attempt: Attempt): void {
-    if (stopReasonOf(attempt) === "fenced") {
+    if (attempt.stop.reason === "fenced") {
       this.fenced(attempt);
       this.through(attempt);
     } else {
@@ -474,7 +473,7 @@ export class Worker {
   }
 
   private stopAttempt(lease: string, reason: StopReason): void {
-    this.running.get(lease)?.stop.abort(reason);
+    this.running.get(lease)?.stop.stop(reason);
   }
 
   /** Fencing, for work that is still running: whose claimed name is gone has lost its lease. */

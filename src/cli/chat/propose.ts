@@ -1,7 +1,9 @@
 /** Hands free text to a configured agent, which may answer with slash commands only. Runs none of them. */
+
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { StopSignal } from "../../agents/agent.ts";
 import { ExecAgent } from "../../agents/exec-agent.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
@@ -45,6 +47,8 @@ export async function propose(
   signal: AbortSignal,
 ): Promise<Proposal | string> {
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-chat-"));
+  const stop = new StopSignal();
+  signal.addEventListener("abort", () => stop.stop("stop"), { once: true });
   try {
     const outcome = await new ExecAgent(agent).run({
       task: { id: "chat", prompt: packet(ctx, text), timeout_ms: agent.timeout_ms ?? TIMEOUT_MS },
@@ -55,7 +59,7 @@ export async function propose(
       runDir: dir,
       stateDir: ctx.stateDir,
       settings,
-      signal,
+      stop,
       onProgress: () => {},
       onStuck: () => {},
     });
