@@ -80,8 +80,8 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
   const refused = refusedFile(trays, decoded?.record);
   if (refused !== undefined) {
     linkUnlessThere(trays, refused, target);
-    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
     unlinkIfThere(trays, refused);
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded?.taskText !== undefined) {
     const staged = join(trays.tmp, `${formatName(marker)}.tmp`);
     unlinkIfThere(trays, staged);
@@ -91,12 +91,13 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
     // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
-  } else {
+  } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
     return;
   }
-  // The record goes last: until here a crash finds it and comes again.
+  // The record goes last: until here a crash finds it and comes again. A refused file that is gone from failed/ is in the
+  // inbox already, or further.
   unlinkIfThere(trays, path);
 }
 
@@ -106,6 +107,10 @@ function refusedFile(trays: Trays, record: object | undefined): string | undefin
   if (typeof file !== "string" || !/^failed\/[^/]+\.json$/.test(file)) return undefined;
   const path = join(trays.dir, file);
   return trays.storage.look(path)?.kind === "file" ? path : undefined;
+}
+
+function isRefusalOf(record: object): boolean {
+  return typeof (record as { file?: unknown }).file === "string";
 }
 
 function linkUnlessThere(trays: Trays, from: string, to: string): void {

@@ -11,7 +11,7 @@ import { Telemetry } from "../../src/journal/telemetry.ts";
 import { findTaskText } from "../../src/mailbox/duplicates.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
-import { retry } from "../../src/mailbox/retry.ts";
+import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
 import { Recovery } from "../../src/supervisor/recovery.ts";
@@ -146,4 +146,15 @@ test("a result that is published long after its commit is not old, so that reten
   await recoverOnce(dir, trays);
   const { mtimeMs } = fs.statSync(join(trays.outbox, "a_result.json"));
   expect(Date.now() - mtimeMs).toBeLessThan(60_000);
+});
+
+test("a retry of a refused file that died before its last step leaves no record of a refusal behind", async () => {
+  const trays = openTrays(tempDir(), { durability: "process" });
+  const record = { task_id: "a", status: "failed", file: "failed/a~x.json" };
+  fs.writeFileSync(join(trays.processing, "a@s.0~again-x.json"), JSON.stringify(record));
+  fs.writeFileSync(join(trays.inbox, "a.json"), TEXT);
+  await finishRetry(trays, { id: "a", submission: "s", attempt: 0, stage: "again", token: "x" });
+  expect(fs.readdirSync(trays.processing)).toEqual([]);
+  expect(fs.readdirSync(trays.failed)).toEqual([]);
+  expect(fs.readFileSync(join(trays.inbox, "a.json"), "utf8")).toBe(TEXT);
 });
