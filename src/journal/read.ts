@@ -105,6 +105,8 @@ export class JournalTail {
   private readonly path: string;
   private fd: number | undefined;
   private rotatedAtMs: number | undefined;
+  /** True while we step over a line that is longer than what is read at once. */
+  private isInLongLine = false;
   offset: number;
   ino: number;
 
@@ -126,7 +128,7 @@ export class JournalTail {
     return records;
   }
 
-  /** The same without parsing: for readers that need few of the records. Nothing is counted. */
+  /** The same without parsing: for readers that need few of the records. Only lines beyond `bytesMax` are counted. */
   nextLines(bytesMax = 1024 * 1024): string[] {
     if (this.fd === undefined && !this.open()) return [];
     const lines = this.readOn(bytesMax);
@@ -151,7 +153,10 @@ export class JournalTail {
       throw error;
     }
     const { size, ino } = fs.fstatSync(this.fd);
-    if (ino !== this.ino || size < this.offset) this.offset = 0;
+    if (ino !== this.ino || size < this.offset) {
+      this.offset = 0;
+      this.isInLongLine = false;
+    }
     this.ino = ino;
     return true;
   }
@@ -171,19 +176,32 @@ export class JournalTail {
   private readOn(bytesMax: number): string[] {
     if (this.fd === undefined) return [];
     const { size } = fs.fstatSync(this.fd);
-    if (size < this.offset) this.offset = 0;
+    if (size < this.offset) {
+      this.offset = 0;
+      this.isInLongLine = false;
+    }
     if (size <= this.offset) return [];
     const buffer = Buffer.allocUnsafe(Math.min(size - this.offset, bytesMax));
     const got = fs.readSync(this.fd, buffer, 0, buffer.length, this.offset);
     const end = buffer.subarray(0, got).lastIndexOf(0x0a) + 1;
     if (end === 0) {
       // A line longer than what we read at once is rubbish: step over it.
-      if (got === bytesMax) this.offset += got;
+      if (got === bytesMax) {
+        this.offset += got;
+        this.isInLongLine = true;
+      }
       return [];
     }
     this.offset += end;
+    let from = 0;
+    if (this.isInLongLine) {
+      // Its end is no record either, whatever it looks like.
+      from = buffer.indexOf(0x0a) + 1;
+      this.isInLongLine = false;
+      this.counts.bad++;
+    }
     return buffer
-      .toString("utf8", 0, end)
+      .toString("utf8", from, end)
       .split("\n")
       .filter((line) => line !== "");
   }

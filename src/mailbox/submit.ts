@@ -43,7 +43,7 @@ export async function submitAll(
   const outcomes = new Map<number, SubmitOutcome>();
   const staged: Staged[] = [];
   const live = liveIds(trays);
-  const inGroup = new Set<string>();
+  const inGroup = new Map<string, string>();
   for (const [index, submission] of submissions.entries()) {
     const outcome =
       refuse(submission) ?? clash(trays, submission, live) ?? clashInGroup(submission, inGroup);
@@ -158,11 +158,16 @@ function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
   };
 }
 
-function clashInGroup({ id }: Submission, seen: Set<string>): SubmitOutcome | undefined {
-  const key = foldId(id);
-  if (seen.has(key))
-    return { id, outcome: "refused", error: exists(id, "", "was submitted just before") };
-  seen.add(key);
+/** The very same id again is left to the inbox: there its bytes are compared. */
+function clashInGroup({ id }: Submission, seen: Map<string, string>): SubmitOutcome | undefined {
+  const first = seen.get(foldId(id));
+  if (first !== undefined && first !== id)
+    return {
+      id,
+      outcome: "refused",
+      error: exists(id, "", `was submitted just before as ${first}`),
+    };
+  seen.set(foldId(id), id);
   return undefined;
 }
 
