@@ -30,7 +30,7 @@ const OPTIONS = {
 type ChatContext = Context<typeof OPTIONS>;
 
 export const command = defineCommand({
-  usage: "[options]",
+  usage: "",
   details: [
     `Commands: ${Object.values(SLASH_COMMANDS)
       .map(({ usage }) => usage)

@@ -7,7 +7,7 @@ import { openSettings } from "../options.ts";
 import { safe } from "../render.ts";
 
 export const command = defineCommand({
-  usage: "[options]",
+  usage: "",
   isLongLived: true,
   details: [
     "Runs until it is stopped: Ctrl-C or `mailchute stop` give back what runs and end; a second Ctrl-C kills what is left. " +
