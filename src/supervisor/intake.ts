@@ -273,6 +273,7 @@ export class Intake {
 
   private admit(name: string, task: Task, facts: FileFacts): void {
     const { clock } = this.trays;
+    if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
     const match = matchAgent(task, this.settings.agents);
     const unmet = [...new Set(task.metadata?.dependencies ?? [])].filter(
       (id) => !this.hooks.isMet(id),
@@ -296,6 +297,15 @@ export class Intake {
       clock.monotonicMs(),
     );
     this.backlog.markSeen(task.id, this.scanCount);
+  }
+
+  /** In `processing/` a time in the future means "not before"; what somebody dropped with such a time means nothing by it. */
+  private forgetFuture(name: string): void {
+    try {
+      this.trays.storage.touch(join(this.trays.inbox, name), this.trays.clock.wallMs());
+    } catch {
+      // Moved away by somebody, or not ours to touch: then it waits, at most a day.
+    }
   }
 
   /** Refuses only what did not change for the settle time, and that nobody has open for writing. */
