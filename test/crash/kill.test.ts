@@ -132,7 +132,7 @@ it("a new supervisor leaves running workers alone, adopts them, and uses them fu
 
   // Used further: with two slots in all there are no other workers than these two.
   const next = Array.from({ length: 12 }, (_, n) => `next-${n}`);
-  for (const id of next) pool.drop(id, steps(pool, { does: "work", ms: 30 }));
+  for (const id of next) pool.drop(id, steps(pool, { does: "speak" }));
   const pids = new Set<unknown>();
   for (const id of next) pids.add(((await pool.result(id)).output as { pid: number }).pid);
   expect(pids).toEqual(workers);

@@ -21,7 +21,7 @@ export function steeredConfig(lines: Record<string, string | number> = {}): stri
 }
 
 export interface Steps {
-  does?: "nothing" | "work" | "await" | "hang" | "block" | "die" | "fail" | "refuse";
+  does?: "nothing" | "work" | "speak" | "await" | "hang" | "block" | "die" | "fail" | "refuse";
   ms?: number;
   /** Path of the file it waits for. */
   until?: string;
