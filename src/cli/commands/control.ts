@@ -60,7 +60,7 @@ function workersOf(text: string | undefined): number {
 }
 
 const controlCommand = defineCommand({
-  usage: "[options]",
+  usage: "",
   subcommands: {
     pause: "launch nothing new; what runs completes",
     resume: "go on",
