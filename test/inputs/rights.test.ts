@@ -28,11 +28,8 @@ function canDropRoot(): boolean {
 }
 
 async function expectRefused(pool: Pool, path: string, reason: string): Promise<void> {
-  for (const args of [
-    ["run", "--drain"],
-    ["enqueue", "--id", "x", "--", "true"],
-  ]) {
-    const { code, stderr } = await pool.run(args);
+  const runs = [pool.run(["run", "--drain"]), pool.run(["enqueue", "--id", "x", "--", "true"])];
+  for (const { code, stderr } of await Promise.all(runs)) {
     expect(stderr).toContain("ErrMailboxDir");
     expect(stderr).toContain(path);
     expect(stderr).toContain(reason);
