@@ -146,7 +146,11 @@ export function findRecoverable(
         break;
       case "ok":
       case "err":
-        if (r.judge(name.token) === "dead" || silentFor(file, leaseTtlMs))
+        if (
+          r.judge(name.token) === "dead" ||
+          unfinishedOf(r).has(file) ||
+          silentFor(file, leaseTtlMs)
+        )
           steps.push({ kind: "publish", claim });
         break;
       case "bad":
@@ -156,6 +160,18 @@ export function findRecoverable(
     }
   }
   return steps;
+}
+
+const unfinished = new WeakMap<Recoverer, Set<string>>();
+
+/** Markers that this recoverer committed and could not publish: it lives, so that nobody else would come for them. */
+function unfinishedOf(r: Recoverer): Set<string> {
+  let files = unfinished.get(r);
+  if (files === undefined) {
+    files = new Set();
+    unfinished.set(r, files);
+  }
+  return files;
 }
 
 /** Takes one step. Losing a race to another recoverer is no error. */
@@ -219,7 +235,10 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
     if (settled !== undefined)
       r.onSettled(settled, { agentId, error, kind: "lease_expired", mayBeRecorded: false });
   });
-  if (settlement.error !== undefined) throw settlement.error;
+  if (settlement.error !== undefined) {
+    unfinishedOf(r).add(settlement.marker);
+    throw settlement.error;
+  }
   if (settlement.outcome === "settled")
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
 }
@@ -271,6 +290,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     if (settled !== undefined) r.onSettled(settled, facts);
   });
   if (settlement.error !== undefined) throw settlement.error;
+  unfinishedOf(r).delete(marker.file);
   r.onRecovered({ action: "published", name: marker.name });
 }
 

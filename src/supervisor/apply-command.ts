@@ -5,14 +5,20 @@ import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { wallSeconds } from "../core/clock.ts";
 import type { Command } from "../core/command.ts";
-import { ErrInvalidTransition, ErrIo, ErrTaskNotFound, messageOf } from "../core/errors.ts";
+import {
+  ErrInvalidTask,
+  ErrInvalidTransition,
+  ErrIo,
+  ErrTaskNotFound,
+  messageOf,
+} from "../core/errors.ts";
 import { errorName, foldId, leaseOf, parseName, resultName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { ErrorRecord } from "../core/task.ts";
 import { endTree } from "../host/process-tree.ts";
 import { recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
-import { type Claim, claimFromInbox, claimReady, readBytes } from "../mailbox/claim.ts";
+import { type Claim, claimFromInbox, claimReady, putBack, readBytes } from "../mailbox/claim.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { retry } from "../mailbox/retry.ts";
 import { newSettlement, settleAll } from "../mailbox/settle.ts";
@@ -180,12 +186,16 @@ async function cancelRunning(
   return isFinal ? { cancelled: id, final: true } : { cancelled: id };
 }
 
+/** Longest pause before a settlement that the disk refused is tried again (ms). */
+const SETTLE_AGAIN_MS_MAX = 5000;
+const READ_TRIES_MAX = 5;
+
 /** Settles a task that nobody runs as cancelled. */
 async function endForGood(context: CommandContext, claim: Claim): Promise<object> {
   const { trays, telemetry } = context;
   const { id } = claim.name;
   const now = wallSeconds(trays.clock);
-  const decoded = readQuietly(trays, claim);
+  const decoded = await readForSure(trays, claim);
   const subject = {
     task_id: id,
     agent_id: "none",
@@ -213,33 +223,49 @@ async function endForGood(context: CommandContext, claim: Claim): Promise<object
     encodeRecord(record, decoded?.text),
     claim.name.token,
   );
-  await settleAll(trays, [settlement], (published) => {
-    if (published.length === 0) return;
-    recordSettled(telemetry, subject, {
-      isCompleted: false,
-      acquiredAtMs: 0,
-      pid: process.pid,
-      durationMs: null,
-      error: record.error,
-      kind: "cancelled",
+  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
+    await settleAll(trays, [settlement], (published) => {
+      if (published.length === 0) return;
+      recordSettled(telemetry, subject, {
+        isCompleted: false,
+        acquiredAtMs: 0,
+        pid: process.pid,
+        durationMs: null,
+        error: record.error,
+        kind: "cancelled",
+      });
+      telemetry.flush();
     });
-    telemetry.flush();
-  });
-  if (settlement.error !== undefined)
-    throw new ErrIo(`cannot settle ${id}: ${messageOf(settlement.error)}`, {
-      id,
-      cause: settlement.error,
-    });
+    if (settlement.error === undefined) break;
+    // The lease is ours, and we live: nobody else would finish what the disk refuses now.
+    await pause(waitMs);
+  }
   context.selection.inFlight.delete(foldId(id));
   context.wake();
   return { cancelled: id, final: true };
 }
 
-function readQuietly(trays: Trays, claim: Claim): DecodedTask | undefined {
-  try {
-    return decodeTask(readBytes(trays, claim), claim.name.id);
-  } catch {
-    return undefined;
+/**
+ * The task that is to travel in its record; undefined when the file holds none.
+ * @throws ErrIo when the disk does not give it: then the task waits again, because its bytes would be lost with the claim
+ */
+async function readForSure(trays: Trays, claim: Claim): Promise<DecodedTask | undefined> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return decodeTask(readBytes(trays, claim), claim.name.id);
+    } catch (error) {
+      if (error instanceof ErrInvalidTask) return undefined;
+      if (tries === READ_TRIES_MAX) {
+        putBack(trays, claim, 0, false);
+        throw new ErrIo(`cannot read ${claim.name.id}: ${messageOf(error)}`, {
+          id: claim.name.id,
+          path: claim.path,
+          cause: error,
+          hint: "it waits as before; cancel it again when the disk can be read",
+        });
+      }
+      await pause(50);
+    }
   }
 }
 

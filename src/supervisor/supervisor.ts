@@ -412,7 +412,11 @@ export class Supervisor {
       names.push(name);
       const known = this.backlog.get(name.id);
       const isKnown = known?.file === file || this.selection.isKnown(file);
-      if (name.stage === "ready" && !isKnown) this.admitReady(name, file);
+      if (name.stage === "ready" && !isKnown) {
+        this.admitReady(name, file);
+        // It takes the place of the file that waits under this id; that one is a duplicate now, to be dealt with.
+        if (known?.tray === "inbox") this.intake.hint(known.file);
+      }
     }
     const own = new Set(
       this.pool

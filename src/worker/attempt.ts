@@ -74,12 +74,13 @@ export function readAttempt(
   try {
     attempt.decoded = readClaim(tools.trays, claim);
   } catch (error) {
-    // It was good when it was accepted and is not now: replaced in between, or unreadable.
     attempt.subject.agent_id = "none";
-    attempt.outcome = invalid(
-      error instanceof ErrInvalidTask ? error.code : "ErrIo",
-      messageOf(error),
-    );
+    // It was good when it was accepted and is not now: replaced in between. Or the disk does not give it, or descriptors
+    // ran out: then it waits, because a record without the task would be all that is left of it.
+    attempt.outcome =
+      error instanceof ErrInvalidTask
+        ? invalid(error.code, messageOf(error))
+        : { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
     return attempt;
   }
   const { task } = attempt.decoded;

@@ -8,6 +8,7 @@ import { stateTree } from "../../src/core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
 import { thisPlace } from "../../src/host/identity.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
+import { claimAt } from "../../src/mailbox/claim.ts";
 import { findTaskText } from "../../src/mailbox/duplicates.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
@@ -15,6 +16,7 @@ import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
 import { Recovery } from "../../src/supervisor/recovery.ts";
+import { readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const DEAD = `${thisPlace()}-zzzzz-1-1`;
@@ -57,18 +59,17 @@ function resultRecord(): Buffer {
   return encodeRecord(record, TEXT);
 }
 
-async function recoverOnce(dir: string, trays: Trays): Promise<void> {
+function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): Recovery {
   const tree = stateTree(dir);
-  const telemetry = new Telemetry(
-    { events: tree.events, leases: tree.leases },
-    "test",
-    60_000,
-    trays.clock,
-  );
   const recoverer = makeRecoverer({
     trays,
     settings: DEFAULT_SETTINGS,
-    telemetry,
+    telemetry: new Telemetry(
+      { events: tree.events, leases: tree.leases },
+      "test",
+      60_000,
+      trays.clock,
+    ),
     eventsPath: tree.events,
     leasesPath: tree.leases,
     onReady: () => {},
@@ -76,11 +77,14 @@ async function recoverOnce(dir: string, trays: Trays): Promise<void> {
     onFailed: () => {},
     onUnkillable: () => {},
   });
-  const recovery = new Recovery(recoverer, 60_000, (error) => {
+  return new Recovery(recoverer, 60_000, onError);
+}
+
+async function recoverOnce(dir: string, trays: Trays): Promise<void> {
+  const recovery = recoveryOf(dir, trays, (error) => {
     throw error;
   });
   await recovery.round(recovery.list(), true);
-  telemetry.close();
 }
 
 test("a worker that dies in its last attempt, before its journal lines, leaves a task with all four events", async () => {
@@ -157,4 +161,44 @@ test("a retry of a refused file that died before its last step leaves no record 
   expect(fs.readdirSync(trays.processing)).toEqual([]);
   expect(fs.readdirSync(trays.failed)).toEqual([]);
   expect(fs.readFileSync(join(trays.inbox, "a.json"), "utf8")).toBe(TEXT);
+});
+
+test("a task whose file cannot be read for a moment waits: a record without the task would be all that is left of it", () => {
+  const trays = openTrays(tempDir(), {
+    durability: "process",
+    storage: {
+      ...nodeStorage,
+      read: () => {
+        throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+      },
+    },
+  });
+  const name = { id: "a", submission: "s", attempt: 1, stage: "w", token: "x-1" } as const;
+  const tools = { trays, settings: DEFAULT_SETTINGS, runsDir: "", stateDir: "" } as never;
+  const attempt = readAttempt(tools, claimAt(trays, name), "a@s.1~ready.json", true);
+  expect(attempt.outcome?.kind).toBe("deferred");
+});
+
+test("a recovery that committed and could not publish comes for it again, though its owner lives", async () => {
+  const dir = tempDir();
+  let isBroken = true;
+  const trays = openTrays(stateTree(dir).mailbox, {
+    durability: "process",
+    storage: {
+      ...nodeStorage,
+      link: (from, to) => {
+        if (isBroken) throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
+        nodeStorage.link(from, to);
+      },
+    },
+  });
+  fs.writeFileSync(join(trays.processing, `a@s.3~w-${DEAD}.json`), TEXT);
+  const errors: unknown[] = [];
+  const recovery = recoveryOf(dir, trays, (error) => errors.push(error));
+  await recovery.round(recovery.list());
+  expect(errors).toHaveLength(1);
+  isBroken = false;
+  await recovery.round(recovery.list());
+  expect(fs.readdirSync(trays.failed)).toEqual(["a_error.json"]);
+  expect(fs.readdirSync(trays.processing)).toEqual([]);
 });
