@@ -1,0 +1,21 @@
+/** Builds the machine that strikes at every step, and runs it: `node test/crash/every-step.mjs [ARGS]`. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildOnce } from "./build.mjs";
+
+const dir = buildOnce();
+const child = spawn(
+  process.execPath,
+  [join(dir, "test/crash/every-step/run.js"), ...process.argv.slice(2)],
+  {
+    stdio: "inherit",
+    env: {
+      ...process.env,
+      MAILCHUTE_CRASH_HOOK: fileURLToPath(new URL("hook.cjs", import.meta.url)),
+    },
+  },
+);
+child.once("exit", (code) => {
+  process.exitCode = code ?? 1;
+});

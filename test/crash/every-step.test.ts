@@ -1,0 +1,52 @@
+/** A sample of `npm run test:crash`, chosen by seed, and the controls: broken variants that it must catch. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const LAUNCHER = fileURLToPath(new URL("every-step.mjs", import.meta.url));
+
+function run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [LAUNCHER, ...args],
+      { timeout: 110_000 },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
+      },
+    );
+  });
+}
+
+test("kills, pauses and errors at steps chosen by seed lose nothing and settle nothing twice", {
+  timeout: 120_000,
+}, async () => {
+  const seed = String(Math.floor(Math.random() * 2 ** 31));
+  const operations = ["submit", "complete-power", "fail", "retry-dead-letter", "quarantine"];
+  const { code, stdout } = await run([
+    "--seed",
+    seed,
+    "--sample",
+    "8",
+    "--seconds",
+    "20",
+    "--only",
+    "kill,zombie,error,compound",
+    ...operations,
+  ]);
+  expect(stdout, `again with --seed ${seed}`).not.toContain("FAILED");
+  expect(stdout).toMatch(/^\d+ passed, 0 failed$/m);
+  expect(
+    Number(/^(\d+) passed/m.exec(stdout.slice(stdout.lastIndexOf("fault\n")).slice(6))?.[1]),
+  ).toBeGreaterThan(5);
+  expect(code).toBe(0);
+});
+
+test("variants that submit, settle or reclaim wrongly are caught", {
+  timeout: 120_000,
+}, async () => {
+  const { code, stdout } = await run(["--only", "controls", "--sample", "5", "submit"]);
+  expect(stdout.match(/^caught: /gm)).toHaveLength(5);
+  expect(stdout).not.toContain("FAILED");
+  expect(code).toBe(0);
+});

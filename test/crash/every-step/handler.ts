@@ -1,0 +1,27 @@
+/** The work that the tasks of these tests are made of: says that it ran, then does what the payload asks for. */
+import fs from "node:fs";
+import { type HandlerContext, NoRetryError } from "../../../src/agents/module-agent.ts";
+import type { Task } from "../../../src/core/task.ts";
+
+export interface Payload {
+  do: "ok" | "fail" | "flaky" | "wait";
+  /** File that gets a line for each run. */
+  runs: string;
+}
+
+export default async function handle(task: Task, context: HandlerContext): Promise<unknown> {
+  const payload = task.payload as Payload;
+  fs.appendFileSync(payload.runs, `${task.id} ${context.attempt} ${context.lease}\n`);
+  if (payload.do === "fail") throw new NoRetryError("as it was asked to");
+  if (payload.do === "flaky" && context.attempt === 1) throw new Error("only this once");
+  if (payload.do === "wait" && fs.existsSync(`${payload.runs}.wait`)) await aborted(context.signal);
+  return { ran: task.id };
+}
+
+/** Lets go when it is told to. */
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    if (signal.aborted) reject(signal.reason as Error);
+  });
+}

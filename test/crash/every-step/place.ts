@@ -1,0 +1,120 @@
+/** Where a case lies, the settings it runs with, and the book of what was promised to whom. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
+import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
+import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import type { Payload } from "./handler.ts";
+
+export type Durability = "process" | "power";
+
+/** One case: a state tree, and beside it what the test itself writes down. */
+export interface Place {
+  dir: string;
+  state: string;
+  tree: StateTree;
+  /** What the victim was told is safe or done: a line each. */
+  acks: string;
+  /** What the handlers did: a line for each run. */
+  runs: string;
+}
+
+export function placeAt(dir: string): Place {
+  const state = join(dir, "state");
+  return {
+    dir,
+    state,
+    tree: stateTree(state),
+    acks: join(dir, "acks"),
+    runs: join(dir, "runs"),
+  };
+}
+
+export function quickSettings(durability: Durability = "process"): Settings {
+  return {
+    ...DEFAULT_SETTINGS,
+    workers: 2,
+    durability,
+    retry: { max_attempts: 3, backoff_ms: 5, backoff_max_ms: 20 },
+    settle_ms: 40,
+    sweep_ms: 100,
+    grace_ms: 200,
+    agents: [
+      {
+        name: "tester",
+        kind: "module",
+        module: fileURLToPath(new URL("./handler.js", import.meta.url)),
+        default: true,
+      },
+    ],
+  };
+}
+
+export function traysOf(place: Place, durability: Durability = "process"): Trays {
+  return openTrays(place.tree.mailbox, { durability });
+}
+
+export function controlOf(place: Place, durability: Durability = "process"): Trays {
+  return openTrays(place.tree.control, { durability });
+}
+
+/** The text of a task file. */
+export function taskText(
+  place: Place,
+  id: string,
+  does: Payload["do"] = "ok",
+  more: Record<string, unknown> = {},
+): string {
+  return JSON.stringify({ id, payload: { do: does, runs: place.runs } satisfies Payload, ...more });
+}
+
+/** Tells the test, in one write, that something was promised. */
+export function acknowledge(place: Place, ...words: string[]): void {
+  fs.appendFileSync(place.acks, `${words.join(" ")}\n`);
+}
+
+export function readLines(path: string): string[] {
+  try {
+    return fs
+      .readFileSync(path, "utf8")
+      .split("\n")
+      .filter((line) => line !== "");
+  } catch {
+    return [];
+  }
+}
+
+/** What must be true of one task in the end. */
+export interface Promised {
+  /** The task's text; its record must hold this very task. */
+  text: string;
+  /** False: it is safe only once the victim acknowledged `submit ID`; until then all or nothing. */
+  isSafe: boolean;
+  /** Ways it may end. */
+  ends: readonly ("completed" | "failed" | "cancelled" | "waiting")[];
+  /** True: the four events of a finished task must be in the journal. */
+  hasEvents: boolean;
+}
+
+export interface Book {
+  tasks: Record<string, Promised>;
+  /** Texts of foreign files that must lie, whole, in `failed/` in the end. */
+  refused: string[];
+  /** A record that stood there before, and must stay; its task may stand beside it until it is settled. */
+  foreignLease?: { id: string; lease: string };
+  /** The id of a task that was dropped twice. */
+  duplicated?: string;
+  /** A refused file that may lie in `failed/`, or be the task of this id again. */
+  reopened?: { id: string; text: string };
+  /** Ids of commands, and whether they were there from the start. */
+  commands: string[];
+  /** Torn lines that were in the journals from the start. */
+  tornLines?: number;
+  /** Records that may have been swept. */
+  sweptIds?: string[];
+}
+
+export function emptyBook(): Book {
+  return { tasks: {}, refused: [], commands: [] };
+}

@@ -1,0 +1,218 @@
+/**
+ * Walks faults over all operations and says what came of it. `npm run test:crash` walks all of them; `npm test` a sample.
+ *
+ *   --sample N   that many cases of each kind, chosen by seed     --seed S    --only kill,zombie,error,compound,controls
+ *   OPERATION…   these operations only                            --seconds N   no new case after that time
+ */
+import { parseArgs } from "node:util";
+import { CONTROLS } from "./controls.ts";
+import { OPERATIONS, type Operation } from "./operations.ts";
+import { type CaseOptions, countCalls, type Fault, runCase } from "./run-case.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    sample: { type: "string" },
+    seed: { type: "string" },
+    only: { type: "string" },
+    seconds: { type: "string" },
+  },
+});
+const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+const sampleMax = values.sample === undefined ? Number.POSITIVE_INFINITY : Number(values.sample);
+const kinds = (values.only ?? "kill,zombie,error,compound,controls").split(",");
+const deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
+const LANES = 3;
+/** Whole runs of test:crash. */
+const ERRORS_MAX = 1300;
+const COMPOUND_MAX = 1200;
+const ZOMBIES_MAX = 400;
+
+let state = seed >>> 0;
+/** mulberry32, so that a seed repeats a run. */
+function random(): number {
+  state = (state + 0x6d2b79f5) >>> 0;
+  let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+}
+
+function choose<T>(from: readonly T[], max: number): T[] {
+  const left = [...from];
+  const chosen: T[] = [];
+  while (chosen.length < max && left.length > 0)
+    chosen.push(...left.splice(Math.floor(random() * left.length), 1));
+  return chosen;
+}
+
+interface Case {
+  operation: Operation;
+  fault: Fault;
+  options: CaseOptions;
+}
+
+const totals = { passed: 0, failed: 0, missed: 0 };
+
+async function inLanes<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const lane = async (): Promise<void> => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
+      if (performance.now() > deadlineMs) return;
+      await run(item);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+async function runAll(kind: string, cases: readonly Case[]): Promise<void> {
+  const startedMs = performance.now();
+  const counts = { passed: 0, failed: 0, missed: 0 };
+  await inLanes(cases, async ({ operation, fault, options }) => {
+    const result = await runCase(operation, fault, options);
+    if (result.faults.length > 0) {
+      counts.failed += 1;
+      process.stdout.write(
+        `FAILED ${kind} ${operation.name} ${JSON.stringify(fault)} ${JSON.stringify(options)} ${result.struck}\n    ${result.faults.join("\n    ")}\n`,
+      );
+    } else if (result.isReached) counts.passed += 1;
+    else counts.missed += 1;
+  });
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
+  process.stdout.write(
+    `${kind}: ${counts.passed} passed, ${counts.failed} failed, ${counts.missed} not reached, ${seconds} s\n`,
+  );
+  totals.passed += counts.passed;
+  totals.failed += counts.failed;
+  totals.missed += counts.missed;
+}
+
+function killsOf(operation: Operation, calls: readonly string[]): Case[] {
+  return calls.flatMap((call, index) => {
+    const at = index + 1;
+    const faults: Fault[] = [
+      { at, act: "kill", when: "before" },
+      { at, act: "kill", when: "after" },
+    ];
+    if (call === "write") faults.push({ at, act: "torn" });
+    return faults.map((fault) => ({ operation, fault, options: {} }));
+  });
+}
+
+function zombiesOf(operation: Operation, calls: readonly string[]): Case[] {
+  return calls.flatMap((_call, index) =>
+    (["before", "after"] as const).map((when) => ({
+      operation,
+      fault: { at: index + 1, act: "stop", when } as const,
+      options: {},
+    })),
+  );
+}
+
+/** What the system may say to each call. */
+const CODES: Record<string, readonly string[]> = {
+  open: ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS", "EINTR"],
+  write: ["EIO", "ENOSPC", "EINTR"],
+  sync: ["EIO", "ENOSPC"],
+  opendir: ["EIO", "EMFILE", "EACCES"],
+  readdir: ["EIO", "EMFILE", "EACCES"],
+  read: ["EIO", "EINTR"],
+  readFile: ["EIO", "EMFILE"],
+};
+const OTHER_CODES = ["EIO", "ENOSPC", "EACCES", "EROFS"];
+
+function errorsOf(operation: Operation, calls: readonly string[]): Case[] {
+  return calls.flatMap((call, index) => {
+    const at = index + 1;
+    const faults: Fault[] = [];
+    for (const code of CODES[call] ?? OTHER_CODES) {
+      faults.push({ at, act: "error", code, hasReads: true });
+      if (code !== "EINTR")
+        faults.push({
+          at,
+          act: "error",
+          code,
+          hasReads: true,
+          lastsMs: operation.isWhole === true ? 300 : 60,
+        });
+    }
+    if (call === "write") {
+      faults.push({ at, act: "short", hasReads: true });
+      faults.push({ at, act: "short", hasReads: true, lastsMs: 60 });
+    }
+    return faults.map((fault) => ({ operation, fault, options: {} }));
+  });
+}
+
+/** Each control is walked until it is caught. */
+async function runControls(): Promise<void> {
+  const startedMs = performance.now();
+  let caught = 0;
+  await inLanes(choose(CONTROLS, sampleMax), async (control) => {
+    const operation = OPERATIONS.find((o) => o.name === control.operation);
+    if (operation === undefined) throw new Error(`no operation ${control.operation}`);
+    const options: CaseOptions =
+      control.isRecovery === true ? { brokenRecovery: control.name } : { broken: control.name };
+    const { calls, faults } = await countCalls(operation, options);
+    let words = control.by === "nothing" ? faults : [];
+    if (control.by !== "nothing") {
+      const walk = control.by === "kill" ? killsOf(operation, calls) : zombiesOf(operation, calls);
+      for (const { fault } of walk) {
+        words = (await runCase(operation, fault, options)).faults;
+        if (words.length > 0) break;
+      }
+    }
+    if (words.length > 0) {
+      caught += 1;
+      totals.passed += 1;
+      process.stdout.write(`caught: ${control.name}: ${words[0]?.split("\n")[0]}\n`);
+    } else {
+      totals.failed += 1;
+      process.stdout.write(`FAILED not caught: ${control.name}\n`);
+    }
+  });
+  process.stdout.write(
+    `controls: ${caught} caught, ${Math.round((performance.now() - startedMs) / 1000)} s\n`,
+  );
+}
+
+process.stdout.write(`seed ${seed}\n`);
+const kills: Case[] = [];
+const zombies: Case[] = [];
+const errors: Case[] = [];
+const chosen = OPERATIONS.filter((o) => positionals.length === 0 || positionals.includes(o.name));
+const isSample = values.sample !== undefined;
+// A sample has no time for whole supervisors, except their own kills.
+await inLanes(chosen, async (operation) => {
+  const { calls, faults } = await countCalls(operation);
+  if (faults.length > 0) {
+    totals.failed += 1;
+    process.stdout.write(`FAILED undisturbed ${operation.name}\n    ${faults.join("\n    ")}\n`);
+    return;
+  }
+  kills.push(...killsOf(operation, calls));
+  if (operation.isWhole !== true && operation.name !== "sweep")
+    zombies.push(...zombiesOf(operation, calls));
+  // A cancel that fails because of its fault leaves a task that waits for an hour, as it should.
+  if (kinds.includes("error") && operation.name !== "cancel-waiting") {
+    const all = isSample ? calls : (await countCalls(operation, { hasReads: true })).calls;
+    errors.push(...errorsOf(operation, all));
+  }
+});
+if (kinds.includes("kill")) await runAll("kill", choose(kills, sampleMax));
+if (kinds.includes("zombie"))
+  await runAll("zombie", choose(zombies, Math.min(sampleMax, ZOMBIES_MAX)));
+if (kinds.includes("error")) await runAll("error", choose(errors, Math.min(sampleMax, ERRORS_MAX)));
+if (kinds.includes("compound")) {
+  const cases = Array.from({ length: Math.min(sampleMax, COMPOUND_MAX) }, () => {
+    const first = choose(kills, 1)[0];
+    const at = 1 + Math.floor(random() * 70);
+    const recoveryFault: Fault = { at, act: "kill", when: random() < 0.5 ? "before" : "after" };
+    return first === undefined ? [] : [{ ...first, options: { recoveryFault } }];
+  }).flat();
+  await runAll("compound", cases);
+}
+if (kinds.includes("controls")) await runControls();
+process.stdout.write(
+  `${totals.missed} cases ended before their fault\n${totals.passed} passed, ${totals.failed} failed\n`,
+);
+process.exitCode = totals.failed > 0 ? 1 : 0;
