@@ -201,7 +201,9 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
   const decoded = tryRead(r.trays, claim);
   const { maxAttempts, agentId } = r.policyOf(decoded?.task);
   if (claim.name.attempt < maxAttempts) {
-    const next = putBack(r.trays, claim, 0, true);
+    // Who died may have held it only to cancel it: then its time has not come yet.
+    const dueMs = (decoded?.task.not_before ?? 0) * 1000;
+    const next = putBack(r.trays, claim, Math.max(0, dueMs - r.trays.clock.wallMs()), true);
     if (next !== undefined)
       r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId });
     return;

@@ -202,3 +202,16 @@ test("a recovery that committed and could not publish comes for it again, though
   expect(fs.readdirSync(trays.failed)).toEqual(["a_error.json"]);
   expect(fs.readdirSync(trays.processing)).toEqual([]);
 });
+
+test("a task that was to be cancelled before its time, by a supervisor that died, still waits for its time", async () => {
+  const dir = tempDir();
+  const trays = openTrays(stateTree(dir).mailbox, { durability: "process" });
+  const dueS = Math.floor(Date.now() / 1000) + 3600;
+  fs.writeFileSync(
+    join(trays.processing, `a@s.1~w-${DEAD}.json`),
+    `{"id":"a","prompt":"x","not_before":${dueS}}`,
+  );
+  await recoverOnce(dir, trays);
+  const { mtimeMs } = fs.statSync(join(trays.processing, "a@s.2~ready.json"));
+  expect(mtimeMs).toBeGreaterThan((dueS - 5) * 1000);
+});
