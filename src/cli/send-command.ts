@@ -59,8 +59,8 @@ export async function awaitAcknowledgement(
       if (record["status"] === "completed")
         return (record["result"] ?? {}) as Record<string, unknown>;
       throw new MailchuteError(
-        textOf(record["code"]) ?? "ErrInvalidCommand",
-        textOf(record["error"]) ?? "the command failed",
+        textOf(record["code"]) || "ErrInvalidCommand",
+        textOf(record["error"]) || "the command failed",
         { id },
       );
     }

@@ -27,6 +27,8 @@ export function findTree(
   known = new Map<number, number>(),
 ): number[] {
   const rows = listProcesses();
+  // Without /proc the group, by its negative number, is all that can be reached.
+  if (rows.length === 0) return rootPid !== undefined && isGroupAlive(rootPid) ? [-rootPid] : [];
   const found = new Set<number>();
   const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}\0`);
   for (const row of rows) {
@@ -81,6 +83,15 @@ export async function endTree(
     alive = findTree(lease, rootPid, known);
   }
   return alive.length;
+}
+
+function isGroupAlive(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {

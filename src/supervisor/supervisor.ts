@@ -3,12 +3,11 @@
  * only makes a tick due; what is done is decided there, from the directory, in bounded pieces.
  */
 import fs from "node:fs";
-import os from "node:os";
 import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
 import { Backlog } from "../core/backlog.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
-import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
+import { messageOf, systemCode } from "../core/errors.ts";
 import {
   JOURNAL_ROTATE_BYTES,
   READY_WAIT_MS_MAX,
@@ -27,31 +26,29 @@ import {
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
-import { readDocument, replaceDocument } from "../host/documents.ts";
 import { Doorbell } from "../host/doorbell.ts";
-import { judgeOwner, ownerSequence, thisProcess } from "../host/identity.ts";
-import { Journal, rotate } from "../journal/journal.ts";
+import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical } from "../mailbox/duplicates.ts";
 import { quarantine, type Refusal } from "../mailbox/quarantine.ts";
-import { randomToken } from "../mailbox/random.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
-import { Sweep } from "../mailbox/sweep.ts";
 import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
 import { VERSION } from "../version.ts";
+import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
 import { Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
-import { SupervisorLock } from "./lock.ts";
 import { Metrics } from "./metrics.ts";
 import { NO_PLAN, type Plan } from "./plan-gate.ts";
 import { ownerPrefixOf, Pool } from "./pool.ts";
+import { Presence, type PresenceFacts } from "./presence.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
 import { Selection } from "./selection.ts";
 import { SettledIds } from "./settled-ids.ts";
-import { sweepRuns } from "./sweep-runs.ts";
+import { Upkeep } from "./upkeep.ts";
 
 export interface SupervisorOptions {
   tree: StateTree;
@@ -86,9 +83,6 @@ const FIRST_SCAN_MS = 250;
 /** Listing what settled takes at most about this much of a tick (ms). */
 const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
-const RETENTION_MS = 60_000;
-/** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
-const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
 const FAR = Number.POSITIVE_INFINITY;
 
 export class Supervisor {
@@ -98,11 +92,10 @@ export class Supervisor {
   private readonly trays: Trays;
   private readonly controlTrays: Trays;
   private readonly telemetry: Telemetry;
-  private readonly alerts: Journal;
+  private readonly alerts: Alerts;
+  private readonly presence: Presence;
+  private readonly upkeep: Upkeep;
   private readonly newOwner = ownerSequence();
-  private readonly nonce = randomToken(16);
-  private readonly startedAt: string;
-  private readonly clockOffsetMs: number;
 
   private readonly backlog = new Backlog();
   private readonly control: ControlState;
@@ -117,7 +110,6 @@ export class Supervisor {
   private bells: Doorbell[] = [];
   private processingBell: Doorbell | undefined;
   private watching: "events" | "polling" = "events";
-  private lock: SupervisorLock | undefined;
 
   private status: SupervisorDocument["status"] = "running";
   private isTickDue = false;
@@ -126,11 +118,8 @@ export class Supervisor {
   private startedMs = 0;
   private recoverAtMs = 0;
   private heartbeatAtMs = 0;
-  private retentionAtMs = 0;
-  private sweep: Sweep | undefined;
   private isListingWanted = true;
   private readonly settledCounts = { completed: 0, failed: 0 };
-  private readonly reported = new Map<string, number>();
   private finish: ((endedBy: RunSummary["endedBy"]) => void) | undefined;
   private endedBy: RunSummary["endedBy"] | undefined;
 
@@ -143,32 +132,42 @@ export class Supervisor {
     this.trays = openTrays(tree.mailbox, { durability: settings.durability });
     this.controlTrays = openTrays(tree.control, { durability: settings.durability });
     const { clock } = this.trays;
-    this.startedAt = new Date(clock.wallMs()).toISOString();
-    this.clockOffsetMs = clock.wallMs() - clock.monotonicMs();
     this.telemetry = new Telemetry(
       { events: tree.events, leases: tree.leases },
       "supervisor",
       settings.lease_ttl_ms,
       clock,
     );
-    this.alerts = new Journal(tree.alerts);
+    this.alerts = new Alerts(tree.alerts, clock, (notice) => options.onNotice?.(notice));
+    this.presence = new Presence(tree, clock);
+    const mailboxes = [this.trays, this.controlTrays];
+    this.upkeep = new Upkeep(tree, mailboxes, settings.retention, clock, (id) =>
+      this.backlog.isDependency(id),
+    );
     this.control = new ControlState(tree.controlState);
     this.metrics = new Metrics(tree.metrics, tree.events);
     this.pool = this.makePool();
     this.settledIds = new SettledIds(this.trays, (error) =>
-      this.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
+      this.alerts.report(
+        `settled:${systemCode(error)}`,
+        `cannot list what settled: ${messageOf(error)}`,
+      ),
     );
     const { trays, backlog, pool, telemetry, settledIds } = this;
     this.selection = new Selection(trays, backlog, pool, telemetry, settledIds, {
       onDuplicate: (file) => this.intake.noteDuplicate(file),
       onIoError: (file, error) => {
-        this.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`);
+        this.alerts.report(
+          `accept:${systemCode(error)}`,
+          `cannot accept ${file}: ${messageOf(error)}`,
+        );
         this.intake.hint(file);
       },
     });
     this.intake = new Intake(this.trays, this.backlog, settings, {
       refuse: (refusal) => this.refuse(refusal),
-      report: (file, error) => this.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
+      report: (file, error) =>
+        this.alerts.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
       isTaken: (id) => this.selection.isTaken(id),
       isMet: (id) => this.isMet(id),
     });
@@ -176,7 +175,7 @@ export class Supervisor {
       this.controlTrays,
       this.newOwner,
       (command) => this.applyCommand(command),
-      (error) => this.report("control", `control mailbox: ${messageOf(error)}`),
+      (error) => this.alerts.report("control", `control mailbox: ${messageOf(error)}`),
     );
     this.recovery = this.makeRecovery();
     this.controlRecovery = this.makeControlRecovery();
@@ -188,12 +187,15 @@ export class Supervisor {
    */
   async run(): Promise<RunSummary> {
     if (this.o.dryRun === true) return this.dryRun();
-    this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
+    await this.presence.take(this.presenceFacts());
     this.startedMs = this.trays.clock.monotonicMs();
-    await this.introduce();
     this.telemetry.note("supervisor_started", { pid: process.pid, version: VERSION });
     if (this.o.paused === true && !this.control.current.paused) {
-      this.control.change({ paused: true, paused_at: this.startedAt, paused_by: "run --paused" });
+      this.control.change({
+        paused: true,
+        paused_at: this.presence.startedAt,
+        paused_by: "run --paused",
+      });
     }
     const { max_workers } = this.control.current;
     if (max_workers !== null && this.o.once !== true) this.pool.setMaxSlots(max_workers);
@@ -229,7 +231,7 @@ export class Supervisor {
         this.tick();
       } catch (error) {
         // One bad moment must not end hours of work: say it, look again.
-        this.report("tick", `unexpected: ${messageOf(error)}`);
+        this.alerts.report("tick", `unexpected: ${messageOf(error)}`);
         this.sleepUntil(this.trays.clock.monotonicMs() + 250);
       }
     });
@@ -247,7 +249,7 @@ export class Supervisor {
     const hasMore = this.launch(nowMs);
     this.housekeeping(nowMs);
     if (this.isOver()) return;
-    const isWalking = this.settledIds.hasWork || this.sweep !== undefined;
+    const isWalking = this.settledIds.hasWork || this.upkeep.hasWork;
     const isLooking = this.intake.hasWork && !(this.o.once === true && this.intake.isComplete);
     if (hasMore || isLooking || isWalking) this.wake();
     else this.sleepUntil(this.nextMs(nowMs, nextDueMs));
@@ -279,16 +281,7 @@ export class Supervisor {
 
   private housekeeping(nowMs: number): void {
     if (nowMs >= this.heartbeatAtMs) this.heartbeat(nowMs);
-    if (nowMs >= this.retentionAtMs && this.intake.isComplete) {
-      this.retentionAtMs = nowMs + RETENTION_MS;
-      this.startSweep();
-    }
-    if (this.sweep?.next(256) === true) {
-      const { counts } = this.sweep;
-      this.sweep = undefined;
-      if (counts.results + counts.errors > 0)
-        sweepRuns(this.tree.runs, this.settings.retention, this.trays.clock.wallMs());
-    }
+    if (this.intake.isComplete) this.upkeep.work(nowMs);
   }
 
   private nextMs(nowMs: number, nextDueMs: number | undefined): number {
@@ -315,7 +308,7 @@ export class Supervisor {
 
   /** True when there is no reason to go on. */
   private isOver(): boolean {
-    if (this.lock?.isCompromised === true || !this.isStillOurs()) {
+    if (this.presence.isLost) {
       this.end("lock-lost");
       return true;
     }
@@ -357,9 +350,9 @@ export class Supervisor {
     const onFallback = (error: unknown): void => {
       this.watching = "polling";
       const text = `no directory watch can be had (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
-      this.o.onNotice?.(text);
-      this.alert("polling", text);
-      this.writeDocument();
+      this.alerts.notice(text);
+      this.alerts.raise("polling", text);
+      this.heartbeatAtMs = 0;
     };
     this.bells = [
       new Doorbell(this.trays.inbox, {
@@ -483,7 +476,7 @@ export class Supervisor {
       makeTrays(this.trays);
       makeTrays(this.controlTrays);
     } catch (error) {
-      this.report("trays", messageOf(error));
+      this.alerts.report("trays", messageOf(error));
     }
     for (const bell of [
       ...this.bells,
@@ -532,7 +525,7 @@ export class Supervisor {
       { task_id: id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
       details,
     );
-    this.o.onNotice?.(`refused ${String(refusal.name)}: ${refusal.reason}`);
+    this.alerts.notice(`refused ${String(refusal.name)}: ${refusal.reason}`);
   }
 
   // ── recovery ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -547,7 +540,7 @@ export class Supervisor {
       newOwner: this.newOwner,
       onReady: (name, why) => {
         this.admitReady(name, formatName(name));
-        this.o.onNotice?.(`took back ${name.id}: ${why}`);
+        this.alerts.notice(`took back ${name.id}: ${why}`);
         this.wake();
       },
       onSettled: (id, isCompleted) => {
@@ -556,12 +549,18 @@ export class Supervisor {
         this.wake();
       },
       onFailed: (id) =>
-        this.alert("worker_died", `${id} failed: its worker died in its last attempt`),
+        this.alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
       onUnkillable: (lease, count) =>
-        this.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
+        this.alerts.report(
+          `tree:${lease}`,
+          `${count} processes of lease ${lease} cannot be killed`,
+        ),
     });
     return new Recovery(recoverer, this.settings.lease_ttl_ms, (error) =>
-      this.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
+      this.alerts.report(
+        `recover:${systemCode(error)}`,
+        `recovery: ${messageOf(error)}; trying again`,
+      ),
     );
   }
 
@@ -582,7 +581,7 @@ export class Supervisor {
         onSettled: () => {},
       },
       this.settings.lease_ttl_ms,
-      (error) => this.report("control-recover", `control recovery: ${messageOf(error)}`),
+      (error) => this.alerts.report("control-recover", `control recovery: ${messageOf(error)}`),
     );
   }
 
@@ -625,11 +624,11 @@ export class Supervisor {
       onDeath: (death) => {
         if (this.endedBy === undefined) {
           this.telemetry.note("worker_stopped", { id: death.id, pid: death.pid, error: death.how });
-          this.o.onNotice?.(
+          this.alerts.notice(
             `worker ${death.id} ended (${death.how})${death.restartInMs > 0 ? `; the next one starts in ${death.restartInMs} ms` : ""}`,
           );
           if (death.isBreakerOpen)
-            this.alert(
+            this.alerts.raise(
               "restart_storm",
               `workers die one after the other without getting anything done (${death.how})`,
             );
@@ -658,7 +657,7 @@ export class Supervisor {
       this.backlog.resolveDependency(id);
     } else {
       this.settledCounts.failed++;
-      this.alert("task_failed", `${id} failed for good; see \`mailchute show ${id}\``);
+      this.alerts.raise("task_failed", `${id} failed for good; see \`mailchute show ${id}\``);
     }
   }
 
@@ -696,65 +695,29 @@ export class Supervisor {
 
   private heartbeat(nowMs: number): void {
     this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
-    try {
-      this.writeDocument();
-      this.metrics.write(this.trays.clock.wallMs());
-      this.control.save();
-      for (const path of [this.tree.events, this.tree.leases, this.tree.alerts])
-        rotate(path, JOURNAL_ROTATE_BYTES, this.trays.clock.wallMs());
-    } catch (error) {
-      this.report(
-        `document:${systemCode(error)}`,
-        `cannot write ${this.tree.supervisor}: ${messageOf(error)}`,
-      );
-    }
+    this.write(() => this.presence.write(this.presenceFacts()));
+    this.write(() => this.metrics.write(this.trays.clock.wallMs()));
+    this.control.save();
+    for (const path of [this.tree.events, this.tree.leases, this.tree.alerts])
+      this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, this.trays.clock.wallMs()));
     this.telemetry.flush();
     this.alerts.flush();
   }
 
-  /** Says who runs this tree. Whoever cannot say so gives way: nobody could find, stop or succeed it. */
-  private async introduce(): Promise<void> {
+  /** Documents are for others to look at: a full disk must not end the work. */
+  private write(step: () => void): void {
     try {
-      this.writeDocument();
+      step();
     } catch (error) {
-      await this.lock?.free();
-      throw new ErrIo(`cannot write supervisor.json: ${messageOf(error)}`, {
-        path: this.tree.supervisor,
-        phase: "start",
-        cause: error,
-        hint: "check the disk and the rights, then start again; nothing was lost",
-      });
+      this.alerts.report(
+        `document:${systemCode(error)}`,
+        `cannot write the state of the supervisor: ${messageOf(error)}`,
+      );
     }
   }
 
-  /** Two starters can both take over one stale lock; the nonce tells who came last. */
-  private isStillOurs(): boolean {
-    if (this.trays.clock.monotonicMs() < this.heartbeatAtMs - HEARTBEAT_MS + 1) return true;
-    const document = readDocument<SupervisorDocument>(this.tree.supervisor);
-    return document === undefined || document.nonce === this.nonce;
-  }
-
-  private writeDocument(status = this.status): void {
-    const identity = thisProcess();
-    const { clock } = this.trays;
-    const previous = readDocument<SupervisorDocument>(this.tree.supervisor);
-    const isTakenOver =
-      previous !== undefined &&
-      previous.nonce !== this.nonce &&
-      previous.started_at > this.startedAt;
-    if (isTakenOver && previous.status !== "stopped") {
-      this.end("lock-lost");
-      return;
-    }
-    const document: SupervisorDocument = {
-      pid: process.pid,
-      place: identity.place,
-      start_ticks: identity.startTicks,
-      host: os.hostname(),
-      nonce: this.nonce,
-      version: VERSION,
-      started_at: this.startedAt,
-      heartbeat_at: new Date(clock.wallMs()).toISOString(),
+  private presenceFacts(status = this.status): PresenceFacts {
+    return {
       status,
       workers: this.control.current.max_workers ?? this.settings.workers,
       processes: this.settings.processes,
@@ -768,46 +731,18 @@ export class Supervisor {
         is_complete: this.intake.isComplete,
       },
     };
-    replaceDocument(this.tree.supervisor, document);
-  }
-
-  private startSweep(): void {
-    const { clock } = this.trays;
-    // Retention deletes by the wall clock: when that clock has jumped since we started, wait for better times.
-    if (Math.abs(clock.wallMs() - clock.monotonicMs() - this.clockOffsetMs) > CLOCK_DRIFT_MAX_MS)
-      return;
-    this.sweep ??= new Sweep(this.trays, {
-      outboxDays: this.settings.retention.outbox_days,
-      failedDays: this.settings.retention.failed_days,
-      isNeeded: (id) => this.backlog.isDependency(id),
-    });
-  }
-
-  private alert(kind: string, message: string): void {
-    const t = this.trays.clock.wallMs();
-    this.alerts.append({ alert: kind, message, timestamp: new Date(t).toISOString(), t });
-    this.alerts.flush();
-  }
-
-  /** Says a lasting trouble once a minute, not at every tick. */
-  private report(key: string, message: string): void {
-    const nowMs = this.trays.clock.monotonicMs();
-    if (nowMs - (this.reported.get(key) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
-    if (this.reported.size > 1000) this.reported.clear();
-    this.reported.set(key, nowMs);
-    this.o.onNotice?.(message);
-    this.alert("trouble", message);
   }
 
   private async shutDown(endedBy: RunSummary["endedBy"]): Promise<void> {
     clearTimeout(this.timer);
     for (const bell of this.bells) bell.stop();
     this.processingBell?.stop();
-    this.sweep?.close();
+    this.upkeep.close();
     this.settledIds.close();
     if (endedBy === "lock-lost") this.pool.abandon();
     else {
-      this.writeDocument(this.status === "running" ? "draining" : this.status);
+      const status = this.status === "running" ? "draining" : this.status;
+      this.write(() => this.presence.write(this.presenceFacts(status)));
       await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
       await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
@@ -818,12 +753,9 @@ export class Supervisor {
     while (this.metrics.read().hasMore);
     try {
       this.metrics.write(this.trays.clock.wallMs());
-      if (endedBy !== "lock-lost") {
-        this.writeDocument("stopped");
-        await this.lock?.free();
-      }
+      if (endedBy !== "lock-lost") await this.presence.leave(this.presenceFacts());
     } catch (error) {
-      this.o.onNotice?.(`cannot write the last state: ${messageOf(error)}`);
+      this.alerts.notice(`cannot write the last state: ${messageOf(error)}`);
     }
     this.alerts.close();
   }

@@ -1,30 +1,50 @@
-/** Retention of `runs/`: what one attempt left behind goes when the longer-kept kind of record would be gone too. */
+/** Retention of `runs/`: what an attempt left behind goes when any record about it would be gone too. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { parseName, runOf } from "../core/names.ts";
 import { isExpired } from "../core/retention.ts";
 import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
 
-/** @returns how many run directories were removed (or would be) */
+/**
+ * Removes old run directories; those of running attempts, and whatever is not named like one, stay.
+ * @returns how many were removed (or would be)
+ */
 export function sweepRuns(
-  runsDir: string,
+  tree: StateTree,
   retention: Settings["retention"],
   wallMs: number,
   isDryRun = false,
 ): number {
   const days = Math.max(retention.outbox_days, retention.failed_days);
+  const live = new Set(list(join(tree.mailbox, "processing")).map(liveRun));
   let count = 0;
-  let names: string[];
-  try {
-    names = fs.readdirSync(runsDir);
-  } catch {
-    return 0;
-  }
-  for (const name of names) {
-    const path = join(runsDir, name);
+  for (const name of list(tree.runs)) {
+    if (!isRunName(name) || live.has(name)) continue;
+    const path = join(tree.runs, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
-    if (stats === undefined || !isExpired(wallMs - stats.mtimeMs, days)) continue;
+    if (stats?.isDirectory() !== true || !isExpired(wallMs - stats.mtimeMs, days)) continue;
     if (!isDryRun) fs.rmSync(path, { recursive: true, force: true });
     count++;
   }
   return count;
+}
+
+function liveRun(file: string): string | undefined {
+  const name = parseName(file);
+  return name === undefined ? undefined : runOf(name);
+}
+
+/** `<id>@<submission>.<attempt>.<token>` */
+function isRunName(name: string): boolean {
+  const at = name.lastIndexOf(".");
+  return at > 0 && parseName(`${name.slice(0, at)}~w-${name.slice(at + 1)}.json`) !== undefined;
+}
+
+function list(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
 }

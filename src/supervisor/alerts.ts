@@ -1,0 +1,51 @@
+/** What somebody should look at: lines in `alerts.jsonl` and for the terminal. */
+import type { Clock } from "../core/clock.ts";
+import { Journal } from "../journal/journal.ts";
+
+/** A trouble that lasts is told this often (ms). */
+const AGAIN_MS = 60_000;
+const KEYS_MAX = 1000;
+
+export class Alerts {
+  private readonly journal: Journal;
+  private readonly clock: Clock;
+  private readonly onNotice: (notice: string) => void;
+  private readonly toldAtMs = new Map<string, number>();
+
+  constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
+    this.journal = new Journal(path);
+    this.clock = clock;
+    this.onNotice = onNotice;
+  }
+
+  /** A line in the journal. */
+  raise(kind: string, message: string): void {
+    const t = this.clock.wallMs();
+    this.journal.append({ alert: kind, message, timestamp: new Date(t).toISOString(), t });
+    this.journal.flush();
+  }
+
+  /** A line for the terminal only. */
+  notice(message: string): void {
+    this.onNotice(message);
+  }
+
+  /** Both, for a trouble that may last: told once a minute, not at every tick. @param key what the trouble is with */
+  report(key: string, message: string): void {
+    const nowMs = this.clock.monotonicMs();
+    if (nowMs - (this.toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS) return;
+    if (this.toldAtMs.size >= KEYS_MAX) this.toldAtMs.clear();
+    this.toldAtMs.set(key, nowMs);
+    this.onNotice(message);
+    this.raise("trouble", message);
+  }
+
+  flush(): void {
+    this.journal.flush();
+  }
+
+  close(): void {
+    this.journal.flush();
+    this.journal.close();
+  }
+}

@@ -1,0 +1,72 @@
+/** Upkeep: retention of both mailboxes and of the run directories, in slices, and never on the word of a clock that jumped. */
+import type { Clock } from "../core/clock.ts";
+import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { Sweep } from "../mailbox/sweep.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import { sweepRuns } from "./sweep-runs.ts";
+
+const PERIOD_MS = 60_000;
+/** Names looked at in one slice. */
+const SLICE_NAMES = 256;
+/** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
+const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
+
+export class Upkeep {
+  private readonly tree: StateTree;
+  private readonly mailboxes: readonly Trays[];
+  private readonly retention: Settings["retention"];
+  private readonly isNeeded: (id: string) => boolean;
+  private readonly clock: Clock;
+  private readonly clockOffsetMs: number;
+  private atMs = 0;
+  private sweeps: Sweep[] = [];
+
+  /** @param isNeeded whether something waits for the result of this task */
+  constructor(
+    tree: StateTree,
+    mailboxes: readonly Trays[],
+    retention: Settings["retention"],
+    clock: Clock,
+    isNeeded: (id: string) => boolean,
+  ) {
+    this.tree = tree;
+    this.mailboxes = mailboxes;
+    this.retention = retention;
+    this.clock = clock;
+    this.clockOffsetMs = clock.wallMs() - clock.monotonicMs();
+    this.isNeeded = isNeeded;
+  }
+
+  get hasWork(): boolean {
+    return this.sweeps.length > 0;
+  }
+
+  /** One slice. */
+  work(nowMs: number): void {
+    if (nowMs >= this.atMs) {
+      this.atMs = nowMs + PERIOD_MS;
+      if (!this.hasWork && !this.hasClockJumped()) this.begin();
+    }
+    if (this.sweeps[0]?.next(SLICE_NAMES) !== true) return;
+    this.sweeps.shift();
+    if (!this.hasWork) sweepRuns(this.tree, this.retention, this.clock.wallMs());
+  }
+
+  close(): void {
+    for (const sweep of this.sweeps) sweep.close();
+    this.sweeps = [];
+  }
+
+  private begin(): void {
+    const { outbox_days: outboxDays, failed_days: failedDays } = this.retention;
+    this.sweeps = this.mailboxes.map(
+      (trays) => new Sweep(trays, { outboxDays, failedDays, isNeeded: this.isNeeded }),
+    );
+  }
+
+  private hasClockJumped(): boolean {
+    const driftMs = this.clock.wallMs() - this.clock.monotonicMs() - this.clockOffsetMs;
+    return Math.abs(driftMs) > CLOCK_DRIFT_MAX_MS;
+  }
+}
