@@ -79,18 +79,14 @@ export class ExecAgent extends Agent {
     }
     if (stop.reason !== undefined) return stoppedOutcome(stop.reason, limitMs);
     if (signal !== null)
-      return failed(
-        "signal",
-        "ErrSignal",
-        `it was ended by ${signal}${lastWords(stderrLog)}`,
-        exitCode,
-        signal,
-        true,
-      );
+      return {
+        ...failed("signal", "ErrSignal", `it was ended by ${signal}`, exitCode, signal, true),
+        lastWords: lastWords(stderrLog),
+      };
     const report = readReport(resultFile, stdoutLog);
     const outcome = outcomeOfExit(exitCode ?? 0, report);
     if (outcome.kind === "failed" && report.message === null)
-      outcome.message += lastWords(stderrLog);
+      outcome.lastWords = lastWords(stderrLog);
     return outcome;
   }
 
@@ -210,14 +206,13 @@ function failed(
   exitCode: number | null,
   signal: string | null,
   canRetry: boolean,
-): AttemptOutcome {
+): AttemptOutcome & { kind: "failed" } {
   return { kind: "failed", failure, code, message, exitCode, signal, canRetry };
 }
 
 /** The end of what it wrote to stderr: most programs say there why they stop. */
 function lastWords(stderrLog: string): string {
-  const text = readTail(stderrLog, 400).trim();
-  return text === "" ? "" : `: ${text}`;
+  return readTail(stderrLog, 400).trim();
 }
 
 function packetText({ task }: Assignment): string {

@@ -14,6 +14,8 @@ export type AttemptOutcome =
       failure: FailureKind;
       code: string;
       message: string;
+      /** What the program said last: for its record, not for the journals, because it may hold secrets. */
+      lastWords?: string;
       exitCode: number | null;
       signal: string | null;
       /** False when another run cannot help (exit 64, 65, 78; program not found). */

@@ -180,6 +180,10 @@ async function cancelRunning(
   context.selection.inFlight.delete(foldId(id));
   context.hint(`${id}.json`);
   context.wake();
+  // The claim may be gone for another reason: a retry, a recovery from a dead supervisor's half-done cancel.
+  if (isFinal && findLive(trays, id) !== undefined) return cancel(context, id, true);
+  if (isFinal && trays.storage.look(join(trays.outbox, resultName(id))) !== undefined)
+    throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has just completed`, { id });
   if (!isFinal && trays.storage.look(join(trays.outbox, resultName(id))) !== undefined) {
     throw new ErrInvalidTransition(`${id} is not in flight: it has just completed`, { id });
   }

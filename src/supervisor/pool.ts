@@ -114,6 +114,11 @@ export class Pool {
     return [...this.others.values(), ...this.spawned.values()];
   }
 
+  /** What the leases of our own children begin with. */
+  ownPrefixes(): Set<string> {
+    return new Set([...this.spawned.values()].map((worker) => worker.ownerPrefix));
+  }
+
   get size(): number {
     return this.spawned.size + this.others.size;
   }
@@ -332,7 +337,7 @@ export class Pool {
 }
 
 /** What the leases of a worker of this place begin with. */
-export function ownerPrefixOf(workerId: string): string {
+function ownerPrefixOf(workerId: string): string {
   return `${thisPlace()}-${workerId.slice(2)}`;
 }
 

@@ -111,7 +111,7 @@ export class Selection {
       room--;
     }
     const otherRoom = this.pool.hasOthers
-      ? Math.max(0, 3 * this.pool.otherSlots - this.otherClaims - this.floating.size)
+      ? Math.max(0, this.pool.otherSlots + prefetch - this.otherClaims - this.floating.size)
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), onlyPlanners);
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));

@@ -4,28 +4,13 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { decodeTask } from "../codec/task-codec.ts";
 import { Backlog } from "../core/backlog.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
-import {
-  JOURNAL_ROTATE_BYTES,
-  READY_WAIT_MS_MAX,
-  SLICE_MS_MAX,
-  TASK_BYTES_MAX,
-} from "../core/limits.ts";
-import { isPlannerWork, matchAgent } from "../core/matching.ts";
-import {
-  errorName,
-  formatName,
-  type ProcessingName,
-  parseName,
-  parsePlainClaim,
-  resultName,
-} from "../core/names.ts";
+import { JOURNAL_ROTATE_BYTES, SLICE_MS_MAX } from "../core/limits.ts";
+import { errorName, formatName, parseName, resultName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import type { Task } from "../core/task.ts";
 import { Doorbell } from "../host/doorbell.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { rotate } from "../journal/journal.ts";
@@ -42,8 +27,9 @@ import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
 import { Metrics } from "./metrics.ts";
 import { NO_PLAN, type Plan } from "./plan-gate.ts";
-import { ownerPrefixOf, Pool } from "./pool.ts";
+import { Pool } from "./pool.ts";
 import { Presence, type PresenceFacts } from "./presence.ts";
+import { Processing } from "./processing.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
 import { Selection } from "./selection.ts";
@@ -104,6 +90,7 @@ export class Supervisor {
   private readonly selection: Selection;
   private readonly intake: Intake;
   private readonly commands: Commands;
+  private readonly processing: Processing;
   private readonly recovery: Recovery;
   private readonly controlRecovery: Recovery;
   private readonly metrics: Metrics;
@@ -178,6 +165,15 @@ export class Supervisor {
       (error) => this.alerts.report("control", `control mailbox: ${messageOf(error)}`),
     );
     this.recovery = this.makeRecovery();
+    this.processing = new Processing({
+      trays,
+      settings,
+      backlog,
+      selection: this.selection,
+      pool,
+      list: () => this.recovery.list(),
+      hint: (file) => this.intake.hint(file),
+    });
     this.controlRecovery = this.makeControlRecovery();
   }
 
@@ -316,19 +312,12 @@ export class Supervisor {
     if (this.o.drain !== true && this.o.once !== true && !isLimited) return false;
     if (!this.intake.isComplete || this.commands.isBusy) return false;
     // A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up.
-    const isPassOver = this.selection.offeredCount === 0 && !this.isAnythingClaimed();
+    const isPassOver = this.selection.offeredCount === 0 && !this.processing.isBusy();
     const canLaunch = this.backlog.count("runnable") > 0 && !this.control.current.paused;
     if (this.o.once === true && isPassOver && !canLaunch) this.end("once");
     else if (isLimited && isPassOver) this.end("limit");
     else if (this.o.drain === true && !this.intake.hasWork && this.isDrained()) this.end("drained");
     return this.endedBy !== undefined;
-  }
-
-  private isAnythingClaimed(): boolean {
-    return this.recovery.list().some((file) => {
-      const stage = parseName(file)?.stage;
-      return stage !== undefined && stage !== "ready";
-    });
   }
 
   private isDrained(): boolean {
@@ -379,7 +368,7 @@ export class Supervisor {
     this.watchProcessing();
     this.intake.sweepDue(nowMs);
     const files = this.recovery.list();
-    this.takeListing(files);
+    this.processing.take(files);
     void this.recovery.round(files).then(() => this.wake());
     const controlFiles = this.controlRecovery.list();
     if (controlFiles.length > 0)
@@ -390,68 +379,6 @@ export class Supervisor {
     const { completedIds, hasMore } = this.metrics.read();
     for (const id of completedIds) this.backlog.resolveDependency(id);
     if (hasMore) this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + 50);
-  }
-
-  private takeListing(files: readonly string[]): void {
-    const names: ProcessingName[] = [];
-    const plainIds: string[] = [];
-    for (const file of files) {
-      const name = parseName(file);
-      if (name === undefined) {
-        const id = parsePlainClaim(file);
-        if (id !== undefined) plainIds.push(id);
-        continue;
-      }
-      names.push(name);
-      const known = this.backlog.get(name.id);
-      const isKnown = known?.file === file || this.selection.isKnown(file);
-      if (name.stage === "ready" && !isKnown) {
-        this.admitReady(name, file);
-        // It takes the place of the file that waits under this id; that one is a duplicate now, to be dealt with.
-        if (known?.tray === "inbox") this.intake.hint(known.file);
-      }
-    }
-    const own = new Set(
-      this.pool
-        .list()
-        .filter((w) => w.isSpawned)
-        .map((w) => ownerPrefixOf(w.id)),
-    );
-    this.selection.onListing(names, plainIds, own);
-  }
-
-  /** A ready task we did not accept ourselves: left by a dead supervisor, or put back by a worker we cannot speak to. */
-  private admitReady(name: ProcessingName, file: string): void {
-    if (this.selection.isKnown(file)) return;
-    const { clock, storage } = this.trays;
-    let task: Task | undefined;
-    let mtimeMs = 0;
-    try {
-      const { facts, bytes } = storage.read(join(this.trays.processing, file), TASK_BYTES_MAX);
-      mtimeMs = facts.mtimeMs;
-      if (bytes !== undefined) task = decodeTask(bytes, name.id).task;
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return;
-      // A task that became unreadable is offered all the same: the worker that claims it settles it as failed.
-    }
-    const match = matchAgent(task ?? {}, this.settings.agents);
-    const delayMs = Math.min(Math.max(mtimeMs - clock.wallMs(), 0), READY_WAIT_MS_MAX);
-    this.selection.addReady(
-      name,
-      file,
-      {
-        id: name.id,
-        file,
-        tray: "processing",
-        attempt: name.attempt,
-        priority: task?.priority ?? 0,
-        createdAt: task?.created_at ?? Math.floor(mtimeMs / 1000),
-        agentId: match.agent?.name ?? "none",
-        isSelected: false,
-        ...(isPlannerWork(task ?? {}, match.agent) ? { isPlanner: true } : {}),
-      },
-      delayMs,
-    );
   }
 
   private watchProcessing(): void {
@@ -539,7 +466,7 @@ export class Supervisor {
       leasesPath: this.tree.leases,
       newOwner: this.newOwner,
       onReady: (name, why) => {
-        this.admitReady(name, formatName(name));
+        this.processing.admit(name, formatName(name));
         this.alerts.notice(`took back ${name.id}: ${why}`);
         this.wake();
       },
@@ -641,14 +568,8 @@ export class Supervisor {
   }
 
   private shareSlots(): void {
-    const running = new Map<string, number>();
-    for (const file of this.recovery.list()) {
-      const name = parseName(file);
-      if (name?.stage !== "w") continue;
-      const prefix = name.token.slice(0, name.token.lastIndexOf("-"));
-      running.set(prefix, (running.get(prefix) ?? 0) + 1);
-    }
-    if (this.control.setSlots(this.pool.shares(running))) this.pool.tellAll({ type: "control" });
+    if (this.control.setSlots(this.pool.shares(this.processing.runningByOwner())))
+      this.pool.tellAll({ type: "control" });
   }
 
   private countSettled(id: string, isCompleted: boolean): void {

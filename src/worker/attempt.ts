@@ -190,20 +190,22 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
     };
     return encodeRecord(record, decoded?.text);
   }
-  const isFailure = outcome.kind === "failed";
+  if (outcome.kind !== "failed")
+    throw new Error(`an outcome of kind ${outcome.kind} is not settled`);
+  const { lastWords = "" } = outcome;
   const record: ErrorRecord = {
     task_id: subject.task_id,
     status: "failed",
-    error: outcome.message,
+    error: lastWords === "" ? outcome.message : `${outcome.message}: ${lastWords}`,
     attempts: subject.attempt,
     last_attempt_at: Math.floor(attempt.startedWallMs / 1000),
     failed_at: now,
-    code: isFailure ? outcome.code : "ErrReleased",
-    kind: isFailure ? outcome.failure : "cancelled",
+    code: outcome.code,
+    kind: outcome.failure,
     agent_id: subject.agent_id,
     lease: subject.lease,
-    exit_code: isFailure ? outcome.exitCode : null,
-    signal: isFailure ? outcome.signal : null,
+    exit_code: outcome.exitCode,
+    signal: outcome.signal,
     run: decoded === undefined ? null : run,
   };
   return encodeRecord(record, decoded?.text);
