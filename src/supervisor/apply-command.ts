@@ -125,10 +125,7 @@ async function cancel(context: CommandContext, id: string, isFinal: boolean): Pr
   }
   if (isFinal && trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined) {
     const claim = claimFromInbox(trays, id, 1, context.newOwner());
-    if (claim !== undefined) {
-      context.backlog.remove(id);
-      return endForGood(context, claim);
-    }
+    if (claim !== undefined) return endForGood(context, claim);
     return cancel(context, id, isFinal);
   }
   const isThere =
@@ -198,6 +195,8 @@ const READ_TRIES_MAX = 5;
 async function endForGood(context: CommandContext, claim: Claim): Promise<object> {
   const { trays, telemetry } = context;
   const { id } = claim.name;
+  // Wherever it waited, also for its retry: a drain must not wait for it.
+  context.backlog.remove(id);
   const now = wallSeconds(trays.clock);
   const decoded = await readForSure(trays, claim);
   const subject = {

@@ -14,6 +14,7 @@ import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
 import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { applyCommand } from "../../src/supervisor/apply-command.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
 import { Recovery } from "../../src/supervisor/recovery.ts";
 import { readAttempt } from "../../src/worker/attempt.ts";
@@ -214,4 +215,30 @@ test("a task that was to be cancelled before its time, by a supervisor that died
   await recoverOnce(dir, trays);
   const { mtimeMs } = fs.statSync(join(trays.processing, "a@s.2~ready.json"));
   expect(mtimeMs).toBeGreaterThan((dueS - 5) * 1000);
+});
+
+test("a final cancel whose task goes on elsewhere meanwhile cancels it there, and no drain waits for it", async () => {
+  const trays = openTrays(tempDir(), { durability: "process" });
+  const held = join(trays.processing, `a@s.1~w-${DEAD}.json`);
+  fs.writeFileSync(held, TEXT);
+  const forgotten: string[] = [];
+  const context = {
+    trays,
+    settings: DEFAULT_SETTINGS,
+    newOwner: () => "x-1",
+    telemetry: { event: () => {}, lease: () => {}, flush: () => true },
+    backlog: { remove: (id: string) => forgotten.push(id) },
+    selection: { inFlight: new Set<string>() },
+    // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
+    pool: {
+      tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
+    },
+    hint: () => {},
+    wake: () => {},
+  };
+  const command = { id: "c", command: "cancel", args: { node: "a", final: true } };
+  await applyCommand(context as never, command as never);
+  expect(fs.readdirSync(trays.failed)).toEqual(["a_error.json"]);
+  expect(fs.readdirSync(trays.processing)).toEqual([]);
+  expect(forgotten).toEqual(["a"]);
 });
