@@ -331,7 +331,9 @@ function touchIfThere(trays: Trays, path: string): void {
 function readIfThere(trays: Trays, path: string): Buffer | undefined {
   try {
     return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
-  } catch {
+  } catch (error) {
+    // A disk that does not give it now is no evidence that it is lost: the task is settled, and must not run again.
+    if (systemCode(error) !== "ENOENT") throw error;
     return undefined;
   }
 }

@@ -371,7 +371,8 @@ export class Intake {
   private dropStagedLink(name: string, id: string, facts: FileFacts): void {
     const { storage, tmp } = this.trays;
     for (const staged of storage.list(tmp)) {
-      if (staged.startsWith(`${id}-`) && storage.look(join(tmp, staged))?.ino === facts.ino) {
+      const isOurs = staged.startsWith(`${id}-`) || staged.startsWith(`${id}@`);
+      if (isOurs && storage.look(join(tmp, staged))?.ino === facts.ino) {
         storage.unlink(join(tmp, staged));
         this.look(name);
         return;

@@ -242,3 +242,28 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
   expect(fs.readdirSync(trays.processing)).toEqual([]);
   expect(forgotten).toEqual(["a"]);
 });
+
+test("a committed task whose record cannot be read for a moment is published later, and not run again", async () => {
+  const dir = tempDir();
+  const file = `a@s.1~ok-${DEAD}.json`;
+  let isBroken = true;
+  const trays = openTrays(stateTree(dir).mailbox, {
+    durability: "process",
+    storage: {
+      ...nodeStorage,
+      read: (path, bytesMax) => {
+        if (isBroken && path.includes(".tmp"))
+          throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
+        return nodeStorage.read(path, bytesMax);
+      },
+    },
+  });
+  fs.writeFileSync(join(trays.processing, file), TEXT);
+  fs.writeFileSync(join(trays.tmp, file), resultRecord());
+  const recovery = recoveryOf(dir, trays, () => {});
+  await recovery.round(recovery.list());
+  expect(fs.readdirSync(trays.processing)).toEqual([file]);
+  isBroken = false;
+  await recovery.round(recovery.list());
+  expect(fs.readdirSync(trays.outbox)).toEqual(["a_result.json"]);
+});
