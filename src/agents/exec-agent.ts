@@ -150,7 +150,10 @@ class Stopper {
     }
   }
 
-  /** After the program's exit: nothing of it may stay behind. */
+  /**
+   * After the exit: what is left in its group is ended. What left the group of a run that ended by itself did so on
+   * purpose, and is let be.
+   */
   async finish(): Promise<void> {
     clearTimeout(this.timer);
     clearInterval(this.look);

@@ -453,6 +453,12 @@ describe("a fault", () => {
   });
 });
 
+/** What this process has used of the processor so far (ms). */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 describe("a hostile file of 1 MiB", () => {
   const LIMIT_MS = 150;
   const fill = (unit: string, frame: (inside: string) => string): string => {
@@ -494,12 +500,12 @@ describe("a hostile file of 1 MiB", () => {
     const bytes = Buffer.from(text);
     expect(bytes.length).toBeLessThanOrEqual(TASK_BYTES_MAX);
     let fastestMs = Number.POSITIVE_INFINITY;
-    // The best of a few: other programs share the processor.
+    // The best of a few, in time of the processor: other programs share it.
     for (let run = 0; run < 6 && fastestMs >= LIMIT_MS; run++) {
-      const from = performance.now();
+      const from = cpuMs();
       if (isGood) expect(parseObject(bytes).value).toBeDefined();
       else expect(faultOf(bytes)).toBeInstanceOf(JsonFault);
-      fastestMs = Math.min(fastestMs, performance.now() - from);
+      fastestMs = Math.min(fastestMs, cpuMs() - from);
     }
     expect(fastestMs).toBeLessThan(LIMIT_MS);
   });
@@ -509,8 +515,8 @@ describe("a hostile file of 1 MiB", () => {
       fill("é", (inside) => `{"a":"${inside}`).slice(0, TASK_BYTES_MAX / 2),
     );
     bytes[bytes.length - 1] = 0xff;
-    const from = performance.now();
+    const from = cpuMs();
     expect(faultOf(bytes)).toMatchObject({ offset: bytes.length - 2 });
-    expect(performance.now() - from).toBeLessThan(LIMIT_MS);
+    expect(cpuMs() - from).toBeLessThan(LIMIT_MS);
   });
 });
