@@ -50,7 +50,9 @@ export async function enqueueFile(
       if (outcome.outcome === "refused") {
         counts.refused++;
         counts.exitCode = Math.max(counts.exitCode, exitCodeOf(outcome.error));
-        complain(group[index]?.line ?? 0, outcome.error.message);
+        const { code, message, hint } = outcome.error;
+        const advice = code === "ErrIo" && hint !== undefined ? `; ${hint}` : "";
+        complain(group[index]?.line ?? 0, `${code}: ${message}${advice}`);
       } else {
         counts[outcome.outcome]++;
         onId(outcome.id);
