@@ -378,6 +378,11 @@ export class Intake {
         return;
       }
     }
+    if (this.hooks.isTaken(id)) {
+      // A requeue that stands still between its two steps: the task itself is in processing/, and this its second name.
+      this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`);
+      return;
+    }
     this.refuse(
       name,
       id,
