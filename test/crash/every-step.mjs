@@ -16,6 +16,7 @@ const child = spawn(
     },
   },
 );
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
 child.once("exit", (code) => {
   process.exitCode = code ?? 1;
 });

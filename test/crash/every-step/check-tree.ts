@@ -70,7 +70,9 @@ export function checkInstant(place: Place, book: Book): string[] {
     const hasResult = seen.outbox.includes(`${id}_result.json`);
     const hasError = seen.failed.includes(`${id}_error.json`);
     if (hasResult && hasError) faults.push(`${id}: both a result and an error`);
-    if (live.length > 1)
+    // A retry that died half-way is done again, also when what it brought back goes its way already: a duplicate, dropped.
+    const isRetrying = live.some((file) => parseName(file)?.stage === "again");
+    if (live.length > (isRetrying ? 2 : 1))
       faults.push(`${id}: ${live.length} files in processing: ${live.join(", ")}`);
     const count = (waits ? 1 : 0) + live.length + (hasResult ? 1 : 0) + (hasError ? 1 : 0);
     const isSwept = book.sweptIds?.includes(id) === true;
@@ -97,6 +99,7 @@ export function checkInstant(place: Place, book: Book): string[] {
       if (
         waits &&
         stage === "w" &&
+        !live.some((f) => parseName(f)?.stage === "again") &&
         inode(join(dir, "inbox", `${id}.json`)) !== inode(join(dir, "processing", file))
       )
         faults.push(`${id}: two different files of one task`);

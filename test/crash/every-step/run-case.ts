@@ -71,6 +71,12 @@ function readReports(path: string): Report[] {
   }
 }
 
+/** Victims that live, also those that stand still: none may outlive us. */
+const living = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+});
+
 export interface Victim {
   child: ChildProcess;
   ended: Promise<{ exitCode: number | null; signal: NodeJS.Signals | null; stderr: string }>;
@@ -103,6 +109,7 @@ export function startVictim(
     stdio: ["ignore", "ignore", "pipe"],
     env,
   });
+  living.add(child);
   let stderr = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-4000);
@@ -128,6 +135,7 @@ export function startVictim(
     child.once("error", reject);
     child.once("close", (exitCode, signal) => {
       isEnded = true;
+      living.delete(child);
       clearTimeout(limit);
       clearInterval(heal);
       resolve({ exitCode, signal, stderr });

@@ -176,6 +176,7 @@ async function runControls(): Promise<void> {
 }
 
 process.stdout.write(`seed ${seed}\n`);
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 const kills: Case[] = [];
 const zombies: Case[] = [];
 const errors: Case[] = [];
