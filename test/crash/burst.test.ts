@@ -56,7 +56,7 @@ it("works on after the inbox was removed, made again or not", async () => {
   await pool.result("before");
 
   fs.rmSync(pool.inbox, { recursive: true });
-  fs.mkdirSync(pool.inbox);
+  fs.mkdirSync(pool.inbox, { recursive: true });
   pool.drop("made-again", { prompt: "x" });
   await pool.result("made-again", timeLimitMs(3000));
   // The new directory is watched like the old one: this one does not wait for a sweep.
