@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
-import { endTree, LEASE_VARIABLE } from "../host/process-tree.ts";
+import { endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
 import { Agent, type Assignment, type StopReason, stoppedOutcome, timeoutOf } from "./agent.ts";
 import { readReport, readTail } from "./report.ts";
 
@@ -162,15 +162,6 @@ class Stopper {
     const pid = this.child.pid;
     if (this.ending === undefined && pid !== undefined && isGroupAlive(pid))
       await endTree(this.assignment.lease, 0, pid);
-  }
-}
-
-function isGroupAlive(group: number): boolean {
-  try {
-    process.kill(-group, 0);
-    return true;
-  } catch {
-    return false;
   }
 }
 

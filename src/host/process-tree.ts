@@ -85,7 +85,7 @@ export async function endTree(
   return alive.length;
 }
 
-function isGroupAlive(group: number): boolean {
+export function isGroupAlive(group: number): boolean {
   try {
     process.kill(-group, 0);
     return true;

@@ -81,6 +81,7 @@ export class Mailbox {
   private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
   private readonly newOwner = ownerSequence();
   private readonly observer: LeaseObserver;
+  private readonly unfinished = new Set<string>();
   private readonly held = new Map<
     string,
     {
@@ -234,6 +235,7 @@ export class Mailbox {
       newOwner: this.newOwner,
       judge: judgeOwner,
       observer: this.observer,
+      unfinished: this.unfinished,
       endLease: async (lease: string) => {
         await endTree(lease, 0);
       },

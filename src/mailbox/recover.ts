@@ -39,6 +39,8 @@ export interface Recoverer {
   judge: (owner: string) => "alive" | "dead" | "unknown";
   /** Remembers how long each file has not changed, on this process's own clock. */
   observer: LeaseObserver;
+  /** Markers that this recoverer committed and could not publish: it lives, so that nobody else would come for them. */
+  unfinished: Set<string>;
   /** Ends every process of that lease; resolves when none is left. */
   endLease: (lease: string) => Promise<void>;
   policyOf: (task: Task | undefined) => { maxAttempts: number; agentId: string };
@@ -146,11 +148,7 @@ export function findRecoverable(
         break;
       case "ok":
       case "err":
-        if (
-          r.judge(name.token) === "dead" ||
-          unfinishedOf(r).has(file) ||
-          silentFor(file, leaseTtlMs)
-        )
+        if (r.judge(name.token) === "dead" || r.unfinished.has(file) || silentFor(file, leaseTtlMs))
           steps.push({ kind: "publish", claim });
         break;
       case "bad":
@@ -160,18 +158,6 @@ export function findRecoverable(
     }
   }
   return steps;
-}
-
-const unfinished = new WeakMap<Recoverer, Set<string>>();
-
-/** Markers that this recoverer committed and could not publish: it lives, so that nobody else would come for them. */
-function unfinishedOf(r: Recoverer): Set<string> {
-  let files = unfinished.get(r);
-  if (files === undefined) {
-    files = new Set();
-    unfinished.set(r, files);
-  }
-  return files;
 }
 
 /** Takes one step. Losing a race to another recoverer is no error. */
@@ -238,7 +224,7 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
       r.onSettled(settled, { agentId, error, kind: "lease_expired", mayBeRecorded: false });
   });
   if (settlement.error !== undefined) {
-    unfinishedOf(r).add(settlement.marker);
+    r.unfinished.add(settlement.marker);
     throw settlement.error;
   }
   if (settlement.outcome === "settled")
@@ -292,7 +278,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     if (settled !== undefined) r.onSettled(settled, facts);
   });
   if (settlement.error !== undefined) throw settlement.error;
-  unfinishedOf(r).delete(marker.file);
+  r.unfinished.delete(marker.file);
   r.onRecovered({ action: "published", name: marker.name });
 }
 

@@ -42,6 +42,7 @@ export function makeRecoverer(parts: RecovererParts): Recoverer {
     newOwner: parts.newOwner ?? ownerSequence(),
     judge: judgeOwner,
     observer: new LeaseObserver(RECOVER_MS),
+    unfinished: new Set(),
     endLease: async (lease) => {
       const left = await endTree(lease, 0);
       if (left > 0) parts.onUnkillable(lease, left);

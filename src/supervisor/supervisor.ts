@@ -498,6 +498,7 @@ export class Supervisor {
         newOwner: this.newOwner,
         judge: judgeOwner,
         observer: new LeaseObserver(RECOVER_MS),
+        unfinished: new Set(),
         endLease: () => Promise.resolve(),
         // Commands are idempotent: taken up again as often as it takes.
         policyOf: () => ({ maxAttempts: FAR, agentId: "supervisor" }),
