@@ -161,17 +161,27 @@ async function cancelRunning(
   const { trays, settings } = context;
   const { id } = claim.name;
   const lease = leaseOf(claim.name);
-  context.pool.tellAll({ type: "cancel", leases: [lease], isFinal });
-  const deadline = trays.clock.monotonicMs() + settings.grace_ms + LET_GO_MS;
-  while (trays.storage.look(claim.path) !== undefined && trays.clock.monotonicMs() < deadline)
-    await pause(10);
+  const owner = claim.name.token.slice(0, claim.name.token.lastIndexOf("-"));
+  if (context.pool.ownPrefixes().has(owner)) {
+    context.pool.tellAll({ type: "cancel", leases: [lease], isFinal });
+    const deadline = trays.clock.monotonicMs() + settings.grace_ms + LET_GO_MS;
+    while (trays.storage.look(claim.path) !== undefined && trays.clock.monotonicMs() < deadline)
+      await pause(10);
+  }
   if (trays.storage.look(claim.path) !== undefined) {
-    // Not one of our workers, or it does not answer: take the lease; whoever held it is fenced and stops.
-    await endTree(lease, settings.grace_ms);
+    // A worker that we cannot speak to, or that does not answer. The lease is taken first: whoever held it is fenced, and
+    // cannot settle the end of its program as a failure.
     const taken = claimReady(trays, claim.name, context.newOwner());
     if (taken !== undefined) {
+      await endTree(lease, settings.grace_ms);
+      const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
+      context.telemetry.lease("expired", { ...subject, acquiredAtMs: 0, pid: 0 });
       if (isFinal) return endForGood(context, taken);
       requeue(trays, taken);
+      context.telemetry.event("cancelled", subject, {
+        error: "cancelled; it waits in the inbox again",
+      });
+      context.telemetry.flush();
     }
   }
   context.selection.inFlight.delete(foldId(id));

@@ -154,6 +154,12 @@ export class Commands {
           { id: command.id },
         );
       }
+      const isEnding = command.command === "stop" || command.command === "drain";
+      if (isEnding && claim.name.attempt > 1) {
+        // Claimed by a supervisor that has ended since: what it asked for is so, and not meant for us.
+        done({ stopped: true });
+        return;
+      }
       const result = this.apply(command);
       if (result instanceof Promise) result.then(done, fail);
       else done(result);

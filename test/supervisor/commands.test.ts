@@ -271,34 +271,123 @@ describe("a running supervisor", () => {
     }
   });
 
-  it("takes up at start what a killed supervisor had claimed, once", async () => {
-    const pool = newPool();
-    await pool.start();
-    await pool.killAll();
-    const trays = openTrays(join(pool.state, "control"), { durability: "process" });
-    const { id } = await enqueueCommand(trays, { command: "pause" });
-    const { id: expired } = await enqueueCommand(trays, { command: "resume", expires_at: 1 });
-    const dead = pool.supervisor();
-    if (dead === undefined) throw new Error("there was a supervisor");
-    const owner = `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}-1`;
-    claimNextCommand(trays, owner);
-    claimNextCommand(trays, `${owner}1`);
-    expect(fs.readdirSync(trays.processing)).toHaveLength(2);
-    await pool.start();
-    await waitFor(() => readAcknowledgement(trays, id) && readAcknowledgement(trays, expired), {
-      what: "both answers",
+  describe("killed between the claim of a command and its acknowledgement", () => {
+    /** Leaves this command as a supervisor does that is killed right after its claim, and starts the next one. */
+    async function diesOver(
+      pool: Pool,
+      command: string,
+      args: Record<string, unknown> = {},
+      more = {},
+    ): Promise<Record<string, unknown>> {
+      const dead = pool.supervisor();
+      if (dead === undefined) throw new Error("there was a supervisor");
+      process.kill(dead.pid, "SIGKILL");
+      await waitFor(() => startTicksOf(dead.pid) === undefined, { what: "its end" });
+      const trays = openTrays(join(pool.state, "control"), { durability: "process" });
+      const { id } = await enqueueCommand(trays, { command, args, ...more });
+      claimNextCommand(
+        trays,
+        `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}-1`,
+      );
+      expect(fs.readdirSync(trays.inbox)).toEqual([]);
+      await pool.start();
+      const answer = await waitFor(() => readAcknowledgement(trays, id), { what: "the answer" });
+      expect(fs.readdirSync(trays.processing)).toEqual([]);
+      return answer;
+    }
+    const count = (pool: Pool, event: string): number =>
+      pool.events().filter((e) => e["event"] === event).length;
+
+    it("pause is in effect once", async () => {
+      const pool = newPool();
+      await pool.start();
+      expect(await diesOver(pool, "pause")).toMatchObject({
+        status: "completed",
+        result: { paused: true },
+        attempts: 2,
+      });
+      expect(count(pool, "paused")).toBe(1);
     });
-    expect(readAcknowledgement(trays, id)).toMatchObject({
-      status: "completed",
-      result: { paused: true },
-      attempts: 2,
+
+    it("resume is in effect once", async () => {
+      const pool = newPool();
+      await pool.start(["--paused"]);
+      expect(await diesOver(pool, "resume")).toMatchObject({ result: { paused: false } });
+      expect(count(pool, "resumed")).toBe(1);
+      pool.drop("t", { exec: ["true"] });
+      await pool.result("t");
     });
-    expect(readAcknowledgement(trays, expired)).toMatchObject({
-      status: "failed",
-      error: /expired/,
+
+    it("set-workers is in effect", async () => {
+      const pool = newPool();
+      await pool.start();
+      expect(await diesOver(pool, "set-workers", { workers: 2 })).toMatchObject({
+        result: { workers: 2 },
+      });
+      expect(JSON.parse(fs.readFileSync(join(pool.state, "control.json"), "utf8"))).toMatchObject({
+        max_workers: 2,
+      });
     });
-    expect(fs.readdirSync(trays.processing)).toEqual([]);
-    expect(pool.events().filter((event) => event["event"] === "paused")).toHaveLength(1);
+
+    it("cancel stops the program, which had gone on without a supervisor", async () => {
+      const pool = newPool();
+      await pool.start(["--workers", "1"]);
+      const pidFile = join(pool.dir, "pid");
+      pool.drop("long", { exec: ["sh", "-c", `echo $$ > '${pidFile}'; exec sleep 600`] });
+      const pid = Number(
+        await waitFor(() => fs.existsSync(pidFile) && fs.readFileSync(pidFile, "utf8").trim(), {
+          what: "the program",
+        }),
+      );
+      await send(pool, "pause");
+      expect(await diesOver(pool, "cancel", { node: "long" })).toMatchObject({
+        result: { cancelled: "long" },
+      });
+      expect(startTicksOf(pid)).toBeUndefined();
+      expect(waiting(pool)).toEqual(["long.json"]);
+    });
+
+    it("a final cancel of a waiting task settles it once", async () => {
+      const pool = newPool();
+      await pool.start(["--paused"]);
+      pool.drop("t", { exec: ["true"] });
+      expect(await diesOver(pool, "cancel", { node: "t", final: true })).toMatchObject({
+        result: { cancelled: "t" },
+      });
+      expect(await pool.error("t")).toMatchObject({ kind: "cancelled" });
+      expect([...waiting(pool), ...fs.readdirSync(pool.processing)]).toEqual([]);
+    });
+
+    it("retry runs the task again", async () => {
+      const pool = newPool();
+      const flag = join(pool.dir, "flag");
+      await pool.start();
+      pool.drop("t", { exec: ["test", "-e", flag], max_attempts: 1 });
+      await pool.error("t");
+      fs.writeFileSync(flag, "");
+      expect(await diesOver(pool, "retry", { node: "t" })).toMatchObject({
+        result: { retried: "t" },
+      });
+      await pool.result("t");
+    });
+
+    it("stop was for the one that was killed: the next one goes on", async () => {
+      const pool = newPool();
+      await pool.start();
+      expect(await diesOver(pool, "stop")).toMatchObject({ result: { stopped: true } });
+      pool.drop("t", { exec: ["true"] });
+      await pool.result("t");
+    });
+
+    it("a command that has expired meanwhile is answered, not carried out", async () => {
+      const pool = newPool();
+      await pool.start();
+      expect(await diesOver(pool, "pause", {}, { expires_at: 1 })).toMatchObject({
+        status: "failed",
+        error: /expired/,
+      });
+      expect(count(pool, "paused")).toBe(0);
+    });
   });
 
   it("retry as a command puts a dead letter back, and it runs", async () => {
