@@ -48,6 +48,15 @@ async function drop(pool: Pool, id: string, body: object): Promise<Record<string
   });
 }
 
+async function startPaused(pool: Pool): Promise<void> {
+  await pool.start(["--paused"]);
+  const path = join(pool.state, "control.json");
+  await waitFor(
+    () => fs.existsSync(path) && fs.readFileSync(path, "utf8").includes('"paused": true'),
+    { what: "the pause" },
+  );
+}
+
 describe("the command queue", () => {
   it("takes a command from enqueue through claim to its acknowledgement, first in, first out", async () => {
     const trays = openTrays(join(tempDir(), "control"), { durability: "process" });
@@ -113,7 +122,8 @@ describe("a running supervisor", () => {
       "processing",
     ]);
     await pool.start();
-    fs.rmSync(join(pool.state, "control"), { recursive: true, force: true });
+    // In one step: the supervisor makes it again at once.
+    fs.renameSync(join(pool.state, "control"), join(pool.dir, "deleted"));
     await waitFor(() => fs.existsSync(control(pool, "inbox")), { what: "a new control inbox" });
     expect(await drop(pool, "p", { command: "pause" })).toMatchObject({
       status: "completed",
@@ -311,7 +321,7 @@ describe("a running supervisor", () => {
 
     it("resume is in effect once", async () => {
       const pool = newPool();
-      await pool.start(["--paused"]);
+      await startPaused(pool);
       expect(await diesOver(pool, "resume")).toMatchObject({ result: { paused: false } });
       expect(count(pool, "resumed")).toBe(1);
       pool.drop("t", { exec: ["true"] });
@@ -349,7 +359,7 @@ describe("a running supervisor", () => {
 
     it("a final cancel of a waiting task settles it once", async () => {
       const pool = newPool();
-      await pool.start(["--paused"]);
+      await startPaused(pool);
       pool.drop("t", { exec: ["true"] });
       expect(await diesOver(pool, "cancel", { node: "t", final: true })).toMatchObject({
         result: { cancelled: "t" },
