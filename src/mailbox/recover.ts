@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
-import { systemCode } from "../core/errors.ts";
+import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import {
   errorName,
   formatName,
@@ -298,11 +298,13 @@ async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
   if (acceptPlainClaim(trays, next)) r.onRecovered({ action: "reclaimed_foreign", next });
 }
 
+/** The task, or undefined when the file holds none. A disk that does not give it now is no evidence: then it is thrown. */
 function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
   try {
     return readClaim(trays, claim);
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return undefined;
+    throw error;
   }
 }
 

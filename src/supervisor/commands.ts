@@ -22,6 +22,8 @@ export type ApplyCommand = (command: Command) => object | Promise<object>;
 /** A file that does not parse is refused after it was quiet for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
 const COMMANDS_PER_LOOK_MAX = 64;
+/** Pause before a claimed command that could not be read is tried again (ms). */
+const READ_AGAIN_MS = 200;
 
 export class Commands {
   private readonly trays: Trays;
@@ -164,8 +166,18 @@ export class Commands {
       if (result instanceof Promise) result.then(done, fail);
       else done(result);
     } catch (error) {
-      fail(error);
+      if (command === undefined && !(error instanceof MailchuteError)) this.postpone(claim, error);
+      else fail(error);
     }
+  }
+
+  /** The disk does not give the command now: the lease stays ours, and it is read again. */
+  private postpone(claim: Claim, error: unknown): void {
+    this.onError(error);
+    setTimeout(() => {
+      this.runningCount--;
+      this.run(claim);
+    }, READ_AGAIN_MS);
   }
 
   private async acknowledge(): Promise<void> {

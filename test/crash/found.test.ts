@@ -231,6 +231,7 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
     selection: { inFlight: new Set<string>() },
     // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
     pool: {
+      ownPrefixes: () => ({ has: () => true }),
       tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
     },
     hint: () => {},
@@ -266,4 +267,27 @@ test("a committed task whose record cannot be read for a moment is published lat
   isBroken = false;
   await recovery.round(recovery.list());
   expect(fs.readdirSync(trays.outbox)).toEqual(["a_result.json"]);
+});
+
+test("a last attempt whose task cannot be read for a moment is settled later, with its task", async () => {
+  const dir = tempDir();
+  let isBroken = true;
+  const trays = openTrays(stateTree(dir).mailbox, {
+    durability: "process",
+    storage: {
+      ...nodeStorage,
+      read: (path, bytesMax) => {
+        if (isBroken) throw Object.assign(new Error("EMFILE: too many"), { code: "EMFILE" });
+        return nodeStorage.read(path, bytesMax);
+      },
+    },
+  });
+  fs.writeFileSync(join(trays.processing, `a@s.3~w-${DEAD}.json`), TEXT);
+  const recovery = recoveryOf(dir, trays, () => {});
+  await recovery.round(recovery.list());
+  expect(fs.readdirSync(trays.failed)).toEqual([]);
+  isBroken = false;
+  await recovery.round(recovery.list());
+  const record = decodeRecord(fs.readFileSync(join(trays.failed, "a_error.json")));
+  expect(record?.taskText).toBe(TEXT);
 });
