@@ -11,6 +11,7 @@ import {
   readAcknowledgement,
 } from "../../src/index.ts";
 import { newPool, type Pool } from "../support/pool.ts";
+import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -240,6 +241,29 @@ describe("a running supervisor", () => {
     await send(pool, "cancel", "stubborn");
     for (const pid of read()) expect(startTicksOf(pid)).toBeUndefined();
     expect(await pool.error("stubborn")).toMatchObject({ kind: "cancelled" });
+  });
+
+  it("replan reopens the planner and launches nothing else until the plan is made", async () => {
+    const pool = newPool();
+    const planned = join(pool.dir, "planned");
+    startProgram("planning-supervisor.mjs", [pool.state, planned]);
+    await waitFor(() => pool.supervisor()?.status === "running", { what: "the supervisor" });
+    expect(await drop(pool, "again", { command: "replan_now" })).toMatchObject({
+      result: { replanPaused: true },
+    });
+    pool.drop("work", { exec: ["true"], priority: 9 });
+    pool.drop("plan", { exec: ["true"], type: "plan" });
+    await pool.result("plan");
+    expect(waiting(pool)).toEqual(["work.json"]);
+    // A manual pause wins: not even the plan's end lets anything start.
+    await drop(pool, "hold", { command: "pause" });
+    fs.writeFileSync(planned, "");
+    expect(await drop(pool, "look", { command: "pause" })).toMatchObject({ status: "completed" });
+    expect(waiting(pool)).toEqual(["work.json"]);
+    await drop(pool, "go", { command: "resume" });
+    await pool.result("work");
+    const told = pool.events().map((event) => event["event"]);
+    expect(told.indexOf("replan_finished")).toBeGreaterThan(told.indexOf("replan_started"));
   });
 
   it("answers a bad command file with an error record and disturbs nothing else", async () => {

@@ -738,6 +738,13 @@ function cancelling(
         fs.rmSync(`${place.runs}.wait`, { force: true });
         putCommand(place, args);
         acknowledge(place, "command", "stop-a");
+        // One that was answered with a made up fault is given again.
+        const answer = join(place.tree.control, "failed", errorName("stop-a"));
+        for (let tries = 0; tries < 200; tries++) {
+          await pause(20);
+          const isGivenAgain = fs.existsSync(join(place.tree.control, "inbox", "stop-a.json"));
+          if (!isGivenAgain && /made up/.test(readLines(answer).join(""))) putCommand(place, args);
+        }
       }),
   };
 }
