@@ -56,7 +56,11 @@ export function trace(pool: Pool): TraceLine[] {
     .readFileSync(path, "utf8")
     .split("\n")
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as TraceLine);
+    .flatMap((line) => {
+      const whole = /^\{.*"t":\d+\}$/.test(line);
+      // A program killed while it asked for the time leaves a line without one.
+      return whole ? [JSON.parse(line) as TraceLine] : [];
+    });
 }
 
 export function starts(pool: Pool, id: string): TraceLine[] {
