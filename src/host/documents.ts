@@ -7,11 +7,18 @@ import writeFileAtomic from "write-file-atomic";
  * Replaces a document as a whole. It is staged in a `.tmp` beside it and its size is checked before it is published,
  * because write-file-atomic takes a full disk for success.
  */
-export function replaceDocument(path: string, value: object): void {
-  const dir = join(dirname(path), ".tmp");
-  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const staged = join(dir, `${basename(path)}.${process.pid}`);
-  const text = `${JSON.stringify(value, null, 2)}\n`;
+export function replaceDocument(path: string, value: object, stagingDir?: string): void {
+  replaceText(path, `${JSON.stringify(value, null, 2)}\n`, stagingDir);
+}
+
+/** The same for any text. @param stagingDir where it is staged, on the same file system; default: `.tmp` beside it */
+export function replaceText(
+  path: string,
+  text: string,
+  stagingDir = join(dirname(path), ".tmp"),
+): void {
+  fs.mkdirSync(stagingDir, { recursive: true, mode: 0o700 });
+  const staged = join(stagingDir, `${basename(path)}.${process.pid}`);
   try {
     writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: false });
     if (fs.statSync(staged).size !== Buffer.byteLength(text)) {
