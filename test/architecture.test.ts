@@ -16,9 +16,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The only folder that moves mailbox files: it must not know who asks.
   mailbox: ["core", "codec", "host"],
   agents: ["core", "host"],
-  worker: ["core", "codec", "host", "journal", "mailbox", "agents"],
+  // What is known of the plan: it neither runs tasks nor moves them.
+  roadmap: ["core", "codec", "host", "journal"],
+  worker: ["core", "codec", "host", "journal", "mailbox", "agents", "roadmap"],
   // It starts workers and speaks to them, and never runs a task itself.
-  supervisor: ["core", "codec", "host", "journal", "mailbox", "worker"],
+  supervisor: ["core", "codec", "host", "journal", "mailbox", "roadmap", "worker"],
 };
 
 function sources(folder: string): string[] {

@@ -98,6 +98,20 @@ export class ErrLeaseLost extends MailchuteError {
   }
 }
 
+/** Not a node, key or value that kv takes. */
+export class ErrInvalidKv extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidKv", message, details);
+  }
+}
+
+/** A run may write its own keys and those of the run's scope, not another node's. */
+export class ErrForeignKey extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrForeignKey", message, details);
+  }
+}
+
 /** Another live supervisor owns this state tree. */
 export class ErrSupervisorRunning extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

@@ -30,10 +30,19 @@ export const ID_CHARS_MAX = 96;
 export const MAX_ATTEMPTS_MAX = 1000;
 /** Longest wait that a file's future mtime can impose (ms): clocks jump, tasks must not be lost to that. */
 export const READY_WAIT_MS_MAX = 24 * 60 * 60 * 1000;
+/** One value in kv, as JSON (bytes). */
+export const KV_VALUE_BYTES_MAX = 1024 * 1024;
+/** All values of one node (bytes). */
+export const KV_DOCUMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** A larger value stands in the history with its beginning only (bytes of JSON). */
+export const KV_HISTORY_VALUE_BYTES_MAX = 4 * 1024;
 
 if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {
   throw new RangeError("the journal buffer must hold several records");
 }
 if (RESULT_SCAN_BYTES_MAX < OUTPUT_TAIL_BYTES_MAX) {
   throw new RangeError("a result block is looked for in at least the tail that is reported");
+}
+if (3 * KV_HISTORY_VALUE_BYTES_MAX > JOURNAL_RECORD_BYTES_MAX) {
+  throw new RangeError("a shortened value must fit its history line, however it is escaped");
 }

@@ -132,6 +132,12 @@ export function leaseOf(name: ProcessingName): string {
   return `${name.submission}.${name.attempt}.${name.token}`;
 }
 
+/** Submission and attempt of a lease string, or undefined when it is not one of ours. */
+export function parseLease(lease: string): { submission: string; attempt: number } | undefined {
+  const [, submission, attempt] = /^([a-z0-9]+)\.(\d{1,9})\./.exec(lease) ?? [];
+  return submission === undefined ? undefined : { submission, attempt: Number(attempt) };
+}
+
 /** The name of the directory under `runs/` that holds what one attempt left behind. */
 export function runOf(name: ProcessingName): string {
   return `${name.id}@${name.submission}.${name.attempt}.${name.token.slice(name.token.lastIndexOf("-") + 1)}`;

@@ -6,17 +6,23 @@ import writeFileAtomic from "write-file-atomic";
 /**
  * Replaces a document as a whole. It is staged in a `.tmp` beside it and its size is checked before it is published,
  * because write-file-atomic takes a full disk for success.
+ * @param beforePublish called when all is staged, right before the rename
  */
-export function replaceDocument(path: string, value: object, stagingDir?: string): void {
-  replaceText(path, `${JSON.stringify(value, null, 2)}\n`, stagingDir);
+export function replaceDocument(path: string, value: object, beforePublish?: () => void): void {
+  replaceText(
+    path,
+    `${JSON.stringify(value, null, 2)}\n`,
+    beforePublish === undefined ? {} : { beforePublish },
+  );
 }
 
-/** The same for any text. @param stagingDir where it is staged, on the same file system; default: `.tmp` beside it */
+/** The same for any text. @param options.stagingDir where it is staged, on the same file system; default: `.tmp` beside it */
 export function replaceText(
   path: string,
   text: string,
-  stagingDir = join(dirname(path), ".tmp"),
+  options: { stagingDir?: string; beforePublish?: () => void } = {},
 ): void {
+  const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
   fs.mkdirSync(stagingDir, { recursive: true, mode: 0o700 });
   const staged = join(stagingDir, `${basename(path)}.${process.pid}`);
   try {
@@ -26,6 +32,7 @@ export function replaceText(
         code: "ENOSPC",
       });
     }
+    options.beforePublish?.();
     fs.renameSync(staged, path);
   } catch (error) {
     fs.rmSync(staged, { force: true });
