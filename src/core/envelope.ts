@@ -1,0 +1,114 @@
+/** What a node's run says when it ends: the shape of `<result>{…}</result>`, made whole. Pure. */
+import type {
+  NodeDependency,
+  NodeInput,
+  NodePriority,
+  NodeStatus,
+  NodeType,
+  RoadmapNode,
+} from "./roadmap.ts";
+
+export type EnvelopeStatus = "success" | "fail" | "checkpoint";
+
+/** A question that only a person can answer; the node waits for it. */
+export interface Checkpoint {
+  question: string;
+  context: string;
+  options: string[];
+  /** After this long without an answer `default` holds (ms). */
+  timeout_ms?: number;
+  default?: string;
+}
+
+/** A node that a run adds to the plan. What is left out has the plan's own defaults. */
+export interface EnvelopeNode {
+  id: string;
+  type: NodeType;
+  title: string;
+  parent?: string;
+  priority?: NodePriority;
+  dependencies: NodeDependency[];
+  max_attempts?: number;
+  inputs: NodeInput[];
+  goal?: string;
+  prompt?: string;
+  acceptance: string[];
+  /** argv each. */
+  verify: string[][];
+  exec?: string[];
+  agent?: string;
+  role?: string;
+  capabilities: string[];
+  cwd?: string;
+  env?: Record<string, string>;
+  timeout_ms?: number;
+  payload?: unknown;
+}
+
+// A node of an envelope becomes one of the plan: the compiler holds their fields together.
+type _Fields = keyof EnvelopeNode extends keyof RoadmapNode ? true : never;
+const _fields: _Fields = true;
+void _fields;
+
+export interface Envelope {
+  status: EnvelopeStatus;
+  summary: string;
+  filesChanged: string[];
+  commandsRun: string[];
+  errors: string[];
+  next: { addNodes: EnvelopeNode[]; setStatus: { id: string; status: NodeStatus }[] };
+  /** Set when the status is checkpoint. */
+  checkpoint?: Checkpoint;
+  /** From 0 to 1. */
+  confidence?: number;
+  /** Values for the node's own keys in kv. */
+  outputs: Record<string, unknown>;
+  /** What the run said beside: its `output` member, a handler's return value, or the end of its stdout. */
+  output?: unknown;
+  /** What it said in fields of its own. */
+  extra?: Record<string, unknown>;
+}
+
+export function newEnvelope(status: EnvelopeStatus, summary: string): Envelope {
+  return {
+    status,
+    summary,
+    filesChanged: [],
+    commandsRun: [],
+    errors: [],
+    next: { addNodes: [], setStatus: [] },
+    outputs: {},
+  };
+}
+
+/** What several phases of one run said, the earlier first, as one: the last one decides, lists and values add up. */
+export function mergeEnvelopes(envelopes: readonly Envelope[]): Envelope {
+  const last = envelopes.at(-1) ?? newEnvelope("success", "");
+  const nodes = new Map<string, EnvelopeNode>();
+  const statuses = new Map<string, NodeStatus>();
+  for (const { next } of envelopes) {
+    for (const node of next.addNodes) nodes.set(node.id, node);
+    for (const { id, status } of next.setStatus) statuses.set(id, status);
+  }
+  return {
+    ...last,
+    summary: envelopes.findLast(({ summary }) => summary !== "")?.summary ?? "",
+    filesChanged: unique(envelopes.flatMap(({ filesChanged }) => filesChanged)),
+    commandsRun: envelopes.flatMap(({ commandsRun }) => commandsRun),
+    errors: last.errors,
+    next: {
+      addNodes: [...nodes.values()],
+      setStatus: [...statuses].map(([id, status]) => ({ id, status })),
+    },
+    outputs: Object.assign({}, ...envelopes.map(({ outputs }) => outputs)),
+  };
+}
+
+/** Why it did not succeed, in one sentence; "" when it does not say. */
+export function errorOf(envelope: Envelope): string {
+  return envelope.summary !== "" ? envelope.summary : (envelope.errors[0] ?? "");
+}
+
+function unique(words: readonly string[]): string[] {
+  return [...new Set(words)];
+}
