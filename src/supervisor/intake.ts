@@ -96,7 +96,11 @@ export class Intake {
     const { clock } = this.trays;
     for (const name of this.hints) {
       this.hints.delete(name);
-      this.look(name);
+      // Our own accept rings the bell too; that nothing is there any more is cheaper to see than to open.
+      const isShown = !name.includes("\ufffd");
+      if (isShown && this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+        this.forget(name);
+      else this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
     const now = clock.monotonicMs();
@@ -345,12 +349,17 @@ export class Intake {
     this.unsettled.set(name, { key, sinceMs, lookAtMs: nowMs + RELOOK_MS_MIN });
   }
 
+  /** What waited under this name is gone. */
+  private forget(name: string): void {
+    this.unsettled.delete(name);
+    const id = name.slice(0, -5);
+    if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
+  }
+
   private unreadable(name: string, path: string, error: unknown): void {
     const facts = this.trays.storage.look(path);
     if (facts === undefined) {
-      this.unsettled.delete(name);
-      const id = name.slice(0, -5);
-      if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
+      this.forget(name);
       return;
     }
     if (this.isHopeless(name, facts)) return;
