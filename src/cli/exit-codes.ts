@@ -35,6 +35,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrMailboxDir: EXIT.mailboxDir,
   ErrIo: EXIT.io,
   ErrInvalidConfig: EXIT.config,
+  ErrInvalidRoadmap: EXIT.config,
 };
 
 /** Lack of something that another moment may have. */

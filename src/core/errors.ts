@@ -84,6 +84,13 @@ export class ErrInvalidConfig extends MailchuteError {
   }
 }
 
+/** `roadmap.yaml` breaks a rule, or a change to it would. */
+export class ErrInvalidRoadmap extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidRoadmap", message, details);
+  }
+}
+
 /** What was asked does not fit the state the task is in. */
 export class ErrInvalidTransition extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

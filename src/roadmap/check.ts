@@ -1,0 +1,196 @@
+/** What must hold between the nodes of a plan: unique ids, dependencies and parents that exist, no circle. Pure. */
+import { foldId } from "../core/names.ts";
+import { isContainer, type RoadmapNode } from "../core/roadmap.ts";
+import { suggest } from "../core/suggest.ts";
+import type { RoadmapProblem } from "./document.ts";
+
+/** Where to point: at a node's id, at its parent, or at its dependency of that index. */
+export type Locate = (node: RoadmapNode, what?: "parent" | number) => { line: number; col: number };
+
+/** The node of an id in whatever case; of two the first. */
+export type FindNode = (id: string) => RoadmapNode | undefined;
+
+const SUGGESTIONS_FROM_MAX = 2000;
+
+/**
+ * All problems between nodes; those of single values are found when they are read.
+ */
+export function checkPlan(
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+  locate: Locate = (node) => ({ line: node.line, col: node.col }),
+): RoadmapProblem[] {
+  const problems: RoadmapProblem[] = [];
+  const say = (
+    code: RoadmapProblem["code"],
+    node: RoadmapNode,
+    what: "parent" | number | undefined,
+    message: string,
+    hint: string,
+  ): void => void problems.push({ code, message, ...locate(node, what), hint });
+  const didYouMean = (id: string): string => {
+    const near =
+      nodes.length > SUGGESTIONS_FROM_MAX
+        ? undefined
+        : suggest(
+            id,
+            nodes.map((n) => n.id),
+          );
+    return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
+  };
+
+  for (const node of nodes) {
+    const first = find(node.id);
+    if (first !== node && first !== undefined)
+      say(
+        "duplicate_id",
+        node,
+        undefined,
+        `the id ${node.id} is there twice, first in line ${first.line}`,
+        "ids are unique without regard to case: rename one",
+      );
+    for (const [index, { id }] of node.dependencies.entries())
+      if (find(id) === undefined)
+        say(
+          "unknown_dependency",
+          node,
+          index,
+          `${node.id} depends on ${id}, which is not there`,
+          didYouMean(id),
+        );
+    if (node.section === "epics" || node.parent === undefined) continue;
+    const parent = find(node.parent);
+    if (parent === undefined)
+      say(
+        "unknown_parent",
+        node,
+        "parent",
+        `the parent ${node.parent} of ${node.id} is not there`,
+        didYouMean(node.parent),
+      );
+    else if (!isContainer(parent) && parent.type !== "plan")
+      say(
+        "bad_parent",
+        node,
+        "parent",
+        `the parent ${parent.id} of ${node.id} is a ${parent.type}`,
+        "a parent is a plan, an epic or a milestone",
+      );
+  }
+  for (const circle of findParentCircles(nodes, find)) {
+    const node = circle[0] as RoadmapNode;
+    say(
+      "cycle",
+      node,
+      "parent",
+      `a circle of parents: ${[...circle, node].map((n) => n.id).join(" → ")}`,
+      "a node cannot belong to itself",
+    );
+  }
+  for (const circle of findCircles(nodes, find)) {
+    const node = circle[0] as RoadmapNode;
+    const next = circle[1] ?? node;
+    const index = node.dependencies.findIndex((d) => foldId(d.id) === foldId(next.id));
+    say(
+      "cycle",
+      node,
+      index < 0 ? undefined : index,
+      `a circle of dependencies: ${[...circle, node].map((n) => n.id).join(" → ")}`,
+      "take one of these dependencies away",
+    );
+  }
+  return problems;
+}
+
+/** Fills in `epic` and `milestone` of nodes that belong to one by their parents. Changes the nodes of the array. */
+export function placeInContainers(nodes: RoadmapNode[], find: FindNode): void {
+  for (const node of nodes) {
+    if (node.section === "epics" || node.parent === undefined) continue;
+    for (const above of ancestorsOf(node, find)) {
+      if (above.type === "epic") node.epic ??= above.id;
+      if (above.type === "milestone") node.milestone ??= above.id;
+      if (above.section === "epics" && above.epic !== undefined) node.epic ??= above.epic;
+    }
+  }
+}
+
+/** The nodes that a node belongs to, nearest first. Ends at a circle. */
+export function ancestorsOf(node: RoadmapNode, find: FindNode): RoadmapNode[] {
+  const found: RoadmapNode[] = [];
+  let above = node.parent === undefined ? undefined : find(node.parent);
+  while (above !== undefined && above !== node && !found.includes(above)) {
+    found.push(above);
+    above = above.parent === undefined ? undefined : find(above.parent);
+  }
+  return found;
+}
+
+function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
+  const seen = new Set<RoadmapNode>();
+  const circles: RoadmapNode[][] = [];
+  for (const start of nodes) {
+    const path: RoadmapNode[] = [];
+    let node: RoadmapNode | undefined = start;
+    while (node !== undefined && !seen.has(node)) {
+      seen.add(node);
+      path.push(node);
+      node = node.parent === undefined ? undefined : find(node.parent);
+    }
+    const at = node === undefined ? -1 : path.indexOf(node);
+    if (at >= 0) circles.push(path.slice(at));
+  }
+  return circles;
+}
+
+/**
+ * Circles of waiting, each once, as nodes in order. Every node has two vertices: its end (2i), which comes after its own
+ * dependencies and, for a container, after the ends of what it holds; and the start of a container (2i+1), which all
+ * that is in it waits for. Without recursion: a chain may be as long as the plan.
+ */
+function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
+  const indexOf = new Map<RoadmapNode, number>(nodes.map((node, i) => [node, i]));
+  const indexById = (id: string | undefined): number => {
+    const node = id === undefined ? undefined : find(id);
+    return node === undefined ? -1 : (indexOf.get(node) ?? -1);
+  };
+  const edges: number[][] = Array.from({ length: nodes.length * 2 }, () => []);
+  for (const [i, node] of nodes.entries()) {
+    const from = isContainer(node) ? 2 * i + 1 : 2 * i;
+    if (from !== 2 * i) edges[2 * i]?.push(from);
+    for (const { id } of node.dependencies) {
+      const to = indexById(id);
+      if (to >= 0) edges[from]?.push(2 * to);
+    }
+    const parent = indexById(node.parent);
+    if (parent < 0 || !isContainer(nodes[parent] as RoadmapNode)) continue;
+    edges[2 * parent]?.push(2 * i);
+    edges[from]?.push(2 * parent + 1);
+  }
+  const state = new Uint8Array(edges.length);
+  const circles: RoadmapNode[][] = [];
+  for (let root = 0; root < edges.length; root++) {
+    if (state[root] !== 0) continue;
+    const path = [root];
+    const next = [0];
+    state[root] = 1;
+    while (path.length > 0) {
+      const vertex = path[path.length - 1] as number;
+      const to = edges[vertex]?.[next[next.length - 1] as number];
+      next[next.length - 1] = (next[next.length - 1] as number) + 1;
+      if (to === undefined) {
+        state[vertex] = 2;
+        path.pop();
+        next.pop();
+      } else if (state[to] === 0) {
+        state[to] = 1;
+        path.push(to);
+        next.push(0);
+      } else if (state[to] === 1) {
+        const circle = path.slice(path.indexOf(to)).map((v) => nodes[v >> 1] as RoadmapNode);
+        const distinct = circle.filter((node, i) => node !== circle[(i || circle.length) - 1]);
+        circles.push(distinct.length === 0 ? circle.slice(0, 1) : distinct);
+      }
+    }
+  }
+  return circles;
+}
