@@ -1,4 +1,5 @@
 /** Which agent runs a task. Pure. Rule: `product.md`, "What runs it". */
+import type { NodeType, RoadmapNode } from "./roadmap.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
 
@@ -42,6 +43,48 @@ export function matchAgent(
     };
   }
   return { agent: undefined, reason: "it has no exec, and no default agent is configured" };
+}
+
+const ROLES: Readonly<Partial<Record<NodeType, string>>> = {
+  plan: "planner",
+  task: "implementer",
+  verify: "verifier",
+  final_verify: "verifier",
+  integrate: "integrator",
+};
+
+/**
+ * Who runs a node of the plan: `exec` if given, else its `agent`, else an agent that advertises the type that follows from
+ * the node's role and has all capabilities, else the default agent if it has them; configured defaults first.
+ */
+export function resolveAgent(
+  node: Pick<RoadmapNode, "type" | "exec" | "agent" | "role" | "capabilities">,
+  agents: readonly AgentSettings[],
+): Match {
+  if (node.exec !== undefined) return { agent: BUILT_IN_EXEC };
+  if (node.agent !== undefined) {
+    const named = agents.find((a) => a.name === node.agent);
+    return named === undefined
+      ? { agent: undefined, reason: `no agent ${JSON.stringify(node.agent)} is configured` }
+      : { agent: named };
+  }
+  const able = agents.filter((a) =>
+    node.capabilities.every((one) => a.capabilities?.includes(one) === true),
+  );
+  const type = node.role ?? ROLES[node.type];
+  const fitting = able.filter((a) => type !== undefined && a.types?.includes(type) === true);
+  const isDefault = (a: AgentSettings): boolean => a.default === true;
+  const agent = fitting.find(isDefault) ?? fitting[0] ?? able.find(isDefault);
+  if (agent !== undefined) return { agent };
+  if (node.capabilities.length > 0 && able.length === 0)
+    return {
+      agent: undefined,
+      reason: `no agent has the capabilities ${node.capabilities.join(", ")}`,
+    };
+  return {
+    agent: undefined,
+    reason: `it has no exec, and no agent of type ${type ?? node.type} and no default agent is configured`,
+  };
 }
 
 /** Work that makes plans: the task says so, or the agent is one for planning. */
