@@ -96,6 +96,8 @@ export interface ErrorRecord {
   exit_code: number | null;
   signal: string | null;
   run: string | null;
+  /** What the run of a node said when it failed. */
+  output?: unknown;
   /** Set when a file was refused: where its bytes lie now, relative to the mailbox. */
   file?: string;
   /** The name it was dropped under. */

@@ -1,0 +1,115 @@
+/**
+ * Escalation: what becomes of the plan when a node has failed for good. Pure. Rule: a failed task is escalated to its
+ * parent plan; a failed escalation promotes that plan one level up; at the root somebody must look.
+ */
+import { createHash } from "node:crypto";
+import { ID_CHARS_MAX } from "../core/limits.ts";
+import { isTerminal, type RoadmapNode } from "../core/roadmap.ts";
+import type { RoadmapEdit } from "./edit.ts";
+
+const PREFIX = "plan-escalate-";
+/** A finished escalation is opened again this often for the same subject; then it counts as failed itself. */
+export const REOPENS_MAX = 3;
+
+export type Escalation =
+  | { kind: "escalated"; id: string; subject: string; edits: RoadmapEdit[] }
+  /** It is being dealt with already. */
+  | { kind: "pending"; id: string; subject: string; edits: [] }
+  /** Nobody is left to escalate to. */
+  | { kind: "stopped"; subject: string; why: string; edits: [] };
+
+/** How the escalation looks up nodes. */
+export type FindNode = (id: string) => RoadmapNode | undefined;
+
+/** @param failed the node that has just failed for good */
+export function escalate(failed: RoadmapNode, find: FindNode): Escalation {
+  if (!failed.id.startsWith(PREFIX)) return raise(failed, planAround(failed, find), failed, find);
+  const plan = planAround(failed, find);
+  if (plan === undefined) return stopped(failed.id, "it stands under no plan");
+  return raise(plan, planAround(plan, find), failed, find);
+}
+
+export function escalationId(subjectId: string): string {
+  const id = PREFIX + subjectId;
+  if (id.length <= ID_CHARS_MAX) return id;
+  const digest = createHash("sha256").update(subjectId).digest("hex").slice(0, 8);
+  return `${id.slice(0, ID_CHARS_MAX - digest.length - 1)}-${digest}`;
+}
+
+/** The nearest plan that this node stands under. */
+export function planAround(node: RoadmapNode, find: FindNode): RoadmapNode | undefined {
+  const seen = new Set([node.id]);
+  for (let at = node.parent; at !== undefined && !seen.has(at); ) {
+    seen.add(at);
+    const parent = find(at);
+    if (parent === undefined || parent.type === "plan") return parent;
+    at = parent.parent;
+  }
+  return undefined;
+}
+
+/** @param cause the failed node that the new one waits for the end of */
+function raise(
+  subject: RoadmapNode,
+  plan: RoadmapNode | undefined,
+  cause: RoadmapNode,
+  find: FindNode,
+): Escalation {
+  if (plan === undefined) {
+    return stopped(
+      subject.id,
+      subject.type === "plan" ? "it is a root plan" : "it stands under no plan",
+    );
+  }
+  const id = escalationId(subject.id);
+  const known = find(id);
+  if (known === undefined) {
+    return {
+      kind: "escalated",
+      id,
+      subject: subject.id,
+      edits: [{ kind: "add", node: newEscalation(id, subject, plan, cause) }],
+    };
+  }
+  if (!isTerminal(known.status)) return { kind: "pending", id, subject: subject.id, edits: [] };
+  const reopened = (known.reopened ?? 0) + 1;
+  // It was resolved several times, and failed again each time: whoever plans here cannot resolve it.
+  if (reopened > REOPENS_MAX) return raise(plan, planAround(plan, find), cause, find);
+  return {
+    kind: "escalated",
+    id,
+    subject: subject.id,
+    edits: [
+      { kind: "status", id, status: "open" },
+      { kind: "set", id, field: "reopened", value: reopened },
+    ],
+  };
+}
+
+function newEscalation(
+  id: string,
+  subject: RoadmapNode,
+  plan: RoadmapNode,
+  cause: RoadmapNode,
+): Extract<RoadmapEdit, { kind: "add" }>["node"] {
+  return {
+    id,
+    type: "plan",
+    title: `Resolve the failure of ${subject.id}`,
+    status: "open",
+    parent: plan.id,
+    priority: subject.priority,
+    dependencies: [{ id: cause.id, required_status: "terminal" }],
+    goal:
+      `${subject.id} (${subject.title}) has failed for good. Find out why, and change the plan so that its goal is reached: ` +
+      "add nodes, or mend what it lacked and set it open again.",
+    inputs: [
+      { nodeId: cause.id, key: "err.summary" },
+      { nodeId: cause.id, key: "out.last_stdout_path" },
+    ],
+  };
+}
+
+function stopped(subject: string, why: string): Escalation {
+  return { kind: "stopped", subject, why, edits: [] };
+}
