@@ -194,6 +194,14 @@ export function wrap(text: string, width: number, indent = 0): string[] {
   return lines.map((one, i) => (i === 0 ? one : " ".repeat(indent) + one));
 }
 
+/** "12 done, 1 failed": what there is none of is left out. */
+export function describeCounts(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count} ${name.replaceAll("_", " ")}`);
+  return parts.length === 0 ? "nothing in it" : parts.join(", ");
+}
+
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
 }

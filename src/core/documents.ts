@@ -1,5 +1,7 @@
 /** The small JSON documents of a state tree that are replaced as a whole. Shapes only. */
 
+import type { NodeStatus } from "./roadmap.ts";
+
 /** `supervisor.json`: who runs this state tree. */
 export interface SupervisorDocument {
   pid: number;
@@ -20,6 +22,10 @@ export interface SupervisorDocument {
   watching: "events" | "polling";
   /** Tasks known to wait in the inbox, and why they do. */
   waiting: WaitingCounts;
+  /** Nodes of the plan by status; null without a plan. */
+  roadmap: Record<NodeStatus, number> | null;
+  /** What is wrong with `roadmap.yaml`: the last good plan stays in force. */
+  roadmap_problem: string | null;
 }
 
 export interface WaitingCounts {

@@ -17,6 +17,8 @@ export type LifecycleEventName =
   | "blocked"
   | "progress"
   | "escalated"
+  | "roadmap_loaded"
+  | "roadmap_refused"
   | "paused"
   | "resumed"
   | "workers_changed"

@@ -136,12 +136,34 @@ async function cancel(context: CommandContext, id: string, isFinal: boolean): Pr
       join(trays.failed, errorName(id)),
     ].some((path) => trays.storage.look(path) !== undefined);
   if (!isThere) throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, { id });
+  if (!isFinal && (await takeBackNode(context, id, live))) return { cancelled: id };
   if (isFinal)
     throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has settled already`, { id });
   throw new ErrInvalidTransition(`${id} is not in flight`, {
     id,
     hint: "use `mailchute cancel` to end a waiting task for good",
   });
+}
+
+/** A node that is in progress but not running yet: its task waits for a worker. */
+async function takeBackNode(
+  context: CommandContext,
+  id: string,
+  live: Claim | undefined,
+): Promise<boolean> {
+  const { trays, plan } = context;
+  if (!plan.isNode(id)) return false;
+  if (live?.name.stage === "ready") {
+    const claim = claimReady(trays, live.name, context.newOwner());
+    if (claim === undefined) return false;
+    requeue(trays, claim);
+  }
+  context.backlog.remove(id);
+  context.selection.inFlight.delete(foldId(id));
+  const isOut = await plan.withdraw(id);
+  context.hint(`${id}.json`);
+  context.wake();
+  return isOut;
 }
 
 function findLive(trays: Trays, id: string): Claim | undefined {
@@ -185,6 +207,10 @@ async function cancelRunning(
     }
   }
   context.selection.inFlight.delete(foldId(id));
+  if (!isFinal && context.plan.isNode(id)) {
+    context.backlog.remove(id);
+    await context.plan.withdraw(id);
+  }
   context.hint(`${id}.json`);
   context.wake();
   // The claim may be gone for another reason: a retry, a recovery from a dead supervisor's half-done cancel.

@@ -41,10 +41,12 @@ export class Metrics {
   private max: number;
   private badBefore: number;
   private isChanged = true;
+  private readonly onLine: (line: string) => void;
 
-  /** Goes on from what `metrics.json` says was counted already. */
-  constructor(path: string, eventsPath: string) {
+  /** Goes on from what `metrics.json` says was counted already. @param onLine called with each line that is read */
+  constructor(path: string, eventsPath: string, onLine: (line: string) => void) {
     this.path = path;
+    this.onLine = onLine;
     const old = readDocument<MetricsDocument>(path);
     this.tail = new JournalTail(
       eventsPath,
@@ -65,7 +67,10 @@ export class Metrics {
   read(): { completedIds: string[]; hasMore: boolean } {
     const completedIds: string[] = [];
     const lines = this.tail.nextLines();
-    for (const line of lines) this.add(line, completedIds);
+    for (const line of lines) {
+      this.add(line, completedIds);
+      this.onLine(line);
+    }
     if (lines.length > 0) this.isChanged = true;
     return { completedIds, hasMore: lines.length > 0 };
   }

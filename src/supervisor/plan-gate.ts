@@ -1,15 +1,13 @@
-/** What the supervisor needs of a plan: the planner can be reopened, and while it plans nothing else is launched. */
+/** What commands need of a plan. */
 import { ErrInvalidTransition } from "../core/errors.ts";
 
 export interface Plan {
-  /** Reopens the planner node `plan-000` (attempts and locks cleared). False when there is no such node. */
+  /** Opens the planner node again. False when there is no such node. */
   reopenPlanner(): boolean;
-  /** True while `plan-000` is open or in progress. */
-  isPlanning(): boolean;
+  isNode(id: string): boolean;
+  /** Takes a node's task that waits in the inbox out again: the node is open. False when it does not wait there. */
+  withdraw(id: string): Promise<boolean>;
 }
-
-/** A state tree without a roadmap engine. */
-export const NO_PLAN: Plan = { reopenPlanner: () => false, isPlanning: () => false };
 
 /** @throws ErrInvalidTransition when there is nothing to replan */
 export function reopenPlanner(plan: Plan, commandId: string): void {

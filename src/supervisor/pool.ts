@@ -213,6 +213,13 @@ export class Pool {
     return vanished;
   }
 
+  /** Slots of workers that somebody started by hand: they come on top of ours. */
+  get handStartedSlots(): number {
+    let slots = 0;
+    for (const worker of this.others.values()) if (!worker.isSpawned) slots += worker.slots;
+    return slots;
+  }
+
   /** Tells all to end. Resolves when our children are gone; those that do not go in time are killed. */
   async close(drain: boolean, limitMs: number): Promise<void> {
     this.isClosing = true;

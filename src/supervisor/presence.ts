@@ -13,7 +13,7 @@ import { SupervisorLock } from "./lock.ts";
 /** What changes from one heartbeat to the next. */
 export type PresenceFacts = Pick<
   SupervisorDocument,
-  "status" | "workers" | "processes" | "watching" | "waiting"
+  "status" | "workers" | "processes" | "watching" | "waiting" | "roadmap" | "roadmap_problem"
 >;
 
 export class Presence {

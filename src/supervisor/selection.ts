@@ -23,6 +23,7 @@ import type { Pool } from "./pool.ts";
 import type { SettledIds } from "./settled-ids.ts";
 
 export interface SelectionHooks {
+  onAccepted(id: string): void;
   /** A task that was to be accepted turned out to be a duplicate. */
   onDuplicate(file: string): void;
   onIoError(file: string, error: unknown): void;
@@ -269,6 +270,7 @@ export class Selection {
         return;
       }
       this.inFlight.add(foldId(task.id));
+      this.hooks.onAccepted(task.id);
       accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
     });
     return accepted;

@@ -19,6 +19,7 @@ import { dropIdentical } from "../mailbox/duplicates.ts";
 import { quarantine, type Refusal } from "../mailbox/quarantine.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
+import type { StatusCounts } from "../roadmap/progress.ts";
 import { VERSION } from "../version.ts";
 import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
@@ -26,7 +27,8 @@ import { Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
 import { Metrics } from "./metrics.ts";
-import { NO_PLAN, type Plan } from "./plan-gate.ts";
+import { makePlanEngine } from "./plan/make-plan.ts";
+import type { LaunchGate, PlanEngine } from "./plan/plan-engine.ts";
 import { Pool } from "./pool.ts";
 import { Presence, type PresenceFacts } from "./presence.ts";
 import { Processing } from "./processing.ts";
@@ -48,8 +50,6 @@ export interface SupervisorOptions {
   /** End after so many tasks were started. */
   maxTasks?: number;
   paused?: boolean;
-  /** The roadmap, when there is one. */
-  plan?: Plan;
   /** Lines for people: what is worth knowing as it happens. */
   onNotice?: (notice: string) => void;
 }
@@ -62,6 +62,10 @@ export interface RunSummary {
   /** With `dryRun`: what would run, best first. */
   wouldRun: string[];
   endedBy: "drained" | "once" | "limit" | "stop" | "lock-lost";
+  /** Nodes of the plan by status; left out without a plan. */
+  roadmap?: StatusCounts;
+  /** What is wrong with `roadmap.yaml`, when it cannot be used. */
+  roadmapProblem?: string;
 }
 
 /** Selection waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
@@ -69,6 +73,8 @@ const FIRST_SCAN_MS = 250;
 /** Listing what settled takes at most about this much of a tick (ms). */
 const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
+/** What settled last is carried into the plan within this time, or at the next start (ms). */
+const PLAN_FINISH_MS = 3000;
 const FAR = Number.POSITIVE_INFINITY;
 
 export class Supervisor {
@@ -94,6 +100,7 @@ export class Supervisor {
   private readonly recovery: Recovery;
   private readonly controlRecovery: Recovery;
   private readonly metrics: Metrics;
+  private readonly plan: PlanEngine;
   private bells: Doorbell[] = [];
   private processingBell: Doorbell | undefined;
   private watching: "events" | "polling" = "events";
@@ -132,7 +139,7 @@ export class Supervisor {
       this.backlog.isDependency(id),
     );
     this.control = new ControlState(tree.controlState);
-    this.metrics = new Metrics(tree.metrics, tree.events);
+    this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));
     this.pool = this.makePool();
     this.settledIds = new SettledIds(this.trays, (error) =>
       this.alerts.report(
@@ -141,7 +148,20 @@ export class Supervisor {
       ),
     );
     const { trays, backlog, pool, telemetry, settledIds } = this;
+    this.plan = makePlanEngine({
+      tree,
+      settings,
+      trays,
+      telemetry,
+      readJournal: () => {
+        while (this.readJournal());
+      },
+      alerts: this.alerts,
+      hint: (file) => this.intake.hint(file),
+      wake: () => this.wake(),
+    });
     this.selection = new Selection(trays, backlog, pool, telemetry, settledIds, {
+      onAccepted: (id) => this.plan.noteSelected(id),
       onDuplicate: (file) => this.intake.noteDuplicate(file),
       onIoError: (file, error) => {
         this.alerts.report(
@@ -203,6 +223,7 @@ export class Supervisor {
     this.shareSlots();
     await this.recoverAtStart();
     this.startBells();
+    void this.plan.start(this.o.once === true).then(() => this.wake());
     this.wake();
     const endedBy = await ended;
     await this.shutDown(endedBy);
@@ -242,6 +263,7 @@ export class Supervisor {
     this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
     if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
+    this.plan.work(this.planGate(nowMs));
     const hasMore = this.launch(nowMs);
     this.housekeeping(nowMs);
     if (this.isOver()) return;
@@ -252,18 +274,32 @@ export class Supervisor {
   }
 
   private launch(nowMs: number): boolean {
+    if (!this.mayLaunch(nowMs)) return false;
+    return this.selection.select(this.launchesLeft(), this.isReplanning());
+  }
+
+  private planGate(nowMs: number): LaunchGate | undefined {
+    if (!this.mayLaunch(nowMs)) return undefined;
+    const slots = this.control.current.max_workers ?? this.settings.workers;
+    return {
+      slots: slots + this.pool.handStartedSlots,
+      launchesMax: this.launchesLeft() - this.plan.unselectedCount,
+      onlyPlanners: this.isReplanning(),
+    };
+  }
+
+  private mayLaunch(nowMs: number): boolean {
     const isScanned =
       (this.intake.isComplete && this.settledIds.isComplete) ||
       nowMs - this.startedMs > FIRST_SCAN_MS;
-    if (!isScanned || this.control.current.paused || !this.settings.mailbox_enabled) return false;
-    const onlyPlanners = this.isReplanning();
-    return this.selection.select(this.launchesLeft(), onlyPlanners);
+    return isScanned && !this.control.current.paused && this.settings.mailbox_enabled;
   }
 
   /** While the plan is made anew only planners start. Ends when the planner node has settled. */
   private isReplanning(): boolean {
-    if (!this.control.current.replan_paused) return false;
-    if ((this.o.plan ?? NO_PLAN).isPlanning()) return true;
+    if (!this.control.current.replan_paused || !this.plan.isStarted)
+      return this.control.current.replan_paused;
+    if (this.plan.isPlanning()) return true;
     this.control.change({ replan_paused: false });
     this.telemetry.note("replan_finished");
     return false;
@@ -285,6 +321,7 @@ export class Supervisor {
     return Math.min(
       this.recoverAtMs,
       this.heartbeatAtMs,
+      this.plan.nextMs(),
       this.intake.nextLookMs() ?? FAR,
       nextDueMs === undefined ? FAR : nowMs + Math.max(1, nextDueMs),
       relookMs === undefined ? FAR : nowMs + relookMs,
@@ -310,10 +347,13 @@ export class Supervisor {
     }
     const isLimited = this.o.maxTasks !== undefined && this.launchesLeft() === 0;
     if (this.o.drain !== true && this.o.once !== true && !isLimited) return false;
-    if (!this.intake.isComplete || this.commands.isBusy) return false;
+    if (!this.intake.isComplete || this.commands.isBusy || !this.plan.isStarted) return false;
     // A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up.
-    const isPassOver = this.selection.offeredCount === 0 && !this.processing.isBusy();
-    const canLaunch = this.backlog.count("runnable") > 0 && !this.control.current.paused;
+    const isPassOver =
+      this.selection.offeredCount === 0 && !this.processing.isBusy() && !this.plan.isApplying();
+    const canLaunch =
+      (this.backlog.count("runnable") > 0 || this.plan.canLaunch(this.isReplanning())) &&
+      !this.control.current.paused;
     if (this.o.once === true && isPassOver && !canLaunch) this.end("once");
     else if (isLimited && isPassOver) this.end("limit");
     else if (this.o.drain === true && !this.intake.hasWork && this.isDrained()) this.end("drained");
@@ -323,7 +363,8 @@ export class Supervisor {
   private isDrained(): boolean {
     const left =
       this.backlog.count("runnable") + this.backlog.count("delayed") + this.intake.unsettledCount;
-    return left === 0 && this.selection.inFlight.size === 0;
+    if (left > 0 || this.selection.inFlight.size > 0) return false;
+    return this.plan.isIdle(this.isReplanning());
   }
 
   private end(endedBy: RunSummary["endedBy"]): void {
@@ -369,6 +410,7 @@ export class Supervisor {
     this.intake.sweepDue(nowMs);
     const files = this.recovery.list();
     this.processing.take(files);
+    this.plan.survey(files);
     void this.recovery.round(files).then(() => this.wake());
     const controlFiles = this.controlRecovery.list();
     if (controlFiles.length > 0)
@@ -376,9 +418,19 @@ export class Supervisor {
     for (const file of controlFiles)
       if (file.endsWith("~ready.json")) this.commands.takeReady(file);
     this.recheckDependencies();
+    if (this.readJournal()) this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + 50);
+  }
+
+  /** A bounded piece of what the journal says. @returns true when there is more */
+  private readJournal(): boolean {
     const { completedIds, hasMore } = this.metrics.read();
-    for (const id of completedIds) this.backlog.resolveDependency(id);
-    if (hasMore) this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + 50);
+    for (const id of completedIds) this.dependencyCompleted(id);
+    return hasMore;
+  }
+
+  /** A node's task may have completed with a question, or without what the plan wants: the plan knows. */
+  private dependencyCompleted(id: string): void {
+    if (this.plan.isDone(id) !== false) this.backlog.resolveDependency(id);
   }
 
   private watchProcessing(): void {
@@ -419,7 +471,10 @@ export class Supervisor {
   }
 
   private isMet(id: string): boolean {
-    return this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined;
+    return (
+      this.plan.isDone(id) ??
+      this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined
+    );
   }
 
   // ── refusing ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -574,10 +629,11 @@ export class Supervisor {
   }
 
   private countSettled(id: string, isCompleted: boolean): void {
+    this.plan.noteSettled(id);
     if (isCompleted) {
       this.settledCounts.completed++;
-      this.backlog.resolveDependency(id);
-    } else {
+      this.dependencyCompleted(id);
+    } else if (!this.plan.isNode(id)) {
       this.settledCounts.failed++;
       this.alerts.raise("task_failed", `${id} failed for good; see \`mailchute show ${id}\``);
     }
@@ -596,7 +652,7 @@ export class Supervisor {
         telemetry: this.telemetry,
         settings: this.settings,
         newOwner: this.newOwner,
-        plan: this.o.plan ?? NO_PLAN,
+        plan: this.plan,
         isFixed: this.o.once === true,
         shareSlots: () => this.shareSlots(),
         wake: () => {
@@ -652,6 +708,8 @@ export class Supervisor {
         unsettled: this.intake.unsettledCount,
         is_complete: this.intake.isComplete,
       },
+      roadmap: this.plan.counts() ?? null,
+      roadmap_problem: this.plan.problem ?? null,
     };
   }
 
@@ -668,11 +726,12 @@ export class Supervisor {
       await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
       await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
+      await this.plan.finish(PLAN_FINISH_MS);
       this.commands.work();
     }
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
     this.telemetry.close();
-    while (this.metrics.read().hasMore);
+    while (this.readJournal());
     try {
       this.metrics.write(this.trays.clock.wallMs());
       if (endedBy !== "lock-lost") await this.presence.leave(this.presenceFacts());
@@ -686,7 +745,8 @@ export class Supervisor {
     this.intake.hint(undefined);
     while (this.intake.hasWork) this.intake.work(this.trays.clock.monotonicMs() + 100);
     this.backlog.promoteDue(this.trays.clock.wallMs(), this.trays.clock.monotonicMs());
-    const wouldRun: string[] = [];
+    await this.plan.start(true);
+    const wouldRun = this.plan.wouldRun();
     for (let task = this.backlog.takeBest(); task !== undefined; task = this.backlog.takeBest())
       wouldRun.push(task.id);
     const summary = this.summary("once");
@@ -700,6 +760,7 @@ export class Supervisor {
       blocked: this.backlog.count("blocked") + this.backlog.count("unmatched"),
       wouldRun: [],
       endedBy,
+      ...this.plan.summary(),
     };
   }
 }

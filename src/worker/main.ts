@@ -120,7 +120,8 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
     if (isSpawned) {
       process.on("message", (message) => worker.receive(message as ToWorker));
       process.once("disconnect", standAlone);
-      process.send?.({ type: "hello", id } satisfies ToSupervisor);
+      // The supervisor may have died while we started: then we stand alone, and nobody need hear of it.
+      process.send?.({ type: "hello", id } satisfies ToSupervisor, undefined, undefined, () => {});
     } else {
       standAlone();
     }

@@ -4,14 +4,14 @@ import type { RunSummary } from "../../supervisor/supervisor.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { openSettings } from "../options.ts";
-import { safe } from "../render.ts";
+import { describeCounts, safe } from "../render.ts";
 
 export const command = defineCommand({
   usage: "",
   isLongLived: true,
   details: [
     "Runs until it is stopped: Ctrl-C or `mailchute stop` give back what runs and end; a second Ctrl-C kills what is left. " +
-      "With --drain, --once or --max-iterations it ends by itself: exit code 0 when all went well, 1 when a task failed or cannot run.",
+      "With --drain, --once or --max-iterations it ends by itself: exit code 0 when all went well and the roadmap is done, 1 when a task failed or cannot run.",
   ],
   examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
   options: {
@@ -92,9 +92,19 @@ export const command = defineCommand({
     if (isInterrupted) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
     const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
-    return endsByItself && summary.failed + summary.blocked > 0 ? EXIT.failed : EXIT.ok;
+    if (!endsByItself) return EXIT.ok;
+    if (summary.roadmapProblem !== undefined) return EXIT.config;
+    return summary.failed + summary.blocked + unfinished(summary) > 0 ? EXIT.failed : EXIT.ok;
   },
 });
+
+/** Nodes of the plan that this run leaves undone. A limit on the number of tasks leaves some on purpose. */
+function unfinished({ roadmap, endedBy }: RunSummary): number {
+  if (roadmap === undefined) return 0;
+  const { failed, blocked, needs_human, open, in_progress } = roadmap;
+  const stuck = failed + blocked + needs_human;
+  return endedBy === "drained" ? stuck + open + in_progress : stuck;
+}
 
 function describe(summary: RunSummary, isDryRun: boolean): string[] {
   if (isDryRun) {
@@ -106,5 +116,8 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
   if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run`);
-  return [parts.join(", ")];
+  const lines = [parts.join(", ")];
+  if (summary.roadmap !== undefined) lines.push(`roadmap: ${describeCounts(summary.roadmap)}`);
+  if (summary.roadmapProblem !== undefined) lines.push(safe(summary.roadmapProblem));
+  return lines;
 }

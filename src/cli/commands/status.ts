@@ -3,7 +3,17 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { existingTree } from "../options.ts";
-import { ago, countText, duration, type Paint, paint, safe, table, wrap } from "../render.ts";
+import {
+  ago,
+  countText,
+  describeCounts,
+  duration,
+  type Paint,
+  paint,
+  safe,
+  table,
+  wrap,
+} from "../render.ts";
 import { type Snapshot, type SupervisorView, takeSnapshot } from "../view.ts";
 
 /** More running tasks than this are counted, not listed. */
@@ -67,6 +77,15 @@ export function renderStatus(
     const by = s.control.paused_by === null ? "" : ` by ${safe(s.control.paused_by)}`;
     lines.push(`${label("paused")}${paint(ctx.colour, "yellow", `yes${since}${by}`)}`);
   }
+  const { roadmap, roadmap_problem: problem } = s.supervisor.document ?? {};
+  if (roadmap !== undefined && roadmap !== null)
+    lines.push(`${label("roadmap")}${describeCounts(roadmap)}`);
+  if (problem !== undefined && problem !== null)
+    lines.push(
+      ...wrap(`! ${safe(problem)}`, ctx.columns, 2).map((line) =>
+        paint(ctx.colour, "yellow", line),
+      ),
+    );
   lines.push("", ...countLines(s, ctx));
 
   const figures = metricsText(s.metrics);

@@ -1,0 +1,69 @@
+/** Questions that nodes ask, and the answers they get: `ctx.question` and `ctx.answers` of the node in kv. */
+import type { Clock } from "../../core/clock.ts";
+import type { Checkpoint } from "../../core/envelope.ts";
+import type { KvSource } from "../../core/kv.ts";
+import type { RoadmapNode } from "../../core/roadmap.ts";
+import { answer, answersOf, QUESTION_KEY } from "../../roadmap/answers.ts";
+import type { KvStore } from "../../roadmap/kv.ts";
+import type { Answer } from "../../roadmap/node-task.ts";
+
+export class CheckpointDesk {
+  private readonly kv: KvStore;
+  private readonly clock: Clock;
+  /** Node id → wall ms at which its default answer holds; null = it waits for a person. */
+  private readonly dueMs = new Map<string, number | null>();
+  private readonly answering = new Set<string>();
+
+  constructor(kv: KvStore, clock: Clock) {
+    this.kv = kv;
+    this.clock = clock;
+  }
+
+  async ask(id: string, checkpoint: Checkpoint, source: KvSource): Promise<void> {
+    await this.kv.put(id, QUESTION_KEY, checkpoint, source);
+    this.dueMs.delete(id);
+  }
+
+  answersOf(id: string): Answer[] {
+    return answersOf(this.kv, id);
+  }
+
+  /** Nodes whose time to be answered by a person is over. */
+  due(nodes: readonly RoadmapNode[]): string[] {
+    const waiting = nodes.filter((node) => node.status === "needs_human");
+    const ids = new Set(waiting.map((node) => node.id));
+    for (const id of this.dueMs.keys()) if (!ids.has(id)) this.dueMs.delete(id);
+    for (const id of ids) if (!this.dueMs.has(id)) this.dueMs.set(id, this.dueOf(id));
+    const nowMs = this.clock.wallMs();
+    return [...this.dueMs]
+      .filter(([id, at]) => at !== null && at <= nowMs && !this.answering.has(id))
+      .map(([id]) => id);
+  }
+
+  /** How long until the next default answer holds (ms). */
+  nextInMs(): number | undefined {
+    const times = [...this.dueMs.values()].filter((at) => at !== null);
+    return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - this.clock.wallMs());
+  }
+
+  /** @returns the answer given, or undefined when a person was faster */
+  async answerByDefault(id: string): Promise<string | undefined> {
+    const checkpoint = this.kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
+    if (checkpoint?.default === undefined) return undefined;
+    this.answering.add(id);
+    try {
+      await answer(this.kv, id, checkpoint.default, "supervisor");
+      this.dueMs.delete(id);
+      return checkpoint.default;
+    } finally {
+      this.answering.delete(id);
+    }
+  }
+
+  private dueOf(id: string): number | null {
+    const entry = this.kv.get(id, QUESTION_KEY);
+    const checkpoint = entry?.value as Checkpoint | undefined;
+    if (entry === undefined || checkpoint?.default === undefined) return null;
+    return checkpoint.timeout_ms === undefined ? null : entry.t + checkpoint.timeout_ms;
+  }
+}

@@ -1,0 +1,277 @@
+/**
+ * The plan in force: the last good `roadmap.yaml` with our own edits on top. People write the same file: what they save is
+ * taken over, what we want is put into their text anew, and a broken text changes nothing until it is mended.
+ */
+import fs from "node:fs";
+import { ErrInvalidRoadmap, messageOf } from "../../core/errors.ts";
+import { foldId } from "../../core/names.ts";
+import type { NodeStatus, RoadmapNode } from "../../core/roadmap.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { findNode, type RoadmapDocument, type RoadmapProblem } from "../../roadmap/document.ts";
+import { applyEdits, type NewNode, type RoadmapEdit } from "../../roadmap/edit.ts";
+import type { RoadmapLoader } from "../../roadmap/loader.ts";
+import type { RoadmapFile, RoadmapText } from "../../roadmap/roadmap-file.ts";
+import { StatusHistory } from "../../roadmap/stale-save.ts";
+
+export interface PlanStoreHooks {
+  /** Another plan is in force. */
+  onAdopted(): void;
+  onRefused(problems: readonly RoadmapProblem[]): void;
+  /** Whether the mailbox holds the node's task. */
+  isLive(id: string): boolean;
+  report(key: string, message: string): void;
+  wake(): void;
+}
+
+/** Looking at the file's facts this often is enough (ms). */
+const LOOK_MS = 50;
+/** A file that is no text is looked at again this often (ms). */
+const UNREADABLE_LOOK_MS = 1000;
+/** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
+const ADDED_STALE_MS = 5000;
+
+/** What cannot be written because the file is broken, kept over a restart. */
+interface PendingDocument {
+  edits: RoadmapEdit[];
+}
+
+export class PlanStore {
+  private readonly file: RoadmapFile;
+  private readonly loader: RoadmapLoader;
+  private readonly pendingPath: string;
+  private readonly monotonicMs: () => number;
+  private readonly hooks: PlanStoreHooks;
+  private readonly history = new StatusHistory();
+  private readonly added = new Map<string, { node: NewNode; atMs: number }>();
+  private base: RoadmapText | undefined;
+  private pending: RoadmapEdit[];
+  private isLoading = false;
+  private isPendingSaved = true;
+  /** The document of what is pending is there. */
+  private isOnDisk: boolean;
+  private lookAtMs = 0;
+  /** The plan in force; undefined when there is none. */
+  doc: RoadmapDocument | undefined;
+  /** What is wrong with the text on disk; the last good plan stays in force. */
+  problems: readonly RoadmapProblem[] = [];
+
+  constructor(
+    file: RoadmapFile,
+    loader: RoadmapLoader,
+    pendingPath: string,
+    monotonicMs: () => number,
+    hooks: PlanStoreHooks,
+  ) {
+    this.file = file;
+    this.loader = loader;
+    this.pendingPath = pendingPath;
+    this.monotonicMs = monotonicMs;
+    this.hooks = hooks;
+    this.pending = readDocument<PendingDocument>(pendingPath)?.edits ?? [];
+    this.isOnDisk = this.pending.length > 0;
+  }
+
+  find(id: string): RoadmapNode | undefined {
+    return this.doc === undefined ? undefined : findNode(this.doc, id);
+  }
+
+  get hasPending(): boolean {
+    return this.isLoading || (this.pending.length > 0 && !this.isHeldBack);
+  }
+
+  /** Reads the plan for the first time. */
+  async start(): Promise<void> {
+    for (const path of this.file.recoverLeftovers().conflicts) this.tellConflict(path);
+    await this.load();
+  }
+
+  /** Notices what others saved. A load goes on in the background; `wake` tells of its end. */
+  look(nowMs: number): void {
+    if (this.isLoading || nowMs < this.lookAtMs) return;
+    this.lookAtMs = nowMs + LOOK_MS;
+    try {
+      if (this.base !== undefined && !this.file.hasChanged(this.base)) return;
+    } catch (error) {
+      this.hooks.report("roadmap:read", `cannot look at the roadmap: ${messageOf(error)}`);
+      return;
+    }
+    this.load().then(
+      () => this.hooks.wake(),
+      (error: unknown) =>
+        this.hooks.report("roadmap:load", `cannot load the roadmap: ${messageOf(error)}`),
+    );
+  }
+
+  /** The last look at what was replaced, and an end to the thread that reads. */
+  async close(): Promise<void> {
+    const settled = await this.file.settle();
+    for (const path of settled.conflicts) this.tellConflict(path);
+    if (settled.hasChanged) {
+      await this.load();
+      this.flush();
+    }
+    await this.loader.close();
+  }
+
+  /** Changes the plan in force, all or nothing; `flush` writes it. @throws ErrInvalidRoadmap when an edit is impossible */
+  edit(edits: readonly RoadmapEdit[]): void {
+    if (this.doc === undefined || edits.length === 0) return;
+    const before = this.doc;
+    this.doc = applyEdits(before, edits);
+    const nowMs = this.monotonicMs();
+    for (const edit of edits) {
+      if (edit.kind === "status") {
+        const from = findNode(before, edit.id)?.status;
+        if (from !== undefined) this.history.note(edit.id, from, edit.status, nowMs);
+      } else if (edit.kind === "add")
+        this.added.set(foldId(edit.node.id), { node: edit.node, atMs: nowMs });
+    }
+    this.pending.push(...edits);
+    this.isPendingSaved = false;
+  }
+
+  /** Why these edits cannot be made, or undefined. */
+  explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
+    if (this.doc === undefined) return "there is no plan";
+    try {
+      applyEdits(this.doc, edits);
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  /** Writes what is pending. @returns true when it will survive a crash */
+  flush(): boolean {
+    if (this.pending.length === 0) return true;
+    if (this.doc === undefined || this.base === undefined || this.isLoading) return false;
+    try {
+      if (this.isHeldBack) return this.savePending();
+      const outcome = this.file.replace(this.base, this.doc.text);
+      if (outcome.kind === "gone") return this.savePending();
+      if (outcome.kind === "changed") {
+        this.lookAtMs = 0;
+        return false;
+      }
+      this.base = outcome.file;
+      this.pending = [];
+      this.isPendingSaved = false;
+      return this.savePending();
+    } catch (error) {
+      this.hooks.report("roadmap:write", `cannot write the roadmap: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  /** While the file is broken, or taken away, nothing can be put into it. */
+  private get isHeldBack(): boolean {
+    return this.problems.length > 0 || this.base?.stamp === undefined;
+  }
+
+  private tellConflict(path: string): void {
+    this.hooks.report(
+      `roadmap:${path}`,
+      `two people saved the roadmap at once; what lost is kept as ${path}`,
+    );
+  }
+
+  private savePending(): boolean {
+    if (this.isPendingSaved) return true;
+    if (this.pending.length > 0) {
+      replaceDocument(this.pendingPath, { edits: this.pending });
+      this.isOnDisk = true;
+    } else if (this.isOnDisk) {
+      fs.rmSync(this.pendingPath, { force: true });
+      this.isOnDisk = false;
+    }
+    this.isPendingSaved = true;
+    return true;
+  }
+
+  private async load(): Promise<void> {
+    this.isLoading = true;
+    try {
+      const file = await this.file.read();
+      const isSame = this.base?.stamp !== undefined && file.text === this.base.text;
+      this.base = file;
+      // Touched; or taken away: what is in force goes on, and a status does not bring the file back.
+      if (isSame || file.stamp === undefined) return;
+      const doc = await this.loader.load(file.text);
+      this.problems = doc.problems;
+      if (doc.problems.length > 0) {
+        this.hooks.onRefused(doc.problems);
+        return;
+      }
+      this.adopt(doc);
+    } catch (error) {
+      if (!(error instanceof ErrInvalidRoadmap)) throw error;
+      // No text at all: not UTF-8, too large, a directory.
+      this.lookAtMs = this.monotonicMs() + UNREADABLE_LOOK_MS;
+      const problem = { code: "yaml", message: error.message, line: 1, col: 1 } as const;
+      const isKnown = this.problems[0]?.message === error.message;
+      this.problems = [{ ...problem, hint: error.hint ?? "" }];
+      if (!isKnown) this.hooks.onRefused(this.problems);
+      return;
+    } finally {
+      this.isLoading = false;
+    }
+    this.hooks.onAdopted();
+  }
+
+  /** Takes over what others saved, and puts back what an old copy of theirs has undone. */
+  private adopt(theirs: RoadmapDocument): void {
+    const before = this.doc;
+    this.doc = theirs;
+    const wanted = this.pending;
+    this.pending = [];
+    this.isPendingSaved = false;
+    for (const edit of [...wanted, ...this.corrections(before, theirs, wanted)]) {
+      try {
+        this.edit([edit]);
+      } catch (error) {
+        // The node is gone, or stands there already: theirs counts.
+        const isThere = edit.kind === "add" && this.find(edit.node.id) !== undefined;
+        if (!isThere)
+          this.hooks.report(
+            "roadmap:rebase",
+            `an edit of the plan is no longer possible: ${messageOf(error)}`,
+          );
+      }
+    }
+  }
+
+  private corrections(
+    before: RoadmapDocument | undefined,
+    theirs: RoadmapDocument,
+    wanted: readonly RoadmapEdit[],
+  ): RoadmapEdit[] {
+    if (before === undefined) return [];
+    const nowMs = this.monotonicMs();
+    const own = new Set(wanted.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+    const differences = new Map<string, NodeStatus>();
+    for (const node of before.nodes) {
+      const now = findNode(theirs, node.id)?.status;
+      if (now !== undefined && now !== node.status && !own.has(foldId(node.id)))
+        differences.set(node.id, now);
+    }
+    const stale = this.history.staleIds(differences, (id) => findNode(theirs, id)?.status, nowMs);
+    const edits: RoadmapEdit[] = [];
+    for (const [key, { node, atMs }] of this.added) {
+      if (findNode(theirs, key) !== undefined || own.has(key)) continue;
+      // Deleted on purpose, unless the text is older than the node.
+      const status = findNode(before, key)?.status ?? "open";
+      if (nowMs - atMs < ADDED_STALE_MS || stale.size > 0)
+        edits.push({ kind: "add", node: { ...node, status } });
+      else this.added.delete(key);
+    }
+    for (const [id, status] of differences) {
+      const ours = findNode(before, id)?.status;
+      if (ours === undefined) continue;
+      // What runs is not open, whoever says so.
+      const isRunning = this.hooks.isLive(id) && status === "open";
+      if (isRunning) edits.push({ kind: "status", id, status: "in_progress" });
+      else if (stale.has(foldId(id))) edits.push({ kind: "status", id, status: ours });
+    }
+    return edits;
+  }
+}
