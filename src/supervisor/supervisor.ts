@@ -217,6 +217,8 @@ export class Supervisor {
     if (max_workers !== null && this.o.once !== true) this.pool.setMaxSlots(max_workers);
     const ended = new Promise<RunSummary["endedBy"]>((resolve) => {
       this.finish = resolve;
+      // Asked to end while it was starting.
+      if (this.endedBy !== undefined) resolve(this.endedBy);
     });
     this.pool.survey();
     this.pool.ensure();
