@@ -68,6 +68,8 @@ export interface ControlDocument {
   max_workers_by: string | null;
   /** Slots of each worker process by worker id; a worker that is not listed uses its own number. */
   slots: Record<string, number>;
+  /** Commands whose effect stands here already and which are not acknowledged yet, by their nonces. */
+  applied: string[];
 }
 
 export const INITIAL_CONTROL: ControlDocument = {
@@ -78,4 +80,5 @@ export const INITIAL_CONTROL: ControlDocument = {
   max_workers: null,
   max_workers_by: null,
   slots: {},
+  applied: [],
 };

@@ -138,6 +138,11 @@ export function parseLease(lease: string): { submission: string; attempt: number
   return submission === undefined ? undefined : { submission, attempt: Number(attempt) };
 }
 
+/** What the lease of whoever ran this attempt begins with. */
+export function leasesOfAttempt(name: ProcessingName): string {
+  return `${name.submission}.${name.attempt}.`;
+}
+
 /** The name of the directory under `runs/` that holds what one attempt left behind. */
 export function runOf(name: ProcessingName): string {
   return `${name.id}@${name.submission}.${name.attempt}.${name.token.slice(name.token.lastIndexOf("-") + 1)}`;

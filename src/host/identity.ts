@@ -38,18 +38,30 @@ export function ownerPrefix(identity: ProcessIdentity): string {
 }
 
 /** Makes owner strings: one per claim, never twice. */
-export function ownerSequence(identity: ProcessIdentity = thisProcess()): () => string {
+export function ownerSequence(identity: ProcessIdentity = thisProcess(), mark = ""): () => string {
   const prefix = ownerPrefix(identity);
   let counter = 0;
   return () => {
     counter += 1;
-    return `${prefix}-${counter.toString(36)}`;
+    return `${prefix}-${mark}${counter.toString(36)}`;
   };
+}
+
+const CANCELLING = "C";
+
+/** Owner strings of claims that are made to cancel a task, not to run it. */
+export function cancellingSequence(): () => string {
+  return ownerSequence(thisProcess(), CANCELLING);
+}
+
+/** Whether this claim was made to cancel its task: then the run of that number never began under it. */
+export function isCancelling(owner: string): boolean {
+  return owner.startsWith(CANCELLING, owner.lastIndexOf("-") + 1);
 }
 
 /** The process that an owner string names; undefined when it is not one of ours. */
 export function parseOwner(owner: string): ProcessIdentity | undefined {
-  const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9a-z]+)?$/.exec(owner);
+  const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9A-Za-z]+)?$/.exec(owner);
   const [, place, pid, start] = match ?? [];
   if (place === undefined || pid === undefined || start === undefined) return undefined;
   return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };

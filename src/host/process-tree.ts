@@ -17,6 +17,7 @@ const POLL_MS = 20;
 
 /**
  * The pids of the attempt with this lease, without zombies. Uses `/proc`; elsewhere only the group can be reached.
+ * @param lease ends in a dot: every lease that begins so
  * @param rootPid the program that was started, when known
  * @param known start times by pid of what was found before, which is added to: a process whose parent has ended since,
  *   and which left the group and cleaned its environment, can be found in no other way
@@ -30,7 +31,7 @@ export function findTree(
   // Without /proc the group, by its negative number, is all that can be reached.
   if (rows.length === 0) return rootPid !== undefined && isGroupAlive(rootPid) ? [-rootPid] : [];
   const found = new Set<number>();
-  const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}\0`);
+  const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}${lease.endsWith(".") ? "" : "\0"}`);
   for (const row of rows) {
     if (row.pid === process.pid) continue;
     const isGroup =

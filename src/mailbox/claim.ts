@@ -56,8 +56,9 @@ export function claimFromInbox(
   id: string,
   attempt: number,
   owner: string,
+  submission: ProcessingName = newSubmission(id, attempt),
 ): Claim | undefined {
-  const claim = claimAt(trays, withStage(newSubmission(id, attempt), "w", owner));
+  const claim = claimAt(trays, withStage(submission, "w", owner));
   return moved(trays, join(trays.inbox, `${id}.json`), claim.path) ? claim : undefined;
 }
 

@@ -11,6 +11,7 @@ import {
   errorName,
   formatName,
   leaseOf,
+  leasesOfAttempt,
   nextAttempt,
   type ProcessingName,
   parseName,
@@ -18,6 +19,7 @@ import {
   resultName,
 } from "../core/names.ts";
 import type { ErrorRecord, Task } from "../core/task.ts";
+import { isCancelling } from "../host/identity.ts";
 import {
   acceptPlainClaim,
   type Claim,
@@ -182,14 +184,17 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
 }
 
 async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): Promise<void> {
+  // Who died may have held it only to cancel it: what runs is of an earlier lease, no attempt was begun under this one,
+  // and perhaps its time has not come yet.
+  const wasCancelling = isCancelling(claim.name.token);
   // First its processes, then its lease: two runs of one task must not overlap.
-  await r.endLease(leaseOf(claim.name));
+  await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
   const decoded = tryRead(r.trays, claim);
   const { maxAttempts, agentId } = r.policyOf(decoded?.task);
-  if (claim.name.attempt < maxAttempts) {
-    // Who died may have held it only to cancel it: then its time has not come yet.
+  if (wasCancelling || claim.name.attempt < maxAttempts) {
     const dueMs = (decoded?.task.not_before ?? 0) * 1000;
-    const next = putBack(r.trays, claim, Math.max(0, dueMs - r.trays.clock.wallMs()), true);
+    const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
+    const next = putBack(r.trays, claim, delayMs, !wasCancelling);
     if (next !== undefined)
       r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId });
     return;

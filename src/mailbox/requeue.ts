@@ -15,12 +15,17 @@ export function requeue(trays: Trays, claim: Claim): boolean {
     trays.storage.link(claim.path, target);
   } catch (error) {
     const code = systemCode(error);
-    // Another task of this id was dropped meanwhile: ours keeps waiting where it is.
-    if (code === "EEXIST") return putBack(trays, claim, 0, false) !== undefined;
-    if (code !== "ENOENT") throw error;
-    if (trays.storage.look(claim.path) === undefined) return false;
-    makeTrays(trays);
-    trays.storage.link(claim.path, target);
+    if (code === "EEXIST") {
+      const isOurs = trays.storage.look(target)?.ino === trays.storage.look(claim.path)?.ino;
+      // Another task of this id was dropped meanwhile: ours keeps waiting where it is.
+      if (!isOurs) return putBack(trays, claim, 0, false) !== undefined;
+      // Somebody died between the two steps.
+    } else {
+      if (code !== "ENOENT") throw error;
+      if (trays.storage.look(claim.path) === undefined) return false;
+      makeTrays(trays);
+      trays.storage.link(claim.path, target);
+    }
   }
   try {
     trays.storage.unlink(claim.path);

@@ -70,6 +70,12 @@ export async function retry(trays: Trays, id: string): Promise<void> {
   await finishRetry(trays, marker);
 }
 
+/** Tells the error record of this id from every other; undefined when there is none. */
+export function deadLetterOf(trays: Trays, id: string): string | undefined {
+  const facts = trays.storage.look(join(trays.failed, errorName(id)));
+  return facts === undefined ? undefined : `${facts.ino}.${facts.mtimeMs}`;
+}
+
 /** The rest of a retry, also after a crash in its middle. */
 export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<void> {
   const path = join(trays.processing, formatName(marker));

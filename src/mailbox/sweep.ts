@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { errorName, parseName, resultName } from "../core/names.ts";
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
+import { commandOfNote } from "./command-subject.ts";
 import { unlinkIfThere } from "./settle.ts";
 import type { Walk } from "./storage.ts";
 import type { Trays } from "./trays.ts";
@@ -78,6 +79,11 @@ export class Sweep {
 
   private isLeftover(name: string, ino: number, ageMs: number): boolean {
     const { storage, processing, outbox, failed } = this.trays;
+    const command = commandOfNote(name);
+    if (command !== undefined) {
+      const hasMarker = storage.list(processing).some((file) => file.startsWith(command));
+      return isStagedLeftover({ ageMs, hasMarker, isPublished: false });
+    }
     const marker = parseName(name.replace(/\.tmp$/, ""));
     if (marker === undefined)
       return isStagedLeftover({ ageMs, hasMarker: false, isPublished: false });

@@ -11,13 +11,34 @@ import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { errorName, parseName, readInboxName, resultName } from "../core/names.ts";
 import { type Claim, claimFromInbox, claimReady, moved, readBytes } from "../mailbox/claim.ts";
 import { type Acknowledgement, acknowledgementRecord } from "../mailbox/command-queue.ts";
+import { forgetSubject, noteSubject, readSubject } from "../mailbox/command-subject.ts";
 import { quarantine } from "../mailbox/quarantine.ts";
 import { randomToken } from "../mailbox/random.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
-/** What a command does. Throws MailchuteError when it cannot be done; the text goes into the error record. */
-export type ApplyCommand = (command: Command) => object | Promise<object>;
+/** A command in hand, and what is known of its first time when it is carried out again. */
+export interface CommandInHand {
+  command: Command;
+  /** Its nonce: the same each time it is taken up, and of no other command, also of none with the same id. */
+  nonce: string;
+  /** True when a supervisor before us had claimed it, and may have carried it out. */
+  isAgain: boolean;
+  /** What it was noted to be about, that first time. */
+  subject: string | undefined;
+  /** Before the effect begins. */
+  noteSubject(subject: string): Promise<void>;
+}
+
+export interface CommandHooks {
+  /** Carries it out. Throws MailchuteError when it cannot be done; the text goes into the error record. */
+  apply(inHand: CommandInHand): object | Promise<object>;
+  /** Whether its effect is there already, so that it must be acknowledged even if it has expired since. */
+  isApplied(nonce: string): boolean;
+  /** Nobody will ask for it again. */
+  onAcknowledged(nonce: string): void;
+  onError(error: unknown): void;
+}
 
 /** A file that does not parse is refused after it was quiet for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
@@ -28,23 +49,16 @@ const READ_AGAIN_MS = 200;
 export class Commands {
   private readonly trays: Trays;
   private readonly newOwner: () => string;
-  private readonly apply: ApplyCommand;
-  private readonly onError: (error: unknown) => void;
+  private readonly hooks: CommandHooks;
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
   private unacknowledged: Settlement[] = [];
   private isAcknowledging = false;
   private runningCount = 0;
 
-  constructor(
-    trays: Trays,
-    newOwner: () => string,
-    apply: ApplyCommand,
-    onError: (error: unknown) => void,
-  ) {
+  constructor(trays: Trays, newOwner: () => string, hooks: CommandHooks) {
     this.trays = trays;
     this.newOwner = newOwner;
-    this.apply = apply;
-    this.onError = onError;
+    this.hooks = hooks;
   }
 
   /** True while acknowledgements are under way. */
@@ -77,7 +91,7 @@ export class Commands {
     try {
       names = storage.list(inbox);
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.onError(error);
+      if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
       return [];
     }
     if (names.length === 0) return names;
@@ -127,7 +141,7 @@ export class Commands {
       const claim = claimFromInbox(this.trays, id, 1, this.newOwner());
       if (claim !== undefined) this.run(claim);
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.onError(error);
+      if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
     }
   }
 
@@ -147,33 +161,43 @@ export class Commands {
         code: error instanceof MailchuteError ? error.code : "ErrBug",
       });
     const done = (result: object): void => settle({ status: "completed", result });
+    const isAgain = claim.name.attempt > 1;
+    const nonce = claim.name.submission;
+    let subject: string | undefined;
+    let isRead = false;
     try {
       // The bytes that count are those of the claimed file: it may have been replaced before.
       command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
-      if (command.expiresAtMs !== undefined && command.expiresAtMs < this.trays.clock.wallMs()) {
-        throw new ErrInvalidCommand(
-          `the command expired at ${new Date(command.expiresAtMs).toISOString()}`,
-          { id: command.id },
-        );
+      subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
+      isRead = true;
+      // One that was carried out, or half so, is brought to its end.
+      const isBegun = isAgain && (subject !== undefined || this.hooks.isApplied(nonce));
+      const expiresMs = isBegun ? undefined : command.expiresAtMs;
+      if (expiresMs !== undefined && expiresMs < this.trays.clock.wallMs()) {
+        throw new ErrInvalidCommand(`the command expired at ${new Date(expiresMs).toISOString()}`, {
+          id: command.id,
+        });
       }
       const isEnding = command.command === "stop" || command.command === "drain";
-      if (isEnding && claim.name.attempt > 1) {
+      if (isEnding && isAgain) {
         // Claimed by a supervisor that has ended since: what it asked for is so, and not meant for us.
         done({ stopped: true });
         return;
       }
-      const result = this.apply(command);
+      const noteIt = (text: string): Promise<void> => noteSubject(this.trays, claim.name, text);
+      const inHand = { command, nonce, isAgain, subject, noteSubject: noteIt };
+      const result = this.hooks.apply(inHand);
       if (result instanceof Promise) result.then(done, fail);
       else done(result);
     } catch (error) {
-      if (command === undefined && !(error instanceof MailchuteError)) this.postpone(claim, error);
+      if (!isRead && !(error instanceof MailchuteError)) this.postpone(claim, error);
       else fail(error);
     }
   }
 
   /** The disk does not give the command now: the lease stays ours, and it is read again. */
   private postpone(claim: Claim, error: unknown): void {
-    this.onError(error);
+    this.hooks.onError(error);
     setTimeout(() => {
       this.runningCount--;
       this.run(claim);
@@ -187,16 +211,27 @@ export class Commands {
         const batch = this.unacknowledged;
         this.unacknowledged = [];
         await settleAll(this.trays, batch, () => {});
+        for (const { claim, error } of batch) if (error === undefined) this.forget(claim);
         const failed = batch.filter((s) => s.error !== undefined);
         if (failed.length > 0) {
           // A full disk: the effect is there, the acknowledgement comes with a later look.
           this.unacknowledged.push(...failed);
-          this.onError(failed[0]?.error);
+          this.hooks.onError(failed[0]?.error);
           return;
         }
       }
     } finally {
       this.isAcknowledging = false;
+    }
+  }
+
+  private forget(claim: Claim): void {
+    this.hooks.onAcknowledged(claim.name.submission);
+    try {
+      forgetSubject(this.trays, claim.name);
+    } catch (error) {
+      // The sweep will.
+      this.hooks.onError(error);
     }
   }
 

@@ -9,7 +9,9 @@ export class ControlState {
 
   constructor(path: string) {
     this.path = path;
-    this.document = { ...INITIAL_CONTROL, ...readDocument<ControlDocument>(path), slots: {} };
+    const saved = readDocument<ControlDocument>(path);
+    const applied = Array.isArray(saved?.applied) ? saved.applied : [];
+    this.document = { ...INITIAL_CONTROL, ...saved, slots: {}, applied };
   }
 
   get current(): Readonly<ControlDocument> {
@@ -21,6 +23,20 @@ export class ControlState {
     this.document = { ...this.document, ...change };
     this.isSaved = false;
     this.save();
+  }
+
+  /** The change that a command makes, and in the same step that it has made it. @param nonce of the command */
+  apply(nonce: string, change: Partial<ControlDocument>): void {
+    this.change({ ...change, applied: [...this.document.applied, nonce] });
+  }
+
+  isApplied(nonce: string): boolean {
+    return this.document.applied.includes(nonce);
+  }
+
+  /** Only these commands can still be asked for again; saved with the next change. */
+  keepApplied(isKept: (nonce: string) => boolean): void {
+    this.document = { ...this.document, applied: this.document.applied.filter(isKept) };
   }
 
   /** False when nothing changed. */

@@ -5,6 +5,7 @@ export interface Plan {
   /** Opens the planner node again. False when there is no such node. */
   reopenPlanner(): boolean;
   isNode(id: string): boolean;
+  isOpen(id: string): boolean;
   /** Takes a node's task that waits in the inbox out again: the node is open. False when it does not wait there. */
   withdraw(id: string): Promise<boolean>;
 }

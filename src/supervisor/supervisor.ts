@@ -12,7 +12,7 @@ import { errorName, formatName, parseName, resultName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { Doorbell } from "../host/doorbell.ts";
-import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { cancellingSequence, judgeOwner, ownerSequence } from "../host/identity.ts";
 import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical } from "../mailbox/duplicates.ts";
@@ -23,7 +23,7 @@ import type { StatusCounts } from "../roadmap/progress.ts";
 import { VERSION } from "../version.ts";
 import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
-import { Commands } from "./commands.ts";
+import { type CommandInHand, Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
 import { Metrics } from "./metrics.ts";
@@ -88,6 +88,7 @@ export class Supervisor {
   private readonly presence: Presence;
   private readonly upkeep: Upkeep;
   private readonly newOwner = ownerSequence();
+  private readonly newCanceller = cancellingSequence();
 
   private readonly backlog = new Backlog();
   private readonly control: ControlState;
@@ -178,12 +179,12 @@ export class Supervisor {
       isTaken: (id) => this.selection.isTaken(id),
       isMet: (id) => this.isMet(id),
     });
-    this.commands = new Commands(
-      this.controlTrays,
-      this.newOwner,
-      (command) => this.applyCommand(command),
-      (error) => this.alerts.report("control", `control mailbox: ${messageOf(error)}`),
-    );
+    this.commands = new Commands(this.controlTrays, this.newOwner, {
+      apply: (inHand) => this.applyCommand(inHand),
+      isApplied: (nonce) => this.control.isApplied(nonce),
+      onAcknowledged: (nonce) => this.control.keepApplied((other) => other !== nonce),
+      onError: (error) => this.alerts.report("control", `control mailbox: ${messageOf(error)}`),
+    });
     this.recovery = this.makeRecovery();
     this.processing = new Processing({
       trays,
@@ -571,10 +572,14 @@ export class Supervisor {
   }
 
   private async recoverAtStart(): Promise<void> {
-    await Promise.all([
-      this.recovery.round(this.recovery.list(), true),
-      this.controlRecovery.round(this.controlRecovery.list(), true),
-    ]);
+    const commands = this.controlRecovery.list();
+    const nonces = new Set(commands.map((file) => parseName(file)?.submission));
+    this.control.keepApplied((nonce) => nonces.has(nonce));
+    // Commands first: a cancel that was under way goes on with the lease that recovery would give back.
+    const commanded = this.controlRecovery.round(commands, true);
+    for (const file of commands) this.commands.takeReady(file);
+    await commanded;
+    await this.recovery.round(this.recovery.list(), true);
   }
 
   // ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -643,7 +648,7 @@ export class Supervisor {
 
   // ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private applyCommand(command: Parameters<typeof applyCommand>[1]): object | Promise<object> {
+  private applyCommand(inHand: CommandInHand): object | Promise<object> {
     const result = applyCommand(
       {
         trays: this.trays,
@@ -652,8 +657,9 @@ export class Supervisor {
         pool: this.pool,
         control: this.control,
         telemetry: this.telemetry,
+        eventsPath: this.tree.events,
         settings: this.settings,
-        newOwner: this.newOwner,
+        newOwner: this.newCanceller,
         plan: this.plan,
         isFixed: this.o.once === true,
         shareSlots: () => this.shareSlots(),
@@ -664,7 +670,7 @@ export class Supervisor {
         stop: (drain) => setTimeout(() => this.stop(drain), 0),
         hint: (file) => this.intake.hint(file),
       },
-      command,
+      inHand,
     );
     // What happened is told before it is acknowledged.
     this.telemetry.flush();

@@ -10,6 +10,8 @@ import {
   openTrays,
   readAcknowledgement,
 } from "../../src/index.ts";
+import { newSubmission } from "../../src/mailbox/claim.ts";
+import { noteSubject } from "../../src/mailbox/command-subject.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -229,6 +231,26 @@ describe("a running supervisor", () => {
     expect(unknown.code).toBe(3);
   });
 
+  it("a final cancel leaves alone what has settled, and takes what was refused before and dropped anew", async () => {
+    const pool = newPool();
+    await pool.start();
+    pool.drop("done", { exec: ["true"] });
+    await pool.result("done");
+    pool.drop("mended", ["no task"] as never);
+    expect(await pool.error("mended")).toMatchObject({ kind: "invalid" });
+    await send(pool, "control", "pause");
+    pool.drop("done", { exec: ["false"] });
+    pool.drop("mended", { exec: ["true"] });
+    const again = await pool.run(["cancel", "done", "--wait"]);
+    expect(again.stderr).toMatch(/settled already/);
+    await send(pool, "cancel", "mended");
+    expect(await pool.error("mended")).toMatchObject({
+      kind: "cancelled",
+      task: { exec: ["true"] },
+    });
+    expect(fs.readdirSync(pool.outbox)).toEqual([resultName("done")]);
+  });
+
   it("after a cancel no process is left: not one that ignores SIGTERM, nor one that left its group", async () => {
     const pool = newPool();
     await pool.start(["--workers", "2"]);
@@ -306,12 +328,16 @@ describe("a running supervisor", () => {
   });
 
   describe("killed between the claim of a command and its acknowledgement", () => {
-    /** Leaves this command as a supervisor does that is killed right after its claim, and starts the next one. */
+    /**
+     * Leaves this command as a supervisor does that is killed right after its claim, and starts the next one.
+     * @param subject what it had noted that the command is about
+     */
     async function diesOver(
       pool: Pool,
       command: string,
       args: Record<string, unknown> = {},
       more = {},
+      subject?: string,
     ): Promise<Record<string, unknown>> {
       const dead = pool.supervisor();
       if (dead === undefined) throw new Error("there was a supervisor");
@@ -319,10 +345,12 @@ describe("a running supervisor", () => {
       await waitFor(() => startTicksOf(dead.pid) === undefined, { what: "its end" });
       const trays = openTrays(join(pool.state, "control"), { durability: "process" });
       const { id } = await enqueueCommand(trays, { command, args, ...more });
-      claimNextCommand(
+      const claimed = claimNextCommand(
         trays,
         `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}-1`,
       );
+      if (claimed !== undefined && subject !== undefined)
+        await noteSubject(trays, claimed.claim.name, subject);
       expect(fs.readdirSync(trays.inbox)).toEqual([]);
       await pool.start();
       const answer = await waitFor(() => readAcknowledgement(trays, id), { what: "the answer" });
@@ -403,6 +431,48 @@ describe("a running supervisor", () => {
         result: { retried: "t" },
       });
       await pool.result("t");
+    });
+
+    it("a retry that was carried out is not carried out on what failed since", async () => {
+      const pool = newPool();
+      await pool.start();
+      pool.drop("t", { exec: ["false"], max_attempts: 1 });
+      const before = await pool.error("t");
+      expect(await diesOver(pool, "retry", { node: "t" }, {}, "of another letter")).toMatchObject({
+        status: "completed",
+        result: { retried: "t" },
+      });
+      expect(await pool.error("t")).toEqual(before);
+    });
+
+    it("a cancel that was carried out does not stop what was started since", async () => {
+      const pool = newPool();
+      const gate = join(pool.dir, "go");
+      await pool.start(["--workers", "1"]);
+      pool.drop("t", { exec: until(gate), max_attempts: 1 });
+      await waitFor(() => running(pool).includes("t"), { what: "t to run" });
+      const file = fs.readdirSync(pool.processing)[0];
+      expect(
+        await diesOver(pool, "cancel", { node: "t" }, {}, "before.1.dead-1-1-1"),
+      ).toMatchObject({
+        status: "completed",
+        result: { cancelled: "t" },
+      });
+      expect(fs.readdirSync(pool.processing)).toEqual([file]);
+      fs.writeFileSync(gate, "");
+      expect(await pool.result("t")).toMatchObject({ attempts: 1 });
+    });
+
+    it("one that was begun is finished although it has expired meanwhile", async () => {
+      const pool = newPool();
+      await startPaused(pool);
+      pool.drop("t", { exec: ["true"] });
+      const { submission } = newSubmission("t", 1);
+      const args = { node: "t", final: true };
+      expect(
+        await diesOver(pool, "cancel", args, { expires_at: 1 }, `${submission}.1.`),
+      ).toMatchObject({ result: { cancelled: "t" } });
+      expect(await pool.error("t")).toMatchObject({ kind: "cancelled", attempts: 0 });
     });
 
     it("stop was for the one that was killed: the next one goes on", async () => {

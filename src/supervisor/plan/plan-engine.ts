@@ -177,6 +177,10 @@ export class PlanEngine {
     return node !== undefined && !isContainer(node);
   }
 
+  isOpen(id: string): boolean {
+    return this.p.store.find(id)?.status === "open";
+  }
+
   /** For tasks that depend on roadmap items; undefined when the plan does not know the id. */
   isDone(id: string): boolean | undefined {
     const node = this.p.store.find(id);
