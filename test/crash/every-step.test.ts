@@ -5,12 +5,15 @@ import { expect, test } from "vitest";
 
 const LAUNCHER = fileURLToPath(new URL("every-step.mjs", import.meta.url));
 
-function run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
+function run(
+  args: readonly string[],
+  limitMs = 110_000,
+): Promise<{ code: number; stdout: string }> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [LAUNCHER, ...args],
-      { timeout: 110_000 },
+      { timeout: limitMs },
       (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
       },
@@ -49,5 +52,16 @@ test("variants that submit, settle or reclaim wrongly are caught", {
   const { code, stdout } = await run(["--only", "controls", "--sample", "5", "submit"]);
   expect(stdout.match(/^caught: /gm)).toHaveLength(5);
   expect(stdout).not.toContain("FAILED");
+  expect(code).toBe(0);
+});
+
+test("a supervisor killed between claim and acknowledgement of each command: in effect once, and acknowledged", {
+  timeout: 240_000,
+}, async () => {
+  // `npm run test:crash -- --only kill command` kills at every call in between.
+  const args = ["--few", "--seed", "1", "--only", "kill", "command"];
+  const { code, stdout } = await run(args, 230_000);
+  expect(stdout).not.toContain("FAILED");
+  expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(30);
   expect(code).toBe(0);
 });

@@ -10,6 +10,7 @@
  *   code     of the error that is thrown instead of doing it
  *   until    "error" and "short" go on for ever, until this file appears; without it they happen once
  *   hasReads true: calls that only read count too
+ *   from, to patterns: counting begins at the first call that one matches ("rename a/b.json") and ends with that of the other
  *   report   a file that gets one line of JSON at the fault and one at the end
  */
 "use strict";
@@ -30,6 +31,10 @@ function install() {
   let depth = 0;
   /** The names of the calls, when they are only counted. */
   const calls = [];
+  const from = plan.from === undefined ? undefined : new RegExp(plan.from);
+  const to = plan.to === undefined ? undefined : new RegExp(plan.to);
+  let isWithin = from === undefined;
+  let isBeyond = false;
 
   const report = (entry) => {
     if (plan.report === undefined) return;
@@ -67,7 +72,10 @@ function install() {
   };
   /** What is to be done about this call: undefined = nothing. */
   const decide = (name, path, isWrite) => {
-    if (depth > 0 || !isBelow(path)) return undefined;
+    if (depth > 0 || !isBelow(path) || isBeyond) return undefined;
+    isWithin ||= from.test(label(name, path));
+    if (!isWithin) return undefined;
+    if (to?.test(label(name, path))) isBeyond = true;
     count += 1;
     if (plan.at === 0) calls.push(name.replace(/Sync$/, ""));
     if (plan.at === 0 || count < plan.at) return undefined;

@@ -70,6 +70,17 @@ export interface Operation {
   isWhole?: boolean;
   /** Which processes have worker processes of their own. */
   hasProcesses?: boolean;
+  /** Only the calls between these two count; see the hook. */
+  window?: { from: string; to: string };
+  /** A second supervisor comes before the one that drains: what must be true when it has answered. */
+  afterwards?: {
+    isAnswered(place: Place): boolean;
+    check(place: Place): string[];
+    /** Makes the drain possible. */
+    goOn(place: Place): void;
+  };
+  /** What must be true in the end, beside what always must. */
+  checkEnd?(place: Place): string[];
   prepare(place: Place): Book;
   act(tools: ActTools): Promise<void>;
 }
@@ -87,7 +98,7 @@ function put(path: string, text: string): void {
   fs.writeFileSync(path, text, { flag: "wx", mode: 0o600 });
 }
 
-function dropTask(
+export function dropTask(
   place: Place,
   book: Book,
   id: string,
@@ -250,7 +261,7 @@ export function pause(ms: number): Promise<void> {
   });
 }
 
-function makeTree(place: Place): Book {
+export function makeTree(place: Place): Book {
   fs.mkdirSync(place.state, { recursive: true, mode: 0o700 });
   traysOf(place);
   controlOf(place);
@@ -306,7 +317,7 @@ function settling(name: string, durability: Durability, status: "completed" | "f
   };
 }
 
-function putFailed(place: Place, book: Book, id: string): void {
+export function putFailed(place: Place, book: Book, id: string): void {
   const text = taskText(place, id);
   const record = errorOf({ ...ready(id), attempt: 3 }, "old.3.lease-1");
   fs.writeFileSync(join(place.tree.mailbox, "failed", errorName(id)), encodeRecord(record, text), {
@@ -759,13 +770,13 @@ export function putCommand(place: Place, args: object): void {
   fs.renameSync(path, join(place.tree.control, "inbox", "stop-a.json"));
 }
 
-async function until(condition: () => boolean): Promise<void> {
+export async function until(condition: () => boolean): Promise<void> {
   const deadline = performance.now() + 10_000;
   while (!condition() && performance.now() < deadline) await pause(2);
 }
 
 /** The production supervisor, in the victim's process. */
-async function runTree(
+export async function runTree(
   { place, durability, trays }: ActTools,
   meanwhile?: (supervisor: Supervisor, place: Place) => Promise<void>,
 ): Promise<void> {

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
 import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import type { Plan } from "../../../src/supervisor/plan-gate.ts";
 import type { Payload } from "./handler.ts";
 
 export type Durability = "process" | "power";
@@ -83,6 +84,20 @@ export function readLines(path: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** A plan that is one word in a file: "open" or "made"; none without the file. */
+export function planOf(place: Place): Plan {
+  const path = join(place.state, "plan");
+  return {
+    reopenPlanner() {
+      if (!fs.existsSync(path)) return false;
+      fs.writeFileSync(`${path}.new`, "open");
+      fs.renameSync(`${path}.new`, path);
+      return true;
+    },
+    isPlanning: () => readLines(path)[0] === "open",
+  };
 }
 
 /** What must be true of one task in the end. */

@@ -22,6 +22,8 @@ export interface Fault {
   /** Heals after so many ms; without it the fault strikes once. */
   lastsMs?: number;
   hasReads?: boolean;
+  from?: string;
+  to?: string;
 }
 
 export interface CaseOptions {
@@ -48,6 +50,7 @@ export interface CaseResult {
 const HOOK = process.env["MAILCHUTE_CRASH_HOOK"] ?? "";
 const VICTIM = fileURLToPath(new URL("./victim.js", import.meta.url));
 const VICTIM_MS_MAX = 30_000;
+const OBSERVED_MS_MAX = 10_000;
 
 interface Report {
   count: number;
@@ -169,12 +172,15 @@ export async function countCalls(
         act: "kill",
         ...(role === undefined ? {} : { role }),
         ...(hasReads === undefined ? {} : { hasReads }),
+        ...operation.window,
       },
       options,
     );
     const { exitCode, stderr } = await victim.ended;
     const faults = exitCode === 0 ? [] : [`exit code ${exitCode}: ${stderr}`];
+    faults.push(...(await observe(place, operation)));
     faults.push(...(await finish(place, book, 1)));
+    faults.push(...(operation.checkEnd?.(place) ?? []));
     return { calls: victim.reports().at(-1)?.calls ?? [], faults };
   } finally {
     removePlace(place);
@@ -221,6 +227,34 @@ export async function finish(
     return [`the recovery broke: ${String(error)}`];
   }
   return checkEnd(place, book, kills + (book.tornLines ?? 0), options.journals);
+}
+
+/** For a command: a supervisor that stays until it is acknowledged, and what the tree looks like then. */
+async function observe(place: Place, operation: Operation): Promise<string[]> {
+  const { afterwards } = operation;
+  if (afterwards === undefined) return [];
+  let stop = (): void => {};
+  let hasEnded = false;
+  const running = recoverTree(place, {
+    settings: quickSettings("process"),
+    staysUp: true,
+    onMade: (supervisor) => {
+      stop = () => supervisor.stop(false);
+    },
+  }).finally(() => {
+    hasEnded = true;
+  });
+  const deadline = performance.now() + OBSERVED_MS_MAX;
+  while (!hasEnded && !afterwards.isAnswered(place) && performance.now() < deadline)
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
+  const faults = hasEnded ? ["the supervisor that came after ended by itself"] : [];
+  stop();
+  await running;
+  faults.push(...afterwards.check(place));
+  afterwards.goOn(place);
+  return faults;
 }
 
 export function describeTree(place: Place): string {
@@ -273,6 +307,7 @@ export async function runCase(
       kills += 1;
       faults.push(...checkInstant(place, book));
     }
+    faults.push(...(await observe(place, operation)));
     faults.push(
       ...(await finish(place, book, kills, {
         journals: isKill ? "strict" : "lossy",
@@ -281,6 +316,7 @@ export async function runCase(
           : { storage: brokenStorage(options.brokenRecovery) }),
       })),
     );
+    faults.push(...(operation.checkEnd?.(place) ?? []));
     return {
       isReached,
       faults,

@@ -3,11 +3,13 @@
  *
  *   --sample N   that many cases of each kind, chosen by seed     --seed S    --only kill,zombie,error,compound,controls
  *   OPERATION…   these operations only                            --seconds N   no new case after that time
+ *   --few        of each command three kills only: before its effect, after it, and in the middle of its acknowledgement
  */
 import { parseArgs } from "node:util";
 import { CONTROLS } from "./controls.ts";
 import { OPERATIONS, type Operation } from "./operations.ts";
 import { type CaseOptions, countCalls, type Fault, runCase } from "./run-case.ts";
+import { STEERING } from "./steering.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -16,6 +18,7 @@ const { values, positionals } = parseArgs({
     seed: { type: "string" },
     only: { type: "string" },
     seconds: { type: "string" },
+    few: { type: "boolean" },
   },
 });
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
@@ -89,12 +92,22 @@ async function runAll(kind: string, cases: readonly Case[]): Promise<void> {
 function killsOf(operation: Operation, calls: readonly string[]): Case[] {
   return calls.flatMap((call, index) => {
     const at = index + 1;
+    const { window } = operation;
     const faults: Fault[] = [
-      { at, act: "kill", when: "before" },
-      { at, act: "kill", when: "after" },
+      { at, act: "kill", when: "before", ...window },
+      { at, act: "kill", when: "after", ...window },
     ];
-    if (call === "write") faults.push({ at, act: "torn" });
-    return faults.map((fault) => ({ operation, fault, options: {} }));
+    if (call === "write") faults.push({ at, act: "torn", ...window });
+    // What begins with the claim of a command has nothing to show before it.
+    if (window !== undefined && at === 1) faults.shift();
+    const isOneOfFew = (fault: Fault): boolean =>
+      fault.act === "torn"
+        ? index === calls.lastIndexOf("write")
+        : (at === 1 && fault.when === "after") ||
+          (index === calls.lastIndexOf("link") && fault.when === "before");
+    return faults
+      .filter((fault) => values.few !== true || isOneOfFew(fault))
+      .map((fault) => ({ operation, fault, options: {} }));
   });
 }
 
@@ -180,7 +193,10 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 const kills: Case[] = [];
 const zombies: Case[] = [];
 const errors: Case[] = [];
-const chosen = OPERATIONS.filter((o) => positionals.length === 0 || positionals.includes(o.name));
+const chosen = [...OPERATIONS, ...STEERING].filter(
+  (o) =>
+    positionals.length === 0 || positionals.some((p) => o.name === p || o.name.startsWith(`${p}-`)),
+);
 const isSample = values.sample !== undefined;
 // A sample has no time for whole supervisors, except their own kills.
 await inLanes(chosen, async (operation) => {
