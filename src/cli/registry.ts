@@ -72,6 +72,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("./commands/events.ts"),
   },
 
+  kv: {
+    group: "Plan",
+    summary: "values that nodes leave for each other",
+    load: () => import("./commands/kv.ts"),
+  },
+
   pause: { group: "Steer", summary: "claim nothing new", load: control },
   resume: { group: "Steer", summary: "go on claiming", load: control },
   "set-workers": { group: "Steer", summary: "change the number of slots", load: control },
