@@ -25,6 +25,15 @@ export class StopSignal {
   }
 }
 
+/** The part of a node's run that one call of an agent is. */
+export interface NodePhase {
+  phase: string;
+  /** What the agent is to read; it is there. */
+  packetFile: string;
+  /** Size of stdout.log when the phase began: what stands before is not its own (bytes). */
+  stdoutFrom: number;
+}
+
 /** One attempt, as an agent sees it. */
 export interface Assignment {
   task: Task;
@@ -44,6 +53,10 @@ export interface Assignment {
   onProgress(details: Record<string, unknown>): void;
   /** The attempt cannot be stopped from inside this process: the process must go. */
   onStuck(): void;
+  /** Set when the task is a node of the plan. */
+  node?: NodePhase;
+  /** What is left of the attempt's time limit (ms), when something ran before; left out = all of it. */
+  timeLeftMs?: number;
 }
 
 export abstract class Agent {
@@ -87,6 +100,14 @@ export function stoppedOutcome(reason: StopReason, limitMs: number): AttemptOutc
 }
 
 /** The time limit of one attempt (ms); 0 = none. */
-export function timeoutOf(assignment: Assignment, agent: AgentSettings): number {
+export function timeoutOf(
+  assignment: Pick<Assignment, "task" | "settings">,
+  agent: AgentSettings,
+): number {
   return assignment.task.timeout_ms ?? agent.timeout_ms ?? assignment.settings.timeout_ms;
+}
+
+/** How long this call may take (ms); 0 = no limit. @param limitMs that of the whole attempt */
+export function timeLeftMs(assignment: Assignment, limitMs: number): number {
+  return limitMs === 0 ? 0 : Math.max(1, assignment.timeLeftMs ?? limitMs);
 }

@@ -1,219 +1,45 @@
-/** Runs a program: argv without a shell, output straight into files, the whole process tree ended when it must stop. */
-import { type ChildProcess, spawn } from "node:child_process";
+/** The kind of agent that is a program: a task's own `exec`, or the one that is configured. */
 import fs from "node:fs";
-import { join, sep } from "node:path";
-import { messageOf, systemCode } from "../core/errors.ts";
+import { join } from "node:path";
 import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
-import { endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
-import { Agent, type Assignment, type StopReason, stoppedOutcome, timeoutOf } from "./agent.ts";
-import { readReport, readTail } from "./report.ts";
-
-/** Variables that programs need to work at all; everything else of ours stays with us. */
-const ENV_ALLOWED =
-  /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|SystemRoot|COMSPEC|PATHEXT|TEMP|TMP)$/;
-const OUTPUT_LOOK_MS = 1000;
-/** Failures to start that will not go away by trying again. */
-const SPAWN_FINAL: ReadonlySet<string> = new Set([
-  "ENOENT",
-  "EACCES",
-  "ENOTDIR",
-  "ELOOP",
-  "ENOEXEC",
-  "EINVAL",
-  "E2BIG",
-  "ERR_INVALID_ARG_VALUE",
-]);
-
-interface Ended {
-  exitCode: number | null;
-  signal: string | null;
-  spawnError?: unknown;
-}
+import { Agent, type Assignment, timeoutOf } from "./agent.ts";
+import { lastWords, runProgram } from "./program.ts";
+import { readReport } from "./report.ts";
 
 export class ExecAgent extends Agent {
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
-    const { task, settings, runDir } = assignment;
-    const argv = task.exec ?? [this.settings.program ?? "", ...(this.settings.args ?? [])];
+    const { task, runDir, node } = assignment;
     const stdoutLog = join(runDir, "stdout.log");
     const stderrLog = join(runDir, "stderr.log");
-    const resultFile = join(runDir, "result.json");
-    let child: ChildProcess;
-    const logs: number[] = [];
-    try {
-      const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
-      fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
-      logs.push(fs.openSync(stdoutLog, "a", 0o600), fs.openSync(stderrLog, "a", 0o600));
-      child = spawn(argv[0] ?? "", argv.slice(1), {
-        cwd,
-        env: this.environment(assignment, resultFile),
-        // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
-        detached: true,
-        stdio: ["ignore", logs[0] as number, logs[1] as number],
-        windowsHide: true,
-      });
-    } catch (error) {
-      return spawnFailure(argv[0] ?? "", error);
-    } finally {
-      for (const fd of logs) fs.closeSync(fd);
-    }
-
-    const ended = new Promise<Ended>((resolve) => {
-      child.once("error", (error) => resolve({ exitCode: null, signal: null, spawnError: error }));
-      child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
+    const end = await runProgram(assignment, {
+      argv: task.exec ?? [this.settings.program ?? "", ...(this.settings.args ?? [])],
+      stdoutLog,
+      stderrLog,
+      limitMs: timeoutOf(assignment, this.settings),
+      moreEnvironment: () =>
+        task.exec === undefined && node === undefined
+          ? { MAILCHUTE_PACKET: writePacket(assignment) }
+          : {},
     });
-    const limitMs = timeoutOf(assignment, this.settings);
-    const stop = new Stopper(assignment, child, limitMs, [stdoutLog, stderrLog]);
-    const { exitCode, signal, spawnError } = await ended;
-    await stop.finish();
-
-    if (spawnError !== undefined) return spawnFailure(argv[0] ?? "", spawnError);
-    if (stop.reason === "output") {
-      return failed(
-        "output",
-        "ErrOutputLimit",
-        `it wrote more than ${settings.output_bytes_max} bytes`,
-        exitCode,
-        signal,
-        false,
-      );
-    }
-    if (stop.reason !== undefined) return stoppedOutcome(stop.reason, limitMs);
-    if (signal !== null)
-      return {
-        ...failed("signal", "ErrSignal", `it was ended by ${signal}`, exitCode, signal, true),
-        lastWords: lastWords(stderrLog),
-      };
-    const report = readReport(resultFile, stdoutLog);
-    const outcome = outcomeOfExit(exitCode ?? 0, report);
+    if (end.outcome !== undefined) return end.outcome;
+    const report = readReport(join(runDir, "result.json"), stdoutLog, node?.stdoutFrom);
+    const outcome = outcomeOfExit(end.exitCode, report);
     if (outcome.kind === "failed" && report.message === null)
       outcome.lastWords = lastWords(stderrLog);
     return outcome;
   }
-
-  private environment(assignment: Assignment, resultFile: string): NodeJS.ProcessEnv {
-    const { task, settings, runDir } = assignment;
-    const env: NodeJS.ProcessEnv = {};
-    for (const [name, value] of Object.entries(process.env)) {
-      if (ENV_ALLOWED.test(name) || settings.env_allow.includes(name)) env[name] = value;
-    }
-    Object.assign(env, task.env);
-    env["MAILCHUTE_TASK_ID"] = task.id;
-    env["MAILCHUTE_TASK_FILE"] = assignment.taskFile;
-    env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
-    env[LEASE_VARIABLE] = assignment.lease;
-    env["MAILCHUTE_RESULT_FILE"] = resultFile;
-    env["MAILCHUTE_STATE"] = assignment.stateDir;
-    if (task.exec === undefined) {
-      const packet = join(runDir, "packet.md");
-      fs.writeFileSync(packet, packetText(assignment), { mode: 0o600 });
-      env["MAILCHUTE_PACKET"] = packet;
-    }
-    return env;
-  }
 }
 
-/** Watches a running program: its time, its output, and the wish of others that it stop. */
-class Stopper {
-  reason: StopReason | "output" | undefined;
-  private readonly assignment: Assignment;
-  private readonly child: ChildProcess;
-  private readonly timer: NodeJS.Timeout | undefined;
-  private readonly look: NodeJS.Timeout;
-  private ending: Promise<unknown> | undefined;
-
-  constructor(
-    assignment: Assignment,
-    child: ChildProcess,
-    limitMs: number,
-    logs: readonly string[],
-  ) {
-    this.assignment = assignment;
-    this.child = child;
-    if (limitMs > 0) this.timer = setTimeout(() => this.stop("timeout"), limitMs);
-    this.look = setInterval(() => {
-      const max = assignment.settings.output_bytes_max;
-      if (logs.some((log) => (fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0) > max))
-        this.stop("output");
-    }, OUTPUT_LOOK_MS);
-    assignment.stop.onStop((reason) => this.stop(reason));
-  }
-
-  private stop(reason: StopReason | "output"): void {
-    if (this.reason !== undefined) return;
-    this.reason = reason;
-    if (this.child.pid !== undefined) {
-      this.ending = endTree(
-        this.assignment.lease,
-        this.assignment.settings.grace_ms,
-        this.child.pid,
-      );
-    }
-  }
-
-  /**
-   * After the exit: what is left in its group is ended. What left the group of a run that ended by itself did so on
-   * purpose, and is let be.
-   */
-  async finish(): Promise<void> {
-    clearTimeout(this.timer);
-    clearInterval(this.look);
-    this.assignment.stop.onStop(undefined);
-    await this.ending;
-    const pid = this.child.pid;
-    if (this.ending === undefined && pid !== undefined && isGroupAlive(pid))
-      await endTree(this.assignment.lease, 0, pid);
-  }
-}
-
-/** Where a program runs: resolved, without links, under an allowed root. */
-function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignment): string {
-  const cwd = fs.realpathSync(wanted ?? join(stateDir, ".."));
-  const isAllowed = settings.roots.some((root) => {
-    const real = fs.realpathSync(root);
-    return cwd === real || cwd.startsWith(real.endsWith(sep) ? real : real + sep);
-  });
-  if (!isAllowed) {
-    throw Object.assign(
-      new Error(`the directory ${cwd} is not under an allowed root (${settings.roots.join(", ")})`),
-      { code: "EACCES" },
-    );
-  }
-  return cwd;
-}
-
-function spawnFailure(program: string, error: unknown): AttemptOutcome {
-  const code = systemCode(error);
-  return failed(
-    "spawn",
-    "ErrSpawn",
-    `cannot start ${JSON.stringify(program)}: ${messageOf(error)}`,
-    null,
-    null,
-    !SPAWN_FINAL.has(code),
-  );
-}
-
-function failed(
-  failure: "spawn" | "signal" | "output",
-  code: string,
-  message: string,
-  exitCode: number | null,
-  signal: string | null,
-  canRetry: boolean,
-): AttemptOutcome & { kind: "failed" } {
-  return { kind: "failed", failure, code, message, exitCode, signal, canRetry };
-}
-
-/** The end of what it wrote to stderr: most programs say there why they stop. */
-function lastWords(stderrLog: string): string {
-  return readTail(stderrLog, 400).trim();
-}
-
-function packetText({ task }: Assignment): string {
+/** The packet of a task that belongs to no node: its own words, and nothing around them. */
+function writePacket({ task, runDir }: Assignment): string {
+  const packet = join(runDir, "packet.md");
   const parts = [
     task.title === undefined ? "" : `# ${task.title}\n`,
     task.description ?? "",
     task.prompt ?? "",
   ];
-  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+  fs.writeFileSync(packet, `${parts.filter((part) => part !== "").join("\n\n")}\n`, {
+    mode: 0o600,
+  });
+  return packet;
 }

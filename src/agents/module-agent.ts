@@ -5,7 +5,14 @@ import { pathToFileURL } from "node:url";
 import { messageOf } from "../core/errors.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
-import { Agent, type Assignment, type StopReason, stoppedOutcome, timeoutOf } from "./agent.ts";
+import {
+  Agent,
+  type Assignment,
+  type StopReason,
+  stoppedOutcome,
+  timeLeftMs,
+  timeoutOf,
+} from "./agent.ts";
 
 /** What a handler gets beside the task. */
 export interface HandlerContext {
@@ -16,6 +23,10 @@ export interface HandlerContext {
   lease: string;
   /** The task's JSON text exactly as dropped, for payloads with numbers that JavaScript cannot hold. */
   taskText: string;
+  /** Phase of a node's work process; undefined for tasks that belong to no node. */
+  phase: string | undefined;
+  /** Path of the packet of a node's run; undefined for tasks that belong to no node. */
+  packetFile: string | undefined;
   /** Writes a `progress` event. */
   progress(details: Record<string, unknown>): void;
   /** Appends a line to this run's stdout.log. */
@@ -68,6 +79,8 @@ class HandlerRun implements HandlerContext {
   readonly attempt: number;
   readonly lease: string;
   readonly taskText: string;
+  readonly phase: string | undefined;
+  readonly packetFile: string | undefined;
   private readonly assignment: Assignment;
   private readonly limitMs: number;
   private controller: AbortController | undefined;
@@ -82,6 +95,8 @@ class HandlerRun implements HandlerContext {
     this.attempt = assignment.attempt;
     this.lease = assignment.lease;
     this.taskText = assignment.taskText;
+    this.phase = assignment.node?.phase;
+    this.packetFile = assignment.node?.packetFile;
   }
 
   /** Made when it is asked for: most handlers never look. */
@@ -112,7 +127,8 @@ class HandlerRun implements HandlerContext {
           resolve(this.ended(stoppedOutcome(reason, this.limitMs)));
         }, this.assignment.settings.grace_ms);
       };
-      if (this.limitMs > 0) this.timer = setTimeout(() => stop("timeout"), this.limitMs);
+      const leftMs = timeLeftMs(this.assignment, this.limitMs);
+      if (leftMs > 0) this.timer = setTimeout(() => stop("timeout"), leftMs);
       this.assignment.stop.onStop(stop);
       void call(handler, this.assignment.task, this).then((outcome) => {
         // A handler that finished in spite of the wish to stop has finished.

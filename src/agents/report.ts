@@ -13,9 +13,12 @@ export interface ProgramReport {
   message: string | null;
 }
 
-/** Reads the report of a run that ended. Missing or broken parts are as if not said. */
-export function readReport(resultFile: string, stdoutLog: string): ProgramReport {
-  const tail = readTail(stdoutLog, RESULT_SCAN_BYTES_MAX);
+/**
+ * Reads the report of a run that ended. Missing or broken parts are as if not said.
+ * @param stdoutFrom where its own part of the log begins (bytes)
+ */
+export function readReport(resultFile: string, stdoutLog: string, stdoutFrom = 0): ProgramReport {
+  const tail = readTail(stdoutLog, RESULT_SCAN_BYTES_MAX, stdoutFrom);
   const said = readResultFile(resultFile) ?? lastResultBlock(tail);
   const text = tail.slice(-OUTPUT_TAIL_BYTES_MAX);
   if (said === undefined)
@@ -29,34 +32,49 @@ export function readReport(resultFile: string, stdoutLog: string): ProgramReport
   };
 }
 
+/** What a program reported, unjudged: the object in its result file, or those in its `<result>` blocks, the last first. */
+export function readResults(
+  resultFile: string,
+  stdoutLog: string,
+  stdoutFrom: number,
+): Record<string, unknown>[] {
+  const own = readResultFile(resultFile);
+  return own === undefined
+    ? [...resultBlocks(readTail(stdoutLog, RESULT_SCAN_BYTES_MAX, stdoutFrom))]
+    : [own];
+}
+
 /** The last `<result>` block that holds a JSON object: a prompt may echo an example before it. */
 export function lastResultBlock(text: string): Record<string, unknown> | undefined {
+  const [last] = resultBlocks(text);
+  return last;
+}
+
+function* resultBlocks(text: string): Generator<Record<string, unknown>> {
   for (
     let end = text.lastIndexOf("</result>");
     end !== -1;
-    end = text.lastIndexOf("</result>", end - 1)
+    end = end === 0 ? -1 : text.lastIndexOf("</result>", end - 1)
   ) {
     const start = text.lastIndexOf("<result>", end);
-    if (start === -1) return undefined;
+    if (start === -1) return;
     const value = parseObjectText(text.slice(start + "<result>".length, end));
-    if (value !== undefined) return value;
-    if (end === 0) return undefined;
+    if (value !== undefined) yield value;
   }
-  return undefined;
 }
 
-/** The last `bytesMax` bytes of a file as text, cut at a character; "" when there is none. */
-export function readTail(path: string, bytesMax: number): string {
+/** The last `bytesMax` bytes of a file after its first `from` ones, as text, cut at a character; "" when there is none. */
+export function readTail(path: string, bytesMax: number, from = 0): string {
   try {
     const fd = fs.openSync(path, "r");
     try {
-      const { size } = fs.fstatSync(fd);
-      if (size === 0) return "";
+      const size = fs.fstatSync(fd).size - from;
+      if (size <= 0) return "";
       const buffer = Buffer.allocUnsafe(Math.min(size, bytesMax));
-      const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
-      let from = 0;
-      if (size > bytesMax) while (from < 4 && ((buffer[from] ?? 0) & 0xc0) === 0x80) from++;
-      return buffer.toString("utf8", from, got);
+      const got = fs.readSync(fd, buffer, 0, buffer.length, from + size - buffer.length);
+      let skip = 0;
+      if (size > bytesMax) while (skip < 4 && ((buffer[skip] ?? 0) & 0xc0) === 0x80) skip++;
+      return buffer.toString("utf8", skip, got);
     } finally {
       fs.closeSync(fd);
     }

@@ -20,6 +20,10 @@ const KINDS = [
   "lease_expired",
   "handler",
   "output",
+  "verify",
+  "reported",
+  "no_result",
+  "invalid_result",
   "auth",
   "quota",
 ] as const satisfies readonly FailureKind[];
@@ -64,6 +68,7 @@ export const ErrorSchema = Type.Object(
     exit_code: ExitCode,
     signal: Type.Union([Type.String(), Type.Null()]),
     run: Run,
+    output: Type.Optional(Type.Unknown({ description: "what a node's run said" })),
     file: Type.Optional(
       Type.String({
         description: "where the bytes of a refused file lie, relative to the mailbox",

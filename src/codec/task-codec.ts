@@ -16,6 +16,7 @@ const Seconds = Type.Integer({
 const Count = Type.Integer({ minimum: 0, maximum: MAX_ATTEMPTS_MAX });
 const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1024 });
 const Argument = Type.String({ pattern: "^[^\\u0000]*$" });
+const Argv = Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" });
 
 export const TaskSchema = Type.Object(
   {
@@ -57,9 +58,7 @@ export const TaskSchema = Type.Object(
         { additionalProperties: true },
       ),
     ),
-    exec: Type.Optional(
-      Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" }),
-    ),
+    exec: Type.Optional(Argv),
     agent: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
     capabilities: Type.Optional(Names),
     prompt: Type.Optional(Text),
@@ -71,6 +70,14 @@ export const TaskSchema = Type.Object(
       }),
     ),
     timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+    verify: Type.Optional(
+      // Decoded into the second form.
+      Type.Unsafe<string[][]>(
+        Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], {
+          description: "programs that must all exit with 0 for the task to be done",
+        }),
+      ),
+    ),
     not_before: Type.Optional(Seconds),
     group: Type.Optional(Text),
     dedup_key: Type.Optional(Text),
@@ -144,8 +151,14 @@ export function checkTask(
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
-  if (task.exec?.[0] === "")
-    throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
+  if (task.verify !== undefined) task.verify = readPrograms(task.verify);
+  for (const [field, argv] of [
+    ["exec", task.exec] as const,
+    ...(task.verify ?? []).map((one, i) => [`verify[${i}]`, one] as const),
+  ]) {
+    if (argv?.[0] === "")
+      throw new ErrInvalidTask(`${field}[0]: the program's name is empty`, where);
+  }
   for (const dependency of task.metadata?.dependencies ?? []) {
     // It is looked up as a file name.
     const fault = explainBadId(dependency);
@@ -156,6 +169,12 @@ export function checkTask(
   }
   task.id = id;
   return task;
+}
+
+/** One program, or several. */
+function readPrograms(value: readonly (string | string[])[]): string[][] {
+  const isOne = value.every((part) => typeof part === "string");
+  return (isOne && value.length > 0 ? [value] : value) as string[][];
 }
 
 /** True when the fault may go away by itself: the file is still being written. */

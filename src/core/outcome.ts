@@ -16,6 +16,8 @@ export type AttemptOutcome =
       message: string;
       /** What the program said last: for its record, not for the journals, because it may hold secrets. */
       lastWords?: string;
+      /** What a node's run said: an Envelope. */
+      output?: unknown;
       exitCode: number | null;
       signal: string | null;
       /** False when another run cannot help (exit 64, 65, 78; program not found). */

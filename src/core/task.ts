@@ -44,6 +44,8 @@ export interface Task {
   cwd?: string;
   env?: Record<string, string>;
   timeout_ms?: number;
+  /** Programs that must all exit with 0 for the task to be done; argv each. */
+  verify?: string[][];
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;
@@ -62,6 +64,10 @@ export type FailureKind =
   | "lease_expired"
   | "handler"
   | "output"
+  | "verify"
+  | "reported"
+  | "no_result"
+  | "invalid_result"
   | "auth"
   | "quota";
 
@@ -96,7 +102,7 @@ export interface ErrorRecord {
   exit_code: number | null;
   signal: string | null;
   run: string | null;
-  /** What the run of a node said when it failed. */
+  /** What a node's run said, when it said something. */
   output?: unknown;
   /** Set when a file was refused: where its bytes lie now, relative to the mailbox. */
   file?: string;

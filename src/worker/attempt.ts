@@ -1,6 +1,6 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
 import { join } from "node:path";
-import { StopSignal } from "../agents/agent.ts";
+import { type Assignment, StopSignal, timeoutOf } from "../agents/agent.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import { encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
@@ -15,6 +15,7 @@ import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { type Claim, readClaim } from "../mailbox/claim.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import { runVerify } from "./verify.ts";
 
 export interface Attempt {
   claim: Claim;
@@ -110,20 +111,29 @@ export async function runAttempt(
   const { decoded, claim } = attempt;
   const agent = tools.agents.get(attempt.subject.agent_id);
   if (attempt.outcome === undefined && decoded !== undefined && agent !== undefined) {
+    const assignment: Assignment = {
+      task: decoded.task,
+      taskText: decoded.text,
+      attempt: claim.name.attempt,
+      lease: attempt.subject.lease,
+      taskFile: claim.path,
+      runDir: join(tools.runsDir, runOf(claim.name)),
+      stateDir: tools.stateDir,
+      settings: tools.settings,
+      stop: attempt.stop,
+      onProgress: hooks.onProgress,
+      onStuck: hooks.onStuck,
+    };
     try {
-      attempt.outcome = await agent.run({
-        task: decoded.task,
-        taskText: decoded.text,
-        attempt: claim.name.attempt,
-        lease: attempt.subject.lease,
-        taskFile: claim.path,
-        runDir: join(tools.runsDir, runOf(claim.name)),
-        stateDir: tools.stateDir,
-        settings: tools.settings,
-        stop: attempt.stop,
-        onProgress: hooks.onProgress,
-        onStuck: hooks.onStuck,
-      });
+      attempt.outcome = await agent.run(assignment);
+      if (attempt.outcome.kind === "completed" && decoded.task.verify !== undefined) {
+        const { clock } = tools.trays;
+        const limitMs = timeoutOf(assignment, agent.settings);
+        const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
+          clock.monotonicMs(),
+        );
+        attempt.outcome = fault ?? attempt.outcome;
+      }
     } catch (error) {
       attempt.outcome = {
         kind: "failed",

@@ -91,6 +91,7 @@ const BAD: [string, string[]][] = [
       '["","a"]',
     ],
   ],
+  ["verify", ['"npm test"', "null", "{}", "[1]", '["a",["b"]]', "[[]]", '[""]', '[["a"],[""]]']],
   ["capabilities", ['"a"', "[1]", '[""]', "{}", "null", `[${JSON.stringify("a".repeat(257))}]`]],
   [
     "env",

@@ -18,6 +18,8 @@ const CODES = [
   "ErrInvalidConfig",
   "ErrInvalidTransition",
   "ErrLeaseLost",
+  "ErrInvalidKv",
+  "ErrForeignKey",
   "ErrSupervisorRunning",
   "ErrSupervisorGone",
   "ErrIo",

@@ -1,0 +1,71 @@
+/** The programs that decide whether a run that says "done" is done. They run like the task itself: same place, same lease. */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { Assignment } from "../agents/agent.ts";
+import { lastWords, runProgram } from "../agents/program.ts";
+import type { AttemptOutcome } from "../core/outcome.ts";
+
+/**
+ * Runs the task's `verify` programs one after the other, into `verify.log`.
+ * @param limitMs the time limit of the whole attempt (ms); 0 = none
+ * @param nowMs time on the clock that `startedMs` is on
+ * @returns why the attempt did not end well, or undefined when all of them exited with 0
+ */
+export async function runVerify(
+  assignment: Assignment,
+  limitMs: number,
+  startedMs: number,
+  nowMs: () => number,
+): Promise<AttemptOutcome | undefined> {
+  const log = join(assignment.runDir, "verify.log");
+  for (const argv of assignment.task.verify ?? []) {
+    const shown = JSON.stringify(argv.join(" "));
+    fs.mkdirSync(assignment.runDir, { recursive: true, mode: 0o700 });
+    fs.appendFileSync(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`, {
+      mode: 0o600,
+    });
+    const from = fs.statSync(log).size;
+    const end = await runProgram(
+      { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },
+      { argv, stdoutLog: log, stderrLog: log, limitMs },
+    );
+    if (end.outcome === undefined) {
+      if (end.exitCode === 0) continue;
+      return unverified(`${shown} ended with exit code ${end.exitCode}`, end.exitCode, log, from);
+    }
+    // Stopped from outside: that says nothing about the work.
+    const { outcome } = end;
+    if (outcome.kind !== "failed") return outcome;
+    switch (outcome.failure) {
+      case "signal":
+      case "spawn":
+      case "output":
+        return {
+          ...unverified(`${shown}: ${outcome.message}`, null, log, from),
+          signal: outcome.signal,
+          canRetry: outcome.canRetry,
+        };
+      default:
+        return outcome;
+    }
+  }
+  return undefined;
+}
+
+function unverified(
+  message: string,
+  exitCode: number | null,
+  log: string,
+  from: number,
+): AttemptOutcome & { kind: "failed" } {
+  return {
+    kind: "failed",
+    failure: "verify",
+    code: "ErrVerify",
+    message: `verify: ${message}`,
+    lastWords: lastWords(log, from),
+    exitCode,
+    signal: null,
+    canRetry: true,
+  };
+}
