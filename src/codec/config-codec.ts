@@ -16,6 +16,7 @@ import {
 } from "yaml";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
 import { MAX_ATTEMPTS_MAX, WORKERS_MAX } from "../core/limits.ts";
+import { PHASES } from "../core/phases.ts";
 import {
   DEFAULT_SETTINGS,
   explainBadSettings,
@@ -53,6 +54,20 @@ const AgentSchema = Type.Object(
     capabilities: Type.Optional(Type.Array(Text)),
     default: Type.Optional(Type.Boolean()),
     timeout_ms: Type.Optional(Ms(1, "longest run of this agent's tasks")),
+    phases: Type.Optional(
+      Type.Array(Type.Union(PHASES.map((phase) => Type.Literal(phase))), {
+        minItems: 1,
+        uniqueItems: true,
+        description:
+          "phases of its work on nodes of the plan, in order; default: by the node's type",
+      }),
+    ),
+    result: Type.Optional(
+      Type.Union([Type.Literal("required"), Type.Literal("optional")], {
+        description:
+          "whether a program's run of a node must end with a <result>; default: required",
+      }),
+    ),
   },
   Strict,
 );

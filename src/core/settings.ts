@@ -1,5 +1,6 @@
 /** All settings with their built-in values and units. Pure; reading them from files and the environment is elsewhere. */
 import { WORKERS_MAX } from "./limits.ts";
+import type { Phase } from "./phases.ts";
 
 export type AgentKind = "exec" | "module" | "codex" | "claude";
 
@@ -15,6 +16,10 @@ export interface AgentSettings {
   capabilities?: string[];
   default?: boolean;
   timeout_ms?: number;
+  /** Phases of its work on nodes of the plan, in order; left out = by the node's type. */
+  phases?: Phase[];
+  /** Whether a node's run must end with a `<result>`: `required` for programs unless it is set. */
+  result?: "required" | "optional";
 }
 
 export interface Settings {

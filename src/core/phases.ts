@@ -1,0 +1,50 @@
+/** The phases of a node's work process, and which of them a node goes through. Pure. */
+
+import type { NodeType } from "./roadmap.ts";
+import type { AgentSettings } from "./settings.ts";
+
+export const PHASES = [
+  "STRATEGIZE",
+  "SPEC",
+  "PLAN",
+  "THINK",
+  "IMPLEMENT",
+  "VERIFY",
+  "REVIEW",
+  "PR",
+  "MONITOR",
+] as const;
+export type Phase = (typeof PHASES)[number];
+
+/** Where it goes on when the work proves bad. */
+const WORK_PHASE: Phase = "IMPLEMENT";
+/** Phases that judge the work: when one of them says fail, the work is done again, not only judged again. */
+const JUDGING: ReadonlySet<string> = new Set<Phase>(["VERIFY", "REVIEW", "MONITOR"]);
+
+const BY_TYPE: Readonly<Partial<Record<NodeType, readonly Phase[]>>> = {
+  plan: ["PLAN"],
+  verify: ["VERIFY"],
+  final_verify: ["VERIFY"],
+  integrate: ["IMPLEMENT"],
+};
+
+/** A node with its own program has one phase; an agent's `phases` win over what the node's type says. */
+export function phasesOf(
+  type: NodeType,
+  hasProgram: boolean,
+  agent: Pick<AgentSettings, "phases">,
+): readonly Phase[] {
+  if (hasProgram) return [WORK_PHASE];
+  return agent.phases ?? BY_TYPE[type] ?? PHASES;
+}
+
+/**
+ * The phase with which the next attempt goes on after `failed` said that the work is bad.
+ * @param failed undefined: all phases ended well, and the verify programs did not
+ */
+export function phaseToRepeat(phases: readonly Phase[], failed: Phase | undefined): Phase {
+  if (failed !== undefined && !JUDGING.has(failed)) return failed;
+  const at = phases.indexOf(WORK_PHASE);
+  const failedAt = failed === undefined ? phases.length : phases.indexOf(failed);
+  return (at !== -1 && at < failedAt ? phases[at] : phases[0]) ?? WORK_PHASE;
+}
