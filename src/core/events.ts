@@ -16,6 +16,8 @@ export type LifecycleEventName =
   | "duplicate"
   | "blocked"
   | "progress"
+  | "phase_started"
+  | "phase_finished"
   | "escalated"
   | "roadmap_loaded"
   | "roadmap_refused"

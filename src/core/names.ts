@@ -145,5 +145,11 @@ export function leasesOfAttempt(name: ProcessingName): string {
 
 /** The name of the directory under `runs/` that holds what one attempt left behind. */
 export function runOf(name: ProcessingName): string {
-  return `${name.id}@${name.submission}.${name.attempt}.${name.token.slice(name.token.lastIndexOf("-") + 1)}`;
+  return runOfLease(name.id, leaseOf(name));
+}
+
+/** The same, from the lease that a record names. */
+export function runOfLease(id: string, lease: string): string {
+  const [, head = lease, token = ""] = /^([^.]*\.[^.]*)\.(.*)$/s.exec(lease) ?? [];
+  return `${id}@${head}.${token.slice(token.lastIndexOf("-") + 1)}`;
 }

@@ -1,7 +1,8 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
 import { join } from "node:path";
-import { type Assignment, StopSignal, timeoutOf } from "../agents/agent.ts";
+import { type Agent, type Assignment, StopSignal, timeoutOf } from "../agents/agent.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
+import { readBrief } from "../codec/node-brief.ts";
 import { encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -12,10 +13,12 @@ import { leaseOf, runOf } from "../core/names.ts";
 import { type AttemptOutcome, type Decision, decide } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import { type Claim, readClaim } from "../mailbox/claim.ts";
+import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import type { KvStore } from "../roadmap/kv.ts";
 import { runVerify } from "./verify.ts";
+import { runNode } from "./work-process.ts";
 
 export interface Attempt {
   claim: Claim;
@@ -41,7 +44,16 @@ export interface AttemptTools {
   settings: Settings;
   agents: AgentRegistry;
   runsDir: string;
+  evidenceDir: string;
   stateDir: string;
+  kv: KvStore;
+}
+
+/** What a run tells while it lasts. */
+export interface RunHooks {
+  onProgress: (details: Record<string, unknown>) => void;
+  onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
+  onStuck: () => void;
 }
 
 /** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
@@ -106,7 +118,7 @@ export function readAttempt(
 export async function runAttempt(
   tools: AttemptTools,
   attempt: Attempt,
-  hooks: { onProgress: (details: Record<string, unknown>) => void; onStuck: () => void },
+  hooks: RunHooks,
 ): Promise<void> {
   const { decoded, claim } = attempt;
   const agent = tools.agents.get(attempt.subject.agent_id);
@@ -125,15 +137,7 @@ export async function runAttempt(
       onStuck: hooks.onStuck,
     };
     try {
-      attempt.outcome = await agent.run(assignment);
-      if (attempt.outcome.kind === "completed" && decoded.task.verify !== undefined) {
-        const { clock } = tools.trays;
-        const limitMs = timeoutOf(assignment, agent.settings);
-        const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
-          clock.monotonicMs(),
-        );
-        attempt.outcome = fault ?? attempt.outcome;
-      }
+      attempt.outcome = await runAssignment(tools, attempt, agent, assignment, hooks);
     } catch (error) {
       attempt.outcome = {
         kind: "failed",
@@ -147,6 +151,39 @@ export async function runAttempt(
     }
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
+}
+
+async function runAssignment(
+  tools: AttemptTools,
+  attempt: Attempt,
+  agent: Agent,
+  assignment: Assignment,
+  hooks: RunHooks,
+): Promise<AttemptOutcome> {
+  const { task } = assignment;
+  const { clock } = tools.trays;
+  const brief = task.metadata?.["roadmap"] === undefined ? undefined : readBrief(task);
+  if (brief !== undefined)
+    return runNode({
+      brief,
+      name: attempt.claim.name,
+      agent,
+      assignment,
+      startedMs: attempt.startedMonotonicMs,
+      maxAttempts: task.max_attempts ?? tools.settings.retry.max_attempts,
+      evidenceDir: tools.evidenceDir,
+      kv: tools.kv,
+      clock,
+      isHeld: () => attempt.stop.reason !== "fenced" && isHeld(tools.trays, attempt.claim),
+      onPhase: hooks.onPhase,
+    });
+  const outcome = await agent.run(assignment);
+  if (outcome.kind !== "completed" || task.verify === undefined) return outcome;
+  const limitMs = timeoutOf(assignment, agent.settings);
+  const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
+    clock.monotonicMs(),
+  );
+  return fault ?? outcome;
 }
 
 /** Step "decided": what follows from the outcome, and for the last attempt the record of it. */
@@ -217,6 +254,7 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
     exit_code: outcome.exitCode,
     signal: outcome.signal,
     run: decoded === undefined ? null : run,
+    ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };
   return encodeRecord(record, decoded?.text);
 }

@@ -15,10 +15,12 @@ import { claimReady, isHeld, putBack } from "../mailbox/claim.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { type Settlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import { KvStore } from "../roadmap/kv.ts";
 import {
   type Attempt,
   type AttemptTools,
   decideAttempt,
+  type RunHooks,
   readAttempt,
   runAttempt,
 } from "./attempt.ts";
@@ -91,6 +93,8 @@ export class Worker {
       settings,
       agents: new AgentRegistry(settings.agents),
       runsDir: tree.runs,
+      evidenceDir: tree.evidence,
+      kv: new KvStore(tree.kv, trays.clock),
       stateDir: tree.dir,
     };
     this.telemetry = new Telemetry(
@@ -411,9 +415,9 @@ export class Worker {
   }
 
   private start(attempt: Attempt): void {
-    const hooks = {
-      onProgress: (details: Record<string, unknown>) =>
-        this.telemetry.event("progress", attempt.subject, { details }),
+    const hooks: RunHooks = {
+      onProgress: (details) => this.telemetry.event("progress", attempt.subject, { details }),
+      onPhase: (event, details) => this.telemetry.event(event, attempt.subject, details),
       onStuck: () => this.abandonProcess(attempt),
     };
     void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
@@ -534,6 +538,7 @@ export class Worker {
     clearTimeout(this.wakeAt);
     this.report(true);
     this.telemetry.close();
+    this.tools.kv.close();
     void this.heartbeat.stop().then(this.o.onStopped);
   }
 }

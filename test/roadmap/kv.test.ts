@@ -143,8 +143,8 @@ describe("kv", () => {
       Array.from({ length: count }, (_, n) => `${writer}.${n}`),
     );
     expect([...kv.list("shared").keys()].sort()).toEqual(expected.sort());
-    const counted = [...kv.list("counted")].map(([key, { value }]) => [key, value]);
-    expect(counted.sort()).toEqual(["w1", "w2", "w3"].map((writer) => [writer, count - 1]));
+    const counted = [...kv.list("counted")].map(([key, { value }]) => `${key} ${String(value)}`);
+    expect(counted.sort()).toEqual(["w1", "w2", "w3"].map((writer) => `${writer} ${count - 1}`));
     expect((await historyOf(kv)).length).toBe(count * 6);
     expect(fs.readdirSync(join(dir, ".tmp"))).toEqual([]);
   };

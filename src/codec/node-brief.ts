@@ -1,0 +1,51 @@
+/** `metadata.roadmap` of a task in, what its run needs to know of the node out. Kind: what cannot be used is left out. */
+import { explainBadKey, explainBadScope } from "../core/kv.ts";
+import type { NodeBrief, NodeInput, NodeType } from "../core/roadmap.ts";
+import type { Task } from "../core/task.ts";
+
+const TYPES: ReadonlySet<string> = new Set<NodeType>([
+  "plan",
+  "task",
+  "verify",
+  "integrate",
+  "final_verify",
+]);
+
+/** Undefined for a task that is no node of the plan. */
+export function readBrief(task: Task): NodeBrief | undefined {
+  const raw = task.metadata?.["roadmap"];
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return undefined;
+  const said = raw as Record<string, unknown>;
+  const title = text(said["title"]) ?? task.title;
+  const parent = text(said["parent"]) ?? task.parent_id;
+  const goal = text(said["goal"]);
+  const answers = list(said["answers"]).flatMap((one) => {
+    const { question, answer } = (one ?? {}) as Record<string, unknown>;
+    return typeof question === "string" && typeof answer === "string" ? [{ question, answer }] : [];
+  });
+  return {
+    id: task.id,
+    type: TYPES.has(String(said["type"])) ? (said["type"] as NodeType) : "task",
+    title: title ?? task.id,
+    ...(parent === undefined ? {} : { parent }),
+    ...(goal === undefined ? {} : { goal }),
+    acceptance: list(said["acceptance"]).filter((one) => typeof one === "string"),
+    inputs: list(said["inputs"]).flatMap(readInput),
+    ...(answers.length === 0 ? {} : { answers }),
+  };
+}
+
+function readInput(raw: unknown): NodeInput[] {
+  const { nodeId, key, as } = (raw ?? {}) as Record<string, unknown>;
+  if (typeof nodeId !== "string" || typeof key !== "string") return [];
+  if (explainBadScope(nodeId) !== undefined || explainBadKey(key) !== undefined) return [];
+  return [{ nodeId, key, ...(typeof as === "string" ? { as } : {}) }];
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
