@@ -91,11 +91,7 @@ export function applyCommand(
     case "set-workers":
       return setWorkers(context, inHand);
     case "replan":
-      steer(context, inHand, "replan_started", () => {
-        reopenPlanner(context.plan, command.id);
-        return context.control.current.replan_paused ? undefined : { replan_paused: true };
-      });
-      return { replanPaused: true };
+      return replan(context, inHand);
     case "cancel":
       return cancel(context, inHand);
     case "retry":
@@ -131,6 +127,16 @@ function steer(
     telemetry.note(event, { lease: nonce, command: command.id, ...details });
   pool.tellAll({ type: "control" });
   context.wake();
+}
+
+async function replan(context: CommandContext, inHand: CommandInHand): Promise<object> {
+  const { control, plan } = context;
+  await plan.started;
+  if (!control.isApplied(inHand.nonce)) await reopenPlanner(plan, inHand.command.id);
+  steer(context, inHand, "replan_started", () =>
+    control.current.replan_paused ? undefined : { replan_paused: true },
+  );
+  return { replanPaused: true };
 }
 
 function setWorkers(context: CommandContext, inHand: CommandInHand): object {
@@ -175,6 +181,7 @@ const PUBLISH_MS_MAX = 10_000;
  */
 async function cancel(context: CommandContext, inHand: CommandInHand): Promise<object> {
   const { node: id = "", final: isFinal = false } = inHand.command.args;
+  await context.plan.started;
   let lease = inHand.subject;
   if (!isFinal && lease === undefined && (await takeBackNode(context, id, inHand.isAgain)))
     return { cancelled: id };

@@ -268,22 +268,38 @@ describe("a running supervisor", () => {
   it("replan reopens the planner and launches nothing else until the plan is made", async () => {
     const pool = newPool();
     const planned = join(pool.dir, "planned");
-    startProgram("planning-supervisor.mjs", [pool.state, planned]);
-    await waitFor(() => pool.supervisor()?.status === "running", { what: "the supervisor" });
+    const planner = `while [ ! -e ${planned} ]; do sleep 0.02; done`;
+    const roadmap = join(pool.state, "roadmap.yaml");
+    fs.writeFileSync(
+      roadmap,
+      `nodes:
+  - { id: plan-000, type: plan, status: done, exec: [sh, -c, ${JSON.stringify(planner)}] }
+  - { id: step, status: blocked, exec: ["true"] }
+`,
+    );
+    await pool.start();
     expect(await drop(pool, "again", { command: "replan_now" })).toMatchObject({
       result: { replanPaused: true },
     });
+    fs.writeFileSync(roadmap, fs.readFileSync(roadmap, "utf8").replace("blocked", "open"));
     pool.drop("work", { exec: ["true"], priority: 9 });
     pool.drop("plan", { exec: ["true"], type: "plan" });
     await pool.result("plan");
     expect(waiting(pool)).toEqual(["work.json"]);
+    expect(fs.readFileSync(roadmap, "utf8")).toContain("plan-000, type: plan, status: in_progress");
     // A manual pause wins: not even the plan's end lets anything start.
     await drop(pool, "hold", { command: "pause" });
     fs.writeFileSync(planned, "");
+    await pool.result("plan-000");
     expect(await drop(pool, "look", { command: "pause" })).toMatchObject({ status: "completed" });
     expect(waiting(pool)).toEqual(["work.json"]);
+    expect(fs.readFileSync(roadmap, "utf8")).toContain("step, status: open");
     await drop(pool, "go", { command: "resume" });
     await pool.result("work");
+    await pool.result("step");
+    await waitFor(() => fs.readFileSync(roadmap, "utf8").includes("step, status: done"), {
+      what: "the end of the plan",
+    });
     const told = pool.events().map((event) => event["event"]);
     expect(told.indexOf("replan_finished")).toBeGreaterThan(told.indexOf("replan_started"));
   });

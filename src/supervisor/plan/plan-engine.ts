@@ -10,7 +10,7 @@ import { ErrLeaseLost, messageOf, systemCode } from "../../core/errors.ts";
 import type { EventSubject } from "../../core/events.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { resolveAgent } from "../../core/matching.ts";
-import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
+import { foldId, parseLease, parseName, parsePlainClaim } from "../../core/names.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -26,7 +26,7 @@ import type { KvStore } from "../../roadmap/kv.ts";
 import { Planner } from "../../roadmap/next.ts";
 import { isNodeTask, taskOfNode } from "../../roadmap/node-task.ts";
 import { countStatuses, finishedContainers, type StatusCounts } from "../../roadmap/progress.ts";
-import { writeRunOutputs } from "../../roadmap/run-outputs.ts";
+import { outputsOfRecord, writeRunOutputs } from "../../roadmap/run-outputs.ts";
 import { CheckpointDesk } from "./checkpoint-desk.ts";
 import { NodeEvents } from "./node-events.ts";
 import type { PlanStore } from "./plan-store.ts";
@@ -62,6 +62,7 @@ const PLANNER_ID = "plan-000";
 const EVENTS_WAIT_MS = 2000;
 const LOOK_AGAIN_MS = 5;
 const SUBMIT_AGAIN_MS = 250;
+const FLUSH_TRIES_MAX = 200;
 
 export class PlanEngine {
   private readonly p: PlanParts;
@@ -89,8 +90,14 @@ export class PlanEngine {
   private areEventsLoaded = true;
   isStarted = false;
 
+  readonly started: Promise<void>;
+  private tellStarted: () => void = () => {};
+
   constructor(parts: PlanParts) {
     this.p = parts;
+    this.started = new Promise((resolve) => {
+      this.tellStarted = resolve;
+    });
     this.desk = new CheckpointDesk(parts.kv, parts.trays.clock);
   }
 
@@ -107,6 +114,7 @@ export class PlanEngine {
       this.p.report("roadmap:start", `cannot load the roadmap: ${messageOf(error)}`);
     }
     this.isStarted = true;
+    this.tellStarted();
   }
 
   private async takeOver(): Promise<void> {
@@ -510,8 +518,8 @@ export class PlanEngine {
       return;
     }
     const node = store.find(id);
-    const { run, summary, checkpoint, outputs } = readRun(record);
-    await this.writeOutputs(id, record, summary, outputs);
+    const { run, checkpoint } = readRun(record);
+    await this.writeOutputs(record);
     if (checkpoint !== undefined)
       await this.desk.ask(id, checkpoint, {
         run: record.run,
@@ -541,29 +549,11 @@ export class PlanEngine {
       store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
   }
 
-  private async writeOutputs(
-    id: string,
-    record: SettledRecord["record"],
-    summary: string,
-    outputs: Record<string, unknown>,
-  ): Promise<void> {
-    const { kv, tree } = this.p;
-    const runDir = join(tree.runs, record.run ?? "none");
-    const isCheckpoint = record.status === "completed" && record.verdict === "checkpoint";
+  /** What its worker wrote already, or did not live to write. What never ran has no outputs. */
+  private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
+    if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
-      await writeRunOutputs(kv, {
-        node: id,
-        run: record.run,
-        lease: record.lease,
-        attempt: record.attempts,
-        agent: record.agent_id,
-        status: record.status === "failed" ? "fail" : isCheckpoint ? "checkpoint" : "success",
-        summary,
-        error: record.status === "failed" ? record.error : "",
-        stdoutPath: join(runDir, "stdout.log"),
-        resultPath: join(runDir, "result.json"),
-        outputs,
-      });
+      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.tree.runs));
     } catch (error) {
       // A newer run has written already.
       if (!(error instanceof ErrLeaseLost)) throw error;
@@ -610,11 +600,13 @@ export class PlanEngine {
   // ── steering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Opens the planner again. False when there is none. */
-  reopenPlanner(): boolean {
+  async reopenPlanner(): Promise<boolean> {
     const planner = this.planner();
     if (planner === undefined) return false;
-    if (planner.status !== "open" && planner.status !== "in_progress")
+    if (planner.status !== "open" && planner.status !== "in_progress") {
       this.setStatus(planner.id, "open");
+      await this.flushed();
+    }
     return true;
   }
 
@@ -629,7 +621,7 @@ export class PlanEngine {
     const node = store.find(id);
     if (node === undefined || isContainer(node)) return false;
     if (node.status === "in_progress") this.setStatus(id, "open");
-    if (!this.flushed()) await this.flushSoon();
+    await this.flushed();
     const isOurs = (bytes: Buffer): boolean => {
       try {
         return isNodeTask(JSON.parse(bytes.toString("utf8")), id);
@@ -642,13 +634,12 @@ export class PlanEngine {
     return isOut;
   }
 
-  private flushed(): boolean {
-    return this.p.store.flush();
-  }
-
-  private async flushSoon(): Promise<void> {
-    for (let tries = 0; tries < 100 && !this.flushed(); tries++)
+  /** Waits until the plan on disk is the one in force; not for ever, when the disk is full. */
+  private async flushed(): Promise<void> {
+    for (let tries = 0; tries < FLUSH_TRIES_MAX && !this.p.store.flush(); tries++) {
+      this.p.store.look(this.nowMs());
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
   }
 
   /** `plan-000`, or the first plan that stands under no other. */

@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 import { DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
 import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
-import type { Plan } from "../../../src/supervisor/plan-gate.ts";
 import type { Payload } from "./handler.ts";
 
 export type Durability = "process" | "power";
@@ -86,18 +85,14 @@ export function readLines(path: string): string[] {
   }
 }
 
-/** A plan that is one word in a file: "open" or "made"; none without the file. */
-export function planOf(place: Place): Plan {
-  const path = join(place.state, "plan");
-  return {
-    reopenPlanner() {
-      if (!fs.existsSync(path)) return false;
-      fs.writeFileSync(`${path}.new`, "open");
-      fs.renameSync(`${path}.new`, path);
-      return true;
-    },
-    isPlanning: () => readLines(path)[0] === "open",
-  };
+/** Sets the status of the planner in the roadmap, as a person would. Nobody is there to run it, so it stays so. */
+export function writePlanner(place: Place, status: "open" | "done"): void {
+  const text = `nodes:\n  - { id: plan-000, type: plan, status: ${status} }\n`;
+  fs.writeFileSync(place.tree.roadmap, text, { mode: 0o600 });
+}
+
+export function isPlanning(place: Place): boolean {
+  return readLines(place.tree.roadmap).some((line) => line.includes("status: open"));
 }
 
 /** What must be true of one task in the end. */

@@ -14,7 +14,6 @@ import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
 import { Worker } from "../../../src/worker/worker.ts";
 import type { Place } from "./place.ts";
-import { planOf } from "./place.ts";
 
 /** The part of Pool that starts a worker, seen from here. */
 interface PoolInside {
@@ -143,7 +142,6 @@ export async function recoverTree(place: Place, options: RecoverOptions): Promis
       tree: place.tree,
       settings: options.settings,
       drain: options.staysUp !== true,
-      plan: planOf(place),
       ...(options.onNotice === undefined ? {} : { onNotice: options.onNotice }),
     });
     if (options.storage !== undefined) {

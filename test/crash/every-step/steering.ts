@@ -12,7 +12,14 @@ import {
   runTree,
   until,
 } from "./operations.ts";
-import { acknowledge, type Book, type Place, planOf, readLines } from "./place.ts";
+import {
+  acknowledge,
+  type Book,
+  isPlanning,
+  type Place,
+  readLines,
+  writePlanner,
+} from "./place.ts";
 
 /** The id of the command that is struck at. */
 const ID = "go";
@@ -163,7 +170,7 @@ function steering(spec: Steering): Operation {
           JSON.stringify({ ...INITIAL_CONTROL, ...control, paused: false }),
           { mode: 0o600 },
         );
-        if (planOf(place).isPlanning()) fs.writeFileSync(join(place.state, "plan"), "made");
+        if (isPlanning(place)) writePlanner(place, "done");
       },
     },
     checkEnd: (place) => spec.checkEnd?.(place) ?? [],
@@ -218,11 +225,11 @@ export const STEERING: readonly Operation[] = [
     event: "replan_started",
     prepare(place, book) {
       dropTask(place, book, "a");
-      fs.writeFileSync(join(place.state, "plan"), "made");
+      writePlanner(place, "done");
     },
     check: (place) => [
       ...expectControl(place, { replan_paused: true }),
-      ...(planOf(place).isPlanning() ? [] : ["the planner is not open"]),
+      ...(isPlanning(place) ? [] : ["the planner is not open"]),
     ],
     checkEnd: (place) => {
       const ended = countEvents(place, "replan_finished");
