@@ -10,7 +10,7 @@ epics:
       - id: EPIC-1.M1
         title: "See it work"
         tasks:
-          - { id: TEST-SUPERVISOR-INTEGRATION-001, title: "Say hello", status: pending, exec: [echo, "hello from the roadmap"] }
+          - { id: TEST-SUPERVISOR-INTEGRATION-001, title: "Say hello", status: pending, acceptance: ["somebody was greeted"] }
           - { id: TEST-SUPERVISOR-INTEGRATION-002, title: "Say goodbye", status: pending, dependencies: [TEST-SUPERVISOR-INTEGRATION-001], exec: [echo, "goodbye"] }
 `;
 
@@ -36,13 +36,27 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # env_allow: []               # variables that programs get beside PATH, HOME and the like
 # roots: [/]                  # directories under which cwd and worktree must lie
 
-# agents:
-#   - name: coder
-#     kind: codex             # exec | module | codex | claude
-#     types: [implementer]
-#     capabilities: [typescript]
-#     default: true
-#   - name: resize
-#     kind: module
-#     module: ./handlers/resize.mjs   # relative to this file
+# Who runs what brings no program of its own. Nodes of the roadmap go through phases (STRATEGIZE to MONITOR, or what
+# \`phases\` says), tasks of the mailbox are run once.
+agents:
+  - name: hello
+    kind: module              # exec | module
+    module: ./agents/hello.mjs   # relative to this file
+    types: [implementer]      # researcher | implementer | reviewer | planner | verifier | integrator
+#   default: true             # also for tasks that do not say who runs them
+# - name: coder
+#   kind: exec
+#   program: my-agent         # gets its packet as the file that $MAILCHUTE_PACKET names
+#   types: [implementer, planner]
+#   capabilities: [typescript]
+#   phases: [IMPLEMENT]       # the program is run once
+`;
+
+export const SAMPLE_AGENT = `/** A sample agent: a function that gets the task, and in ctx the phase of the work. What it returns is its result. */
+export default async function hello(task, ctx) {
+  const phase = ctx.phase ?? "RUN";
+  ctx.log(\`\${phase}: \${task.title}\`);
+  const summary = phase === "IMPLEMENT" ? "hello from the roadmap" : \`\${phase} of \${task.id}: nothing to add\`;
+  return { status: "success", summary };
+}
 `;

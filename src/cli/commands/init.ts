@@ -1,6 +1,6 @@
 /** `init`: makes a state tree with a sample roadmap and a commented config. Never overwrites anything. */
 import fs from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../codec/environment.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { stateTree } from "../../core/state-tree.ts";
@@ -8,7 +8,7 @@ import { openTrays } from "../../mailbox/trays.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { safe } from "../render.ts";
-import { SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../samples.ts";
+import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../samples.ts";
 
 export const command = defineCommand({
   usage: "[DIR]",
@@ -24,11 +24,13 @@ export const command = defineCommand({
     makeDir(dir);
     openTrays(tree.mailbox);
     openTrays(tree.control);
-    for (const path of [dirname(tree.events), tree.runs, tree.evidence, tree.kv, tree.workers])
+    const agents = join(dir, "agents");
+    for (const path of [agents, dirname(tree.events), tree.runs, tree.evidence, tree.kv, tree.workers])
       makeDir(path);
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
       { path: tree.config, made: writeNew(tree.config, SAMPLE_CONFIG) },
+      ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
     ];
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });

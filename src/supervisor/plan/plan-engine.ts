@@ -544,7 +544,7 @@ export class PlanEngine {
     this.tell(key, id, record, follow);
     store.edit(follow.edits);
     this.ready = undefined;
-    const finished = finishedContainers(this.nodes());
+    const finished = finishedContainers(this.nodes()).filter((each) => store.saysStatus(each));
     if (finished.length > 0)
       store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
   }

@@ -75,6 +75,20 @@ export class PlanStore {
     return this.doc === undefined ? undefined : findNode(this.doc, id);
   }
 
+  /** Whether the item says a status at all: to a heading that has none we add none. */
+  saysStatus(node: RoadmapNode): boolean {
+    if (this.doc === undefined) return false;
+    const { text, places } = this.doc;
+    let at = places.spans[2 * node.order] ?? 0;
+    let own = "";
+    for (const hole of places.holes.get(node.order) ?? []) {
+      own += text.slice(at, hole.start);
+      at = hole.end;
+    }
+    own += text.slice(at, places.spans[2 * node.order + 1]);
+    return /(?:^|[\s{,"'])status["']?\s*:/.test(own);
+  }
+
   get hasPending(): boolean {
     return this.isLoading || (this.pending.length > 0 && !this.isHeldBack);
   }
