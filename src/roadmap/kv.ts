@@ -35,9 +35,9 @@ export interface KvChange {
 type Entries = Map<string, KvEntry>;
 
 /** How old a lock must be to be taken from its owner (ms); it is held for a few. */
-const LOCK_STALE_MS = 3000;
-/** Then it goes on without the lock: what was written is looked at again either way. */
-const LOCK_RETRIES = { retries: 60, minTimeout: 4, maxTimeout: 150, factor: 1.3, randomize: true };
+const LOCK_STALE_MS = 5000;
+/** Longer than it takes to be stale. Then it goes on without the lock: what was replaced is looked at either way. */
+const LOCK_RETRIES = { retries: 200, minTimeout: 4, maxTimeout: 150, factor: 1.3, randomize: true };
 /** Times that a lost race is run again. */
 const TRIES_MAX = 100;
 const NO_LINK: ReadonlySet<string> = new Set([
@@ -262,6 +262,8 @@ export class KvStore {
 
   /**
    * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side.
+   * What is left: two writers without the lock, one of which is held up between these two calls. To move the old file
+   * away first would close that gap, and leave readers without a file for a moment at every put.
    * @returns the values of a file that was replaced without having been read; mostly none
    */
   private replace(node: string, entries: Entries, stamp: string): Entries {

@@ -19,6 +19,7 @@ const CODES = [
   "ErrInvalidTransition",
   "ErrLeaseLost",
   "ErrInvalidKv",
+  "ErrInvalidRoadmap",
   "ErrForeignKey",
   "ErrSupervisorRunning",
   "ErrSupervisorGone",
