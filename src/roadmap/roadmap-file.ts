@@ -27,6 +27,8 @@ import { judgeOwner, ownerSequence, thisProcess } from "../host/identity.ts";
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
 /** A text that was the same for so long is whole: who saves in place empties the file first (ms). */
 const SETTLED_MS = 30;
+/** An empty file is rather one that is about to be filled, by somebody who was held up (ms). */
+const EMPTY_SETTLED_MS = 500;
 const POLL_MS = 10;
 /** Who saves all the time must not keep us from reading: after this a text is taken as it is (ms). */
 const UNSETTLED_MS_MAX = 1000;
@@ -82,6 +84,8 @@ interface Old {
   baseHash: string;
   /** Of the text that was put in its place. */
   nextHash: string;
+  /** Of the file, once it was found to hold that text. */
+  key: string;
   /** Monotonic (ms). */
   sinceMs: number;
 }
@@ -91,6 +95,8 @@ export class RoadmapFile {
   private readonly isPower: boolean;
   private readonly nextOwner = ownerSequence(thisProcess());
   private olds: Old[] = [];
+  /** Not yet told to anybody. */
+  private conflicts: string[] = [];
   /** What we published last: known to be whole. */
   private own: FileStamp = { key: "", hash: "" };
 
@@ -117,9 +123,9 @@ export class RoadmapFile {
       } else {
         const { key, mtimeMs, bytes } = found;
         if (key !== seen?.key) seen = { key, sinceMs: nowMs };
-        const ageMs = Date.now() - mtimeMs;
+        const quietMs = Math.max(nowMs - seen.sinceMs, Date.now() - mtimeMs);
         const isSettled =
-          key === this.own.key || nowMs - seen.sinceMs >= SETTLED_MS || ageMs >= SETTLED_MS;
+          key === this.own.key || quietMs >= (bytes?.length === 0 ? EMPTY_SETTLED_MS : SETTLED_MS);
         if (bytes !== undefined && (isSettled || nowMs - startMs > UNSETTLED_MS_MAX))
           return { text: this.decode(bytes), stamp: { key, hash: hashOf(bytes) } };
       }
@@ -129,8 +135,7 @@ export class RoadmapFile {
 
   /** True when the file is another than the one that was read. Cheap: one look at its facts. */
   hasChanged(since: RoadmapText): boolean {
-    const stats = fs.statSync(this.path, { bigint: true, throwIfNoEntry: false });
-    return (stats === undefined ? undefined : keyOf(stats)) !== since.stamp?.key;
+    return keyAt(this.path) !== since.stamp?.key;
   }
 
   /**
@@ -139,7 +144,7 @@ export class RoadmapFile {
    * @throws ErrIo: then the file is as it was
    */
   replace(base: RoadmapText, text: string): Replaced {
-    if (this.checkOlds(false).hasChanged) return { kind: "changed" };
+    if (this.checkOlds(false)) return { kind: "changed" };
     const bytes = Buffer.from(text);
     const nextHash = hashOf(bytes);
     try {
@@ -180,7 +185,8 @@ export class RoadmapFile {
 
   /** Looks again at what was replaced, where an editor may have been slow. Cheap; for every tick. */
   lookAgain(): Settled {
-    return this.checkOlds(false);
+    const hasChanged = this.checkOlds(false);
+    return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
   /** Before the end of a process: looks at all that was replaced, once editors had some time. */
@@ -188,14 +194,15 @@ export class RoadmapFile {
     const youngest = Math.max(0, ...this.olds.map((old) => old.sinceMs));
     const restMs = youngest + SETTLED_MS - performance.now();
     if (this.olds.length > 0 && restMs > 0) await wait(restMs);
-    return this.checkOlds(true);
+    const hasChanged = this.checkOlds(true);
+    return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
   /** What processes left that died in the middle of a replacement. To be called before the first read. */
   recoverLeftovers(): Settled {
-    const settled: Settled = { hasChanged: false, conflicts: [] };
+    let hasChanged = false;
     const target = this.target();
-    if (target === undefined) return settled;
+    if (target === undefined) return { hasChanged, conflicts: [] };
     const dir = tempDirOf(target);
     const names = listNames(dir);
     const found = names.flatMap((name) => {
@@ -208,12 +215,16 @@ export class RoadmapFile {
     const olds = found.filter((one) => one.kind === "old").sort((a, b) => b.ctimeMs - a.ctimeMs);
     for (const old of olds) {
       const isHalfWay = names.includes(basename(old.path).replace(/old$/, "next"));
-      if (fs.existsSync(`${old.path}.aside`)) this.finishPutBack(target, old, settled);
-      else if (isHalfWay && linkWhereNothingIs(old.path, target)) settled.hasChanged = true;
-      this.checkOld(target, old, settled);
+      if (fs.existsSync(`${old.path}.aside`)) {
+        this.finishPutBack(target, old);
+        hasChanged = true;
+      } else if (isHalfWay && linkWhereNothingIs(old.path, target)) {
+        hasChanged = true;
+        fs.rmSync(old.path, { force: true });
+      } else if (this.checkOld(target, old)) hasChanged = true;
     }
     for (const one of found) if (one.kind === "next") fs.rmSync(one.path, { force: true });
-    return settled;
+    return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
   /** Whether a missing plan is one that somebody is replacing; who does not go on is helped. */
@@ -259,9 +270,10 @@ export class RoadmapFile {
       path: staged.path.replace(/next$/, "old"),
       baseHash: base.hash,
       nextHash,
+      key: base.key,
       sinceMs: performance.now(),
     };
-    // From here to the link nothing but these two calls: this long the plan is not there.
+    // From here to the link only these three calls: this long the plan is not there.
     try {
       fs.renameSync(target, old.path);
     } catch (error) {
@@ -271,7 +283,9 @@ export class RoadmapFile {
     }
     let isOurs: boolean;
     try {
-      isOurs = linkWhereNothingIs(staged.path, target);
+      // Saved in the last instant: put back at once, so that nobody ever sees our text without it.
+      const isBase = keyAt(old.path) === base.key;
+      isOurs = linkWhereNothingIs(isBase ? staged.path : old.path, target) && isBase;
     } catch (error) {
       linkWhereNothingIs(old.path, target);
       fs.rmSync(old.path, { force: true });
@@ -281,12 +295,12 @@ export class RoadmapFile {
     this.sync(dirname(target));
     fs.rmSync(staged.path, { force: true });
     if (!isOurs) {
-      // Somebody saved into the gap, over whatever was there before: as if we had never been here.
+      // The file is back, or somebody saved into the gap, over whatever was there before: as if we had never been here.
       fs.rmSync(old.path, { force: true });
       return { kind: "changed" };
     }
     if (hashOfFile(old.path) !== base.hash) {
-      this.putBack(target, old, { hasChanged: false, conflicts: [] });
+      this.putBack(target, old);
       return { kind: "changed" };
     }
     this.olds.push(old);
@@ -334,74 +348,72 @@ export class RoadmapFile {
 
   // ——— what was replaced ———
 
-  /** Looks at old files again, and lets go of those that nobody can still be writing into. */
-  private checkOlds(isLast: boolean): Settled {
-    const settled: Settled = { hasChanged: false, conflicts: [] };
+  /** Looks at old files again, and lets go of those that nobody can still be writing into. True: the plan is another now. */
+  private checkOlds(isLast: boolean): boolean {
     const nowMs = performance.now();
     const target = this.olds.length === 0 ? undefined : this.target();
-    if (target === undefined) return settled;
+    if (target === undefined) return false;
+    let hasChanged = false;
     const kept: Old[] = [];
     for (const old of this.olds) {
-      if (!isLast && nowMs - old.sinceMs < OLD_KEPT_MS) kept.push(old);
-      else this.checkOld(target, old, settled);
+      const isYoung = !isLast && nowMs - old.sinceMs < OLD_KEPT_MS;
+      if (isYoung && keyAt(old.path) === old.key) kept.push(old);
+      else if (this.checkOld(target, old)) hasChanged = true;
     }
     this.olds = kept;
-    return settled;
+    return hasChanged;
   }
 
-  /** Removes an old file that is what we took it for; else a person's text is in it, which comes into force. */
-  private checkOld(
-    target: string,
-    old: Pick<Old, "path" | "baseHash" | "nextHash">,
-    settled: Settled,
-  ): void {
+  /** Removes an old file that is what we took it for; else a person's text is in it, which comes into force: true. */
+  private checkOld(target: string, old: Pick<Old, "path" | "baseHash" | "nextHash">): boolean {
     const hash = hashOfFile(old.path);
-    if (hash === undefined) return;
-    if (hash === old.baseHash) fs.rmSync(old.path, { force: true });
-    else this.putBack(target, old, settled);
+    if (hash === undefined) return false;
+    if (hash !== old.baseHash) {
+      this.putBack(target, old);
+      return true;
+    }
+    fs.rmSync(old.path, { force: true });
+    return false;
   }
 
   /**
    * The text in `old` was saved by somebody into a file that we had replaced: it takes the place of ours. If a person saved
    * over ours too, that is later and stays, and the older one is kept beside it.
    */
-  private putBack(target: string, old: Pick<Old, "path" | "nextHash">, settled: Settled): void {
+  private putBack(target: string, old: Pick<Old, "path" | "nextHash">): void {
     const aside = `${old.path}.aside`;
     try {
       fs.renameSync(target, aside);
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;
     }
-    this.finishPutBack(target, old, settled);
+    this.finishPutBack(target, old);
   }
 
-  private finishPutBack(
-    target: string,
-    old: Pick<Old, "path" | "nextHash">,
-    settled: Settled,
-  ): void {
+  private finishPutBack(target: string, old: Pick<Old, "path" | "nextHash">): void {
     const aside = `${old.path}.aside`;
     const hash = hashOfFile(aside);
-    const isOurs = hash === undefined || hash === old.nextHash || this.isKnown(hash);
-    settled.hasChanged = true;
+    const isOurs = hash === undefined || hash === old.nextHash || this.isKnown(target, hash);
     // What was saved into the gap is later than both, and stays.
     const isPlaced = linkWhereNothingIs(isOurs ? old.path : aside, target);
-    const isThere = (path: string): boolean => !isPlaced && isSameFile(path, target);
     this.sync(dirname(target));
     const lost = isOurs ? (isPlaced ? [] : [old.path]) : isPlaced ? [old.path] : [old.path, aside];
     for (const path of lost) {
-      if (!fs.existsSync(path) || isThere(path)) continue;
+      if (!fs.existsSync(path) || isSameFile(path, target)) continue;
       const conflict = `${target}.conflict-${hashOfFile(path)?.slice(0, 8)}`;
       fs.renameSync(path, conflict);
-      settled.conflicts.push(conflict);
+      this.conflicts.push(conflict);
     }
     fs.rmSync(aside, { force: true });
     fs.rmSync(old.path, { force: true });
   }
 
-  /** True for texts that we published: nobody else's are in them. */
-  private isKnown(hash: string): boolean {
-    return hash === this.own.hash || this.olds.some((old) => old.nextHash === hash);
+  /** True for texts that we, or another process of ours, published just now: nobody else's are in them. */
+  private isKnown(target: string, hash: string): boolean {
+    return (
+      hash === this.own.hash ||
+      listNames(tempDirOf(target)).some((name) => LEFTOVER.exec(name)?.[4] === hash)
+    );
   }
 
   // ——— the file system ———
@@ -497,6 +509,11 @@ function isSameFile(a: string, b: string): boolean {
 
 function keyOf(stats: fs.BigIntStats): string {
   return `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+}
+
+function keyAt(path: string): string | undefined {
+  const stats = fs.statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? undefined : keyOf(stats);
 }
 
 function hashOf(bytes: Uint8Array): string {
