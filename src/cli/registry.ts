@@ -50,6 +50,22 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   cancel: { group: "Tasks", summary: "end tasks for good, waiting or running", load: control },
 
+  roadmap: {
+    group: "Plan",
+    summary: "check the plan, show it, say what comes next",
+    load: () => import("./commands/roadmap.ts"),
+  },
+  node: {
+    group: "Plan",
+    summary: "add nodes to the plan, change them and their status",
+    load: () => import("./commands/node.ts"),
+  },
+  dep: {
+    group: "Plan",
+    summary: "what a node of the plan waits for",
+    load: () => import("./commands/dep.ts"),
+  },
+
   status: {
     group: "Look",
     summary: "what runs, what waits, and why nothing moves",
