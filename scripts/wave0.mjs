@@ -11,11 +11,18 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const state = resolve(process.argv[2] ?? process.env.MAILCHUTE_STATE ?? join(root, "state"));
 fs.mkdirSync(join(state, "analytics"), { recursive: true, mode: 0o700 });
-const log = fs.createWriteStream(join(state, "analytics", "wave0_startup.log"), { flags: "a", mode: 0o600 });
-
-const child = spawn(process.execPath, [join(root, "bin", "mailchute.js"), "run", "--drain", "--state", state], {
-  stdio: ["ignore", "pipe", "pipe"],
+const log = fs.createWriteStream(join(state, "analytics", "wave0_startup.log"), {
+  flags: "a",
+  mode: 0o600,
 });
+
+const child = spawn(
+  process.execPath,
+  [join(root, "bin", "mailchute.js"), "run", "--drain", "--state", state],
+  {
+    stdio: ["ignore", "pipe", "pipe"],
+  },
+);
 for (const [from, to] of [
   [child.stdout, process.stdout],
   [child.stderr, process.stderr],

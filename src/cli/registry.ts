@@ -88,6 +88,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("./commands/events.ts"),
   },
 
+  answer: {
+    group: "Plan",
+    summary: "answer a node that waits for a person",
+    load: () => import("./commands/answer.ts"),
+  },
   kv: {
     group: "Plan",
     summary: "values that nodes leave for each other",

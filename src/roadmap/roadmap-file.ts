@@ -27,11 +27,15 @@ import { judgeOwner, ownerSequence, thisProcess } from "../host/identity.ts";
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
 /** A text that was the same for so long is whole: who saves in place empties the file first (ms). */
 const SETTLED_MS = 30;
-/** An empty file is rather one that is about to be filled, by somebody who was held up (ms). */
-const EMPTY_SETTLED_MS = 500;
+/**
+ * A file that has become much shorter, or empty, is rather one that is about to be filled by somebody who was held up (ms):
+ * half a plan reads like a whole one.
+ */
+const SHORTER_SETTLED_MS = 1000;
+const MUCH_SHORTER = 0.9;
 const POLL_MS = 10;
 /** Who saves all the time must not keep us from reading: after this a text is taken as it is (ms). */
-const UNSETTLED_MS_MAX = 1000;
+const UNSETTLED_MS_MAX = 2000;
 /** For so long a missing file may be one that is being replaced (ms). */
 const ABSENT_MS_MAX = 50;
 /** A process that was stopped in the middle of a replacement has had time enough (ms). */
@@ -99,6 +103,8 @@ export class RoadmapFile {
   private conflicts: string[] = [];
   /** What we published last: known to be whole. */
   private own: FileStamp = { key: "", hash: "" };
+  /** Size of the last text that we read or published. */
+  private lastBytes = 0;
 
   /** @param path may be a symbolic link: then what it leads to is read and replaced */
   constructor(path: string, { durability }: { durability: "power" | "process" }) {
@@ -124,10 +130,14 @@ export class RoadmapFile {
         const { key, mtimeMs, bytes } = found;
         if (key !== seen?.key) seen = { key, sinceMs: nowMs };
         const quietMs = Math.max(nowMs - seen.sinceMs, Date.now() - mtimeMs);
+        const isShorter =
+          bytes?.length === 0 || (bytes?.length ?? 0) < MUCH_SHORTER * this.lastBytes;
         const isSettled =
-          key === this.own.key || quietMs >= (bytes?.length === 0 ? EMPTY_SETTLED_MS : SETTLED_MS);
-        if (bytes !== undefined && (isSettled || nowMs - startMs > UNSETTLED_MS_MAX))
+          key === this.own.key || quietMs >= (isShorter ? SHORTER_SETTLED_MS : SETTLED_MS);
+        if (bytes !== undefined && (isSettled || nowMs - startMs > UNSETTLED_MS_MAX)) {
+          this.lastBytes = bytes.length;
           return { text: this.decode(bytes), stamp: { key, hash: hashOf(bytes) } };
+        }
       }
       await wait(POLL_MS);
     }
@@ -310,6 +320,7 @@ export class RoadmapFile {
   private published(text: string, stats: fs.BigIntStats, hash: string): Replaced {
     const key = keyOf(stats);
     this.own = { key, hash };
+    this.lastBytes = Number(stats.size);
     return { kind: "replaced", file: { text, stamp: this.own } };
   }
 

@@ -186,7 +186,7 @@ async function cancel(context: CommandContext, inHand: CommandInHand): Promise<o
   if (!isFinal && lease === undefined && (await takeBackNode(context, id, inHand.isAgain)))
     return { cancelled: id };
   if (lease === undefined) {
-    lease = findSubject(context.trays, id, isFinal);
+    lease = findSubject(context, id, isFinal);
     await inHand.noteSubject(lease);
   }
   if (isFinal) await cancelForGood(context, id, lease);
@@ -198,7 +198,7 @@ async function cancel(context: CommandContext, inHand: CommandInHand): Promise<o
  * The lease of what is to be cancelled; of what waits, what it begins with.
  * @throws ErrTaskNotFound, ErrInvalidTransition when there is nothing to cancel
  */
-function findSubject(trays: Trays, id: string, isFinal: boolean): string {
+function findSubject({ trays, plan }: CommandContext, id: string, isFinal: boolean): string {
   const live = findLive(trays, id);
   if (live?.name.stage === "w") return leaseOf(live.name);
   if (live !== undefined && isFinal) return leasesOfAttempt(live.name);
@@ -206,13 +206,15 @@ function findSubject(trays: Trays, id: string, isFinal: boolean): string {
   const isSettled = hasSettled(trays, id);
   // With a record beside it, what waits is a duplicate, and none of ours to end.
   if (isWaiting && isFinal && !isSettled) return leasesOfAttempt(newSubmission(id, 1));
-  if (live === undefined && !isWaiting && !isSettled)
+  if (live === undefined && !isWaiting && !isSettled && !plan.isNode(id))
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, { id });
-  if (isFinal)
+  if (isFinal && isSettled)
     throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has settled already`, { id });
   throw new ErrInvalidTransition(`${id} is not in flight`, {
     id,
-    hint: "use `mailchute cancel` to end a waiting task for good",
+    hint: plan.isNode(id)
+      ? `to keep a node from running: mailchute node set-status ${id} blocked`
+      : "use `mailchute cancel` to end a waiting task for good",
   });
 }
 

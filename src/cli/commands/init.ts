@@ -25,7 +25,14 @@ export const command = defineCommand({
     openTrays(tree.mailbox);
     openTrays(tree.control);
     const agents = join(dir, "agents");
-    for (const path of [agents, dirname(tree.events), tree.runs, tree.evidence, tree.kv, tree.workers])
+    for (const path of [
+      agents,
+      dirname(tree.events),
+      tree.runs,
+      tree.evidence,
+      tree.kv,
+      tree.workers,
+    ])
       makeDir(path);
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },

@@ -364,8 +364,8 @@ export class PlanEngine {
       return false;
     }
     this.archiving.add(node.id);
-    const lease = settled.record.lease === "" ? "none" : settled.record.lease;
-    const target = join(tree.evidence, node.id, "earlier", `${lease}.json`);
+    const submission = parseLease(settled.record.lease)?.submission ?? "none";
+    const target = join(tree.evidence, node.id, "earlier", submission, "record.json");
     archive(trays, settled.path, target)
       .catch((error: unknown) =>
         this.p.report(

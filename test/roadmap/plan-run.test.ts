@@ -1,0 +1,328 @@
+/** A plan that drives a real pool: what the specifications of the packets, the handoff and the controls ask for. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** An agent that runs `script` with a shell, once a node. */
+const agent = (script: string, more = ""): string =>
+  `${QUICK_CONFIG}
+agents:
+  - name: mock
+    kind: exec
+    program: sh
+    args: [-c, ${JSON.stringify(script)}]
+    default: true
+    phases: [IMPLEMENT]
+${more}`;
+
+const say = (result: object): string => `echo '<result>${JSON.stringify(result)}</result>'`;
+const ONE_ITERATION = [
+  "run",
+  "--max-iterations",
+  "1",
+  "--interval-ms",
+  "0",
+  "--no-live",
+  "--no-color",
+];
+
+function plan(pool: Pool, text: string): void {
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), text);
+}
+
+function statuses(pool: Pool): Record<string, string> {
+  const text = fs.readFileSync(join(pool.state, "roadmap.yaml"), "utf8");
+  const { nodes } = parse(text) as { nodes: { id: string; status: string }[] };
+  return Object.fromEntries(nodes.map((node) => [node.id, node.status]));
+}
+
+function kv(pool: Pool, node: string): Record<string, unknown> {
+  const text = fs.readFileSync(join(pool.state, "kv", `${node}.json`), "utf8");
+  return Object.fromEntries(
+    Object.entries(JSON.parse(text) as Record<string, { value: unknown }>).map(([key, entry]) => [
+      key,
+      entry.value,
+    ]),
+  );
+}
+
+const until = (pool: Pool, id: string, status: string): Promise<boolean> =>
+  waitFor(() => statuses(pool)[id] === status, { what: `${id} to be ${status}` });
+
+describe("the handoff from node to node", () => {
+  it("leaves summary, paths and error of a failed run in kv", async () => {
+    const pool = newPool({ config: agent(say({ status: "fail", summary: "boom" })) });
+    plan(pool, "nodes:\n  - { id: plan-000, type: plan, retry_policy: { max_attempts: 1 } }\n");
+    await pool.run(ONE_ITERATION);
+    const values = kv(pool, "plan-000");
+    expect(values).toMatchObject({ "out.summary": "boom", "err.summary": "boom" });
+    const run = join(pool.state, "runs", fs.readdirSync(join(pool.state, "runs"))[0] as string);
+    expect(values["out.last_stdout_path"]).toBe(join(run, "stdout.log"));
+    expect(values["out.last_result_path"]).toBe(join(run, "result.json"));
+    expect(fs.existsSync(join(run, "stdout.log"))).toBe(true);
+    expect(JSON.parse(fs.readFileSync(join(run, "result.json"), "utf8"))).toMatchObject({
+      status: "fail",
+    });
+    expect(statuses(pool)).toEqual({ "plan-000": "failed" });
+    expect(fs.existsSync(join(pool.state, "evidence", "plan-000", "summary.md"))).toBe(true);
+  });
+
+  it("forgets the error when a later run succeeds", async () => {
+    const flaky = `if [ -e again ]; then ${say({ status: "success", summary: "fine" })}; else touch again; ${say({ status: "fail", summary: "boom" })}; fi`;
+    const pool = newPool({ config: agent(flaky) });
+    plan(pool, "nodes:\n  - { id: shaky, retry_policy: { max_attempts: 2 } }\n");
+    const { code } = await pool.run(["run", "--drain", "--no-live"]);
+    expect(code).toBe(0);
+    expect(kv(pool, "shaky")["out.summary"]).toBe("fine");
+    expect(kv(pool, "shaky")).not.toHaveProperty("err.summary");
+  });
+
+  it("shows a node its inputs in its packet", async () => {
+    const pool = newPool({
+      config: agent(`cp "$MAILCHUTE_PACKET" packet_seen.md; ${say({ status: "success" })}`),
+    });
+    plan(
+      pool,
+      `nodes:
+  - id: plan-000
+    type: plan
+    status: open
+    goal: find a way
+    inputs: [{ nodeId: __run__, key: ctx.foo, as: foo }, { nodeId: __run__, key: ctx.none }]
+`,
+    );
+    expect((await pool.run(["kv", "put", "__run__", "ctx.foo", "bar"])).code).toBe(0);
+    await pool.run(ONE_ITERATION);
+    const packet = fs.readFileSync(join(pool.dir, "packet_seen.md"), "utf8");
+    const inputs = packet.slice(packet.indexOf("## Node Inputs"));
+    expect(inputs).toContain("__run__:ctx.foo");
+    expect(inputs).toContain("bar");
+    expect(inputs).toContain("__run__:ctx.none");
+    expect(packet).toContain("find a way");
+  });
+});
+
+describe("what comes of a failure", () => {
+  it("is escalated level by level up to the root, and the run ends with exit code 1", async () => {
+    const pool = newPool({ config: agent(say({ status: "fail", summary: "no way" })) });
+    plan(
+      pool,
+      `nodes:
+  - { id: plan-root, type: plan, status: done }
+  - { id: plan-child, type: plan, status: done, parent: plan-root }
+  - { id: task-a, parent: plan-child, status: open, retry_policy: { max_attempts: 1 } }
+`,
+    );
+    const { code } = await pool.run(["run", "--drain", "--no-live"]);
+    expect(code).toBe(1);
+    expect(statuses(pool)).toEqual({
+      "plan-root": "done",
+      "plan-child": "done",
+      "task-a": "failed",
+      "plan-escalate-task-a": "failed",
+      "plan-escalate-plan-child": "failed",
+    });
+    const escalated = pool.events().filter((event) => event["event"] === "escalated");
+    expect(escalated.map((event) => event["to"])).toEqual([
+      "plan-escalate-task-a",
+      "plan-escalate-plan-child",
+    ]);
+    expect(pool.alerts().map((alert) => alert["alert"])).toContain("escalation_stopped");
+  });
+
+  it("is resolved by a planner that adds a node and takes the failed one out of the way", async () => {
+    const planner = say({
+      status: "success",
+      summary: "another way",
+      next: {
+        addNodes: [{ id: "task-b", title: "The other way", exec: ["true"] }],
+        setStatus: [{ id: "task-a", status: "done" }],
+      },
+    });
+    const pool = newPool({
+      config: agent(
+        "exit 1",
+        `  - {name: planner, kind: exec, program: sh, args: [-c, ${JSON.stringify(planner)}], types: [planner]}\n`,
+      ),
+    });
+    plan(
+      pool,
+      `nodes:
+  - { id: plan-root, type: plan, status: done }
+  - { id: task-a, parent: plan-root, status: open, retry_policy: { max_attempts: 1 } }
+  - { id: last, parent: plan-root, status: open, exec: ["true"], dependencies: [task-a] }
+`,
+    );
+    const { code, stdout } = await pool.run(["run", "--drain", "--no-live"]);
+    expect(statuses(pool)).toEqual({
+      "plan-root": "done",
+      "task-a": "done",
+      last: "done",
+      "plan-escalate-task-a": "done",
+      "task-b": "done",
+    });
+    expect(stdout).toContain("roadmap: 5 done");
+    expect(code).toBe(0);
+  });
+});
+
+describe("a question", () => {
+  const asking = `if grep -q blue "$MAILCHUTE_PACKET"; then ${say({ status: "success", summary: "painted" })}; else ${say({ status: "checkpoint", checkpoint: { question: "Which colour?", options: ["red", "blue"] } })}; fi`;
+
+  it("waits for a person, whose answer is in the packet of the next run", async () => {
+    const pool = newPool({ config: agent(asking) });
+    plan(pool, "nodes:\n  - { id: paint, status: open }\n");
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
+    expect(statuses(pool)).toEqual({ paint: "needs_human" });
+    expect((await pool.run(["answer", "paint", "blue"])).code).toBe(0);
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+    expect(statuses(pool)).toEqual({ paint: "done" });
+    expect(kv(pool, "paint")["out.summary"]).toBe("painted");
+    const earlier = fs.readdirSync(join(pool.state, "evidence", "paint", "earlier"));
+    expect(earlier).not.toEqual([]);
+  });
+
+  it("answers itself with its safe default when its time is over", async () => {
+    const timed = asking.replace('"options"', '"timeout_ms":300,"default":"blue","options"');
+    const pool = newPool({ config: agent(timed) });
+    plan(pool, "nodes:\n  - { id: paint, status: open }\n");
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+    expect(statuses(pool)).toEqual({ paint: "done" });
+  });
+
+  it("is not answered where none was asked", async () => {
+    const pool = newPool();
+    plan(pool, "nodes:\n  - { id: calm, status: open }\n");
+    expect((await pool.run(["answer", "calm", "yes"])).code).toBe(4);
+    expect((await pool.run(["answer", "nobody", "yes"])).code).toBe(3);
+  });
+});
+
+/** Nodes that run until the file `go-ID` is there. */
+function held(pool: Pool, ids: readonly string[]): string {
+  const nodes = ids.map((id) => {
+    const script = `while [ ! -e ${join(pool.dir, `go-${id}`)} ]; do sleep 0.02; done`;
+    return `  - { id: ${id}, status: open, exec: [sh, -c, ${JSON.stringify(script)}] }`;
+  });
+  return `nodes:\n  - { id: plan-000, type: plan, status: done }\n${nodes.join("\n")}\n`;
+}
+
+const letGo = (pool: Pool, id: string): void => fs.writeFileSync(join(pool.dir, `go-${id}`), "");
+
+describe("controls", () => {
+  it("pause holds back what is open until resume", async () => {
+    const pool = newPool();
+    plan(pool, held(pool, ["task-a", "task-b"]));
+    const running = await pool.start(["--drain", "--workers", "1"]);
+    await until(pool, "task-a", "in_progress");
+    await pool.run(["pause", "--wait"]);
+    letGo(pool, "task-a");
+    await until(pool, "task-a", "done");
+    // A second command is carried out after the first: whatever a pause lets slip would have been launched by then.
+    await pool.run(["pause", "--wait"]);
+    expect(statuses(pool)["task-b"]).toBe("open");
+    letGo(pool, "task-b");
+    await pool.run(["resume", "--wait"]);
+    expect((await running.ended).exitCode).toBe(0);
+  });
+
+  it("fewer workers launch nothing until enough nodes have ended", async () => {
+    const pool = newPool();
+    plan(pool, held(pool, ["a", "b", "c"]));
+    const running = await pool.start(["--drain", "--workers", "2"]);
+    await until(pool, "b", "in_progress");
+    await pool.run(["set-workers", "1", "--wait"]);
+    letGo(pool, "a");
+    await until(pool, "a", "done");
+    await pool.run(["set-workers", "1", "--wait"]);
+    expect(statuses(pool)).toMatchObject({ b: "in_progress", c: "open" });
+    letGo(pool, "b");
+    await until(pool, "c", "in_progress");
+    letGo(pool, "c");
+    expect((await running.ended).exitCode).toBe(0);
+  });
+
+  it("cancel stops a node and opens it again, without using up an attempt", async () => {
+    const pool = newPool();
+    plan(pool, held(pool, ["task-long"]));
+    const running = await pool.start(["--drain"]);
+    await until(pool, "task-long", "in_progress");
+    await waitFor(() => pool.events().some((event) => event["event"] === "started"), {
+      what: "the node to run",
+    });
+    await pool.run(["pause", "--wait"]);
+    const cancel = await pool.run(["control", "cancel", "--node", "task-long", "--wait"]);
+    expect(cancel.code).toBe(0);
+    await until(pool, "task-long", "open");
+    expect(fs.readdirSync(pool.inbox).filter((file) => file.endsWith(".json"))).toEqual([]);
+    expect(fs.readdirSync(pool.processing)).toEqual([]);
+    const again = await pool.run(["control", "cancel", "--node", "task-long", "--wait"]);
+    expect(again.stderr).toContain("not in flight");
+    expect((await pool.run(["node", "set-status", "task-long", "done"])).code).toBe(0);
+    await pool.run(["resume", "--wait"]);
+    expect((await running.ended).exitCode).toBe(0);
+    expect(statuses(pool)["task-long"]).toBe("done");
+  });
+});
+
+describe("a person and the file", () => {
+  it("keeps the last good plan in force while the text is broken, and says so", async () => {
+    const pool = newPool();
+    plan(pool, held(pool, ["a", "b"]).replace("id: b, ", "id: b, dependencies: [a], "));
+    const running = await pool.start(["--drain"]);
+    await until(pool, "a", "in_progress");
+    const path = join(pool.state, "roadmap.yaml");
+    const good = fs.readFileSync(path, "utf8");
+    const broken = `${good}  - { id: a, status: open }\n`;
+    fs.writeFileSync(path, broken);
+    await waitFor(() => pool.supervisor()?.roadmap_problem?.includes("roadmap.yaml:5:"), {
+      what: "the supervisor to say what is wrong, and where",
+    });
+    letGo(pool, "a");
+    letGo(pool, "b");
+    await pool.result("b");
+    expect(fs.readFileSync(path, "utf8")).toBe(broken);
+    fs.writeFileSync(path, good.replace("nodes:", "# mended\nnodes:"));
+    expect((await running.ended).exitCode).toBe(0);
+    expect(statuses(pool)).toMatchObject({ a: "done", b: "done" });
+    expect(fs.readFileSync(path, "utf8")).toMatch(/^# mended\n/);
+  });
+
+  it("runs a node again when somebody sets it open, and keeps the record of its first run", async () => {
+    const pool = newPool();
+    plan(pool, 'nodes:\n  - { id: once, status: open, exec: ["true"] }\n');
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+    expect((await pool.run(["node", "set-status", "once", "open"])).code).toBe(0);
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+    const completed = pool.events().filter((event) => event["event"] === "completed");
+    expect(completed).toHaveLength(2);
+    expect(fs.readdirSync(join(pool.state, "evidence", "once", "earlier"))).toHaveLength(1);
+  });
+
+  it("leaves a foreign task of the same id alone", async () => {
+    const pool = newPool();
+    pool.drop("mine", { exec: ["true"], not_before: 4_000_000_000 });
+    plan(pool, 'nodes:\n  - { id: mine, status: open, exec: ["true"] }\n');
+    await pool.start();
+    await waitFor(
+      () => pool.alerts().some((alert) => String(alert["message"]).includes("not the plan's own")),
+      { what: "an alert" },
+    );
+    expect(statuses(pool)).toEqual({ mine: "open" });
+    expect(fs.readdirSync(pool.inbox)).toEqual(["mine.json"]);
+  });
+
+  it("holds a task of the mailbox until the node that it depends on is done", async () => {
+    const pool = newPool();
+    plan(pool, held(pool, ["first"]));
+    pool.drop("then", { exec: ["true"], metadata: { dependencies: ["first"] } });
+    await pool.start();
+    await until(pool, "first", "in_progress");
+    expect(fs.readdirSync(pool.inbox)).toContain("then.json");
+    letGo(pool, "first");
+    await pool.result("then");
+  });
+});
