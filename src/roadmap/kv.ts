@@ -5,7 +5,6 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import lockfile from "proper-lockfile";
 import type { Clock } from "../core/clock.ts";
 import { ErrInvalidKv, ErrIo, ErrLeaseLost, systemCode } from "../core/errors.ts";
 import {
@@ -23,6 +22,7 @@ import {
 import { parseLease } from "../core/names.ts";
 import { RUN_SCOPE } from "../core/roadmap.ts";
 import { replaceDocument } from "../host/documents.ts";
+import { lockFile } from "../host/file-lock.ts";
 import { Journal } from "../journal/journal.ts";
 import { parseLine, readJournal } from "../journal/read.ts";
 
@@ -34,10 +34,6 @@ export interface KvChange {
 
 type Entries = Map<string, KvEntry>;
 
-/** How old a lock must be to be taken from its owner (ms); it is held for a few. */
-const LOCK_STALE_MS = 5000;
-/** Longer than it takes to be stale. Then it goes on without the lock: what was replaced is looked at either way. */
-const LOCK_RETRIES = { retries: 200, minTimeout: 4, maxTimeout: 150, factor: 1.3, randomize: true };
 /** Times that a lost race is run again. */
 const TRIES_MAX = 100;
 const NO_LINK: ReadonlySet<string> = new Set([
@@ -125,6 +121,12 @@ export class KvStore {
     removes: readonly string[],
     source: KvSource,
   ): Promise<boolean> {
+    // The supervisor writes again what a worker has written: that needs no lock.
+    const { entries: known, isBroken: isUnknown } = this.read(node);
+    const isThere =
+      puts.every(([key, value]) => isSame(known.get(key), value, source)) &&
+      !removes.some((key) => known.has(key));
+    if (isThere && !isUnknown) return false;
     const release = await this.lock(node);
     let writtenAtMs = Number.POSITIVE_INFINITY;
     /** What somebody put without our knowing, and we replaced: it is put back. */
@@ -325,31 +327,11 @@ export class KvStore {
     return join(this.dir, `${node}.json`);
   }
 
-  /** Undefined when it could not be had: its owner hangs, or the directory refuses. */
-  private async lock(node: string): Promise<(() => Promise<void>) | undefined> {
+  /** Undefined when it could not be had: its owner hangs. */
+  private lock(node: string): Promise<(() => Promise<void>) | undefined> {
     const dir = join(this.dir, ".tmp");
     fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
-    try {
-      const release = await lockfile.lock(this.dir, {
-        lockfilePath: join(dir, `${node}.lock`),
-        realpath: false,
-        stale: LOCK_STALE_MS,
-        retries: LOCK_RETRIES,
-        onCompromised: () => {
-          // Somebody took us for dead: what was written is read again, so nothing is lost.
-        },
-      });
-      return async () => {
-        try {
-          await release();
-        } catch {
-          // Taken over by somebody else: theirs now.
-        }
-      };
-    } catch (error) {
-      if (systemCode(error) === "ELOCKED") return undefined;
-      throw error;
-    }
+    return lockFile(join(dir, `${node}.lock`));
   }
 }
 

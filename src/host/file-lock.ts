@@ -1,0 +1,64 @@
+/**
+ * A lock between processes for read-change-write of small files. A convenience that saves tries: whoever uses it must lose
+ * nothing without it, because a lock that looks old may be taken by two at once.
+ */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import lockfile from "proper-lockfile";
+import { systemCode } from "../core/errors.ts";
+import { judgeOwner, ownerSequence } from "./identity.ts";
+
+const STALE_MS = 5000;
+const UPDATE_MS = 1000;
+/** Longer than a lock of a process on another machine looks alive (ms). */
+const WAIT_MS_MAX = 8000;
+const PAUSE_MS_MAX = 100;
+/** Between taking a lock and saying whose it is (ms). */
+const INTRODUCTION_MS = 100;
+
+const nextOwner = ownerSequence();
+
+/**
+ * Waits for the lock. A lock whose owner is known to be dead is taken at once.
+ * @param path of the lock; the directory around it must be there
+ * @returns how to give it back; undefined when it could not be had in time: then go on without it
+ */
+export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
+  const deadline = performance.now() + WAIT_MS_MAX;
+  for (let pauseMs = 4; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
+    try {
+      const release = await lockfile.lock(dirname(path), {
+        lockfilePath: path,
+        realpath: false,
+        stale: STALE_MS,
+        update: UPDATE_MS,
+        retries: 0,
+        // Somebody took us for dead: what was written is looked at again by whoever wrote it.
+        onCompromised: () => {},
+      });
+      fs.writeFileSync(ownerPath(path), nextOwner(), { mode: 0o600 });
+      return () => release().catch(() => {});
+    } catch (error) {
+      if (systemCode(error) !== "ELOCKED") throw error;
+    }
+    if (isAbandoned(path)) fs.rmSync(path, { recursive: true, force: true });
+    else if (performance.now() > deadline) return undefined;
+    else await wait(pauseMs * (0.5 + Math.random()));
+  }
+}
+
+/** Not for a lock so young that its new owner may not have said so yet. */
+function isAbandoned(path: string): boolean {
+  try {
+    const { mtimeMs } = fs.statSync(path);
+    if (Math.abs(Date.now() - mtimeMs) < INTRODUCTION_MS) return false;
+    return judgeOwner(fs.readFileSync(ownerPath(path), "utf8")) === "dead";
+  } catch {
+    return false;
+  }
+}
+
+function ownerPath(path: string): string {
+  return `${path}.owner`;
+}
