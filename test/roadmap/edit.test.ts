@@ -254,7 +254,7 @@ describe("any plan", () => {
         expect(doc.problems).toEqual([]);
         expect(doc.nodes.map((node) => node.id).sort()).toEqual([...ids].sort());
       }),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 
@@ -281,7 +281,7 @@ describe("any plan", () => {
         expect(fresh).toMatch(/^[a-z_:, \r\n]*$/);
         expect(fresh.length).toBeLessThan(60);
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
   });
 
@@ -346,7 +346,7 @@ describe("any plan", () => {
             expect(doc.text).toContain(comment);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 });
