@@ -38,7 +38,10 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         onCompromised: () => {},
       });
       fs.writeFileSync(ownerPath(path), nextOwner(), { mode: 0o600 });
-      return () => release().catch(() => {});
+      return async () => {
+        fs.rmSync(ownerPath(path), { force: true });
+        await release().catch(() => {});
+      };
     } catch (error) {
       if (systemCode(error) !== "ELOCKED") throw error;
     }

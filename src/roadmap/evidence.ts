@@ -50,7 +50,7 @@ function lifecycleOf({ node, status, record, events }: EvidenceFacts): object {
 function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
   const { node, status, record, events, runsDir } = facts;
   const lines = [`# ${oneLine(node.title)}`, ""];
-  const add = (name: string, value: unknown): void => {
+  const add = (name: string, value: string | number | null | undefined): void => {
     if (value !== undefined && value !== null && value !== "")
       lines.push(`- ${name}: ${oneLine(String(value))}`);
   };

@@ -13,7 +13,6 @@ import {
 import { newSubmission } from "../../src/mailbox/claim.ts";
 import { noteSubject } from "../../src/mailbox/command-subject.ts";
 import { newPool, type Pool } from "../support/pool.ts";
-import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -17,9 +17,9 @@ export interface PlanSurroundings {
   trays: Trays;
   telemetry: Telemetry;
   alerts: Alerts;
-  readJournal(): void;
-  hint(file: string): void;
-  wake(): void;
+  readJournal: () => void;
+  hint: (file: string) => void;
+  wake: () => void;
 }
 
 export function makePlanEngine(around: PlanSurroundings): PlanEngine {

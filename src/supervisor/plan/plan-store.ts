@@ -104,6 +104,7 @@ export class PlanStore {
     if (this.isLoading || nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_MS;
     try {
+      for (const path of this.file.lookAgain().conflicts) this.tellConflict(path);
       if (this.base !== undefined && !this.file.hasChanged(this.base)) return;
     } catch (error) {
       this.hooks.report("roadmap:read", `cannot look at the roadmap: ${messageOf(error)}`);
