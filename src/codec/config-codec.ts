@@ -15,7 +15,7 @@ import {
   parseDocument,
 } from "yaml";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
-import { MAX_ATTEMPTS_MAX, WORKERS_MAX } from "../core/limits.ts";
+import { BATCH_CONCURRENCY_MAX, MAX_ATTEMPTS_MAX, WORKERS_MAX } from "../core/limits.ts";
 import { PHASES } from "../core/phases.ts";
 import {
   DEFAULT_SETTINGS,
@@ -124,6 +124,20 @@ export const ConfigSchema = Type.Object(
         minimum: 1024,
         maximum: Number.MAX_SAFE_INTEGER,
         description: "a program that writes more is stopped",
+      }),
+    ),
+    batch_bytes_max: Type.Optional(
+      Type.Integer({
+        minimum: 1024,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: "a larger batch is refused",
+      }),
+    ),
+    batch_concurrency: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: BATCH_CONCURRENCY_MAX,
+        description: "lines of a batch that run at once, when functions run them",
       }),
     ),
     env_allow: Type.Optional(

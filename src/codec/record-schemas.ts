@@ -8,6 +8,15 @@ const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
 const Run = Type.Union([Type.String(), Type.Null()], {
   description: "name of the directory under runs/",
 });
+const Counts = Type.Object(
+  {
+    lines: Type.Integer({ minimum: 0, description: "lines with a result" }),
+    completed: Type.Integer({ minimum: 0 }),
+    failures: Type.Integer({ minimum: 0, description: "the bad ones among them" }),
+    bad: Type.Integer({ minimum: 0, description: "lines that are no task" }),
+  },
+  { additionalProperties: true, description: "what the lines of a batch came to" },
+);
 const { $id: _taskId, ...TaskInside } = TaskSchema;
 
 const KINDS = [
@@ -45,6 +54,7 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
+    batch: Type.Optional(Counts),
     task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
@@ -69,6 +79,7 @@ export const ErrorSchema = Type.Object(
     signal: Type.Union([Type.String(), Type.Null()]),
     run: Run,
     output: Type.Optional(Type.Unknown({ description: "what a node's run said" })),
+    batch: Type.Optional(Counts),
     file: Type.Optional(
       Type.String({
         description: "where the bytes of a refused file lie, relative to the mailbox",

@@ -132,10 +132,7 @@ export function checkTask(
   id: string,
   where: { id?: string; path?: string } = { id },
 ): Task {
-  const fault = check(value);
-  if (fault !== undefined)
-    throw new ErrInvalidTask(fault, { ...where, hint: "see `mailchute schema task`" });
-  const task = value as unknown as Task;
+  const task = checkBody(value, id, where);
   const badId = explainBadId(id);
   if (badId !== undefined)
     throw new ErrInvalidTask(`bad id ${JSON.stringify(id)}: ${badId}`, where);
@@ -148,6 +145,20 @@ export function checkTask(
       },
     );
   }
+  task.id = id;
+  return task;
+}
+
+/** Checks everything but its own id. @throws ErrInvalidTask */
+export function checkBody(
+  value: Record<string, unknown>,
+  id: string,
+  where: { id?: string; path?: string } = { id },
+): Task {
+  const fault = check(value);
+  if (fault !== undefined)
+    throw new ErrInvalidTask(fault, { ...where, hint: "see `mailchute schema task`" });
+  const task = value as unknown as Task;
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
@@ -167,7 +178,6 @@ export function checkTask(
     if (foldId(dependency) === foldId(id))
       throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
   }
-  task.id = id;
   return task;
 }
 

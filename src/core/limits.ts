@@ -22,6 +22,10 @@ export const ACCEPTS_PER_TICK_MAX = 256;
 export const SLICE_MS_MAX = 8;
 /** Tasks accepted ahead of free slots never exceed this. */
 export const PREFETCH_MAX = 256;
+/** A line of a batch has at most this number: what a file of the largest size could hold. */
+export const BATCH_LINES_MAX = 2 ** 31;
+/** Lines of a batch that run at once in one worker process. */
+export const BATCH_CONCURRENCY_MAX = 4096;
 /** Slots over all worker processes. */
 export const WORKERS_MAX = 1024;
 /** Deepest `<id>`: also the part of a file name that people read. */

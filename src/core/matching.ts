@@ -6,6 +6,9 @@ import type { Task } from "./task.ts";
 /** Runs `exec` of any task; needs no configuration. */
 export const BUILT_IN_EXEC: AgentSettings = { name: "exec", kind: "exec" };
 
+/** Stands where an agent's name would: a batch has many, one for each line. */
+export const BATCH_AGENT = "batch";
+
 const AGENT_TYPES: ReadonlySet<string> = new Set([
   "researcher",
   "implementer",

@@ -9,6 +9,11 @@
  *   processing/<id>@<s>.<n>~bad-<x>.json        refused, on its way into failed/
  *   processing/<id>@<s>.<n>~again-<x>.json      an error record on its way back into the inbox (retry)
  *   processing/<id>.json                        the plain claim of a foreign worker
+ *
+ * A batch (many small tasks, one a line) has the same names with the ending `.ndjson`. Beside its records lie
+ *   .tmp/<id>@<s>.<n>.<owner>_results.ndjson    what its lines came to so far, under one lease: the checkpoint
+ *   outbox|failed/<id>_results.ndjson           the same, settled
+ *   outbox|failed/<id>~<s>_batch.ndjson         the batch as it was dropped
  */
 import { ID_CHARS_MAX } from "./limits.ts";
 
@@ -24,11 +29,14 @@ export interface ProcessingName {
   stage: "ready" | TokenStage;
   /** Owner or random token; "" for ready. */
   token: string;
+  /** True for a batch; left out for a task. */
+  isBatch?: true;
 }
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const PROCESSING =
-  /^(.+)@([a-z0-9]+)\.(0|[1-9]\d{0,8})~(?:(ready)|(w|ok|err|bad|again)-([A-Za-z0-9-]+))\.json$/;
+  /^(.+)@([a-z0-9]+)\.(0|[1-9]\d{0,8})~(?:(ready)|(w|ok|err|bad|again)-([A-Za-z0-9-]+))\.(nd)?json$/;
+const RESULTS = /^(.+)@([a-z0-9]+)\.(?:0|[1-9]\d{0,8})\.[A-Za-z0-9-]+_results\.ndjson$/;
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;
 const EDITOR_LEFTOVER = /^(?:\.|#)|(?:~|\.swp|\.swo|\.tmp|\.part|\.bak)$/i;
 
@@ -53,7 +61,7 @@ export function foldId(id: string): string {
 }
 
 export type InboxName =
-  | { kind: "task"; id: string }
+  | { kind: "task"; id: string; isBatch?: true }
   /** Not ours: dotfiles, editor leftovers, other endings. Left where it is. */
   | { kind: "ignored" }
   /** Meant for us but with a name no task can have. */
@@ -62,26 +70,43 @@ export type InboxName =
 /** What a name in `inbox/` says. */
 export function readInboxName(name: string): InboxName {
   if (EDITOR_LEFTOVER.test(name)) return { kind: "ignored" };
-  if (!name.endsWith(".json")) {
+  const isBatch = name.endsWith(".ndjson");
+  if (!isBatch && !name.endsWith(".json")) {
     return name.includes("\ufffd")
       ? { kind: "bad", reason: "the name is not UTF-8" }
       : { kind: "ignored" };
   }
-  const id = name.slice(0, -5);
+  const id = name.slice(0, isBatch ? -7 : -5);
   const reason = id.includes("\ufffd") ? "the name is not UTF-8" : explainBadId(id);
-  return reason === undefined ? { kind: "task", id } : { kind: "bad", reason };
+  if (reason !== undefined) return { kind: "bad", reason };
+  return isBatch ? { kind: "task", id, isBatch } : { kind: "task", id };
+}
+
+/** The name in `inbox/` under which this task or batch is dropped. */
+export function inboxName(name: Pick<ProcessingName, "id" | "isBatch">): string {
+  return `${name.id}${endingOf(name)}`;
+}
+
+/** True for an accepted task or batch that a worker may claim. */
+export function isReadyFile(file: string): boolean {
+  return file.endsWith("~ready.json") || file.endsWith("~ready.ndjson");
+}
+
+function endingOf(name: { isBatch?: true }): ".json" | ".ndjson" {
+  return name.isBatch === true ? ".ndjson" : ".json";
 }
 
 export function formatName(name: ProcessingName): string {
   const head = `${name.id}@${name.submission}.${name.attempt}~${name.stage}`;
-  return name.stage === "ready" ? `${head}.json` : `${head}-${name.token}.json`;
+  const tail = name.stage === "ready" ? "" : `-${name.token}`;
+  return `${head}${tail}${endingOf(name)}`;
 }
 
 /** The parts of a name in `processing/`, or undefined when it is not one of ours. */
 export function parseName(file: string): ProcessingName | undefined {
   const match = PROCESSING.exec(file);
   if (match === null) return undefined;
-  const [, id, submission, attempt, ready, stage, token] = match;
+  const [, id, submission, attempt, ready, stage, token, batch] = match;
   if (id === undefined || submission === undefined || attempt === undefined || !isId(id))
     return undefined;
   return {
@@ -90,8 +115,11 @@ export function parseName(file: string): ProcessingName | undefined {
     attempt: Number(attempt),
     stage: ready === undefined ? (stage as TokenStage) : "ready",
     token: token ?? "",
+    ...(batch === undefined ? {} : IS_BATCH),
   };
 }
+
+const IS_BATCH = { isBatch: true } as const;
 
 /** The id of a foreign worker's plain claim `processing/<id>.json`, or undefined. */
 export function parsePlainClaim(file: string): string | undefined {
@@ -105,18 +133,12 @@ export function withStage(
   stage: ProcessingName["stage"],
   token = "",
 ): ProcessingName {
-  return { id: name.id, submission: name.submission, attempt: name.attempt, stage, token };
+  return { ...name, stage, token };
 }
 
 /** The next attempt of the same submission, free to be claimed. */
 export function nextAttempt(name: ProcessingName): ProcessingName {
-  return {
-    id: name.id,
-    submission: name.submission,
-    attempt: name.attempt + 1,
-    stage: "ready",
-    token: "",
-  };
+  return { ...name, attempt: name.attempt + 1, stage: "ready", token: "" };
 }
 
 export function resultName(id: string): string {
@@ -125,6 +147,42 @@ export function resultName(id: string): string {
 
 export function errorName(id: string): string {
   return `${id}_error.json`;
+}
+
+/** What the lines of a batch came to, settled. */
+export function resultsName(id: string): string {
+  return `${id}_results.ndjson`;
+}
+
+/** A settled batch as it was dropped. The submission tells this settlement from one before or after a retry. */
+export function settledBatchName(id: string, submission: string): string {
+  return `${id}~${submission}_batch.ndjson`;
+}
+
+/** The submission that this lease is of. */
+export function submissionOf(lease: string): string {
+  return lease.slice(0, Math.max(0, lease.indexOf(".")));
+}
+
+/** The id of a settled task or batch that this file in `outbox/` belongs to, or undefined. */
+export function parseSettledName(file: string): string | undefined {
+  return /^([^~]+)(?:~[a-z0-9]+)?_(?:result\.json|(?:results|batch)\.ndjson)$/.exec(file)?.[1];
+}
+
+/** Where under `.tmp/` the results of a batch are gathered by the holder of this lease. */
+export function stagedResultsName(name: ProcessingName): string {
+  return `${name.id}@${leaseOf(name)}_results.ndjson`;
+}
+
+/** What the names of one submission begin with, in `processing/` and `.tmp/`. */
+export function prefixOf(name: Pick<ProcessingName, "id" | "submission">): string {
+  return `${name.id}@${name.submission}.`;
+}
+
+/** The prefix that a file of staged results shares with its batch in `processing/`, or undefined. */
+export function parseStagedResults(file: string): string | undefined {
+  const match = RESULTS.exec(file);
+  return match === null ? undefined : `${match[1]}@${match[2]}.`;
 }
 
 /** The string that names a lease in records and in a program's environment: unique for ever. */

@@ -42,6 +42,10 @@ export interface Settings {
   sweep_ms: number;
   /** A program that writes more than this to stdout or stderr is stopped (bytes). */
   output_bytes_max: number;
+  /** A batch above this size is refused unread (bytes). */
+  batch_bytes_max: number;
+  /** Lines of a batch that run at once, when functions run them; programs share the worker's slots. */
+  batch_concurrency: number;
   /** Variables of our own environment that programs get, beside PATH, HOME and the like. */
   env_allow: string[];
   /** Directories under which `cwd` and `worktree` must lie. */
@@ -66,6 +70,8 @@ export const DEFAULT_SETTINGS: Settings = {
   timeout_ms: 0,
   sweep_ms: 1000,
   output_bytes_max: 1024 * 1024 * 1024,
+  batch_bytes_max: 1024 * 1024 * 1024,
+  batch_concurrency: 64,
   env_allow: [],
   roots: ["/"],
   uids: [],

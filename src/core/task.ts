@@ -1,4 +1,5 @@
 /** The shapes of tasks and of the records they end as. Names and units are those of the files: integer unix seconds. */
+import type { BatchCounts } from "./batch.ts";
 
 export interface TaskMetadata {
   worktree?: string;
@@ -85,6 +86,8 @@ export interface ResultRecord {
   lease: string;
   exit_code: number | null;
   run: string | null;
+  /** Of a batch: what its lines came to. */
+  batch?: BatchCounts;
 }
 
 /** `failed/<id>_error.json` without the task that travels inside. */
@@ -104,6 +107,8 @@ export interface ErrorRecord {
   run: string | null;
   /** What a node's run said, when it said something. */
   output?: unknown;
+  /** Of a batch: what its lines came to, as far as it came. */
+  batch?: BatchCounts;
   /** Set when a file was refused: where its bytes lie now, relative to the mailbox. */
   file?: string;
   /** The name it was dropped under. */

@@ -1,0 +1,131 @@
+/** The lines of a batch: a task in, a result out. One JSON.parse a line, because there may be millions of them. */
+import { type Static, Type } from "@sinclair/typebox";
+import { ErrInvalidTask, messageOf } from "../core/errors.ts";
+import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
+import { explainBadId } from "../core/names.ts";
+import type { AttemptOutcome } from "../core/outcome.ts";
+import type { Task } from "../core/task.ts";
+import { excerptOf } from "./json.ts";
+import { checkBody } from "./task-codec.ts";
+
+const LineNumber = Type.Integer({ minimum: 1, maximum: BATCH_LINES_MAX });
+
+/** One line of `<id>_results.ndjson`. */
+export const LineResultSchema = Type.Object(
+  {
+    line: LineNumber,
+    id: Type.String({ description: "the line's own id, or <batch>#<line>" }),
+    status: Type.Union([Type.Literal("completed"), Type.Literal("failed")]),
+    attempts: Type.Integer({ minimum: 0, description: "0: the line is no task and never ran" }),
+    duration_ms: Type.Optional(Type.Number({ minimum: 0, description: "of the last run" })),
+    output: Type.Optional(Type.Unknown({ description: "of a completed line" })),
+    verdict: Type.Optional(Type.String()),
+    verdict_reason: Type.Optional(Type.String()),
+    exit_code: Type.Optional(Type.Integer()),
+    signal: Type.Optional(Type.String()),
+    error: Type.Optional(Type.String({ description: "of a failed line" })),
+    code: Type.Optional(Type.String()),
+    kind: Type.Optional(Type.String()),
+    excerpt: Type.Optional(
+      Type.String({ description: "at most 200 escaped characters of a line that is no task" }),
+    ),
+  },
+  { $id: "results", title: "mailchute line of batch results", additionalProperties: true },
+);
+
+type LineResult = Static<typeof LineResultSchema>;
+
+/** Fields that only a file of its own can have: a batch holds up nothing and waits for nothing. */
+const NOT_IN_A_LINE = "enqueue it as a task of its own";
+
+/**
+ * @throws ErrInvalidTask
+ */
+export function decodeLine(text: string, batchId: string, line: number): Task {
+  const where = { id: batchId };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ErrInvalidTask(`not JSON: ${messageOf(error)}`, where);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new ErrInvalidTask("expected a JSON object", where);
+  const fields = value as Record<string, unknown>;
+  const own = fields["id"];
+  const id = typeof own === "string" ? own : `${batchId}#${line}`;
+  const task = checkBody(fields, id, where);
+  if (own !== undefined) {
+    const fault = explainBadId(id);
+    if (fault !== undefined)
+      throw new ErrInvalidTask(`bad id ${JSON.stringify(id)}: ${fault}`, where);
+  }
+  if ((task.metadata?.dependencies?.length ?? 0) > 0)
+    throw new ErrInvalidTask(`a line of a batch has no dependencies: ${NOT_IN_A_LINE}`, where);
+  if (task.not_before !== undefined)
+    throw new ErrInvalidTask(`a line of a batch has no not_before: ${NOT_IN_A_LINE}`, where);
+  task.id = id;
+  return task;
+}
+
+/** The result of a line that ended for good, with its line break. */
+export function encodeLineResult(
+  line: number,
+  id: string,
+  attempts: number,
+  durationMs: number,
+  outcome: AttemptOutcome & { kind: "completed" | "failed" },
+): string {
+  const isDone = outcome.kind === "completed";
+  const head = `{"line":${line},"id":${JSON.stringify(id)},"status":"${isDone ? "completed" : "failed"}","attempts":${attempts},"duration_ms":${durationMs}`;
+  const exit = outcome.exitCode === null ? "" : `,"exit_code":${outcome.exitCode}`;
+  if (isDone) {
+    const verdict =
+      outcome.verdict === "unknown" && outcome.verdictReason === ""
+        ? ""
+        : `,"verdict":${JSON.stringify(outcome.verdict)},"verdict_reason":${JSON.stringify(outcome.verdictReason)}`;
+    const output = outcome.output === null ? "null" : JSON.stringify(outcome.output);
+    return `${head}${verdict}${exit},"output":${output ?? "null"}}\n`;
+  }
+  const { lastWords = "", signal } = outcome;
+  const error = lastWords === "" ? outcome.message : `${outcome.message}: ${lastWords}`;
+  const more = {
+    code: outcome.code,
+    kind: outcome.failure,
+    error,
+    ...(signal === null ? {} : { signal }),
+  };
+  return `${head}${exit},${JSON.stringify(more).slice(1)}\n`;
+}
+
+/** The result of a line that is no task. */
+export function encodeBadLine(line: number, id: string, error: string, bytes: Buffer): string {
+  const result: LineResult = {
+    line,
+    id,
+    status: "failed",
+    attempts: 0,
+    code: "ErrInvalidTask",
+    kind: "invalid",
+    error,
+    excerpt: excerptOf(bytes.subarray(0, EXCERPT_CHARS_MAX)),
+  };
+  return `${JSON.stringify(result)}\n`;
+}
+
+/** What a line of results says, or undefined when it is torn or somebody else's. */
+export function decodeLineResult(
+  text: string,
+): { line: number; isCompleted: boolean; isBad: boolean } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { line, status, attempts } = (value ?? {}) as Partial<LineResult>;
+  if (typeof line !== "number" || !Number.isInteger(line) || line < 1 || line > BATCH_LINES_MAX)
+    return undefined;
+  if (status !== "completed" && status !== "failed") return undefined;
+  return { line, isCompleted: status === "completed", isBad: attempts === 0 };
+}
