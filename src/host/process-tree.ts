@@ -4,6 +4,9 @@ import { setTimeout as wait } from "node:timers/promises";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
 
+/** Stands between a lease and the number of a line of its batch: whoever ends the lease ends its lines. */
+const PART_MARK = ".".charCodeAt(0);
+
 interface ProcessRow {
   pid: number;
   parent: number;
@@ -31,7 +34,7 @@ export function findTree(
   // Without /proc the group, by its negative number, is all that can be reached.
   if (rows.length === 0) return rootPid !== undefined && isGroupAlive(rootPid) ? [-rootPid] : [];
   const found = new Set<number>();
-  const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}${lease.endsWith(".") ? "" : "\0"}`);
+  const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}`);
   for (const row of rows) {
     if (row.pid === process.pid) continue;
     const isGroup =
@@ -128,7 +131,9 @@ function environHolds(pid: number, entry: Buffer): boolean {
     const environ = fs.readFileSync(`/proc/${pid}/environ`);
     // At the start of a variable only: another variable's value may hold the same text.
     for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
-      if (at === 0 || environ[at - 1] === 0) return true;
+      const next = environ[at + entry.length];
+      const isWhole = next === 0 || next === PART_MARK || entry.at(-1) === PART_MARK;
+      if (isWhole && (at === 0 || environ[at - 1] === 0)) return true;
     }
     return false;
   } catch {

@@ -4,7 +4,7 @@ import { decodeRecord } from "../codec/records.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, resultName } from "../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import { unlinkIfThere } from "./settle.ts";
+import { unlinkIfThere } from "./claim.ts";
 import type { Trays } from "./trays.ts";
 
 export interface SettledRecord {

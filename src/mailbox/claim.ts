@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { formatName, nextAttempt, type ProcessingName, withStage } from "../core/names.ts";
+import {
+  formatName,
+  inboxName,
+  nextAttempt,
+  type ProcessingName,
+  withStage,
+} from "../core/names.ts";
 import { randomToken } from "./random.ts";
 import type { Trays } from "./trays.ts";
 
@@ -25,8 +31,10 @@ export function claimAt(trays: Trays, name: ProcessingName): Claim {
  * The name a task will be accepted under. Made before the move, so that the event can be written first.
  * @param attempt the number the first run gets (from 1)
  */
-export function newSubmission(id: string, attempt: number): ProcessingName {
-  return { id, submission: randomToken(SUBMISSION_CHARS), attempt, stage: "ready", token: "" };
+export function newSubmission(id: string, attempt: number, isBatch = false): ProcessingName {
+  const submission = randomToken(SUBMISSION_CHARS);
+  const name: ProcessingName = { id, submission, attempt, stage: "ready", token: "" };
+  return isBatch ? { ...name, isBatch } : name;
 }
 
 /**
@@ -36,7 +44,7 @@ export function newSubmission(id: string, attempt: number): ProcessingName {
 export function accept(trays: Trays, ready: ProcessingName): boolean {
   return moved(
     trays,
-    join(trays.inbox, `${ready.id}.json`),
+    join(trays.inbox, inboxName(ready)),
     join(trays.processing, formatName(ready)),
   );
 }
@@ -59,7 +67,7 @@ export function claimFromInbox(
   submission: ProcessingName = newSubmission(id, attempt),
 ): Claim | undefined {
   const claim = claimAt(trays, withStage(submission, "w", owner));
-  return moved(trays, join(trays.inbox, `${id}.json`), claim.path) ? claim : undefined;
+  return moved(trays, join(trays.inbox, inboxName(claim.name)), claim.path) ? claim : undefined;
 }
 
 /**
@@ -137,5 +145,14 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
   } catch (error) {
     if (systemCode(error) === "ENOENT") return false;
     throw error;
+  }
+}
+
+/** One unlink; that it is gone already is no fault. */
+export function unlinkIfThere(trays: Trays, path: string): void {
+  try {
+    trays.storage.unlink(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
   }
 }

@@ -44,7 +44,9 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
     .flatMap((name) => {
       const meaning = readInboxName(name);
       const facts =
-        meaning.kind === "task" ? control.storage.look(join(control.inbox, name)) : undefined;
+        meaning.kind === "task" && meaning.isBatch !== true
+          ? control.storage.look(join(control.inbox, name))
+          : undefined;
       return meaning.kind === "task" && facts !== undefined
         ? [{ id: meaning.id, mtimeMs: facts.mtimeMs }]
         : [];

@@ -1,12 +1,19 @@
 /** A file dropped a second time with the very same content is no fault: it goes, and nothing else happens. */
-import { join } from "node:path";
+import fs from "node:fs";
+import { dirname, join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { errorName, foldId, parseName, resultName } from "../core/names.ts";
-import { moved } from "./claim.ts";
+import {
+  errorName,
+  foldId,
+  parseName,
+  resultName,
+  settledBatchName,
+  submissionOf,
+} from "../core/names.ts";
+import { moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
-import { unlinkIfThere } from "./settle.ts";
 import type { Trays } from "./trays.ts";
 
 /**
@@ -29,6 +36,57 @@ export function dropIdentical(trays: Trays, name: string, id: string): boolean {
   return false;
 }
 
+/** Batches larger than this are not compared byte by byte (bytes): it would hold up everything else. */
+const COMPARED_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Drops the batch `inbox/<name>` if the batch of this id, wherever it is now, has the same bytes. */
+export function dropIdenticalBatch(trays: Trays, name: string, id: string): boolean {
+  const path = join(trays.inbox, name);
+  const firsts = trays.storage
+    .list(trays.processing)
+    .filter((file) => {
+      const live = parseName(file);
+      return live?.id === id && live.stage !== "again" && live.stage !== "bad";
+    })
+    .map((file) => join(trays.processing, file));
+  for (const record of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))])
+    firsts.push(keptBatchOf(trays, id, record));
+  if (!firsts.some((first) => isSameFile(path, first))) return false;
+  const aside = join(trays.tmp, `${id}-${randomToken(10)}.duplicate.tmp`);
+  if (!moved(trays, path, aside)) return true;
+  if (firsts.some((first) => isSameFile(aside, first))) {
+    unlinkIfThere(trays, aside);
+    return true;
+  }
+  trays.storage.link(aside, path);
+  unlinkIfThere(trays, aside);
+  return false;
+}
+
+/** Where the batch that this record is of is kept, as it was dropped. @param record path of the record */
+export function keptBatchOf(trays: Trays, id: string, record: string): string {
+  let lease = "";
+  try {
+    const { bytes } = trays.storage.read(record, Number.MAX_SAFE_INTEGER);
+    lease = (bytes === undefined ? undefined : decodeRecord(bytes)?.record.lease) ?? "";
+  } catch {
+    // No record, no batch: a name that no file has.
+  }
+  return join(dirname(record), settledBatchName(id, submissionOf(lease)));
+}
+
+/** Whether two files hold the same bytes; false when one is missing or too large to be compared. */
+export function isSameFile(a: string, b: string): boolean {
+  const sizes = [a, b].map((path) => fs.statSync(path, { throwIfNoEntry: false })?.size);
+  if (sizes[0] === undefined || sizes[0] !== sizes[1] || sizes[0] > COMPARED_BYTES_MAX)
+    return false;
+  try {
+    return fs.readFileSync(a).equals(fs.readFileSync(b));
+  } catch {
+    return false;
+  }
+}
+
 /** The text of the task of this very id, in `processing/` or inside its record; undefined when there is none to compare. */
 export function findTaskText(trays: Trays, id: string): string | undefined {
   for (const file of trays.storage.list(trays.processing)) {
@@ -36,6 +94,7 @@ export function findTaskText(trays: Trays, id: string): string | undefined {
     // On their way out of `processing/`: what waits in the inbox may be their only successor.
     if (name?.stage === "again" || name?.stage === "bad") continue;
     const isIt = file === `${id}.json` || name?.id === id;
+    if (isIt && name?.isBatch === true) return undefined;
     if (isIt) return taskText(trays, join(trays.processing, file), id);
     if (foldId(name?.id ?? "") === foldId(id)) return undefined;
   }

@@ -292,7 +292,7 @@ export class Mailbox {
     const now = clock.wallMs();
     for (const file of storage.list(processing)) {
       const name = parseName(file);
-      if (name?.stage !== "ready") continue;
+      if (name?.stage !== "ready" || name.isBatch === true) continue;
       const facts = storage.look(join(processing, file));
       if (facts === undefined || facts.mtimeMs > now) continue;
       found.push({
@@ -309,7 +309,7 @@ export class Mailbox {
     const walk = storage.walk(inbox);
     for (const file of walk.next(CLAIM_LOOK_MAX)) {
       const meaning = readInboxName(file);
-      if (meaning.kind !== "task") continue;
+      if (meaning.kind !== "task" || meaning.isBatch === true) continue;
       const task = this.readable(meaning.id);
       if (task === undefined || (task.not_before ?? 0) * 1000 > now) continue;
       const isBlocked = task.metadata?.dependencies?.some(

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { systemCode } from "../core/errors.ts";
-import { errorName, formatName, isId, type ProcessingName } from "../core/names.ts";
+import { errorName, formatName, inboxName, isId, type ProcessingName } from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
-import { moved } from "./claim.ts";
+import { moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
-import { unlinkIfThere } from "./settle.ts";
 import { isRefusal } from "./submit.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
@@ -37,6 +36,7 @@ export function quarantine(trays: Trays, refusal: Refusal): string | undefined {
     attempt: 0,
     stage: "bad",
     token: randomToken(8),
+    ...(shown.endsWith(".ndjson") ? { isBatch: true as const } : {}),
   };
   const file = formatName(marker);
   const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
@@ -93,7 +93,11 @@ export function finishQuarantine(trays: Trays, marker: ProcessingName, isIdTaken
   } else if (trays.storage.look(plainRecord)?.ino === ours) {
     filedAs = marker.id;
   }
-  moved(trays, join(trays.processing, file), join(trays.failed, `${unique}.json`));
+  moved(
+    trays,
+    join(trays.processing, file),
+    join(trays.failed, inboxName({ ...marker, id: unique })),
+  );
   unlinkIfThere(trays, staged);
   return filedAs;
 }
@@ -127,7 +131,7 @@ function refusalRecord(
     exit_code: null,
     signal: null,
     run: null,
-    file: `failed/${marker.id}~${marker.token}.json`,
+    file: `failed/${inboxName({ ...marker, id: `${marker.id}~${marker.token}` })}`,
     ...extra,
   };
   return encodeRecord(record, undefined);
@@ -153,7 +157,7 @@ function linked(trays: Trays, from: string, to: string): boolean {
 /** A file name's readable rest, made into a legal id. */
 function safeStem(name: string): string {
   const stem = name
-    .replace(/\.json$/, "")
+    .replace(/\.(?:nd)?json$/, "")
     .replace(/[^A-Za-z0-9._-]+/g, "_")
     .replace(/\.{2,}/g, "_")
     .replace(/^[^A-Za-z0-9]+/, "");

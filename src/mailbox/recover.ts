@@ -5,8 +5,10 @@
 import { join } from "node:path";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
+import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
+import { BATCH_AGENT } from "../core/matching.ts";
 import {
   errorName,
   formatName,
@@ -17,9 +19,12 @@ import {
   parseName,
   parsePlainClaim,
   resultName,
+  withStage,
 } from "../core/names.ts";
 import type { ErrorRecord, Task } from "../core/task.ts";
 import { isCancelling } from "../host/identity.ts";
+import { takeOverResults } from "./batch-results.ts";
+import { reopenResults, resultsAreLost } from "./batch-settle.ts";
 import {
   acceptPlainClaim,
   type Claim,
@@ -28,10 +33,11 @@ import {
   newSubmission,
   putBack,
   readClaim,
+  unlinkIfThere,
 } from "./claim.ts";
 import { finishQuarantine } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
-import { finalPath, newSettlement, type Settlement, settleAll, unlinkIfThere } from "./settle.ts";
+import { finalPath, newSettlement, type Settlement, settleAll } from "./settle.ts";
 import type { Trays } from "./trays.ts";
 
 export interface Recoverer {
@@ -190,7 +196,8 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
   // First its processes, then its lease: two runs of one task must not overlap.
   await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
   const decoded = tryRead(r.trays, claim);
-  const { maxAttempts, agentId } = r.policyOf(decoded?.task);
+  const { maxAttempts, ...policy } = r.policyOf(decoded?.task);
+  const agentId = claim.name.isBatch === true ? BATCH_AGENT : policy.agentId;
   if (wasCancelling || claim.name.attempt < maxAttempts) {
     const dueMs = (decoded?.task.not_before ?? 0) * 1000;
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
@@ -199,6 +206,11 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
       r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId });
     return;
   }
+  const settler = r.newOwner();
+  const batch =
+    claim.name.isBatch === true
+      ? await gatherCounts(r.trays, withStage(claim.name, "err", settler))
+      : undefined;
   const now = wallSeconds(r.trays.clock);
   const died =
     reason === "dead" ? "its worker died" : "its worker fell silent and the lease expired";
@@ -217,13 +229,9 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
     exit_code: null,
     signal: null,
     run: null,
+    ...(batch === undefined ? {} : { batch }),
   };
-  const settlement = newSettlement(
-    claim,
-    "failed",
-    encodeRecord(record, decoded?.text),
-    r.newOwner(),
-  );
+  const settlement = newSettlement(claim, "failed", encodeRecord(record, decoded?.text), settler);
   await settleAll(r.trays, [settlement], ([settled]) => {
     if (settled !== undefined)
       r.onSettled(settled, { agentId, error, kind: "lease_expired", mayBeRecorded: false });
@@ -234,6 +242,14 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
   }
   if (settlement.outcome === "settled")
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
+}
+
+/** Gathers what the lines of a batch came to under all its leases, for whoever settles it in their place. */
+export async function gatherCounts(trays: Trays, name: ProcessingName): Promise<BatchCounts> {
+  const results = await takeOverResults(trays, name, false);
+  results.close();
+  if (results.counts.lines === 0) unlinkIfThere(trays, results.path);
+  return results.counts;
 }
 
 /** The commit was made, so the task is settled: finish publishing the staged record. */
@@ -253,10 +269,15 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const bytes =
     readIfThere(trays, staged) ?? (wasPublished ? readIfThere(trays, final) : undefined);
   const decoded = bytes === undefined ? undefined : decodeRecord(bytes);
-  if (bytes === undefined || decoded === undefined) {
+  if (
+    bytes === undefined ||
+    decoded === undefined ||
+    (marker.name.isBatch === true && resultsAreLost(trays, settlement, decoded.record.batch))
+  ) {
     // The record is lost or torn (a disk that lied about its sync): the marker still is the whole task. Run it again.
     const next = nextAttempt(marker.name);
     if (trays.storage.look(marker.path) === undefined) return;
+    if (marker.name.isBatch === true) reopenResults(trays, settlement);
     unlinkIfThere(trays, staged);
     if (moved(trays, marker.path, join(trays.processing, formatName(next)))) {
       r.onRecovered({ action: "reopened", name: marker.name, next });
@@ -305,6 +326,7 @@ async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
 
 /** The task, or undefined when the file holds none. A disk that does not give it now is no evidence: then it is thrown. */
 function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
+  if (claim.name.isBatch === true) return undefined;
   try {
     return readClaim(trays, claim);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Requeue: a claimed task goes back into the inbox, as if it had just been dropped. */
+/** Requeue: a claimed task goes back into the inbox, as if it had just been dropped; a batch only gives up its claim. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { type Claim, putBack } from "./claim.ts";
@@ -10,6 +10,8 @@ import { makeTrays, type Trays } from "./trays.ts";
  * @returns false when the lease was lost
  */
 export function requeue(trays: Trays, claim: Claim): boolean {
+  // Its lines that are done stay done: it keeps its submission, under which their results are found.
+  if (claim.name.isBatch === true) return putBack(trays, claim, 0, false) !== undefined;
   const target = join(trays.inbox, `${claim.name.id}.json`);
   try {
     trays.storage.link(claim.path, target);

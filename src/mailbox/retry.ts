@@ -7,10 +7,17 @@ import {
   ErrTaskNotFound,
   systemCode,
 } from "../core/errors.ts";
-import { errorName, formatName, type ProcessingName, resultName } from "../core/names.ts";
-import { moved } from "./claim.ts";
+import {
+  errorName,
+  formatName,
+  inboxName,
+  type ProcessingName,
+  resultName,
+  resultsName,
+} from "../core/names.ts";
+import { moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
-import { unlinkIfThere } from "./settle.ts";
+import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 /**
@@ -21,7 +28,10 @@ export async function retry(trays: Trays, id: string): Promise<void> {
   const failed = join(trays.failed, errorName(id));
   const bytes = readIfThere(trays, failed);
   if (bytes === undefined) {
-    if (trays.storage.look(join(trays.outbox, resultName(id))) !== undefined) {
+    const completed = join(trays.outbox, resultName(id));
+    if (trays.storage.look(completed) !== undefined) {
+      if (trays.storage.look(join(trays.outbox, resultsName(id))) !== undefined)
+        return retryBatch(trays, id, completed);
       throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has completed`, {
         id,
         phase: "retry",
@@ -36,6 +46,7 @@ export async function retry(trays: Trays, id: string): Promise<void> {
     });
   }
   const decoded = decodeRecord(bytes);
+  if (decoded?.record.batch !== undefined) return retryBatch(trays, id, failed);
   const canRun =
     decoded?.taskText !== undefined || refusedFile(trays, decoded?.record) !== undefined;
   if (!canRun) {
@@ -78,14 +89,17 @@ export function deadLetterOf(trays: Trays, id: string): string | undefined {
 
 /** The rest of a retry, also after a crash in its middle. */
 export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<void> {
+  if (marker.isBatch === true) return finishRetryBatch(trays, marker);
   const path = join(trays.processing, formatName(marker));
-  const target = join(trays.inbox, `${marker.id}.json`);
+  const target = join(trays.inbox, inboxName(marker));
   const bytes = readIfThere(trays, path);
   if (bytes === undefined) return;
   const decoded = decodeRecord(bytes);
   const refused = refusedFile(trays, decoded?.record);
   if (refused !== undefined) {
-    linkUnlessThere(trays, refused, target);
+    const isBatch = refused.endsWith(".ndjson");
+    const to = isBatch ? join(trays.inbox, inboxName({ id: marker.id, isBatch })) : target;
+    linkUnlessThere(trays, refused, to);
     unlinkIfThere(trays, refused);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded?.taskText !== undefined) {
@@ -110,7 +124,7 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
 /** The bytes of a file that was refused unrun, if they still lie where its record says. */
 function refusedFile(trays: Trays, record: object | undefined): string | undefined {
   const file = (record as { file?: unknown } | undefined)?.file;
-  if (typeof file !== "string" || !/^failed\/[^/]+\.json$/.test(file)) return undefined;
+  if (typeof file !== "string" || !/^failed\/[^/]+\.(?:nd)?json$/.test(file)) return undefined;
   const path = join(trays.dir, file);
   return trays.storage.look(path)?.kind === "file" ? path : undefined;
 }

@@ -6,11 +6,28 @@
  *   publish  link to the final name    the result is visible               → recovery sees the same inode: done
  *   record   journal lines             telemetry                           → recovery looks whether they are there
  *   clean    unlink marker, staged     nothing left to do
+ *
+ * A batch has its results beside its record: published before it. See batch-settle.ts.
  */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { errorName, formatName, resultName, withStage } from "../core/names.ts";
-import { type Claim, moved } from "./claim.ts";
+import {
+  errorName,
+  formatName,
+  type ProcessingName,
+  parseName,
+  resultName,
+  withStage,
+} from "../core/names.ts";
+import {
+  dropOwnResults,
+  dropStagedResults,
+  hasResults,
+  keepBatch,
+  publishResults,
+  resultsOf,
+} from "./batch-settle.ts";
+import { type Claim, moved, unlinkIfThere } from "./claim.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 export type Phase = "new" | "staged" | "committed" | "published" | "recorded" | "done";
@@ -57,7 +74,9 @@ export async function settleAll(
   for (const s of staging) attempt(s, () => stage(trays, s));
   if (isDurable && staging.length > 0) {
     const written = staging.filter((s) => s.error === undefined);
-    await barrier(written, () => trays.storage.syncFiles(written.map((s) => stagedPath(trays, s))));
+    await barrier(written, () =>
+      trays.storage.syncFiles(written.flatMap((s) => filesOf(trays, s))),
+    );
   }
   for (const s of staging) if (s.error === undefined) s.phase = "staged";
 
@@ -74,6 +93,14 @@ export async function settleAll(
   if (published.length > 0) onPublished(published.filter((s) => s.outcome === "settled"));
   for (const s of published) s.phase = "recorded";
   for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
+}
+
+/** What must be durable before the commit: the record, and the results of a batch. */
+function filesOf(trays: Trays, s: Settlement): string[] {
+  const record = stagedPath(trays, s);
+  return s.claim.name.isBatch === true && hasResults(trays, s)
+    ? [record, resultsOf(trays, s)]
+    : [record];
 }
 
 function stage(trays: Trays, s: Settlement): void {
@@ -99,11 +126,14 @@ function commit(trays: Trays, s: Settlement): void {
   s.outcome = "fenced";
   s.phase = "done";
   unlinkIfThere(trays, stagedPath(trays, s));
+  if (s.claim.name.isBatch === true) dropOwnResults(trays, parseName(s.marker) as ProcessingName);
 }
 
 function publish(trays: Trays, s: Settlement): void {
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);
+  // The record comes last: where it stands, the results stand too.
+  if (s.claim.name.isBatch === true) publishResults(trays, s, finalDir(trays, s));
   for (let tries = 0; ; tries++) {
     try {
       trays.storage.link(staged, final);
@@ -127,6 +157,10 @@ function publish(trays: Trays, s: Settlement): void {
 }
 
 function clean(trays: Trays, s: Settlement): void {
+  if (s.claim.name.isBatch === true) {
+    keepBatch(trays, s, finalDir(trays, s));
+    dropStagedResults(trays, s);
+  }
   unlinkIfThere(trays, join(trays.processing, s.marker));
   unlinkIfThere(trays, stagedPath(trays, s));
   s.phase = "done";
@@ -158,13 +192,5 @@ async function barrier(group: readonly Settlement[], sync: () => Promise<void>):
     await sync();
   } catch (error) {
     for (const s of group) s.error = error;
-  }
-}
-
-export function unlinkIfThere(trays: Trays, path: string): void {
-  try {
-    trays.storage.unlink(path);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
   }
 }

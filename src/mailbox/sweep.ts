@@ -1,10 +1,17 @@
 /** Sweep: retention of settled records and staged leftovers. Never touches what recovery may still need. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { errorName, parseName, resultName } from "../core/names.ts";
+import {
+  errorName,
+  parseName,
+  parseSettledName,
+  parseStagedResults,
+  resultName,
+  resultsName,
+} from "../core/names.ts";
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
+import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
-import { unlinkIfThere } from "./settle.ts";
 import type { Walk } from "./storage.ts";
 import type { Trays } from "./trays.ts";
 
@@ -65,20 +72,22 @@ export class Sweep {
     if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
     } else if (tray === "outbox") {
-      const id = /^(.+)_result\.(?:json)$/.exec(name)?.[1];
+      const id = parseSettledName(name);
       if (
         id !== undefined &&
         isExpired(ageMs, this.rules.outboxDays) &&
         this.rules.isNeeded?.(id) !== true
       )
         this.remove(path, "results");
-    } else if (name.endsWith(".json") && isExpired(ageMs, this.rules.failedDays)) {
+    } else if (/\.(?:nd)?json$/.test(name) && isExpired(ageMs, this.rules.failedDays)) {
       this.remove(path, "errors");
     }
   }
 
   private isLeftover(name: string, ino: number, ageMs: number): boolean {
     const { storage, processing, outbox, failed } = this.trays;
+    const prefix = parseStagedResults(name);
+    if (prefix !== undefined) return this.isLeftResults(prefix, ino, ageMs);
     const command = commandOfNote(name);
     if (command !== undefined) {
       const hasMarker = storage.list(processing).some((file) => file.startsWith(command));
@@ -92,6 +101,21 @@ export class Sweep {
       ageMs,
       hasMarker: storage.look(join(processing, name)) !== undefined,
       isPublished: finals.some((path) => storage.look(path)?.ino === ino),
+    });
+  }
+
+  /** Results of a batch are needed as long as any name of it stands in `processing/`. */
+  private isLeftResults(prefix: string, ino: number, ageMs: number): boolean {
+    const { storage, processing, outbox, failed } = this.trays;
+    const id = prefix.slice(0, prefix.lastIndexOf("@"));
+    // One listing may miss a name that is being renamed; two in a row hardly do.
+    const isLive = (): boolean => storage.list(processing).some((file) => file.startsWith(prefix));
+    return isStagedLeftover({
+      ageMs,
+      hasMarker: isLive() || isLive(),
+      isPublished: [outbox, failed].some(
+        (dir) => storage.look(join(dir, resultsName(id)))?.ino === ino,
+      ),
     });
   }
 

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { randomToken } from "./random.ts";
-import { unlinkIfThere } from "./settle.ts";
+import { unlinkIfThere } from "./claim.ts";
 import type { Trays } from "./trays.ts";
 
 /**

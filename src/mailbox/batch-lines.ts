@@ -1,0 +1,159 @@
+/** Reads the lines of a batch, or of its results, in large pieces: a file of gigabytes costs the memory of one piece. */
+import { isUtf8 } from "node:buffer";
+import fs from "node:fs";
+import { ErrInvalidTask } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+
+const PIECE_BYTES = 64 * 1024;
+/** Of a line that cannot be text so much is kept (bytes). */
+const SHOWN_BYTES = 1024;
+const NEWLINE = 0x0a;
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
+
+export interface Line {
+  /** From 1. */
+  number: number;
+  /** Without its line break; undefined when it cannot be text. */
+  text: string | undefined;
+  /** Why not. */
+  fault: string;
+  /** The beginning of what cannot be text. */
+  bytes: Buffer;
+}
+
+export interface LineReaderOptions {
+  /** False: what follows the last line break is left out, because it may be torn. Default true. */
+  takesTail?: boolean;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+export class LineReader {
+  /** Size when it was opened (bytes). */
+  readonly size: number;
+  /** Up to here its lines were read (bytes), give or take a piece. */
+  position = 0;
+  private readonly fd: number;
+  private readonly takesTail: boolean;
+  private readonly buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  /** Whole lines as text, without the last line break, and how far they were given out. */
+  private piece = "";
+  private pieceAt = -1;
+  /** Lines that had to be looked at one by one. */
+  private odd: (Buffer | undefined)[] = [];
+  /** Bytes at the beginning of the buffer that belong to a line whose end is not read yet. */
+  private kept = 0;
+  /** What of such a line did not fit into the buffer, as far as it is of use. */
+  private rest: Buffer[] = [];
+  private restBytes = 0;
+  private number = 0;
+  private isOpen = true;
+
+  /** @throws ErrInvalidTask when it is no regular file; a system error when it cannot be read */
+  constructor(path: string, options: LineReaderOptions = {}) {
+    this.takesTail = options.takesTail !== false;
+    this.fd = fs.openSync(path, READ_FLAGS);
+    const stats = fs.fstatSync(this.fd);
+    this.size = stats.size;
+    if (!stats.isFile()) {
+      this.close();
+      throw new ErrInvalidTask("not a regular file", { path, phase: "claim" });
+    }
+  }
+
+  /** The next line, blank or not; undefined at the end. @throws a system error when the disk does not give it */
+  next(): Line | undefined {
+    while (this.pieceAt < 0) {
+      if (this.odd.length > 0) return this.nextOdd();
+      if (!this.isOpen || !this.read()) return undefined;
+    }
+    const from = this.pieceAt;
+    const to = this.piece.indexOf("\n", from);
+    this.pieceAt = to === -1 ? -1 : to + 1;
+    const text = this.piece.slice(from, to === -1 ? undefined : to);
+    return { number: ++this.number, text, fault: "", bytes: NO_BYTES };
+  }
+
+  close(): void {
+    if (this.isOpen) fs.closeSync(this.fd);
+    this.isOpen = false;
+  }
+
+  /** Reads until there are whole lines. False at the end. */
+  private read(): boolean {
+    for (;;) {
+      const { buffer, kept } = this;
+      const got = fs.readSync(this.fd, buffer, kept, PIECE_BYTES - kept, this.position);
+      this.position += got;
+      const filled = kept + got;
+      if (got === 0) {
+        this.close();
+        if ((filled === 0 && this.restBytes === 0) || !this.takesTail) return false;
+        this.kept = 0;
+        this.takeLines(buffer.subarray(0, filled));
+        return true;
+      }
+      const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE);
+      if (end !== -1) {
+        this.takeLines(buffer.subarray(0, end));
+        buffer.copyWithin(0, end + 1, filled);
+        this.kept = filled - end - 1;
+        return true;
+      }
+      this.kept = filled;
+      if (filled === PIECE_BYTES) this.setAside();
+    }
+  }
+
+  /** A line longer than the buffer. Of one that is too long already only the beginning is of use. */
+  private setAside(): void {
+    this.restBytes += this.kept;
+    if (this.restBytes <= TASK_BYTES_MAX + PIECE_BYTES)
+      this.rest.push(Buffer.from(this.buffer.subarray(0, this.kept)));
+    this.kept = 0;
+  }
+
+  /** @param bytes of the buffer: whole lines, the first of which what was set aside belongs to */
+  private takeLines(bytes: Buffer): void {
+    const isCut = this.restBytes > TASK_BYTES_MAX;
+    let whole = this.rest.length === 0 ? bytes : Buffer.concat([...this.rest, bytes]);
+    this.rest = [];
+    this.restBytes = 0;
+    if (this.number === 0 && isMarked(whole)) whole = whole.subarray(3);
+    if (!isCut && whole.length <= TASK_BYTES_MAX && isUtf8(whole)) {
+      this.piece = whole.toString("utf8");
+      this.pieceAt = 0;
+      return;
+    }
+    const copy = Buffer.from(whole);
+    for (let from = 0; from <= copy.length; ) {
+      const at = copy.indexOf(NEWLINE, from);
+      const to = at === -1 ? copy.length : at;
+      this.odd.push(copy.subarray(from, to));
+      from = to + 1;
+    }
+  }
+
+  private nextOdd(): Line {
+    const bytes = this.odd.shift() ?? NO_BYTES;
+    const number = ++this.number;
+    const isTooLong = bytes.length > TASK_BYTES_MAX;
+    if (!isTooLong && isUtf8(bytes))
+      return { number, text: bytes.toString("utf8"), fault: "", bytes: NO_BYTES };
+    const fault = isTooLong
+      ? `the line is longer than ${TASK_BYTES_MAX} bytes`
+      : "the line is not valid UTF-8";
+    return { number, text: undefined, fault, bytes: Buffer.from(bytes.subarray(0, SHOWN_BYTES)) };
+  }
+}
+
+/** True when nothing stands in this line. */
+export function isBlank(text: string): boolean {
+  // Most lines begin with a brace: they need no second look.
+  return text.charCodeAt(0) !== 0x7b && text.trim() === "";
+}
+
+function isMarked(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+}

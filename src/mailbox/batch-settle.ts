@@ -1,0 +1,114 @@
+/**
+ * What settling a batch does beside settling a task: its results are published before its record, and the batch itself
+ * is kept beside them instead of travelling inside the record. Each step may be repeated.
+ */
+import { join } from "node:path";
+import type { BatchCounts } from "../core/batch.ts";
+import { systemCode } from "../core/errors.ts";
+import {
+  type ProcessingName,
+  parseName,
+  prefixOf,
+  resultsName,
+  settledBatchName,
+} from "../core/names.ts";
+import { listStagedResults, stagedResultsPath } from "./batch-results.ts";
+import { moved, unlinkIfThere } from "./claim.ts";
+import type { Settlement } from "./settle.ts";
+import { makeTrays, type Trays } from "./trays.ts";
+
+/** Where its results are staged: the marker's token says who gathered them. */
+export function resultsOf(trays: Trays, { marker }: Settlement): string {
+  return stagedResultsPath(trays, parseName(marker) as ProcessingName);
+}
+
+/** False for a batch that ended before it began. */
+export function hasResults(trays: Trays, s: Settlement): boolean {
+  return trays.storage.look(resultsOf(trays, s)) !== undefined;
+}
+
+/** A crash after it leaves results without a record, and the marker: recovery comes here again. */
+export function publishResults(trays: Trays, s: Settlement, dir: string): void {
+  const { id, submission } = s.claim.name;
+  const finals = [resultsName(id), resultsName(`${id}~${submission}`)];
+  linkBeside(trays, resultsOf(trays, s), dir, finals);
+}
+
+/** A crash after it leaves the batch under two names; the marker goes after it. */
+export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
+  const { id, submission } = s.claim.name;
+  linkBeside(trays, join(trays.processing, s.marker), dir, [settledBatchName(id, submission)]);
+}
+
+/** The checkpoints of all its leases. */
+export function dropStagedResults(trays: Trays, { claim }: Settlement): void {
+  for (const file of listStagedResults(trays, prefixOf(claim.name)))
+    unlinkIfThere(trays, join(trays.tmp, file));
+}
+
+/** True when the record speaks of results that no disk has any more: then it settles nothing. */
+export function resultsAreLost(
+  trays: Trays,
+  s: Settlement,
+  counts: BatchCounts | undefined,
+): boolean {
+  return (
+    (counts?.lines ?? 0) > 0 && !hasResults(trays, s) && publishedResults(trays, s) === undefined
+  );
+}
+
+/** The commit is taken back: what was published becomes a checkpoint again. */
+export function reopenResults(trays: Trays, s: Settlement): void {
+  const published = publishedResults(trays, s);
+  if (published === undefined) return;
+  if (hasResults(trays, s)) unlinkIfThere(trays, published);
+  else moved(trays, published, resultsOf(trays, s));
+}
+
+/** Results in the tray that are this settlement's, as far as anybody can tell. */
+function publishedResults(trays: Trays, s: Settlement): string | undefined {
+  const path = join(
+    s.status === "completed" ? trays.outbox : trays.failed,
+    resultsName(s.claim.name.id),
+  );
+  const facts = trays.storage.look(path);
+  if (facts === undefined) return undefined;
+  const staged = trays.storage.look(resultsOf(trays, s));
+  return staged === undefined || staged.ino === facts.ino ? path : undefined;
+}
+
+/** For who has lost the lease: what it gathered goes when the batch has settled; else it may still be taken over. */
+export function dropOwnResults(trays: Trays, name: ProcessingName): void {
+  const prefix = prefixOf(name);
+  if (!trays.storage.list(trays.processing).some((file) => file.startsWith(prefix)))
+    unlinkIfThere(trays, stagedResultsPath(trays, name));
+}
+
+/** Links under the first of these names where no other file stands, which stays. */
+function linkBeside(trays: Trays, from: string, dir: string, names: readonly string[]): void {
+  const ours = trays.storage.look(from);
+  if (ours === undefined) return;
+  for (const name of names) {
+    const final = join(dir, name);
+    try {
+      linkWithTrays(trays, from, final);
+      return;
+    } catch (error) {
+      const code = systemCode(error);
+      // Gone meanwhile: whoever tidied it up had published it.
+      if (code === "ENOENT") return;
+      if (code !== "EEXIST") throw error;
+      if (trays.storage.look(final)?.ino === ours.ino) return;
+    }
+  }
+}
+
+function linkWithTrays(trays: Trays, from: string, to: string): void {
+  try {
+    trays.storage.link(from, to);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    makeTrays(trays);
+    trays.storage.link(from, to);
+  }
+}
