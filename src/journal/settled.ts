@@ -1,4 +1,5 @@
 /** The journal lines of a settled attempt, written alike by workers and by recovery. */
+import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -9,6 +10,8 @@ export interface SettledDetails {
   durationMs: number | null;
   error: string | null;
   kind: string | null;
+  /** Of a batch. */
+  batch?: BatchCounts;
 }
 
 /** `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went. */
@@ -23,6 +26,7 @@ export function recordSettled(
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,
+    ...(details.batch === undefined ? {} : { batch: details.batch }),
   });
   telemetry.lease("released", { ...subject, acquiredAtMs: details.acquiredAtMs, pid: details.pid });
 }

@@ -1,8 +1,8 @@
 /** Withdraw: a task that waits in the inbox is taken out again by whoever put it there. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { randomToken } from "./random.ts";
 import { unlinkIfThere } from "./claim.ts";
+import { randomToken } from "./random.ts";
 import type { Trays } from "./trays.ts";
 
 /**

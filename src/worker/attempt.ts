@@ -5,10 +5,11 @@ import type { AgentRegistry } from "../agents/registry.ts";
 import { readBrief } from "../codec/node-brief.ts";
 import { encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
+import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import type { EventSubject } from "../core/events.ts";
-import { matchAgent } from "../core/matching.ts";
+import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import { type AttemptOutcome, type Decision, decide } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
@@ -17,6 +18,7 @@ import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { KvStore } from "../roadmap/kv.ts";
+import { type BatchHooks, BatchRun } from "./batch-run.ts";
 import { runVerify } from "./verify.ts";
 import { runNode } from "./work-process.ts";
 
@@ -37,6 +39,8 @@ export interface Attempt {
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;
+  /** Of a batch, once it has ended. */
+  counts?: BatchCounts;
 }
 
 export interface AttemptTools {
@@ -50,10 +54,8 @@ export interface AttemptTools {
 }
 
 /** What a run tells while it lasts. */
-export interface RunHooks {
-  onProgress: (details: Record<string, unknown>) => void;
+export interface RunHooks extends BatchHooks {
   onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
-  onStuck: () => void;
 }
 
 /** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
@@ -84,6 +86,10 @@ export function readAttempt(
     decision: undefined,
     settlement: undefined,
   };
+  if (claim.name.isBatch === true) {
+    attempt.subject.agent_id = BATCH_AGENT;
+    return attempt;
+  }
   try {
     attempt.decoded = readClaim(tools.trays, claim);
   } catch (error) {
@@ -121,6 +127,11 @@ export async function runAttempt(
   hooks: RunHooks,
 ): Promise<void> {
   const { decoded, claim } = attempt;
+  if (claim.name.isBatch === true) {
+    const end = await new BatchRun(tools, claim, attempt.stop, hooks).run();
+    attempt.outcome = end.outcome;
+    attempt.counts = end.counts;
+  }
   const agent = tools.agents.get(attempt.subject.agent_id);
   if (attempt.outcome === undefined && decoded !== undefined && agent !== undefined) {
     const assignment: Assignment = {
@@ -220,6 +231,7 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
   const { subject, decoded } = attempt;
   const now = wallSeconds(tools.trays.clock);
   const run = runOf(attempt.claim.name);
+  const batch = attempt.counts === undefined ? {} : { batch: attempt.counts };
   if (outcome.kind === "completed") {
     const record: ResultRecord = {
       task_id: subject.task_id,
@@ -234,6 +246,7 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
       lease: subject.lease,
       exit_code: outcome.exitCode,
       run,
+      ...batch,
     };
     return encodeRecord(record, decoded?.text);
   }
@@ -253,7 +266,8 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
     lease: subject.lease,
     exit_code: outcome.exitCode,
     signal: outcome.signal,
-    run: decoded === undefined ? null : run,
+    run: decoded === undefined && attempt.counts === undefined ? null : run,
+    ...batch,
     ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };
   return encodeRecord(record, decoded?.text);

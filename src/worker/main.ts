@@ -4,6 +4,7 @@ import os from "node:os";
 import { join } from "node:path";
 import type { SupervisorDocument, WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
+import { isReadyFile } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
@@ -96,7 +97,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       if (isStopped) return;
       bell = new Doorbell(trays.processing, {
         onRing: (name) => {
-          if (name === undefined || name.endsWith("~ready.json")) worker.lookAround();
+          if (name === undefined || isReadyFile(name)) worker.lookAround();
         },
         onFallback: (error) =>
           process.stderr.write(

@@ -6,7 +6,7 @@ import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
 import { systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX } from "../core/limits.ts";
-import { formatName, parseName } from "../core/names.ts";
+import { formatName, isReadyFile, parseName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { recordSettled } from "../journal/settled.ts";
@@ -169,7 +169,7 @@ export class Worker {
     for (const file of this.waiting.keys()) if (!present.has(file)) this.waiting.delete(file);
     let nextMs = Number.POSITIVE_INFINITY;
     for (const file of files) {
-      if (!file.endsWith("~ready.json") || this.queued.has(file)) continue;
+      if (!isReadyFile(file) || this.queued.has(file)) continue;
       let dueMs = this.waiting.get(file);
       if (dueMs === undefined) {
         const facts = this.o.trays.storage.look(`${this.o.trays.processing}/${file}`);
@@ -367,7 +367,7 @@ export class Worker {
       if (!requeue(this.o.trays, attempt.claim)) this.fenced(attempt);
       else {
         this.telemetry.event("cancelled", attempt.subject, {
-          error: "cancelled; it waits in the inbox again",
+          error: "cancelled; it waits again",
         });
         this.releaseLease(attempt);
       }
@@ -419,8 +419,19 @@ export class Worker {
       onProgress: (details) => this.telemetry.event("progress", attempt.subject, { details }),
       onPhase: (event, details) => this.telemetry.event(event, attempt.subject, details),
       onStuck: () => this.abandonProcess(attempt),
+      room: () => this.roomForLines(),
+      onDeadline: (deadlineMs: number) => {
+        attempt.deadlineMs = deadlineMs;
+        this.updateDeadline();
+      },
     };
     void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
+  }
+
+  /** The slots that other attempts leave, with the batch's own; 0 while paused. */
+  private roomForLines(): number {
+    const slots = this.gate.slots();
+    return slots === 0 ? 0 : Math.max(1, slots - this.running.size + 1);
   }
 
   private ended(attempt: Attempt): void {
@@ -461,6 +472,7 @@ export class Worker {
       durationMs: attempt.durationMs,
       error: isFailure ? outcome.message : null,
       kind: isFailure ? outcome.failure : null,
+      ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
     });
   }
 

@@ -1,0 +1,523 @@
+/**
+ * Runs the lines of a claimed batch with bounded concurrency and gathers their results. Retries are per line, inside this
+ * run. It gives way to others every few milliseconds, and whatever ended by then is written down: a crash repeats at most
+ * the lines that were in flight, and those of the last such moment.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { type Agent, StopSignal, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
+import { decodeLine, encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
+import { Heap } from "../core/backlog.ts";
+import { type BatchCounts, type BatchProgress, noCounts, Slots } from "../core/batch.ts";
+import { ErrInvalidTask, messageOf } from "../core/errors.ts";
+import { SLICE_MS_MAX } from "../core/limits.ts";
+import { matchAgent } from "../core/matching.ts";
+import { leaseOf, runOf } from "../core/names.ts";
+import { type AttemptOutcome, decide, type RetryPolicy } from "../core/outcome.ts";
+import type { Task } from "../core/task.ts";
+import { replaceDocument } from "../host/documents.ts";
+import { isBlank, type Line, LineReader } from "../mailbox/batch-lines.ts";
+import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts";
+import { dropOwnResults } from "../mailbox/batch-settle.ts";
+import type { Claim } from "../mailbox/claim.ts";
+import type { AttemptTools } from "./attempt.ts";
+
+export interface BatchHooks {
+  /** Programs that the lines of this batch may run at once; 0 = paused: nothing new starts. */
+  room: () => number;
+  /** Monotonic ms by which well-behaved handlers give way; 0 = no limit. */
+  onDeadline: (deadlineMs: number) => void;
+  onProgress: (details: Record<string, unknown>) => void;
+  /** A handler does not let go: the process must end. */
+  onStuck: () => void;
+}
+
+export interface BatchEnd {
+  outcome: AttemptOutcome;
+  counts: BatchCounts;
+}
+
+/** A line that is a task. */
+interface LineRun {
+  number: number;
+  text: string;
+  task: Task;
+  agent: Agent;
+  isModule: boolean;
+  /** From 1. */
+  attempt: number;
+  startedMs: number;
+  /** Monotonic ms of its next run. */
+  dueMs: number;
+  stop: StopSignal;
+  /** Its place among those that run. */
+  slot: number;
+  isStuck: boolean;
+}
+
+/** Lines that wait for their next run; beyond that no new ones are begun, so that memory stays bounded. */
+const WAITING_MAX = 4096;
+/** The clock is looked at after so many lines. */
+const LINES_PER_LOOK = 16;
+const PULSE_MS = 100;
+const PROGRESS_MS = 500;
+const PROGRESS_EVENT_MS = 10_000;
+/** With durability `power`, a power cut repeats the lines of about this time (ms). */
+const SYNC_MS = 1000;
+/** Pause before results that the disk refused are written again (ms), doubled up to the second value. */
+const WRITE_RETRY_MS = [100, 5000] as const;
+
+export class BatchRun {
+  private readonly tools: AttemptTools;
+  private readonly claim: Claim;
+  private readonly stop: StopSignal;
+  private readonly hooks: BatchHooks;
+  private readonly lease: string;
+  private readonly runDir: string;
+  private readonly moduleMax: number;
+
+  private reader: LineReader | undefined;
+  private results: BatchResults | undefined;
+  private isAtEnd = false;
+  /** A line that could not start for want of room. */
+  private head: LineRun | undefined;
+  private readonly waiting = new Heap<LineRun>((a, b) => a.dueMs - b.dueMs);
+  private readonly running = new Slots<LineRun>();
+  private moduleCount = 0;
+  private room = 0;
+  private readonly agents = new Map<string, Agent | string>();
+
+  private startedInSlice = 0;
+  private sliceMs = 0;
+  private isGivingWay = false;
+  private isTurnDue = false;
+  private longestLimitMs = 0;
+  private pulse: NodeJS.Timeout | undefined;
+  private progressAtMs = 0;
+  private progressEventAtMs = 0;
+  private syncAtMs = 0;
+  private isSyncing = false;
+  private writeRetryMs: number = WRITE_RETRY_MS[0];
+  private writeAgainMs = 0;
+  private isOver = false;
+  private fault: AttemptOutcome | undefined;
+  private resolve: (end: BatchEnd) => void = () => {};
+
+  constructor(tools: AttemptTools, claim: Claim, stop: StopSignal, hooks: BatchHooks) {
+    this.tools = tools;
+    this.claim = claim;
+    this.stop = stop;
+    this.hooks = hooks;
+    this.lease = leaseOf(claim.name);
+    this.runDir = join(tools.runsDir, runOf(claim.name));
+    this.moduleMax = tools.settings.batch_concurrency;
+  }
+
+  /** Resolves when every line has a result, or when it was stopped and nothing of it runs any more. Never rejects. */
+  async run(): Promise<BatchEnd> {
+    try {
+      this.reader = new LineReader(this.claim.path);
+      this.results = await takeOverResults(this.tools.trays, this.claim.name, true);
+    } catch (error) {
+      this.reader?.close();
+      return { outcome: outcomeOfFault(error), counts: noCounts() };
+    }
+    return new Promise((resolve) => {
+      this.resolve = resolve;
+      const nowMs = this.nowMs();
+      this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
+      this.syncAtMs = nowMs + SYNC_MS;
+      this.pulse = setInterval(() => this.scheduleTurn(), PULSE_MS);
+      this.stop.onStop((reason) => {
+        for (const line of this.running.list()) line.stop.stop(reason);
+        this.scheduleTurn();
+      });
+      this.scheduleTurn();
+    });
+  }
+
+  private nowMs(): number {
+    return this.tools.trays.clock.monotonicMs();
+  }
+
+  // ── turns ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private scheduleTurn(): void {
+    if (this.isTurnDue || this.isOver) return;
+    this.isTurnDue = true;
+    setImmediate(() => {
+      this.isTurnDue = false;
+      this.turn();
+    });
+  }
+
+  /** Writes down what ended, looks around, starts more. */
+  private turn(): void {
+    if (this.isOver) return;
+    const nowMs = this.nowMs();
+    this.sliceMs = nowMs;
+    this.isGivingWay = false;
+    this.flush(nowMs);
+    this.room = this.hooks.room();
+    if (this.longestLimitMs > 0)
+      this.hooks.onDeadline(nowMs + this.longestLimitMs + 2 * this.tools.settings.grace_ms + 1000);
+    if (nowMs >= this.progressAtMs) this.tell(nowMs);
+    if (nowMs >= this.syncAtMs) this.sync(nowMs);
+    this.startMore();
+    this.endWhenThrough();
+  }
+
+  private startMore(): void {
+    while (this.mayStart()) {
+      const line = this.takeLine();
+      if (line === undefined) return;
+      if (!this.hasRoomFor(line)) {
+        this.head = line;
+        return;
+      }
+      this.start(line);
+      this.startedInSlice++;
+      if (this.startedInSlice % LINES_PER_LOOK === 0) this.giveWayInTime();
+    }
+  }
+
+  private mayStart(): boolean {
+    return (
+      !this.isGivingWay &&
+      !this.isOver &&
+      this.stop.reason === undefined &&
+      this.fault === undefined &&
+      this.room > 0 &&
+      this.writeAgainMs === 0 &&
+      this.moduleCount < this.moduleMax
+    );
+  }
+
+  private giveWayInTime(): void {
+    if (this.nowMs() - this.sliceMs <= SLICE_MS_MAX && this.results?.isFull !== true) return;
+    this.isGivingWay = true;
+    this.scheduleTurn();
+  }
+
+  private hasRoomFor(line: LineRun): boolean {
+    return line.isModule || this.running.size - this.moduleCount < this.room;
+  }
+
+  private endWhenThrough(): void {
+    if (this.running.size > 0 || this.isOver) return;
+    const isCut = this.stop.reason !== undefined || this.fault !== undefined;
+    const isDone = this.isAtEnd && this.head === undefined && this.waiting.size === 0;
+    // What the disk does not take now is kept and tried again; a run that must stop runs those lines again instead.
+    if (isDone && this.writeAgainMs > 0 && !isCut) return;
+    if (isDone || isCut) this.end();
+  }
+
+  private end(): void {
+    const nowMs = this.nowMs();
+    this.writeAgainMs = 0;
+    this.flush(nowMs);
+    if (this.writeAgainMs > 0 && this.stop.reason === undefined && this.fault === undefined) return;
+    this.isOver = true;
+    clearInterval(this.pulse);
+    this.stop.onStop(undefined);
+    this.tell(nowMs);
+    this.reader?.close();
+    this.results?.close();
+    const { reason } = this.stop;
+    if (reason === "fenced") this.dropResults();
+    const outcome: AttemptOutcome =
+      reason !== undefined
+        ? stoppedOutcome(reason, 0)
+        : (this.fault ?? {
+            kind: "completed",
+            output: null,
+            verdict: (this.results?.counts.failures ?? 0) === 0 ? "pass" : "fail",
+            verdictReason: "",
+            exitCode: null,
+          });
+    this.resolve({ outcome, counts: this.results?.counts ?? noCounts() });
+  }
+
+  /** Whoever has the lease now took over what it wanted; when the batch has settled, nobody wants the rest. */
+  private dropResults(): void {
+    try {
+      dropOwnResults(this.tools.trays, this.claim.name);
+    } catch {
+      // Then the sweep finds it.
+    }
+  }
+
+  // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A line that is due for its next run, or the next of the file; bad ones get their result on the way. */
+  private takeLine(): LineRun | undefined {
+    const { head } = this;
+    if (head !== undefined) {
+      this.head = undefined;
+      return head;
+    }
+    const due = this.waiting.peek();
+    if (due !== undefined && due.dueMs <= this.nowMs()) {
+      this.waiting.pop();
+      return due;
+    }
+    if (this.waiting.size >= WAITING_MAX) return undefined;
+    for (;;) {
+      const line = this.nextLine();
+      if (line === undefined) return undefined;
+      const run = this.begin(line);
+      if (run !== undefined) return run;
+      if (this.results?.isFull === true) this.giveWayInTime();
+      if (this.isGivingWay) return undefined;
+    }
+  }
+
+  private nextLine(): Line | undefined {
+    if (this.isAtEnd) return undefined;
+    try {
+      for (;;) {
+        const line = this.reader?.next();
+        if (line === undefined) {
+          this.isAtEnd = true;
+          return undefined;
+        }
+        if (this.results?.done.has(line.number) === true) continue;
+        if (line.text === undefined || !isBlank(line.text)) return line;
+      }
+    } catch (error) {
+      this.fault = outcomeOfFault(error);
+      this.scheduleTurn();
+      return undefined;
+    }
+  }
+
+  private begin({ number, text, fault, bytes }: Line): LineRun | undefined {
+    if (text === undefined) {
+      this.refuse(number, fault, bytes);
+      return undefined;
+    }
+    let task: Task;
+    try {
+      task = decodeLine(text, this.claim.name.id, number);
+    } catch (error) {
+      this.refuse(number, messageOf(error), Buffer.from(text.slice(0, 1024), "utf8"));
+      return undefined;
+    }
+    const agent = this.agentOf(task);
+    if (typeof agent === "string") {
+      this.refuse(number, agent, Buffer.from(text.slice(0, 1024), "utf8"));
+      return undefined;
+    }
+    return {
+      number,
+      text,
+      task,
+      agent,
+      isModule: agent.settings.kind === "module",
+      attempt: (task.attempts ?? 0) + 1,
+      startedMs: 0,
+      dueMs: 0,
+      stop: NO_STOP,
+      slot: 0,
+      isStuck: false,
+    };
+  }
+
+  private refuse(number: number, why: string, bytes: Buffer): void {
+    const id = `${this.claim.name.id}#${number}`;
+    this.results?.add(number, encodeBadLine(number, id, why, bytes), false, true);
+    this.scheduleTurn();
+  }
+
+  /** The agent, or why there is none. Lines of a batch are much alike: what was found for one serves the others. */
+  private agentOf(task: Task): Agent | string {
+    const isPicky = task.capabilities !== undefined || task.type !== undefined;
+    const key = isPicky
+      ? undefined
+      : `${task.exec === undefined ? "" : "exec"} ${task.agent ?? ""}`;
+    const known = key === undefined ? undefined : this.agents.get(key);
+    if (known !== undefined) return known;
+    const { agent: settings, ...match } = matchAgent(task, this.tools.settings.agents);
+    const agent =
+      settings === undefined
+        ? (match as { reason: string }).reason
+        : (this.tools.agents.get(settings.name) ?? "this worker does not know the agent");
+    if (key !== undefined) this.agents.set(key, agent);
+    return agent;
+  }
+
+  private start(line: LineRun): void {
+    const { settings, stateDir } = this.tools;
+    const runDir = `${this.runDir}/${line.number}`;
+    line.stop = new StopSignal();
+    line.startedMs = this.nowMs();
+    let taskFile = this.claim.path;
+    if (line.isModule) this.moduleCount++;
+    else taskFile = this.writeTaskFile(line, runDir);
+    line.slot = this.running.add(line);
+    const assignment = {
+      task: line.task,
+      taskText: line.text,
+      attempt: line.attempt,
+      lease: `${this.lease}.${line.number}`,
+      taskFile,
+      runDir,
+      stateDir,
+      settings,
+      stop: line.stop,
+      onProgress: (details: Record<string, unknown>) =>
+        this.hooks.onProgress({ line: line.number, ...details }),
+      onStuck: () => {
+        line.isStuck = true;
+        this.hooks.onStuck();
+      },
+    };
+    if (line.isModule) {
+      const limitMs = timeoutOf(assignment, line.agent.settings);
+      if (limitMs > this.longestLimitMs) this.longestLimitMs = limitMs;
+    }
+    line.agent.run(assignment).then(
+      (outcome) => this.ended(line, outcome),
+      (error: unknown) => this.ended(line, brokenAgent(line.agent.name, error)),
+    );
+  }
+
+  /** Programs read their task from a file; the batch is not theirs to search. */
+  private writeTaskFile(line: LineRun, runDir: string): string {
+    const path = `${runDir}/task.json`;
+    try {
+      fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+      fs.writeFileSync(path, `${line.text}\n`, { mode: 0o600 });
+    } catch {
+      // The run itself will meet the same fault, and say so.
+    }
+    return path;
+  }
+
+  private ended(line: LineRun, outcome: AttemptOutcome): void {
+    this.running.remove(line.slot);
+    if (line.isModule) this.moduleCount--;
+    this.decide(line, outcome);
+    this.scheduleTurn();
+    this.startMore();
+  }
+
+  private decide(line: LineRun, outcome: AttemptOutcome): void {
+    if (outcome.kind === "completed") {
+      this.settle(line, outcome);
+      return;
+    }
+    // What does not let go once would not the next time: the process ends, and must not end again for the same line.
+    const known =
+      line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
+    const random = this.tools.trays.clock.random();
+    const decision = decide(known, line.attempt, this.policyOf(line.task), random);
+    if (known.kind === "failed" && decision.action === "fail") {
+      // Cancelled with the batch: it has no result, and a retry runs it.
+      if (this.stop.reason === undefined || known.failure !== "cancelled") this.settle(line, known);
+      return;
+    }
+    if (this.stop.reason !== undefined) return;
+    if (decision.action === "retry") line.attempt++;
+    line.dueMs = this.nowMs() + ("delayMs" in decision ? decision.delayMs : 0);
+    this.waiting.push(line);
+  }
+
+  private settle(line: LineRun, outcome: AttemptOutcome & { kind: "completed" | "failed" }): void {
+    const durationMs = Math.round(this.nowMs() - line.startedMs);
+    const text = encodeLineResult(line.number, line.task.id, line.attempt, durationMs, outcome);
+    this.results?.add(line.number, text, outcome.kind === "completed");
+  }
+
+  private policyOf(task: Task): RetryPolicy {
+    const { retry } = this.tools.settings;
+    return {
+      maxAttempts: task.max_attempts ?? retry.max_attempts,
+      backoffMs: retry.backoff_ms,
+      backoffMaxMs: retry.backoff_max_ms,
+    };
+  }
+
+  // ── what others see ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  private flush(nowMs: number): void {
+    if (nowMs < this.writeAgainMs) return;
+    try {
+      this.results?.flush();
+      this.writeAgainMs = 0;
+      this.writeRetryMs = WRITE_RETRY_MS[0];
+    } catch (error) {
+      // The work is done and kept in memory; nothing new starts until there is room for what it comes to.
+      if (this.writeAgainMs === 0)
+        process.stderr.write(
+          `mailchute: cannot write the results of ${this.claim.name.id} yet: ${messageOf(error)}\n`,
+        );
+      this.writeAgainMs = nowMs + this.writeRetryMs;
+      this.writeRetryMs = Math.min(2 * this.writeRetryMs, WRITE_RETRY_MS[1]);
+    }
+  }
+
+  private sync(nowMs: number): void {
+    this.syncAtMs = nowMs + SYNC_MS;
+    if (this.tools.trays.durability !== "power" || this.isSyncing) return;
+    this.isSyncing = true;
+    // Before the settlement it is done again, and there a failure counts.
+    void this.results
+      ?.sync()
+      .catch(() => {})
+      .then(() => {
+        this.isSyncing = false;
+      });
+  }
+
+  private tell(nowMs: number): void {
+    this.progressAtMs = nowMs + PROGRESS_MS;
+    const { reader, results } = this;
+    if (reader === undefined || results === undefined) return;
+    const progress: BatchProgress = {
+      ...results.counts,
+      running: this.running.size,
+      waiting: this.waiting.size,
+      bytes_read: reader.position,
+      bytes: reader.size,
+      updated_at: new Date(this.tools.trays.clock.wallMs()).toISOString(),
+    };
+    try {
+      replaceDocument(join(this.runDir, "batch.json"), progress);
+    } catch {
+      // For people to look at: a full disk must not end the work.
+    }
+    if (nowMs < this.progressEventAtMs) return;
+    this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
+    this.hooks.onProgress({ ...results.counts, bytes_read: reader.position, bytes: reader.size });
+  }
+}
+
+const NO_STOP = new StopSignal();
+
+/** A batch that is no file is at fault itself; a disk that does not give it now may give it later. */
+function outcomeOfFault(error: unknown): AttemptOutcome {
+  if (!(error instanceof ErrInvalidTask))
+    return { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
+  return {
+    kind: "failed",
+    failure: "invalid",
+    code: error.code,
+    message: error.message,
+    exitCode: null,
+    signal: null,
+    canRetry: false,
+  };
+}
+
+function brokenAgent(name: string, error: unknown): AttemptOutcome {
+  return {
+    kind: "failed",
+    failure: "spawn",
+    code: "ErrAgent",
+    message: `the agent ${name} broke: ${messageOf(error)}`,
+    exitCode: null,
+    signal: null,
+    canRetry: true,
+  };
+}
