@@ -83,7 +83,14 @@ export async function retry(trays: Trays, id: string): Promise<void> {
 
 /** Tells the error record of this id from every other; undefined when there is none. */
 export function deadLetterOf(trays: Trays, id: string): string | undefined {
-  const facts = trays.storage.look(join(trays.failed, errorName(id)));
+  const { storage, outbox, failed } = trays;
+  const completed = join(outbox, resultName(id));
+  // A batch that completed can be retried too, for its failed lines.
+  const facts =
+    storage.look(join(failed, errorName(id))) ??
+    (storage.look(join(outbox, resultsName(id))) === undefined
+      ? undefined
+      : storage.look(completed));
   return facts === undefined ? undefined : `${facts.ino}.${facts.mtimeMs}`;
 }
 

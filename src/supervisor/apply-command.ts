@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
+import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
 import type { ControlDocument } from "../core/documents.ts";
 import {
@@ -16,6 +17,7 @@ import type { LifecycleEventName } from "../core/events.ts";
 import {
   errorName,
   foldId,
+  inboxName,
   leaseOf,
   leasesOfAttempt,
   parseName,
@@ -36,6 +38,7 @@ import {
   readBytes,
 } from "../mailbox/claim.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";
+import { gatherCounts } from "../mailbox/recover.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { deadLetterOf, retry } from "../mailbox/retry.ts";
 import { newSettlement, settleAll } from "../mailbox/settle.ts";
@@ -202,7 +205,7 @@ function findSubject({ trays, plan }: CommandContext, id: string, isFinal: boole
   const live = findLive(trays, id);
   if (live?.name.stage === "w") return leaseOf(live.name);
   if (live !== undefined && isFinal) return leasesOfAttempt(live.name);
-  const isWaiting = trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined;
+  const isWaiting = findWaiting(trays, id) !== undefined;
   const isSettled = hasSettled(trays, id);
   // With a record beside it, what waits is a duplicate, and none of ours to end.
   if (isWaiting && isFinal && !isSettled) return leasesOfAttempt(newSubmission(id, 1));
@@ -295,7 +298,8 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
     else {
       freeRefusedId(trays, id);
       const submission = lease.slice(0, lease.indexOf("."));
-      const name = { ...newSubmission(id, 1), submission };
+      const isBatch = findWaiting(trays, id)?.isBatch === true;
+      const name = { ...newSubmission(id, 1, isBatch), submission };
       taken = claimFromInbox(trays, id, 1, context.newOwner(), name);
       if (taken === undefined && findLive(trays, id) === undefined && !hasSettled(trays, id))
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });
@@ -345,6 +349,11 @@ function findSettled(
     return record.status === "failed" && record.kind === "cancelled" ? "cancelled" : record.status;
   }
   return undefined;
+}
+
+function findWaiting(trays: Trays, id: string): { id: string; isBatch?: true } | undefined {
+  const names = [{ id }, { id, isBatch: true as const }];
+  return names.find((name) => trays.storage.look(join(trays.inbox, inboxName(name))) !== undefined);
 }
 
 function findLive(trays: Trays, id: string): Claim | undefined {
@@ -399,7 +408,10 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
   const { id } = claim.name;
   context.backlog.remove(id);
   const now = wallSeconds(trays.clock);
-  const decoded = await readForSure(trays, claim);
+  const isBatch = claim.name.isBatch === true;
+  const decoded = isBatch ? undefined : await readForSure(trays, claim);
+  // What its lines came to before is kept: a retry goes on from there.
+  const batch = isBatch ? await gatherForSure(trays, claim) : undefined;
   const subject = {
     task_id: id,
     agent_id: "none",
@@ -420,6 +432,7 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
     exit_code: null,
     signal: null,
     run: null,
+    ...(batch === undefined ? {} : { batch }),
   };
   const settlement = newSettlement(
     claim,
@@ -446,6 +459,16 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
   }
   context.selection.inFlight.delete(foldId(id));
   context.wake();
+}
+
+/** @throws a system error; then the batch waits again, with all that its lines came to */
+async function gatherForSure(trays: Trays, claim: Claim): Promise<BatchCounts> {
+  try {
+    return await gatherCounts(trays, claim.name);
+  } catch (error) {
+    putBack(trays, claim, 0, false);
+    throw error;
+  }
 }
 
 /**

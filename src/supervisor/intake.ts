@@ -8,7 +8,7 @@ import { decodeTask, mayStillGrow } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { ErrInvalidTask, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { isPlannerWork, matchAgent } from "../core/matching.ts";
+import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
 import { readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
@@ -24,6 +24,8 @@ export interface IntakeHooks {
   report(file: string, error: unknown): void;
   /** Whether a task of this id (in any case) is in `processing/`, or has settled; "unsure": ask again soon. */
   isTaken(id: string): boolean | "unsure";
+  /** Whether results of an earlier batch of this id lie where its own would. */
+  hasLeftResults(id: string): boolean;
   isMet(dependency: string): boolean;
 }
 
@@ -39,6 +41,8 @@ const RELOOK_MS_MIN = 5;
 const RELOOK_MS_MAX = 250;
 /** Pause before a file that could not be moved to `failed/` is tried again (ms): the disk may have room by then. */
 const MOVE_AGAIN_MS = 2000;
+/** A batch that is smaller is looked into before it is accepted (bytes). */
+const BATCH_LOOK_BYTES = 64 * 1024;
 /** Names hinted at by the doorbell; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
@@ -171,7 +175,7 @@ export class Intake {
 
   /** A name met in a scan: only what we do not know is opened. */
   private see(name: string): void {
-    const id = name.endsWith(".json") ? name.slice(0, -5) : undefined;
+    const id = /^(.+)\.(?:nd)?json$/.exec(name)?.[1];
     if (id !== undefined && this.backlog.get(id)?.file === name) {
       this.backlog.markSeen(id, this.scanCount);
       return;
@@ -202,7 +206,8 @@ export class Intake {
     }
     let read: { facts: FileFacts; bytes: Buffer | undefined };
     try {
-      read = this.trays.storage.read(path, TASK_BYTES_MAX);
+      // Of a batch the beginning is enough, and only when that is all of it.
+      read = this.trays.storage.read(path, meaning.isBatch ? BATCH_LOOK_BYTES : TASK_BYTES_MAX);
     } catch (error) {
       this.unreadable(name, path, error);
       return;
@@ -222,7 +227,7 @@ export class Intake {
         this.askAgain(name, facts);
         return;
       }
-      if (isTaken) {
+      if (isTaken || (meaning.isBatch === true && this.hooks.hasLeftResults(id))) {
         this.waitQuiet(name, facts, () =>
           this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`),
         );
@@ -230,7 +235,7 @@ export class Intake {
       }
       this.duplicates.delete(name);
     }
-    const fault = this.refusalOf(facts, bytes);
+    const fault = this.refusalOf(facts, bytes, meaning.isBatch);
     if (fault !== undefined) {
       this.backlog.remove(id);
       this.refuse(name, id, "ErrInvalidTask", fault);
@@ -239,6 +244,10 @@ export class Intake {
     // A submit that is under way holds a second link to the file; so does one that died.
     if (facts.nlink > 1) {
       this.waitQuiet(name, facts, () => this.dropStagedLink(name, id, facts));
+      return;
+    }
+    if (meaning.isBatch === true) {
+      this.judgeBatch(name, id, facts, bytes);
       return;
     }
     if (bytes === undefined || bytes.length !== facts.size) {
@@ -261,18 +270,59 @@ export class Intake {
     }
   }
 
-  private refusalOf(facts: FileFacts, bytes: Buffer | undefined): string | undefined {
+  /**
+   * A batch is whole when nobody has it open for writing and it was moved here (its change is younger than its content),
+   * or when it is quiet: unlike a task it shows by nothing in it that it is whole.
+   */
+  private judgeBatch(name: string, id: string, facts: FileFacts, bytes: Buffer | undefined): void {
+    const isEmpty = bytes !== undefined && bytes.toString("latin1").trim() === "";
+    const fault = isEmpty ? "the batch holds no line" : faultOfBatch(bytes);
+    if (fault !== undefined) {
+      this.waitQuiet(name, facts, () => this.refuse(name, id, "ErrInvalidTask", fault));
+      return;
+    }
+    const isMovedIn = facts.ctimeMs > facts.mtimeMs;
+    const writer = isMovedIn ? hasWriter(facts) : true;
+    if (writer === "unsure") this.askAgain(name, facts);
+    else if (!writer) this.admitBatch(name, id, facts);
+    else this.waitQuiet(name, facts, () => this.admitBatch(name, id, facts));
+  }
+
+  private admitBatch(name: string, id: string, facts: FileFacts): void {
+    const { clock } = this.trays;
+    this.unsettled.delete(name);
+    if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
+    const task = {
+      id,
+      file: name,
+      tray: "inbox" as const,
+      attempt: 1,
+      priority: 0,
+      createdAt: Math.floor(facts.mtimeMs / 1000),
+      agentId: BATCH_AGENT,
+      isSelected: false,
+    };
+    this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
+    this.backlog.markSeen(id, this.scanCount);
+  }
+
+  private refusalOf(
+    facts: FileFacts,
+    bytes: Buffer | undefined,
+    isBatch = false,
+  ): string | undefined {
     if (facts.kind !== "file")
       return facts.kind === "directory"
         ? "a directory, not a file"
         : "not a regular file (a link, pipe, socket or device)";
-    if (facts.size > TASK_BYTES_MAX)
-      return `the file has ${facts.size} bytes, more than the limit of ${TASK_BYTES_MAX}`;
+    const bytesMax = isBatch ? this.settings.batch_bytes_max : TASK_BYTES_MAX;
+    if (facts.size > bytesMax)
+      return `the file has ${facts.size} bytes, more than the limit of ${bytesMax}`;
     const own = process.getuid?.() ?? facts.uid;
     if (facts.uid !== own && facts.uid !== 0 && !this.settings.uids.includes(facts.uid)) {
       return `the file belongs to uid ${facts.uid}, which is not allowed here (setting: uids)`;
     }
-    return bytes === undefined ? "the file cannot be read" : undefined;
+    return bytes === undefined && !isBatch ? "the file cannot be read" : undefined;
   }
 
   private admit(name: string, task: Task, facts: FileFacts): void {
@@ -448,6 +498,13 @@ export class Intake {
       );
     }
   }
+}
+
+/** What makes all of a small batch unreadable; a large one shows it line by line. */
+function faultOfBatch(bytes: Buffer | undefined): string | undefined {
+  return bytes?.includes(0) === true
+    ? "the batch holds NUL bytes; if it is UTF-16 or UTF-32, save it as UTF-8"
+    : undefined;
 }
 
 function keyOf(facts: FileFacts): string {

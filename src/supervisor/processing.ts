@@ -4,7 +4,7 @@ import { decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX, TASK_BYTES_MAX } from "../core/limits.ts";
-import { isPlannerWork, matchAgent } from "../core/matching.ts";
+import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
 import { type ProcessingName, parseName, parsePlainClaim } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
@@ -57,6 +57,10 @@ export class Processing {
   admit(name: ProcessingName, file: string): void {
     const { trays, settings, selection } = this.p;
     if (selection.isKnown(file)) return;
+    if (name.isBatch === true) {
+      this.admitBatch(name, file);
+      return;
+    }
     let task: Task | undefined;
     let mtimeMs = 0;
     try {
@@ -80,6 +84,24 @@ export class Processing {
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
     };
     const delayMs = Math.min(Math.max(mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
+    selection.addReady(name, file, waiting, delayMs);
+  }
+
+  private admitBatch(name: ProcessingName, file: string): void {
+    const { trays, selection } = this.p;
+    const facts = trays.storage.look(join(trays.processing, file));
+    if (facts === undefined) return;
+    const waiting = {
+      id: name.id,
+      file,
+      tray: "processing" as const,
+      attempt: name.attempt,
+      priority: 0,
+      createdAt: Math.floor(facts.mtimeMs / 1000),
+      agentId: BATCH_AGENT,
+      isSelected: false,
+    };
+    const delayMs = Math.min(Math.max(facts.mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
     selection.addReady(name, file, waiting, delayMs);
   }
 

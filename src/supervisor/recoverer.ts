@@ -134,6 +134,7 @@ function recordSettlement(
       durationMs: record.status === "completed" ? record.duration_ms : null,
       error: facts.error,
       kind: facts.kind,
+      ...(record.batch === undefined ? {} : { batch: record.batch }),
     });
   }
   telemetry.flush();

@@ -13,6 +13,7 @@ import {
   type ProcessingName,
   parseName,
   resultName,
+  resultsName,
 } from "../core/names.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import { accept, newSubmission } from "../mailbox/claim.ts";
@@ -28,6 +29,8 @@ export interface SelectionHooks {
   onDuplicate(file: string): void;
   onIoError(file: string, error: unknown): void;
 }
+
+const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 
 /** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
 const AHEAD_S = 0.03;
@@ -243,7 +246,7 @@ export class Selection {
       const task = this.backlog.takeBest(onlyPlanners);
       if (task === undefined) break;
       if (task.tray === "inbox") {
-        if (this.isTaken(task.id)) {
+        if (this.isTaken(task.id) || (isBatchFile(task.file) && this.hasLeftResults(task.id))) {
           this.hooks.onDuplicate(task.file);
           continue;
         }
@@ -253,10 +256,17 @@ export class Selection {
     return taken;
   }
 
+  /** A record was taken away and the results beside it were not: they must not be taken for those of another batch. */
+  hasLeftResults(id: string): boolean {
+    return [this.trays.outbox, this.trays.failed].some(
+      (dir) => this.trays.storage.look(join(dir, resultsName(id))) !== undefined,
+    );
+  }
+
   /** Events first, then the moves: a crash in between repeats an event, but never loses one. */
   private acceptAll(tasks: readonly WaitingTask[]): WaitingTask[] {
     const accepted: WaitingTask[] = [];
-    const names = tasks.map((task) => newSubmission(task.id, task.attempt));
+    const names = tasks.map((task) => newSubmission(task.id, task.attempt, isBatchFile(task.file)));
     for (const [index, task] of tasks.entries()) this.writeSelected(task, names[index]);
     this.telemetry.flush();
     tasks.forEach((task, index) => {

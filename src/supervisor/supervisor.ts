@@ -15,7 +15,7 @@ import { Doorbell } from "../host/doorbell.ts";
 import { cancellingSequence, judgeOwner, ownerSequence } from "../host/identity.ts";
 import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
-import { dropIdentical } from "../mailbox/duplicates.ts";
+import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
 import { quarantine, type Refusal } from "../mailbox/quarantine.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
@@ -177,6 +177,7 @@ export class Supervisor {
       report: (file, error) =>
         this.alerts.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
       isTaken: (id) => this.selection.isTaken(id),
+      hasLeftResults: (id) => this.selection.hasLeftResults(id),
       isMet: (id) => this.isMet(id),
     });
     this.commands = new Commands(this.controlTrays, this.newOwner, {
@@ -489,7 +490,9 @@ export class Supervisor {
       refusal.code === "ErrTaskExists" &&
       id !== undefined &&
       typeof refusal.name === "string" &&
-      dropIdentical(this.trays, refusal.name, id)
+      (refusal.name.endsWith(".ndjson")
+        ? dropIdenticalBatch(this.trays, refusal.name, id)
+        : dropIdentical(this.trays, refusal.name, id))
     ) {
       this.telemetry.event(
         "duplicate",
