@@ -6,6 +6,7 @@ import { systemCode } from "../core/errors.ts";
 import {
   errorName,
   foldId,
+  inboxName,
   type ProcessingName,
   parseName,
   parsePlainClaim,
@@ -44,8 +45,10 @@ export async function findTask(tree: StateTree, id: string): Promise<TaskPlace |
 export function lookForTask(tree: StateTree, id: string): TaskPlace | undefined {
   // What a person types becomes a path only when it cannot leave its tray.
   if (/[/\0]/.test(id) || id === "") return undefined;
-  const inbox = join(tree.mailbox, "inbox", `${id}.json`);
-  if (isThere(inbox)) return { id, state: "waiting", path: inbox };
+  for (const name of [{ id }, { id, isBatch: true as const }]) {
+    const path = join(tree.mailbox, "inbox", inboxName(name));
+    if (isThere(path)) return { id, state: "waiting", path };
+  }
   return lookInProcessing(tree, id) ?? lookForRecord(tree, id);
 }
 

@@ -1,6 +1,7 @@
 /** A read-only snapshot of a state tree, from its files alone: who runs it, what it holds, why nothing moves. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import type { BatchProgress } from "../core/batch.ts";
 import {
   type ControlDocument,
   INITIAL_CONTROL,
@@ -10,6 +11,7 @@ import {
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge, judgeOwner, parseOwner, type Verdict } from "../host/identity.ts";
+import { readBatchProgress } from "./batch-bar.ts";
 import { processingPlaces } from "./find-task.ts";
 import {
   type Count,
@@ -53,6 +55,8 @@ export interface RunningView {
   verdict: Verdict;
   /** Since the attempt began; null when that left no trace. */
   age_ms: number | null;
+  /** How far a batch has come; left out for a task. */
+  batch?: BatchProgress;
 }
 
 export interface FailureView {
@@ -226,6 +230,7 @@ function readRunning(
     };
   }
   const run = runOf(name);
+  const batch = name.isBatch === true ? readBatchProgress(join(tree.runs, run)) : undefined;
   // The claim's own mtime is its heartbeat; the run's directory is made when the attempt begins.
   const made = fs.statSync(join(tree.runs, run), { throwIfNoEntry: false });
   const bornMs = made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
@@ -237,6 +242,7 @@ function readRunning(
     pid: parseOwner(name.token)?.pid ?? null,
     verdict: judgeOwner(name.token),
     age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
+    ...(batch === undefined ? {} : { batch }),
   };
 }
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { errorName, readInboxName, resultName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { failedLines } from "./batch-bar.ts";
 import type { Context } from "./command-spec.ts";
 import { Doorbell } from "./doorbell.ts";
 import { findTask, lookForRecord, lookForTask, processingPlaces } from "./find-task.ts";
@@ -12,6 +13,8 @@ export interface Settled {
   id: string;
   status: "completed" | "failed";
   error?: string;
+  /** Lines of a completed batch that failed. */
+  failed_lines?: number;
 }
 
 export interface WaitResult {
@@ -60,7 +63,7 @@ export async function waitForTasks(
   result.pending = [...pending];
   result.isAllCompleted =
     result.settled.length === ids.length &&
-    result.settled.every((one) => one.status === "completed");
+    result.settled.every((one) => one.status === "completed" && one.failed_lines === undefined);
   return result;
 }
 
@@ -108,8 +111,10 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
     // A failed task that was put back has its record until the retry is through.
     if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") continue;
     pending.delete(id);
-    if (record.state === "done") settled.push({ id, status: "completed" });
-    else
+    if (record.state === "done") {
+      const lines = failedLines(tree, id);
+      settled.push({ id, status: "completed", ...(lines > 0 ? { failed_lines: lines } : {}) });
+    } else
       settled.push({
         id,
         status: "failed",

@@ -198,7 +198,10 @@ function idsFor(ctx: Context, wanted: "live" | "failed" | "any"): string[] {
   };
   if (wanted !== "failed") {
     for (const place of processingPlaces(tree)) ids.add(place.id);
-    if (wanted === "live") collect("inbox", ".json");
+    if (wanted === "live") {
+      collect("inbox", ".json");
+      collect("inbox", ".ndjson");
+    }
   }
   if (wanted !== "live") collect("failed", "_error.json");
   if (wanted === "any") collect("outbox", "_result.json");

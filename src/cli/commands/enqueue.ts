@@ -1,10 +1,13 @@
 /** `enqueue`: builds tasks from flags or reads them from a file of lines, and submits them. Runs nothing. */
 import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { join } from "node:path";
 import { parseObject } from "../../codec/json.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { systemClock, wallSeconds } from "../../core/clock.ts";
 import { ErrTaskExists, messageOf } from "../../core/errors.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
+import { inboxName } from "../../core/names.ts";
 import { newId } from "../../mailbox/random.ts";
 import { submit } from "../../mailbox/submit.ts";
 import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
@@ -69,6 +72,10 @@ const TASK_OPTIONS = {
 const OPTIONS = {
   ...TASK_OPTIONS,
   file: { type: "text", value: "FILE", help: "one JSON task per line; - reads stdin" },
+  batch: {
+    type: "flag",
+    help: "with --file: the file as one batch, under one id; for very many small tasks",
+  },
   wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
 } as const;
 
@@ -85,9 +92,11 @@ export const command = defineCommand({
     "enqueue --id nightly --priority 5 --after build -- make test",
     'enqueue --agent coder --prompt "mend the flaky test" --wait',
     "enqueue --file tasks.ndjson",
+    "enqueue --batch --file tasks.ndjson --id nightly --wait",
   ],
   options: OPTIONS,
   async run(ctx) {
+    if (ctx.options.batch) return enqueueBatch(ctx);
     return ctx.options.file === undefined ? enqueueOne(ctx) : enqueueMany(ctx, ctx.options.file);
   },
 });
@@ -95,6 +104,14 @@ export const command = defineCommand({
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx);
   const { tree, trays } = await openMailbox(ctx);
+  // The hot path of a submit does not look for batches: there the supervisor refuses the second of an id.
+  const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
+  if (trays.storage.look(batch) !== undefined)
+    throw new ErrTaskExists(`a batch ${JSON.stringify(id)} waits in the inbox`, {
+      id,
+      path: batch,
+      phase: "enqueue",
+    });
   const outcome = await submit(trays, { id, bytes: Buffer.from(text, "utf8") });
   if (outcome === "unchanged" && ctx.options.dedup !== undefined) {
     throw new ErrTaskExists(
@@ -194,17 +211,61 @@ function idOfKey(key: string): string {
   return `d-${createHash("sha256").update(key, "utf8").digest("hex").slice(0, 24)}`;
 }
 
-async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
+/** The options that fit a batch: everything else is said line by line. */
+const BATCH_OPTIONS: ReadonlySet<string> = new Set(["id", "file", "batch", "wait"]);
+
+async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
+  const { file } = ctx.options;
+  if (file === undefined)
+    throw new ErrUsage(
+      "--batch needs --file",
+      "usage: mailchute enqueue --batch --file tasks.ndjson",
+    );
+  refuseOthers(ctx, "--batch", BATCH_OPTIONS);
+  const { submitBatch } = await import("../../mailbox/submit-batch.ts");
+  const { tree, trays, loaded } = await openMailbox(ctx);
+  const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");
+  const source =
+    file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: 2 ** 20 });
+  const submitted = await submitBatch(
+    trays,
+    id,
+    source as AsyncIterable<Buffer>,
+    loaded.settings.batch_bytes_max,
+  );
+  if (!ctx.json) {
+    ctx.out.line(id);
+    ctx.out.note(`${countText(submitted.lines)} ${submitted.lines === 1 ? "line" : "lines"}`);
+  }
+  if (!ctx.options.wait) {
+    if (ctx.json) ctx.out.json({ id, ...submitted });
+    return EXIT.ok;
+  }
+  const waited = await waitForTasks(ctx, tree, [id], { areKnown: true });
+  const [settled] = waited.settled;
+  if (ctx.json) ctx.out.json({ id, ...submitted, ...settled });
+  else if (settled?.failed_lines !== undefined)
+    ctx.out.note(`${settled.failed_lines} of its lines failed`);
+  else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
+  return waited.isAllCompleted ? EXIT.ok : EXIT.failed;
+}
+
+/** @throws ErrUsage when an option is given that makes no sense beside `flag` */
+function refuseOthers(ctx: EnqueueContext, flag: string, allowed: ReadonlySet<string>): void {
   const given = Object.keys(TASK_OPTIONS).filter((name) => {
     const value = ctx.options[name as keyof typeof TASK_OPTIONS];
-    return Array.isArray(value) ? value.length > 0 : value !== undefined;
+    return !allowed.has(name) && (Array.isArray(value) ? value.length > 0 : value !== undefined);
   });
   if (given.length > 0)
     throw new ErrUsage(
-      `--file and --${given[0]} exclude each other`,
+      `${flag} and --${given[0]} exclude each other`,
       "put the field into each line of the file",
     );
-  if (ctx.rest !== undefined) throw new ErrUsage("--file and -- CMD exclude each other");
+  if (ctx.rest !== undefined) throw new ErrUsage(`${flag} and -- CMD exclude each other`);
+}
+
+async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
+  refuseOthers(ctx, "--file", new Set(["file"]));
   const { tree, trays } = await openMailbox(ctx);
   const ids: string[] = [];
   const counts = await enqueueFile(ctx, trays, file, (id) => {

@@ -7,7 +7,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { Doorbell } from "../doorbell.ts";
 import { EXIT } from "../exit-codes.ts";
-import { findRun, findTask } from "../find-task.ts";
+import { findRun, findTask, listRuns } from "../find-task.ts";
 import { existingTree } from "../options.ts";
 import { safeOutput } from "../render.ts";
 import { readJsonObject } from "../scan.ts";
@@ -17,10 +17,10 @@ const CHUNK_BYTES = 64 * 1024;
 const FOLLOW_MS = 200;
 
 export const command = defineCommand({
-  usage: "ID [-f] [--stderr]",
+  usage: "ID[#LINE] [-f] [--stderr]",
   args: { min: 1, max: 1 },
   details: [
-    "Shows the newest attempt. On a terminal everything but colours that would steer it is escaped; into a file or pipe the bytes come as they are.",
+    "Shows the newest attempt; with #LINE that of one line of a batch. On a terminal everything but colours that would steer it is escaped; into a file or pipe the bytes come as they are.",
   ],
   options: {
     follow: {
@@ -87,6 +87,15 @@ async function look(
   tree: StateTree,
   id: string,
 ): Promise<{ run: string | undefined; isSettled: boolean; isKnown: boolean }> {
+  const [batch = "", line] = id.split("#");
+  if (line !== undefined && /^\d+$/.test(line)) {
+    const whole = await look(tree, batch);
+    // An earlier run of the batch may be the one that ran the line.
+    const run = listRuns(tree, batch)
+      .map((dir) => join(dir, line))
+      .findLast((dir) => fs.existsSync(dir));
+    return { ...whole, run };
+  }
   const place = await findTask(tree, id);
   const isSettled = place?.state === "done" || place?.state === "failed";
   const record = place !== undefined && isSettled ? readJsonObject(place.path) : undefined;

@@ -2,14 +2,15 @@
 
 import fs from "node:fs";
 import { basename, join } from "node:path";
-import { readInboxName } from "../../core/names.ts";
+import { readInboxName, runOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../../host/identity.ts";
+import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { processingPlaces } from "../find-task.ts";
 import { existingTree } from "../options.ts";
-import { ago, countText, safe, table } from "../render.ts";
+import { ago, bytesText, countText, safe, table } from "../render.ts";
 import { findFiles, readJsonObject } from "../scan.ts";
 import { idColumn } from "./status.ts";
 
@@ -108,7 +109,7 @@ function listState(
           ? place.state === "running" || place.state === "settling"
           : place.state === "ready",
       );
-      return { rows: places.slice(0, max).map((place) => placeRow(place)), isAll: true };
+      return { rows: places.slice(0, max).map((place) => placeRow(tree, place)), isAll: true };
     }
     case "waiting": {
       const dir = join(tree.mailbox, "inbox");
@@ -122,7 +123,8 @@ function listState(
         const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
         const due = typeof task?.["not_before"] === "number" ? task["not_before"] * 1000 : 0;
         return {
-          ...taskRow(basename(file.name, ".json"), "waiting", task),
+          ...taskRow(idOf(file.name), "waiting", task),
+          ...(file.name.endsWith(".ndjson") ? { title: `batch, ${bytesText(file.size)}` } : {}),
           time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
         };
       });
@@ -135,6 +137,7 @@ function listState(
       files.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1));
       const rows = files.slice(0, max).map((file): Row => {
         const record = readJsonObject(file.path);
+        const counts = countsOf(record);
         return {
           ...taskRow(
             basename(file.name, ending),
@@ -144,6 +147,7 @@ function listState(
           attempt: typeof record?.["attempts"] === "number" ? record["attempts"] : null,
           time_ms: Math.round(file.mtimeMs),
           error: typeof record?.["error"] === "string" ? record["error"] : null,
+          ...(counts === undefined ? {} : { title: `batch, ${countsText(counts)}` }),
         };
       });
       return { rows, isAll };
@@ -151,14 +155,30 @@ function listState(
   }
 }
 
-function placeRow(place: ReturnType<typeof processingPlaces>[number]): Row {
-  const task = readJsonObject(place.path, TASK_BYTES_READ_MAX);
+function idOf(file: string): string {
+  return file.replace(/\.(?:nd)?json$/, "");
+}
+
+/** What is to be said of a batch that was accepted; undefined for a task. */
+function batchTitle(
+  tree: StateTree,
+  { name }: ReturnType<typeof processingPlaces>[number],
+): string | undefined {
+  if (name?.isBatch !== true) return undefined;
+  const progress = name.stage === "w" ? readBatchProgress(join(tree.runs, runOf(name))) : undefined;
+  return progress === undefined ? "batch" : batchBar(progress);
+}
+
+function placeRow(tree: StateTree, place: ReturnType<typeof processingPlaces>[number]): Row {
+  const title = batchTitle(tree, place);
+  const task = title === undefined ? readJsonObject(place.path, TASK_BYTES_READ_MAX) : undefined;
   const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
   const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
   const owner = place.name?.stage === "w" ? place.name.token : undefined;
   const isOrphan = owner !== undefined && judgeOwner(owner) === "dead";
   return {
     ...taskRow(place.id, isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state, task),
+    ...(title === undefined ? {} : { title }),
     attempt: place.name?.attempt ?? null,
     pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
     // The mtime of a claim is its heartbeat, of a ready task the moment it is due.

@@ -14,9 +14,14 @@ export const command = defineCommand({
   usage: "ID… | --failed",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "The task runs again from its first attempt. Exit code 3: no such failed task, 4: it waits, runs or has completed.",
+    "The task runs again from its first attempt; of a batch only the lines that failed. Exit code 3: no such failed task, 4: it waits, runs or has completed.",
   ],
-  options: { failed: { type: "flag", help: "all failed tasks that can run again" } },
+  options: {
+    failed: {
+      type: "flag",
+      help: "all failed tasks that can run again; batches that completed with failed lines are retried by id",
+    },
+  },
   async run(ctx) {
     const { failed } = ctx.options;
     if (failed === ctx.positionals.length > 0)

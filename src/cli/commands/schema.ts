@@ -17,6 +17,10 @@ const SCHEMAS: Readonly<Record<string, { what: string; load: () => Promise<TSche
     what: "failed/<id>_error.json",
     load: async () => (await import("../../codec/record-schemas.ts")).ErrorSchema,
   },
+  results: {
+    what: "a line of outbox/<id>_results.ndjson",
+    load: async () => (await import("../../codec/batch-codec.ts")).LineResultSchema,
+  },
   command: {
     what: "a file dropped into control/inbox",
     load: async () => (await import("../../codec/command-codec.ts")).CommandSchema,

@@ -5,6 +5,7 @@ import { ErrTaskNotFound } from "../../core/errors.ts";
 import { leaseOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../../host/identity.ts";
+import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { findRun, findTask, listRuns, lookForTask, type TaskPlace } from "../find-task.ts";
@@ -30,6 +31,8 @@ interface Knowledge {
   /** Ids in metadata.dependencies and how they stand. */
   dependencies: { id: string; state: string }[];
   events: Record<string, unknown>[];
+  /** Of a batch: how far it has come, or what its lines came to. */
+  batch: string | null;
 }
 
 export const command = defineCommand({
@@ -61,6 +64,7 @@ async function learn(tree: StateTree, id: string): Promise<Knowledge> {
   const task = (isRecord ? content?.["task"] : content) as Record<string, unknown> | undefined;
   const owner = place?.name?.stage === "w" ? place.name.token : undefined;
   const { task: _inside, ...bare } = record ?? {};
+  const run = findRun(tree, id, place, record);
   return {
     id,
     state: place?.state ?? "gone",
@@ -75,11 +79,24 @@ async function learn(tree: StateTree, id: string): Promise<Knowledge> {
         : { pid: parseOwner(owner)?.pid ?? null, verdict: judgeOwner(owner) },
     task: task ?? null,
     record: record === undefined ? null : bare,
-    run: findRun(tree, id, place, record) ?? null,
+    run: run ?? null,
     runs: listRuns(tree, id),
     dependencies: dependenciesOf(tree, task),
     events,
+    batch: batchText(place, record, run) ?? null,
   };
+}
+
+function batchText(
+  place: TaskPlace | undefined,
+  record: Record<string, unknown> | undefined,
+  run: string | undefined,
+): string | undefined {
+  const counts = countsOf(record);
+  if (counts !== undefined) return `batch, ${countsText(counts)}`;
+  if (place?.path.endsWith(".ndjson") !== true) return undefined;
+  const progress = run === undefined ? undefined : readBatchProgress(run);
+  return progress === undefined ? "batch" : `batch ${batchBar(progress)}`;
 }
 
 function dependenciesOf(
@@ -123,7 +140,7 @@ function render(known: Knowledge, ctx: Context): string[] {
       ? "gone: no tray has it any more, only its events are left"
       : known.state,
   );
-  say("what", safe(describeTask(task ?? undefined)));
+  say("what", known.batch === null ? safe(describeTask(task ?? undefined)) : known.batch);
   say("priority", text(task?.["priority"]));
   say("attempt", known.attempt === null ? undefined : String(known.attempt));
   if (known.owner !== null) say("worker", `pid ${known.owner.pid ?? "?"}, ${known.owner.verdict}`);

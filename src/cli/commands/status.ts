@@ -1,5 +1,6 @@
 /** `status`: who runs the tree, what it holds, why nothing moves. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
+import { batchBar } from "../batch-bar.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { existingTree } from "../options.ts";
@@ -110,6 +111,8 @@ export function renderStatus(
       { title: "OWNER" },
     ];
     lines.push(...table(columns, rows, ctx.columns, ctx.colour));
+    for (const one of s.running.slice(0, RUNNING_SHOWN))
+      if (one.batch !== undefined) lines.push(`${safe(one.id)}  ${batchBar(one.batch)}`);
     if (s.running.length > RUNNING_SHOWN)
       lines.push(`and ${s.running.length - RUNNING_SHOWN} more`);
   }

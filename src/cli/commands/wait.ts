@@ -14,7 +14,7 @@ export const command = defineCommand({
   usage: "[ID…]",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "Waits until each of the tasks has a result or an error record; without ids until nothing waits or runs. Exit code 0: all completed, 1: some failed, 3: an unknown id, 124: the time was over.",
+    "Waits until each of the tasks has a result or an error record; without ids until nothing waits or runs. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
   ],
   examples: ["wait nightly --timeout 10m", "wait && echo all done"],
   options: {
@@ -51,7 +51,7 @@ export const command = defineCommand({
       for (const one of result.settled) {
         ctx.out.line(
           one.status === "completed"
-            ? `${safe(one.id)}  completed`
+            ? `${safe(one.id)}  completed${one.failed_lines === undefined ? "" : `, but ${one.failed_lines} of its lines failed`}`
             : `${safe(one.id)}  failed: ${safe(one.error ?? "")}`,
         );
       }
