@@ -7,6 +7,7 @@ import { parseName } from "../../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { sweepAll } from "../../../src/mailbox/sweep.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
+import { checkBatchEnd, checkBatchInstant } from "./check-batches.ts";
 import { type Book, type Place, type Promised, readLines } from "./place.ts";
 
 type Record_ = (ResultRecord | ErrorRecord) & { task?: unknown };
@@ -113,6 +114,7 @@ export function checkInstant(place: Place, book: Book): string[] {
     if (waits && !isWholeJson(join(dir, "inbox", `${id}.json`)))
       faults.push(`${id}: half a task in the inbox`);
   }
+  faults.push(...checkBatchInstant(place, book));
   const documents = [place.tree.supervisor, place.tree.controlState, place.tree.metrics];
   for (const path of documents)
     if (fs.existsSync(path) && !isWholeJson(path)) faults.push(`${path}: half a document`);
@@ -156,6 +158,7 @@ export function checkEnd(
     faults.push(`${foreign.id}: a foreign record was replaced`);
   for (const file of seen.inbox)
     if (!waitingOk.has(file)) faults.push(`left in the inbox: ${file}`);
+  faults.push(...checkBatchEnd(place, book, journals === "strict"));
   checkStrangers(place, book, seen, faults);
   checkCommands(place, book, acks, faults);
   checkJournals(place, book, kills, journals, faults);
@@ -227,6 +230,13 @@ function checkStrangers(place: Place, book: Book, seen: Seen, faults: string[]):
     known.add(`${id}_result.json`);
     known.add(`${id}_error.json`);
   }
+  for (const id of Object.keys(book.batches))
+    for (const end of ["_result.json", "_error.json", "_results.ndjson"]) known.add(`${id}${end}`);
+  for (const file of [...seen.outbox, ...seen.failed]) {
+    // One for each batch: the checks of batches look at them.
+    const id = /^(.+)~[a-z0-9]+_batch\.ndjson$/.exec(file)?.[1];
+    if (id !== undefined && id in book.batches) known.add(file);
+  }
   for (const file of seen.outbox) if (!known.has(file)) faults.push(`stranger in outbox: ${file}`);
   const texts = new Map<string, number>();
   let records = 0;
@@ -242,7 +252,7 @@ function checkStrangers(place: Place, book: Book, seen: Seen, faults: string[]):
         if (!fs.existsSync(refused))
           faults.push(`${file} speaks of ${record.file}, which is not there`);
       } else if (!known.has(file)) faults.push(`stranger in failed: ${file}`);
-    } else {
+    } else if (!known.has(file)) {
       files += 1;
       const text = bytes.toString("utf8");
       texts.set(text, (texts.get(text) ?? 0) + 1);
@@ -325,7 +335,7 @@ function checkJournals(
   if (leases.bad > kills) faults.push(`${leases.bad} bad lines in the leases, ${kills} kills`);
   if (mode === "lossy") return;
   const isMany = (count: number): boolean => count < 1 || (mode === "strict" && count > 1);
-  for (const [id, promised] of Object.entries(book.tasks)) {
+  for (const [id, promised] of Object.entries({ ...book.tasks, ...book.batches })) {
     const end = endOf(place, id);
     if (!promised.hasEvents || end === undefined || end.record.lease.startsWith("old")) continue;
     const ours = events.lines.filter((line) => line.task_id === id);

@@ -41,6 +41,7 @@ import { submitAll } from "../../../src/mailbox/submit.ts";
 import { sweepAll } from "../../../src/mailbox/sweep.ts";
 import type { Trays } from "../../../src/mailbox/trays.ts";
 import type { Supervisor } from "../../../src/supervisor/supervisor.ts";
+import { batchOperations } from "./batch-operations.ts";
 import {
   acknowledge,
   type Book,
@@ -704,6 +705,7 @@ export const OPERATIONS: readonly Operation[] = [
   cancelling("cancel-waiting", { final: true }, "waits", ["cancelled"]),
   cancelling("cancel-running", { final: true }, "runs", ["cancelled", "completed"]),
   cancelling("cancel-requeue", {}, "runs", ["completed"]),
+  ...batchOperations({ makeTree, runTree, recoverWreck, pause, deadOwner: DEAD_OWNER }),
 ];
 
 /** Tries again until it is done: what a supervisor does when it looks again. */

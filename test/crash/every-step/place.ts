@@ -107,8 +107,23 @@ export interface Promised {
   hasEvents: boolean;
 }
 
+/** What must be true of one batch in the end. */
+export interface PromisedBatch {
+  /** Its bytes; they must lie beside its results. */
+  text: string;
+  isSafe: boolean;
+  ends: readonly ("completed" | "failed")[];
+  hasEvents: boolean;
+  /** Numbers of the lines that have a result when all ran to their end, and of those that fail. */
+  lines: readonly number[];
+  failing: readonly number[];
+}
+
 export interface Book {
   tasks: Record<string, Promised>;
+  batches: Record<string, PromisedBatch>;
+  /** How often a line (`<batch>#<line>`) had run when its result was already written down after the crash. */
+  doneRuns: Record<string, number>;
   /** Texts of foreign files that must lie, whole, in `failed/` in the end. */
   refused: string[];
   /** A record that stood there before, and must stay; its task may stand beside it until it is settled. */
@@ -126,5 +141,5 @@ export interface Book {
 }
 
 export function emptyBook(): Book {
-  return { tasks: {}, refused: [], commands: [] };
+  return { tasks: {}, batches: {}, doneRuns: {}, refused: [], commands: [] };
 }

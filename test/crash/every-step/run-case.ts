@@ -9,7 +9,7 @@ import type { Storage } from "../../../src/mailbox/storage.ts";
 import { checkEnd, checkInstant } from "./check-tree.ts";
 import { brokenStorage } from "./controls.ts";
 import type { Operation } from "./operations.ts";
-import { type Book, type Place, placeAt, quickSettings } from "./place.ts";
+import { type Book, type Place, placeAt, quickSettings, readLines } from "./place.ts";
 import { recoverTree } from "./recover-tree.ts";
 
 /** What the hook is told; see there. */
@@ -350,11 +350,13 @@ async function runZombie(
     // Commands are not waited for by a drain, and what a living process staged is its own.
     faults.push(...meanwhile.filter((text) => !/^(?:command |left in \.tmp)/.test(text)));
     const before = settledFiles(place);
+    const isToBeRetried = isOldBatch(place);
     child.kill("SIGCONT");
     await victim.ended;
     for (const [path, key] of before) {
       const now = settledFiles(place).get(path);
-      const isRetried = operation.name.startsWith("retry-") && path.startsWith("failed/");
+      const isRetried =
+        isToBeRetried || (operation.name.startsWith("retry-") && path.startsWith("failed/"));
       if (now !== key && !isRetried)
         faults.push(`${path} was ${now === undefined ? "removed" : "replaced"}`);
     }
@@ -368,6 +370,14 @@ async function runZombie(
     calls: reports.at(-1)?.count ?? 0,
     injected: 0,
   };
+}
+
+/** A settled batch whose retry has not begun: the one that stood still may well take it out of its tray. */
+function isOldBatch(place: Place): boolean {
+  const records = ["outbox/b_result.json", "failed/b_error.json"];
+  return records.some((path) =>
+    readLines(join(place.tree.mailbox, path)).some((line) => line.includes('"lease":"old.')),
+  );
 }
 
 async function stopped(pid: number): Promise<boolean> {

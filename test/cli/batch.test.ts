@@ -1,0 +1,321 @@
+/** Batches from outside: a file of many tasks goes in, a file of their results comes out, and every command knows of it. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { newPool, type Pool, QUICK_CONFIG, readJson } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+interface LineResult {
+  line: number;
+  id: string;
+  status: string;
+  attempts: number;
+  output?: unknown;
+  error?: string;
+  code?: string;
+  kind?: string;
+  exit_code?: number;
+}
+
+interface Summary {
+  status: string;
+  verdict?: string;
+  kind?: string;
+  batch: { lines: number; completed: number; failures: number; bad: number };
+}
+
+/** A handler that does what its payload says, and writes down each run. */
+const HANDLER = `
+import fs from "node:fs";
+export default async function handle(task, { attempt, signal }) {
+  const { does = "ok", n, dir } = task.payload;
+  fs.appendFileSync(dir + "/runs", n + "\\n");
+  if (does === "fail" && !fs.existsSync(dir + "/mended")) throw new Error("as it was asked to");
+  if (does === "flaky" && attempt < 2) throw new Error("only this once");
+  if (does === "wait" && !fs.existsSync(dir + "/go"))
+    await new Promise((resolve, reject) => {
+      const timer = setInterval(() => fs.existsSync(dir + "/go") && resolve(clearInterval(timer)), 10);
+      signal.addEventListener("abort", () => { clearInterval(timer); reject(signal.reason); });
+    });
+  return { n };
+}
+`;
+
+function batchPool(more = ""): Pool {
+  const pool = newPool({
+    config: `${QUICK_CONFIG}${more}agents: [{name: unit, kind: module, module: ./unit.mjs, default: true}]\n`,
+  });
+  fs.writeFileSync(join(pool.state, "unit.mjs"), HANDLER);
+  return pool;
+}
+
+function line(pool: Pool, n: number, does = "ok", more: object = {}): string {
+  return JSON.stringify({ payload: { n, does, dir: pool.dir }, ...more });
+}
+
+function write(pool: Pool, lines: readonly string[]): string {
+  const path = join(pool.dir, "lines.ndjson");
+  fs.writeFileSync(path, lines.map((one) => `${one}\n`).join(""));
+  return path;
+}
+
+function readResults(pool: Pool, id: string, tray: "outbox" | "failed" = "outbox"): LineResult[] {
+  return fs
+    .readFileSync(join(pool[tray], `${id}_results.ndjson`), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((text) => JSON.parse(text) as LineResult);
+}
+
+function byLine(results: readonly LineResult[]): Map<number, LineResult> {
+  const map = new Map(results.map((one) => [one.line, one]));
+  expect(map.size, "no line has two results").toBe(results.length);
+  return map;
+}
+
+function summaryOf(pool: Pool, id: string): Summary | undefined {
+  return (
+    readJson<Summary>(join(pool.outbox, `${id}_result.json`)) ??
+    readJson<Summary>(join(pool.failed, `${id}_error.json`))
+  );
+}
+
+const runs = (pool: Pool): string[] =>
+  fs.existsSync(join(pool.dir, "runs"))
+    ? fs.readFileSync(join(pool.dir, "runs"), "utf8").trim().split("\n")
+    : [];
+
+test("a batch gives one result a line, with retries, failures and bad lines told apart", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool();
+  const lines = [
+    line(pool, 1),
+    line(pool, 2, "flaky"),
+    line(pool, 3, "fail", { max_attempts: 2 }),
+    "this is no JSON",
+    "",
+    line(pool, 6, "ok", { id: "named" }),
+    '{"payload":1,"id":"../x"}',
+    '{"prompt":"x","metadata":{"dependencies":["a"]}}',
+    JSON.stringify({
+      exec: ["/bin/sh", "-c", "echo $MAILCHUTE_TASK_ID; test -f $MAILCHUTE_TASK_FILE"],
+    }),
+    JSON.stringify({ exec: ["/bin/sh", "-c", "exit 65"] }),
+  ];
+  const { code, stdout, stderr } = await pool.run([
+    "enqueue",
+    "--batch",
+    "--file",
+    write(pool, lines),
+    "--id",
+    "b",
+  ]);
+  expect(stderr).toContain("9 lines");
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "b\n" });
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+
+  const results = byLine(readResults(pool, "b"));
+  expect([...results.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 6, 7, 8, 9, 10]);
+  expect(results.get(1)).toMatchObject({
+    id: "b#1",
+    status: "completed",
+    attempts: 1,
+    output: { n: 1 },
+  });
+  expect(results.get(2)).toMatchObject({ status: "completed", attempts: 2 });
+  expect(results.get(3)).toMatchObject({
+    status: "failed",
+    attempts: 2,
+    code: "ErrHandler",
+    kind: "handler",
+  });
+  expect(results.get(4)).toMatchObject({
+    status: "failed",
+    attempts: 0,
+    code: "ErrInvalidTask",
+    excerpt: "this is no JSON",
+  });
+  expect(results.get(6)).toMatchObject({ id: "named", status: "completed" });
+  expect(results.get(7)).toMatchObject({ attempts: 0, kind: "invalid" });
+  expect(results.get(8)?.error).toContain("no dependencies");
+  expect(results.get(9)).toMatchObject({ status: "completed", output: "b#9\n", exit_code: 0 });
+  expect(results.get(10)).toMatchObject({
+    status: "failed",
+    attempts: 1,
+    exit_code: 65,
+    code: "ErrExit",
+  });
+  expect(summaryOf(pool, "b")).toMatchObject({
+    status: "completed",
+    verdict: "fail",
+    batch: { lines: 9, completed: 4, failures: 5, bad: 3 },
+  });
+  const kept =
+    fs.readdirSync(pool.outbox).find((file) => /^b~[a-z0-9]+_batch\.ndjson$/.test(file)) ?? "";
+  expect(fs.readFileSync(join(pool.outbox, kept), "utf8")).toBe(`${lines.join("\n")}\n`);
+  for (const tray of [pool.inbox, pool.processing, pool.failed, pool.tmp])
+    expect(fs.readdirSync(tray)).toEqual([]);
+  const events = pool.events().filter((event) => event["task_id"] === "b");
+  expect(events.map((event) => event["event"])).toEqual([
+    "selected",
+    "assigned",
+    "started",
+    "completed",
+  ]);
+  expect(events.at(-1)?.["batch"]).toMatchObject({ lines: 9, failures: 5 });
+
+  expect((await pool.run(["wait", "b"])).stdout).toBe("b  completed, but 5 of its lines failed\n");
+  expect((await pool.run(["wait", "b"])).code).toBe(1);
+  expect((await pool.run(["ls"])).stdout).toContain("batch, 9 lines done, 5 failed");
+  expect((await pool.run(["show", "b"])).stdout).toContain("batch, 9 lines done, 5 failed");
+  expect((await pool.run(["logs", "b#9"])).stdout).toBe("b#9\n");
+  expect((await pool.run(["logs", "b"])).code).toBeLessThan(4);
+});
+
+test("a retry runs the failed lines only and joins their results with the others", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool();
+  const lines = [1, 2, 3, 4, 5].map((n) =>
+    line(pool, n, n % 2 === 0 ? "fail" : "ok", { max_attempts: 1 }),
+  );
+  expect(
+    (await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"])).code,
+  ).toBe(0);
+  await pool.run(["run", "--drain", "--no-live"]);
+  expect(summaryOf(pool, "b")?.batch).toEqual({ lines: 5, completed: 3, failures: 2, bad: 0 });
+  fs.writeFileSync(join(pool.dir, "mended"), "");
+  fs.rmSync(join(pool.dir, "runs"));
+  expect(await pool.run(["retry", "b"])).toMatchObject({ code: 0, stdout: "b\n" });
+  expect(fs.readdirSync(pool.outbox)).toEqual([]);
+  await pool.run(["run", "--drain", "--no-live"]);
+  expect(runs(pool).sort()).toEqual(["2", "4"]);
+  expect(summaryOf(pool, "b")).toMatchObject({
+    verdict: "pass",
+    batch: { lines: 5, completed: 5, failures: 0, bad: 0 },
+  });
+  expect(byLine(readResults(pool, "b")).size).toBe(5);
+  expect(fs.readdirSync(pool.tmp)).toEqual([]);
+  const again = await pool.run(["retry", "b"]);
+  expect(again.code).toBe(4);
+  expect(again.stderr).toContain("every line");
+});
+
+test("an id is taken by a batch as it is by a task, whichever comes first", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool();
+  const file = write(pool, [line(pool, 1)]);
+  const batch = (id: string): Promise<{ code: number | null; stderr: string }> =>
+    pool.run(["enqueue", "--batch", "--file", file, "--id", id]);
+  expect((await batch("b")).code).toBe(0);
+  expect((await batch("b")).code, "the very same bytes again").toBe(0);
+  expect((await pool.run(["enqueue", "--id", "b", "--", "true"])).code).toBe(4);
+  expect((await pool.run(["enqueue", "--id", "t", "--", "true"])).code).toBe(0);
+  expect((await batch("t")).code).toBe(4);
+  await pool.run(["run", "--drain", "--no-live"]);
+  // Dropped past the commands: the supervisor finds out.
+  pool.drop("b", { exec: ["true"] });
+  await pool.run(["run", "--drain", "--no-live"]);
+  const refused = pool.errors();
+  expect(refused).toHaveLength(1);
+  expect(refused[0]).toMatchObject({ task_id: "b", code: "ErrTaskExists" });
+  const same = await batch("b");
+  expect(same, "the very same bytes, settled").toMatchObject({ code: 0 });
+  write(pool, [line(pool, 2)]);
+  const other = await batch("b");
+  expect(other.code).toBe(4);
+  expect(other.stderr).toContain("ErrTaskExists");
+});
+
+test("a batch that cannot be read is refused with its bytes kept, and can be given back", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool("batch_bytes_max: 2048\n");
+  fs.writeFileSync(join(pool.inbox, "empty.ndjson"), "\n \n");
+  fs.writeFileSync(join(pool.inbox, "large.ndjson"), `${line(pool, 1)}\n`.repeat(100));
+  await pool.start();
+  const large = await pool.error("large");
+  expect(large).toMatchObject({ kind: "invalid", attempts: 0 });
+  expect(fs.statSync(join(pool.mailbox, String(large.file))).size).toBeGreaterThan(2048);
+  expect(large.file).toMatch(/\.ndjson$/);
+  expect((await pool.error("empty")).error).toContain("no line");
+  await pool.stop();
+  expect((await pool.run(["retry", "empty"])).code).toBe(0);
+  expect(fs.readFileSync(join(pool.inbox, "empty.ndjson"), "utf8")).toBe("\n \n");
+  const tooLarge = await pool.run(
+    ["enqueue", "--batch", "--file", "-"],
+    `${line(pool, 1)}\n`.repeat(100),
+  );
+  expect(tooLarge.code).toBe(2);
+  expect(tooLarge.stderr).toContain("batch_bytes_max");
+  expect(fs.readdirSync(pool.tmp)).toEqual([]);
+});
+
+test("a running batch shows how far it is, can be put back without losing a line, and be ended for good", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool();
+  const lines = [1, 2, 3, 4].map((n) => line(pool, n, n === 3 ? "wait" : "ok"));
+  await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"]);
+  await pool.start();
+  const status = async (): Promise<{ batch?: { lines: number } }[]> =>
+    (
+      JSON.parse((await pool.run(["status", "--json"])).stdout) as {
+        running: { batch?: { lines: number } }[];
+      }
+    ).running;
+  await waitFor(async () => (await status())[0]?.batch?.lines === 3, { what: "three lines" });
+  expect((await pool.run(["status"])).stdout).toMatch(/b {2}\[#{20}\] 100 % {2}3 lines done/);
+  expect((await pool.run(["ls", "--state-is", "running"])).stdout).toContain("3 lines done");
+  expect((await pool.run(["cancel", "b", "--requeue"])).code).toBe(0);
+  await waitFor(() => runs(pool).length >= 5, { what: "the second run of line 3" });
+  expect(
+    runs(pool)
+      .filter((n) => n !== "3")
+      .sort(),
+  ).toEqual(["1", "2", "4"]);
+  expect((await pool.run(["cancel", "b"])).code).toBe(0);
+  const error = await pool.error("b");
+  expect(error).toMatchObject({ kind: "cancelled", batch: { lines: 3, completed: 3 } });
+  expect([...byLine(readResults(pool, "b", "failed")).keys()].sort((a, b) => a - b)).toEqual([
+    1, 2, 4,
+  ]);
+  // What did not end has no result, and a retry goes on with it.
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  fs.rmSync(join(pool.dir, "runs"));
+  expect((await pool.run(["retry", "b"])).code).toBe(0);
+  await pool.result("b");
+  expect(runs(pool)).toEqual(["3"]);
+  expect(byLine(readResults(pool, "b")).size).toBe(4);
+  await pool.stop();
+  for (const tray of [pool.inbox, pool.processing, pool.failed, pool.tmp])
+    expect(fs.readdirSync(tray)).toEqual([]);
+});
+
+test("workers that are killed lose no line of a batch and repeat only those in flight", {
+  timeout: 60_000,
+}, async () => {
+  const pool = batchPool("batch_concurrency: 8\n");
+  const count = 3000;
+  const lines = Array.from({ length: count }, (_, i) => line(pool, i + 1));
+  await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"]);
+  await pool.start();
+  for (const done of [300, 1500]) {
+    await waitFor(() => runs(pool).length >= done, { what: `${done} runs` });
+    for (const worker of pool.workers()) process.kill(worker.pid, "SIGKILL");
+    await waitFor(() => fs.readdirSync(pool.processing).every((file) => !file.includes("1~w")), {
+      what: "the lease to be taken back",
+    });
+  }
+  await pool.result("b");
+  const results = byLine(readResults(pool, "b"));
+  expect(results.size).toBe(count);
+  const ran = runs(pool);
+  expect(new Set(ran).size).toBe(count);
+  // What a turn of some milliseconds ended, and what was in flight, twice.
+  expect(ran.length).toBeLessThan(count + 1500);
+  await pool.stop();
+  expect(fs.readdirSync(pool.tmp)).toEqual([]);
+});
