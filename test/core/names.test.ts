@@ -13,9 +13,15 @@ import {
   type ProcessingName,
   parseName,
   parsePlainClaim,
+  parseSettledName,
+  parseStagedResults,
+  prefixOf,
   readInboxName,
   resultName,
   runOf,
+  settledBatchName,
+  stagedResultsName,
+  submissionOf,
   withStage,
 } from "../../src/core/names.ts";
 
@@ -57,6 +63,39 @@ const names: fc.Arbitrary<ProcessingName> = fc
     token: tokens,
   })
   .map((name) => ({ ...name, token: name.stage === "ready" ? "" : name.token }));
+
+describe("the names of a batch", () => {
+  it("are those of a task with the ending .ndjson, and are read back as what they are", () => {
+    expect(readInboxName("a.b.ndjson")).toEqual({ kind: "task", id: "a.b", isBatch: true });
+    expect(readInboxName("..ndjson").kind).toBe("ignored");
+    expect(readInboxName("a@b.ndjson").kind).toBe("bad");
+    const ready: ProcessingName = {
+      id: "a",
+      submission: "s1",
+      attempt: 2,
+      stage: "ready",
+      token: "",
+      isBatch: true,
+    };
+    for (const name of [ready, nextAttempt(ready), withStage(ready, "w", "p-1-2-3")]) {
+      expect(formatName(name)).toMatch(/^a@s1\.[23]~(ready|w-p-1-2-3)\.ndjson$/);
+      expect(parseName(formatName(name))).toEqual(name);
+    }
+    expect(parseName("a@s1.2~ready.json")?.isBatch).toBeUndefined();
+    expect(parsePlainClaim("a.ndjson")).toBeUndefined();
+  });
+
+  it("tell what belongs to which batch", () => {
+    const claim = parseName("a@s1.2~w-p-1-2-3.ndjson") as ProcessingName;
+    expect(stagedResultsName(claim)).toBe("a@s1.2.p-1-2-3_results.ndjson");
+    expect(parseStagedResults(stagedResultsName(claim))).toBe(prefixOf(claim));
+    expect(parseStagedResults("a_results.ndjson")).toBeUndefined();
+    for (const file of ["a_result.json", "a_results.ndjson", settledBatchName("a", "s1")])
+      expect(parseSettledName(file)).toBe("a");
+    expect(parseSettledName("a.json")).toBeUndefined();
+    expect(submissionOf(leaseOf(claim))).toBe("s1");
+  });
+});
 
 describe("an id", () => {
   it("may be any text of letters, digits, dots, underscores and dashes that begins with a letter or digit", () => {
