@@ -163,13 +163,11 @@ export function checkBody(
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
   if (task.verify !== undefined) task.verify = readPrograms(task.verify);
-  for (const [field, argv] of [
-    ["exec", task.exec] as const,
-    ...(task.verify ?? []).map((one, i) => [`verify[${i}]`, one] as const),
-  ]) {
-    if (argv?.[0] === "")
-      throw new ErrInvalidTask(`${field}[0]: the program's name is empty`, where);
-  }
+  if (task.exec?.[0] === "")
+    throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
+  const unnamed = task.verify?.findIndex((argv) => argv[0] === "") ?? -1;
+  if (unnamed !== -1)
+    throw new ErrInvalidTask(`verify[${unnamed}][0]: the program's name is empty`, where);
   for (const dependency of task.metadata?.dependencies ?? []) {
     // It is looked up as a file name.
     const fault = explainBadId(dependency);

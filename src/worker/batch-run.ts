@@ -5,7 +5,13 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { type Agent, StopSignal, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
+import {
+  type Agent,
+  type Assignment,
+  StopSignal,
+  stoppedOutcome,
+  timeoutOf,
+} from "../agents/agent.ts";
 import { decodeLine, encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
 import { Heap } from "../core/backlog.ts";
 import { type BatchCounts, type BatchProgress, noCounts, Slots } from "../core/batch.ts";
@@ -21,6 +27,7 @@ import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts"
 import { dropOwnResults } from "../mailbox/batch-settle.ts";
 import type { Claim } from "../mailbox/claim.ts";
 import type { AttemptTools } from "./attempt.ts";
+import { runVerify } from "./verify.ts";
 
 export interface BatchHooks {
   /** Programs that the lines of this batch may run at once; 0 = paused: nothing new starts. */
@@ -376,10 +383,23 @@ export class BatchRun {
       const limitMs = timeoutOf(assignment, line.agent.settings);
       if (limitMs > this.longestLimitMs) this.longestLimitMs = limitMs;
     }
-    line.agent.run(assignment).then(
+    const ran = line.agent.run(assignment);
+    (line.task.verify === undefined ? ran : this.verified(line, assignment, ran)).then(
       (outcome) => this.ended(line, outcome),
       (error: unknown) => this.ended(line, brokenAgent(line.agent.name, error)),
     );
+  }
+
+  /** A line that says it is done is not, until its programs agree. */
+  private async verified(
+    line: LineRun,
+    assignment: Assignment,
+    ran: Promise<AttemptOutcome>,
+  ): Promise<AttemptOutcome> {
+    const outcome = await ran;
+    if (outcome.kind !== "completed") return outcome;
+    const limitMs = timeoutOf(assignment, line.agent.settings);
+    return (await runVerify(assignment, limitMs, line.startedMs, () => this.nowMs())) ?? outcome;
   }
 
   /** Programs read their task from a file; the batch is not theirs to search. */

@@ -25,6 +25,7 @@ import { claimReady, putBack } from "../../../src/mailbox/claim.ts";
 import { retry } from "../../../src/mailbox/retry.ts";
 import { settleAll } from "../../../src/mailbox/settle.ts";
 import { submitBatch } from "../../../src/mailbox/submit-batch.ts";
+import { KvStore } from "../../../src/roadmap/kv.ts";
 import type { ActTools, Operation } from "./operations.ts";
 import {
   acknowledge,
@@ -125,6 +126,8 @@ async function workOn(
     settings,
     agents: new AgentRegistry(settings.agents),
     runsDir: place.tree.runs,
+    evidenceDir: place.tree.evidence,
+    kv: new KvStore(place.tree.kv, trays.clock),
     stateDir: place.tree.dir,
   };
   const telemetry = telemetryOf(place);
@@ -138,6 +141,7 @@ async function workOn(
     onDeadline: () => {},
     onProgress: () => {},
     onStuck: () => {},
+    onPhase: () => {},
   });
   decideAttempt(attemptTools, attempt);
   const { settlement } = attempt;
