@@ -8,6 +8,7 @@ import {
   errorName,
   explainBadId,
   foldId,
+  type ProcessingName,
   parseName,
   parsePlainClaim,
   resultName,
@@ -62,11 +63,19 @@ export async function submitAll(
   if (await isStagingDurable(trays, staged, outcomes)) {
     for (const s of staged) outcomes.set(s.index, publish(trays, s));
     // Somebody may have moved a task of the same id out of the inbox between our look and our link.
-    const after = staged.length > 0 ? liveIds(trays) : live;
+    // A retry or refusal under way takes no id any more: what is in the inbox by now is the task itself.
+    const after = staged.length > 0 ? liveIds(trays, ["again", "bad"]) : live;
     for (const s of staged) {
-      if (outcomes.get(s.index)?.outcome !== "submitted") continue;
-      const again = clash(trays, s, after, true);
-      if (again !== undefined && withdraw(trays, s)) outcomes.set(s.index, again);
+      const { outcome } = outcomes.get(s.index) ?? {};
+      if (outcome === "submitted") {
+        const again = clash(trays, s, after, true);
+        // The same task twice stays: a retry of the first one may rest on it. Whoever looks after the inbox drops it.
+        if (again?.outcome === "refused" && withdraw(trays, s)) outcomes.set(s.index, again);
+      } else if (outcome === "unchanged") {
+        // Whoever put it there may be about to withdraw it for the same reason.
+        const again = clash(trays, s, after);
+        if (again !== undefined) outcomes.set(s.index, again);
+      }
     }
   }
   for (const { path } of staged) drop(trays, path);
@@ -236,7 +245,9 @@ function withdraw(trays: Trays, { id, path }: Staged): boolean {
   if (ours === undefined || theirs === undefined || ours.ino !== theirs.ino) return false;
   try {
     trays.storage.rename(target, aside);
-    if (trays.storage.look(aside)?.ino === ours.ino) {
+    const taken = trays.storage.look(aside);
+    // Gone, if we stood still for so long that it was swept: then nobody has it, and nobody must be told so.
+    if (taken === undefined || taken.ino === ours.ino) {
       drop(trays, aside);
       return true;
     }
@@ -277,7 +288,7 @@ function withTrays(trays: Trays, step: () => void): void {
 }
 
 /** Ids (folded) in `processing/`: a short listing, whatever the backlog. */
-function liveIds(trays: Trays): Set<string> {
+function liveIds(trays: Trays, without: readonly ProcessingName["stage"][] = []): Set<string> {
   const ids = new Set<string>();
   let names: string[] = [];
   try {
@@ -285,8 +296,10 @@ function liveIds(trays: Trays): Set<string> {
   } catch {
     // Then the supervisor, who looks again before it accepts, is the only guard.
   }
-  for (const name of names) {
-    const id = parseName(name)?.id ?? parsePlainClaim(name);
+  for (const file of names) {
+    const name = parseName(file);
+    if (name !== undefined && without.includes(name.stage)) continue;
+    const id = name?.id ?? parsePlainClaim(file);
     if (id !== undefined) ids.add(foldId(id));
   }
   return ids;
