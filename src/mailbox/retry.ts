@@ -16,6 +16,7 @@ import {
   resultsName,
 } from "../core/names.ts";
 import { moved, unlinkIfThere } from "./claim.ts";
+import { findTaskText } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { makeTrays, type Trays } from "./trays.ts";
@@ -78,7 +79,14 @@ export async function retry(trays: Trays, id: string): Promise<void> {
       phase: "retry",
     });
   }
-  await finishRetry(trays, marker);
+  if (await finishRetry(trays, marker)) return;
+  const aside = errorName(`${id}~${marker.token}`);
+  throw new ErrTaskExists(`another task ${JSON.stringify(id)} was dropped just now`, {
+    id,
+    path: join(trays.failed, aside),
+    phase: "retry",
+    hint: `the dead letter is kept as failed/${aside}`,
+  });
 }
 
 /** Tells the error record of this id from every other; undefined when there is none. */
@@ -94,38 +102,49 @@ export function deadLetterOf(trays: Trays, id: string): string | undefined {
   return facts === undefined ? undefined : `${facts.ino}.${facts.mtimeMs}`;
 }
 
-/** The rest of a retry, also after a crash in its middle. */
-export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<void> {
-  if (marker.isBatch === true) return finishRetryBatch(trays, marker);
+/**
+ * The rest of a retry, also after a crash in its middle.
+ * @returns false when another task has taken the id meanwhile: then the record is back in `failed/`, under a name of its own
+ */
+export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<boolean> {
+  if (marker.isBatch === true) {
+    await finishRetryBatch(trays, marker);
+    return true;
+  }
   const path = join(trays.processing, formatName(marker));
   const target = join(trays.inbox, inboxName(marker));
   const bytes = readIfThere(trays, path);
-  if (bytes === undefined) return;
+  if (bytes === undefined) return true;
   const decoded = decodeRecord(bytes);
   const refused = refusedFile(trays, decoded?.record);
   if (refused !== undefined) {
     const isBatch = refused.endsWith(".ndjson");
     const to = isBatch ? join(trays.inbox, inboxName({ id: marker.id, isBatch })) : target;
-    linkUnlessThere(trays, refused, to);
+    const isThere = linkUnlessThere(trays, refused, to);
+    // Its second name tells that an earlier try put it there.
+    if (!isThere && (trays.storage.look(refused)?.nlink ?? 0) === 1)
+      return keepAside(trays, marker);
     unlinkIfThere(trays, refused);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded?.taskText !== undefined) {
-    const staged = join(trays.tmp, `${formatName(marker)}.tmp`);
-    unlinkIfThere(trays, staged);
+    // A name of its own: of two who finish one retry at once, neither may publish what the other has not written yet.
+    const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
     if (trays.durability === "power") await trays.storage.syncFiles([staged]);
-    linkUnlessThere(trays, staged, target);
+    const isThere = linkUnlessThere(trays, staged, target);
     // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
+    if (!isThere && !isKnown(trays, marker.id, decoded.taskText)) return keepAside(trays, marker);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
-    return;
+    return true;
   }
   // The record goes last: until here a crash finds it and comes again. A refused file that is gone from failed/ is in the
   // inbox already, or further.
   unlinkIfThere(trays, path);
+  return true;
 }
 
 /** The bytes of a file that was refused unrun, if they still lie where its record says. */
@@ -140,16 +159,31 @@ function isRefusalOf(record: object): boolean {
   return typeof (record as { file?: unknown }).file === "string";
 }
 
-function linkUnlessThere(trays: Trays, from: string, to: string): void {
+/** Another task of this id was dropped meanwhile: ours stays a dead letter, under a name of its own. */
+function keepAside(trays: Trays, marker: ProcessingName): false {
+  const path = join(trays.processing, formatName(marker));
+  moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
+  return false;
+}
+
+/** True for a task that waits in the inbox with this text, or that was accepted from there: an earlier try of a retry. */
+function isKnown(trays: Trays, id: string, text: string): boolean {
+  const waiting = readIfThere(trays, join(trays.inbox, `${id}.json`));
+  return waiting?.toString("utf8").trim() === text || findTaskText(trays, id) === text;
+}
+
+/** @returns false when something stands there already */
+function linkUnlessThere(trays: Trays, from: string, to: string): boolean {
   try {
     trays.storage.link(from, to);
   } catch (error) {
     const code = systemCode(error);
-    if (code === "EEXIST") return;
+    if (code === "EEXIST") return false;
     if (code !== "ENOENT") throw error;
     makeTrays(trays);
     trays.storage.link(from, to);
   }
+  return true;
 }
 
 function readIfThere(trays: Trays, path: string): Buffer | undefined {
