@@ -7,6 +7,8 @@ import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
   errorName,
   foldId,
+  formatName,
+  type ProcessingName,
   parseName,
   resultName,
   settledBatchName,
@@ -22,18 +24,33 @@ import type { Trays } from "./trays.ts";
  */
 export function dropIdentical(trays: Trays, name: string, id: string): boolean {
   const first = findTaskText(trays, id);
-  if (first === undefined) return false;
   const path = join(trays.inbox, name);
-  // Taken aside first: what is compared is what goes, even if somebody writes a new file under the name.
-  const aside = join(trays.tmp, `${id}-${randomToken(10)}.duplicate.tmp`);
-  if (!moved(trays, path, aside)) return true;
-  if (taskText(trays, aside, id) === first) {
-    unlinkIfThere(trays, aside);
-    return true;
-  }
-  trays.storage.link(aside, path);
-  unlinkIfThere(trays, aside);
-  return false;
+  if (first === undefined || taskText(trays, path, id) !== first) return false;
+  // Taken aside, and compared again: what is compared is what goes, even if somebody writes a new file under the name. Aside
+  // is a refused file's marker, which recovery never loses: if we die here, or it differs after all, it is carried on from there.
+  const marker: ProcessingName = {
+    id,
+    submission: randomToken(8),
+    attempt: 0,
+    stage: "bad",
+    token: randomToken(8),
+  };
+  if (moved(trays, path, join(trays.processing, formatName(marker))))
+    dropMarked(trays, marker, first);
+  return true;
+}
+
+/** Drops a refused file, on its way into `failed/`, if it is a task that is there already. */
+export function dropMarked(
+  trays: Trays,
+  marker: ProcessingName,
+  first = findTaskText(trays, marker.id),
+): boolean {
+  const path = join(trays.processing, formatName(marker));
+  if (first === undefined || taskText(trays, path, marker.id) !== first) return false;
+  unlinkIfThere(trays, path);
+  unlinkIfThere(trays, join(trays.tmp, formatName(marker)));
+  return true;
 }
 
 /** Batches larger than this are not compared byte by byte (bytes): it would hold up everything else. */
@@ -52,15 +69,19 @@ export function dropIdenticalBatch(trays: Trays, name: string, id: string): bool
   for (const record of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))])
     firsts.push(keptBatchOf(trays, id, record));
   if (!firsts.some((first) => isSameFile(path, first))) return false;
-  const aside = join(trays.tmp, `${id}-${randomToken(10)}.duplicate.tmp`);
-  if (!moved(trays, path, aside)) return true;
-  if (firsts.some((first) => isSameFile(aside, first))) {
+  // Aside is a refused file's marker, as above: what differs after all is filed by recovery.
+  const marker: ProcessingName = {
+    id,
+    submission: randomToken(8),
+    attempt: 0,
+    stage: "bad",
+    token: randomToken(8),
+    isBatch: true,
+  };
+  const aside = join(trays.processing, formatName(marker));
+  if (moved(trays, path, aside) && firsts.some((first) => isSameFile(aside, first)))
     unlinkIfThere(trays, aside);
-    return true;
-  }
-  trays.storage.link(aside, path);
-  unlinkIfThere(trays, aside);
-  return false;
+  return true;
 }
 
 /** Where the batch that this record is of is kept, as it was dropped. @param record path of the record */

@@ -24,10 +24,11 @@ export interface Refusal {
 }
 
 /**
- * Refuses a file in the inbox.
- * @returns the id its error record is filed under, or undefined when somebody else moved the file
+ * Refuses a file in the inbox: when this returns it is out of the inbox, and `finishQuarantine` files it.
+ * @returns undefined when somebody else moved the file
+ * @throws a system error: then it is in the inbox still
  */
-export function quarantine(trays: Trays, refusal: Refusal): string | undefined {
+export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
   const shown = typeof refusal.name === "string" ? refusal.name : refusal.name.toString("latin1");
   const id = refusal.id !== undefined && isId(refusal.id) ? refusal.id : safeStem(shown);
   const marker: ProcessingName = {
@@ -61,11 +62,19 @@ export function quarantine(trays: Trays, refusal: Refusal): string | undefined {
     unlinkIfThere(trays, staged);
     return undefined;
   }
-  return finishQuarantine(trays, marker, refusal.isIdTaken);
+  return marker;
 }
 
-/** The rest of a quarantine, also after a crash in its middle. @returns the id of the error record */
-export function finishQuarantine(trays: Trays, marker: ProcessingName, isIdTaken = true): string {
+/**
+ * The rest of a quarantine, also after a crash in its middle. A record is published only when it is durable: half of one
+ * would hold its id for ever.
+ * @returns the id of the error record
+ */
+export async function finishQuarantine(
+  trays: Trays,
+  marker: ProcessingName,
+  isIdTaken = true,
+): Promise<string> {
   const file = formatName(marker);
   const staged = join(trays.tmp, file);
   const unique = `${marker.id}~${marker.token}`;
@@ -81,6 +90,7 @@ export function finishQuarantine(trays: Trays, marker: ProcessingName, isIdTaken
     linked(trays, fresh, staged);
     unlinkIfThere(trays, fresh);
   }
+  if (trays.durability === "power") await trays.storage.syncFiles([staged]);
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
   const isFiled = [uniqueRecord, plainRecord].some(

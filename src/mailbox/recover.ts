@@ -35,6 +35,7 @@ import {
   readClaim,
   unlinkIfThere,
 } from "./claim.ts";
+import { dropMarked } from "./duplicates.ts";
 import { finishQuarantine } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { finalPath, newSettlement, type Settlement, settleAll } from "./settle.ts";
@@ -177,7 +178,9 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
       return publishCommitted(r, step.claim);
     case "finish":
       if (step.name.stage === "bad") {
-        finishQuarantine(r.trays, step.name);
+        // Perhaps it was only taken aside as a duplicate.
+        if (dropMarked(r.trays, step.name)) return;
+        await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {
         await finishRetry(r.trays, step.name);

@@ -12,7 +12,7 @@ import { errorName, parseName, readInboxName, resultName } from "../core/names.t
 import { type Claim, claimFromInbox, claimReady, moved, readBytes } from "../mailbox/claim.ts";
 import { type Acknowledgement, acknowledgementRecord } from "../mailbox/command-queue.ts";
 import { forgetSubject, noteSubject, readSubject } from "../mailbox/command-subject.ts";
-import { quarantine } from "../mailbox/quarantine.ts";
+import { beginQuarantine, finishQuarantine } from "../mailbox/quarantine.ts";
 import { randomToken } from "../mailbox/random.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
@@ -263,7 +263,7 @@ export class Commands {
     const raw = name.includes("\ufffd")
       ? this.trays.storage.rawName(this.trays.inbox, name)
       : undefined;
-    quarantine(this.trays, {
+    const marker = beginQuarantine(this.trays, {
       name: raw ?? name,
       id,
       code: error.code,
@@ -272,5 +272,7 @@ export class Commands {
       ...(error.offset === undefined ? {} : { offset: error.offset }),
       ...(bytes === undefined ? {} : { excerpt: excerptOf(bytes) }),
     });
+    if (marker !== undefined)
+      finishQuarantine(this.trays, marker, false).catch((e: unknown) => this.hooks.onError(e));
   }
 }

@@ -16,7 +16,7 @@ import { cancellingSequence, judgeOwner, ownerSequence } from "../host/identity.
 import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
-import { quarantine, type Refusal } from "../mailbox/quarantine.ts";
+import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quarantine.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
@@ -102,6 +102,8 @@ export class Supervisor {
   private readonly controlRecovery: Recovery;
   private readonly metrics: Metrics;
   private readonly plan: PlanEngine;
+  /** Refused files on their way into failed/. */
+  private readonly filing = new Set<Promise<void>>();
   private bells: Doorbell[] = [];
   private processingBell: Doorbell | undefined;
   private watching: "events" | "polling" = "events";
@@ -501,8 +503,17 @@ export class Supervisor {
       );
       return;
     }
-    const filedAs = quarantine(this.trays, refusal);
-    if (filedAs === undefined) return;
+    const marker = beginQuarantine(this.trays, refusal);
+    if (marker === undefined) return;
+    // What fails here, recovery does again.
+    const filing = finishQuarantine(this.trays, marker, refusal.isIdTaken)
+      .then((filedAs) => this.noteRefusal(refusal, filedAs))
+      .catch((error: unknown) => this.alerts.report("refuse", messageOf(error)))
+      .finally(() => this.filing.delete(filing));
+    this.filing.add(filing);
+  }
+
+  private noteRefusal(refusal: Refusal, filedAs: string): void {
     const details = {
       error: refusal.reason,
       code: refusal.code,
@@ -510,7 +521,7 @@ export class Supervisor {
     };
     this.telemetry.event(
       "quarantined",
-      { task_id: id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
+      { task_id: refusal.id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
       details,
     );
     this.alerts.notice(`refused ${String(refusal.name)}: ${refusal.reason}`);
@@ -738,6 +749,7 @@ export class Supervisor {
       await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
       await this.plan.finish(PLAN_FINISH_MS);
+      await Promise.all(this.filing);
       this.commands.work();
     }
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });

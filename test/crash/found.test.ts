@@ -130,12 +130,12 @@ test("a retry under way is not the task itself: what it put into the inbox is no
   expect(findTaskText(trays, "a")).toBe(TEXT);
 });
 
-test("a quarantine whose staged record is torn is finished with a whole one", () => {
+test("a quarantine whose staged record is torn is finished with a whole one", async () => {
   const trays = openTrays(tempDir(), { durability: "process" });
   const marker = { id: "a", submission: "s", attempt: 0, stage: "bad", token: "x" } as const;
   fs.writeFileSync(join(trays.processing, "a@s.0~bad-x.json"), "rubbish");
   fs.writeFileSync(join(trays.tmp, "a@s.0~bad-x.json"), "");
-  finishQuarantine(trays, marker);
+  await finishQuarantine(trays, marker);
   const record = decodeRecord(fs.readFileSync(join(trays.failed, "a~x_error.json")));
   expect(record?.record.task_id).toBe("a");
   expect(fs.readFileSync(join(trays.failed, "a~x.json"), "utf8")).toBe("rubbish");

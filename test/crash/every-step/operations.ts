@@ -33,7 +33,7 @@ import {
 } from "../../../src/mailbox/command-queue.ts";
 import { dropIdentical } from "../../../src/mailbox/duplicates.ts";
 import { Mailbox } from "../../../src/mailbox/mailbox.ts";
-import { quarantine } from "../../../src/mailbox/quarantine.ts";
+import { beginQuarantine, finishQuarantine } from "../../../src/mailbox/quarantine.ts";
 import { requeue } from "../../../src/mailbox/requeue.ts";
 import { retry } from "../../../src/mailbox/retry.ts";
 import { newSettlement, settleAll } from "../../../src/mailbox/settle.ts";
@@ -329,8 +329,10 @@ export function putFailed(place: Place, book: Book, id: string): void {
 
 const BAD = '{"id":"other","prompt":"x"}';
 
-function refuse(trays: Trays, name: string, id: string, isIdTaken: boolean): void {
-  quarantine(trays, { name, id, code: "ErrInvalidTask", reason: "the ids disagree", isIdTaken });
+async function refuse(trays: Trays, name: string, id: string, isIdTaken: boolean): Promise<void> {
+  const refusal = { name, id, code: "ErrInvalidTask", reason: "the ids disagree", isIdTaken };
+  const marker = beginQuarantine(trays, refusal);
+  if (marker !== undefined) await finishQuarantine(trays, marker, isIdTaken);
 }
 
 export const OPERATIONS: readonly Operation[] = [
