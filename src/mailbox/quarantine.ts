@@ -112,6 +112,11 @@ export async function finishQuarantine(
   return filedAs;
 }
 
+/** Whether a refusal was begun with this marker: then its reason is staged until the marker goes. */
+export function hasReason(trays: Trays, marker: ProcessingName): boolean {
+  return trays.storage.look(join(trays.tmp, formatName(marker))) !== undefined;
+}
+
 /** Moves the record of an earlier refusal aside, so that a mended file of the same id can be accepted. */
 export function freeRefusedId(trays: Trays, id: string): boolean {
   const path = join(trays.failed, errorName(id));

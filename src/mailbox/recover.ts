@@ -36,7 +36,7 @@ import {
   unlinkIfThere,
 } from "./claim.ts";
 import { dropMarked } from "./duplicates.ts";
-import { finishQuarantine } from "./quarantine.ts";
+import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { finalPath, newSettlement, type Settlement, settleAll } from "./settle.ts";
 import type { Trays } from "./trays.ts";
@@ -178,8 +178,8 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
       return publishCommitted(r, step.claim);
     case "finish":
       if (step.name.stage === "bad") {
-        // Perhaps it was only taken aside as a duplicate.
-        if (dropMarked(r.trays, step.name)) return;
+        // Without a reason it was only taken aside, as a duplicate perhaps.
+        if (!hasReason(r.trays, step.name) && dropMarked(r.trays, step.name)) return;
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {

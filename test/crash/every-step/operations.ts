@@ -711,10 +711,10 @@ export const OPERATIONS: readonly Operation[] = [
 ];
 
 /** Tries again until it is done: what a supervisor does when it looks again. */
-async function insist(step: () => void, isDone: () => boolean): Promise<void> {
+async function insist(step: () => unknown, isDone: () => boolean): Promise<void> {
   for (let tries = 0; tries < 200; tries++) {
     try {
-      step();
+      await step();
       return;
     } catch (error) {
       if (isDone()) throw error;
