@@ -13,32 +13,40 @@
  */
 import type { FileFacts, Storage, Walk } from "../../src/mailbox/storage.ts";
 
+/** Never changed in place, like the maps that hold it: a copy of the disk shares all of them. */
 interface Inode {
   readonly ino: number;
   readonly dev: number;
   readonly kind: "file" | "directory";
-  /** Never changed in place: a change puts another buffer here. */
-  bytes: Buffer;
-  mtimeMs: number;
-  ctimeMs: number;
-  nlink: number;
+  readonly bytes: Buffer;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly nlink: number;
   /** Only for directories: name to inode. */
-  entries: Map<string, number> | undefined;
-  isDataDurable: boolean;
+  readonly entries: ReadonlyMap<string, number> | undefined;
+  readonly isDataDurable: boolean;
 }
 
 /** One change of names or times, as the journal of the file system holds it. */
 type Change =
   | { kind: "make"; dir: number; name: string; inode: Inode }
-  | { kind: "link"; dir: number; name: string; ino: number }
-  | { kind: "unlink"; dir: number; name: string; ino: number }
-  | { kind: "move"; from: number; name: string; to: number; newName: string; ino: number }
-  | { kind: "touch"; ino: number; mtimeMs: number };
+  | { kind: "link"; dir: number; name: string; ino: number; nowMs: number }
+  | { kind: "unlink"; dir: number; name: string; ino: number; nowMs: number }
+  | {
+      kind: "move";
+      from: number;
+      name: string;
+      to: number;
+      newName: string;
+      ino: number;
+      nowMs: number;
+    }
+  | { kind: "touch"; ino: number; mtimeMs: number; nowMs: number };
 
 /** What survives of the bytes that nobody synced. */
 export type TornData = "whole" | "half" | "nothing";
 
-type Inodes = Map<number, Inode>;
+type Inodes = ReadonlyMap<number, Inode>;
 
 export class SystemError extends Error {
   readonly code: string;
@@ -65,55 +73,54 @@ function newInode(ino: number, dev: number, kind: Inode["kind"], nowMs: number):
   };
 }
 
-function copyInodes(inodes: Inodes): Inodes {
-  const copy: Inodes = new Map();
-  for (const [ino, node] of inodes)
-    copy.set(ino, {
-      ...node,
-      entries: node.entries === undefined ? undefined : new Map(node.entries),
-    });
-  return copy;
+/** The inodes after these changes. */
+function withChanges(before: Inodes, changes: readonly Change[]): Inodes {
+  const inodes = new Map(before);
+  for (const change of changes) apply(inodes, change);
+  return inodes;
 }
 
-function apply(inodes: Inodes, change: Change): void {
-  const entries = (dir: number): Map<string, number> => inodes.get(dir)?.entries ?? new Map();
+function apply(inodes: Map<number, Inode>, change: Change): void {
+  const edit = (ino: number, edited: Partial<Inode>): void => {
+    const node = inodes.get(ino);
+    if (node !== undefined) inodes.set(ino, { ...node, ...edited });
+  };
+  const editEntries = (dir: number, how: (entries: Map<string, number>) => void): void => {
+    const entries = new Map(inodes.get(dir)?.entries);
+    how(entries);
+    edit(dir, { entries });
+  };
+  const release = (ino: number): void => {
+    const node = inodes.get(ino);
+    if (node === undefined) return;
+    if (node.nlink <= (node.kind === "directory" ? 2 : 1)) inodes.delete(ino);
+    else edit(ino, { nlink: node.nlink - 1 });
+  };
   switch (change.kind) {
     case "make":
-      inodes.set(change.inode.ino, {
-        ...change.inode,
-        entries: change.inode.kind === "directory" ? new Map() : undefined,
-      });
-      entries(change.dir).set(change.name, change.inode.ino);
+      inodes.set(change.inode.ino, change.inode);
+      editEntries(change.dir, (entries) => entries.set(change.name, change.inode.ino));
       return;
-    case "link": {
-      const node = inodes.get(change.ino);
-      if (node !== undefined) node.nlink++;
-      entries(change.dir).set(change.name, change.ino);
+    case "link":
+      edit(change.ino, { nlink: (inodes.get(change.ino)?.nlink ?? 0) + 1, ctimeMs: change.nowMs });
+      editEntries(change.dir, (entries) => entries.set(change.name, change.ino));
       return;
-    }
     case "unlink":
-      entries(change.dir).delete(change.name);
-      release(inodes, change.ino);
+      editEntries(change.dir, (entries) => entries.delete(change.name));
+      edit(change.ino, { ctimeMs: change.nowMs });
+      release(change.ino);
       return;
     case "move": {
-      const replaced = entries(change.to).get(change.newName);
-      entries(change.from).delete(change.name);
-      entries(change.to).set(change.newName, change.ino);
-      if (replaced !== undefined) release(inodes, replaced);
+      const replaced = inodes.get(change.to)?.entries?.get(change.newName);
+      editEntries(change.from, (entries) => entries.delete(change.name));
+      editEntries(change.to, (entries) => entries.set(change.newName, change.ino));
+      edit(change.ino, { ctimeMs: change.nowMs });
+      if (replaced !== undefined) release(replaced);
       return;
     }
-    case "touch": {
-      const node = inodes.get(change.ino);
-      if (node !== undefined) node.mtimeMs = change.mtimeMs;
-    }
+    case "touch":
+      edit(change.ino, { mtimeMs: change.mtimeMs, ctimeMs: change.nowMs });
   }
-}
-
-function release(inodes: Inodes, ino: number): void {
-  const node = inodes.get(ino);
-  if (node === undefined) return;
-  node.nlink--;
-  if (node.nlink <= (node.kind === "directory" ? 1 : 0)) inodes.delete(ino);
 }
 
 function isTouched(change: Change, ino: number): boolean {
@@ -130,6 +137,21 @@ function isTouched(change: Change, ino: number): boolean {
   }
 }
 
+const prints = new WeakMap<object, string>();
+
+function changeText(c: Change): string {
+  switch (c.kind) {
+    case "make":
+      return `m${c.dir}${c.name}`;
+    case "touch":
+      return `t${c.ino}:${c.mtimeMs}`;
+    case "move":
+      return `r${c.ino}${c.newName}`;
+    default:
+      return `${c.kind}${c.dir}${c.name}`;
+  }
+}
+
 export class MemoryDisk {
   nowMs = 0;
   /** The number of the next inode; who explores sets it, so that it does not depend on the order of things. */
@@ -137,12 +159,12 @@ export class MemoryDisk {
   private inodes: Inodes;
   /** What a power cut leaves at least, and the changes after it, in their order. */
   private durable: Inodes;
-  private log: Change[];
+  private log: readonly Change[];
 
   constructor() {
     const root = newInode(ROOT, 1, "directory", 0);
     this.inodes = new Map([[ROOT, root]]);
-    this.durable = copyInodes(this.inodes);
+    this.durable = this.inodes;
     this.log = [];
   }
 
@@ -151,9 +173,9 @@ export class MemoryDisk {
     const other = new MemoryDisk();
     other.nowMs = this.nowMs;
     other.nextIno = this.nextIno;
-    other.inodes = copyInodes(this.inodes);
+    other.inodes = this.inodes;
     other.durable = this.durable;
-    other.log = [...this.log];
+    other.log = this.log;
     return other;
   }
 
@@ -208,11 +230,7 @@ export class MemoryDisk {
 
   /** The second half: whoever holds the file open writes it, even if its name is gone. */
   fill(ino: number, bytes: Buffer): void {
-    const node = this.inodes.get(ino);
-    if (node !== undefined) {
-      node.bytes = bytes;
-      node.isDataDurable = bytes.length === 0;
-    }
+    this.edit(ino, { bytes, isDataDurable: bytes.length === 0 });
   }
 
   link(from: string, to: string): void {
@@ -222,8 +240,7 @@ export class MemoryDisk {
     if (dir.entries.has(name)) throw new SystemError("EEXIST", to);
     if (dir.dev !== node.dev) throw new SystemError("EXDEV", to);
     if (node.kind === "directory") throw new SystemError("EPERM", from);
-    this.change({ kind: "link", dir: dir.ino, name, ino: node.ino });
-    node.ctimeMs = this.nowMs;
+    this.change({ kind: "link", dir: dir.ino, name, ino: node.ino, nowMs: this.nowMs });
   }
 
   rename(from: string, to: string): void {
@@ -233,6 +250,8 @@ export class MemoryDisk {
     const node = ino === undefined ? undefined : this.inodes.get(ino);
     if (node === undefined) throw new SystemError("ENOENT", from);
     if (target.dir.dev !== node.dev) throw new SystemError("EXDEV", to);
+    if (to.startsWith(`${from}/`)) throw new SystemError("EINVAL", to);
+    if (from.startsWith(`${to}/`)) throw new SystemError("ENOTEMPTY", to);
     const replacedIno = target.dir.entries.get(target.name);
     const replaced = replacedIno === undefined ? undefined : this.inodes.get(replacedIno);
     // Two names of one file: nothing happens, and both stay.
@@ -245,8 +264,6 @@ export class MemoryDisk {
       if (replaced.entries !== undefined && replaced.entries.size > 0)
         throw new SystemError("ENOTEMPTY", to);
     }
-    if (to.startsWith(`${from}/`)) throw new SystemError("EINVAL", to);
-    if (replaced?.kind === "directory") replaced.nlink = 2;
     this.change({
       kind: "move",
       from: source.dir.ino,
@@ -254,8 +271,8 @@ export class MemoryDisk {
       to: target.dir.ino,
       newName: target.name,
       ino: node.ino,
+      nowMs: this.nowMs,
     });
-    node.ctimeMs = this.nowMs;
   }
 
   unlink(path: string): void {
@@ -264,15 +281,13 @@ export class MemoryDisk {
     const node = ino === undefined ? undefined : this.inodes.get(ino);
     if (node === undefined) throw new SystemError("ENOENT", path);
     if (node.kind === "directory") throw new SystemError("EISDIR", path);
-    this.change({ kind: "unlink", dir: dir.ino, name, ino: node.ino });
-    node.ctimeMs = this.nowMs;
+    this.change({ kind: "unlink", dir: dir.ino, name, ino: node.ino, nowMs: this.nowMs });
   }
 
   touch(path: string, mtimeMs: number): void {
     const node = this.find(path);
     if (node === undefined) throw new SystemError("ENOENT", path);
-    this.change({ kind: "touch", ino: node.ino, mtimeMs });
-    node.ctimeMs = this.nowMs;
+    this.change({ kind: "touch", ino: node.ino, mtimeMs, nowMs: this.nowMs });
   }
 
   makeDir(path: string): void {
@@ -292,7 +307,7 @@ export class MemoryDisk {
   sync(path: string): void {
     const node = this.find(path);
     if (node === undefined) throw new SystemError("ENOENT", path);
-    node.isDataDurable = true;
+    this.edit(node.ino, { isDataDurable: true });
     let keep = this.log.length;
     while (keep > 0 && !isTouched(this.log[keep - 1] as Change, node.ino)) keep--;
     this.commit(keep);
@@ -310,69 +325,72 @@ export class MemoryDisk {
    */
   cutPower(kept: number, tear: (ino: number) => TornData): void {
     this.commit(kept);
-    const now = this.inodes;
-    this.inodes = copyInodes(this.durable);
-    for (const [ino, node] of this.inodes) {
-      const { bytes, isDataDurable } = now.get(ino) ?? node;
+    const inodes = new Map(this.durable);
+    for (const [ino, node] of inodes) {
+      const { bytes, isDataDurable } = this.inodes.get(ino) ?? node;
       const left = isDataDurable ? "whole" : tear(ino);
-      node.bytes =
-        left === "whole"
-          ? bytes
-          : left === "half"
-            ? bytes.subarray(0, bytes.length >> 1)
-            : NO_BYTES;
-      node.isDataDurable = true;
+      const half = bytes.length >> 1;
+      const kept = left === "whole" ? bytes : left === "half" ? bytes.subarray(0, half) : NO_BYTES;
+      if (kept !== node.bytes || !node.isDataDurable)
+        inodes.set(ino, { ...node, bytes: kept, isDataDurable: true });
     }
-    this.durable = copyInodes(this.inodes);
+    this.inodes = inodes;
+    this.durable = inodes;
     this.log = [];
   }
 
   /** All that matters for what may happen next, as text. */
   fingerprint(): string {
-    let text = String(this.nowMs);
+    const known = prints.get(this.inodes);
+    if (known !== undefined) return `${this.nowMs}${known}`;
+    let text = "";
     for (const [ino, node] of this.inodes) {
-      if (node.entries === undefined) continue;
+      if (node.entries === undefined || node.entries.size === 0) continue;
       text += `;${ino}`;
       for (const name of [...node.entries.keys()].sort()) {
         const file = this.inodes.get(node.entries.get(name) ?? 0);
-        text += `|${name}:${file?.ino},${file?.mtimeMs},${file?.bytes.length},${file?.isDataDurable ? 1 : 0}`;
+        if (file === undefined) continue;
+        text += `|${name}:${file.ino},${file.mtimeMs},${file.bytes.length},${file.isDataDurable ? 1 : 0}`;
       }
     }
-    return text;
+    prints.set(this.inodes, text);
+    return `${this.nowMs}${text}`;
   }
 
   /** The changes that are not durable yet, as text: part of the fingerprint where power may be cut. */
   logFingerprint(): string {
-    return this.log
-      .map((c) => {
-        if (c.kind === "make") return `m${c.dir}${c.name}`;
-        if (c.kind === "touch") return `t${c.ino}:${c.mtimeMs}`;
-        if (c.kind === "move") return `r${c.ino}${c.newName}`;
-        return `${c.kind}${c.dir}${c.name}`;
-      })
-      .join("|");
+    const known = prints.get(this.log);
+    if (known !== undefined) return known;
+    const text = this.log.map(changeText).join("|");
+    prints.set(this.log, text);
+    return text;
   }
 
   private commit(keep: number): void {
     if (keep === 0) return;
-    const durable = copyInodes(this.durable);
-    for (const change of this.log.slice(0, keep)) apply(durable, change);
+    const durable = new Map(withChanges(this.durable, this.log.slice(0, keep)));
     for (const [ino, node] of durable) {
       const now = this.inodes.get(ino);
       if (now === undefined) continue;
-      node.bytes = now.bytes;
-      node.isDataDurable = now.isDataDurable;
+      const { bytes, isDataDurable } = now;
+      if (bytes !== node.bytes || isDataDurable !== node.isDataDurable)
+        durable.set(ino, { ...node, bytes, isDataDurable });
     }
     this.durable = durable;
     this.log = this.log.slice(keep);
   }
 
   private change(change: Change): void {
-    apply(this.inodes, change);
-    this.log.push(change);
+    this.inodes = withChanges(this.inodes, [change]);
+    this.log = [...this.log, change];
   }
 
-  private dirAt(path: string): Map<string, number> {
+  private edit(ino: number, edited: Partial<Inode>): void {
+    const node = this.inodes.get(ino);
+    if (node !== undefined) this.inodes = new Map(this.inodes).set(ino, { ...node, ...edited });
+  }
+
+  private dirAt(path: string): ReadonlyMap<string, number> {
     const node = this.find(path);
     if (node === undefined) throw new SystemError("ENOENT", path);
     if (node.entries === undefined) throw new SystemError("ENOTDIR", path);
@@ -380,7 +398,7 @@ export class MemoryDisk {
   }
 
   private parent(path: string): {
-    dir: Inode & { entries: Map<string, number> };
+    dir: Inode & { entries: ReadonlyMap<string, number> };
     name: string;
   } {
     const cut = path.lastIndexOf("/");
@@ -388,7 +406,7 @@ export class MemoryDisk {
     if (dir === undefined) throw new SystemError("ENOENT", path);
     const { entries } = dir;
     if (entries === undefined) throw new SystemError("ENOTDIR", path);
-    return { dir: dir as Inode & { entries: Map<string, number> }, name: path.slice(cut + 1) };
+    return { dir: { ...dir, entries }, name: path.slice(cut + 1) };
   }
 
   private find(path: string): Inode | undefined {

@@ -1,0 +1,382 @@
+/**
+ * The promises of docs/protocol.md, looked at after every single change of the disk. Remembers what was promised to whom; shares
+ * with the product only the grammar of names and the reading of records.
+ */
+import { decodeRecord } from "../../src/codec/records.ts";
+import { parseName, parsePlainClaim } from "../../src/core/names.ts";
+import type { FileFacts } from "../../src/mailbox/storage.ts";
+import type { Actor, World } from "./world.ts";
+
+/** What was promised so far. Every member is replaced, never changed, so that a copy costs nothing. */
+export interface Ledger {
+  /** Texts of tasks that must not be lost, by mailbox and text. */
+  readonly wanted: ReadonlyMap<
+    string,
+    { readonly root: string; readonly id: string; readonly text: string }
+  >;
+  /** The record that stands for each settled id: its inode and lease. */
+  readonly settled: ReadonlyMap<string, { readonly ino: number; readonly lease: string }>;
+  /** Ids that somebody was told are settled, and under which lease. */
+  readonly reported: ReadonlyMap<string, string>;
+  /** Markers, and after how many calls each was committed. */
+  readonly committed: ReadonlyMap<string, number>;
+  /** Names of leases that are over. */
+  readonly over: ReadonlySet<string>;
+}
+
+export interface Change {
+  what: "create" | "fill" | "link" | "rename" | "unlink" | "touch" | "appear" | "power";
+  from?: string;
+  to?: string;
+  /** What a rename has replaced. */
+  replaced?: FileFacts;
+}
+
+export function newLedger(): Ledger {
+  return {
+    wanted: new Map(),
+    settled: new Map(),
+    reported: new Map(),
+    committed: new Map(),
+    over: new Set(),
+  };
+}
+
+interface Content {
+  text: string;
+  record: { isRefusal: boolean; lease: string; file: string | undefined; id: string } | undefined;
+  taskText: string | undefined;
+}
+
+const contents = new WeakMap<Buffer, Content>();
+
+function contentOf(bytes: Buffer): Content {
+  const known = contents.get(bytes);
+  if (known !== undefined) return known;
+  const text = bytes.toString("utf8").trim();
+  const decoded = decodeRecord(bytes);
+  const record = decoded?.record as
+    | {
+        status: string;
+        kind?: string;
+        attempts: number;
+        lease: string;
+        file?: string;
+        task_id: string;
+      }
+    | undefined;
+  const content: Content = {
+    text,
+    record:
+      record === undefined
+        ? undefined
+        : {
+            isRefusal:
+              record.status === "failed" && record.kind === "invalid" && record.attempts === 0,
+            lease: record.lease,
+            file: record.file,
+            id: record.task_id,
+          },
+    taskText: decoded?.taskText,
+  };
+  contents.set(bytes, content);
+  return content;
+}
+
+const ROOTS = ["/m", "/c"] as const;
+const FINAL = /^(\/[mc])\/(outbox|failed)\/(.+)_(result|error)\.json$/;
+
+/** Somebody was told that this task is accepted. */
+export function want(world: World, root: string, id: string, text: string): void {
+  const wanted = new Map(world.ledger.wanted);
+  wanted.set(`${root} ${text}`, { root, id, text });
+  world.ledger = { ...world.ledger, wanted };
+}
+
+/** Somebody was told that this task has settled, by the lease it held. */
+export function told(world: World, root: string, id: string, lease: string): void {
+  const key = `${root} ${id}`;
+  const settled = world.ledger.settled.get(key);
+  if (settled === undefined) {
+    // It may be in the inbox again by now, or on its way there.
+    if (isWaitingAgain(world, root, id)) return;
+    world.faults.push(`${id}: reported as settled under ${lease}, and there is no record`);
+  } else if (settled.lease !== lease) {
+    world.faults.push(
+      `${id}: reported as settled under ${lease}, but the record is of ${settled.lease}`,
+    );
+  } else {
+    world.ledger = { ...world.ledger, reported: new Map(world.ledger.reported).set(key, lease) };
+  }
+}
+
+/** Somebody found out that its lease is lost: then no record of its making may stand. */
+export function toldFenced(
+  world: World,
+  root: string,
+  id: string,
+  lease: string,
+  by: string,
+): void {
+  const { disk } = world;
+  for (const [tray, end] of [
+    ["outbox", "_result.json"],
+    ["failed", "_error.json"],
+  ]) {
+    const facts = disk.look(`${root}/${tray}/${id}${end}`);
+    if (facts === undefined) continue;
+    const record = decodeRecord(disk.bytesOf(facts.ino))?.record;
+    if (record?.lease === lease && record.agent_id === by)
+      world.faults.push(`${id}: ${by} was told that ${lease} is lost, and its record stands`);
+  }
+}
+
+/** After each change. */
+export function observe(world: World, actor: Actor | undefined, change: Change): void {
+  if (world.faults.length > 0) return;
+  const who = actor?.program.name ?? "power";
+  const { from = "", to = "" } = change;
+  world.trail.push(`${who} ${change.what} ${from} ${to}`);
+  if (change.what === "power") forgetUnsynced(world);
+  if (change.replaced !== undefined && !to.includes("/.tmp/"))
+    world.faults.push(`${who} replaced ${to} by a rename`);
+  if (change.what === "rename" || change.what === "unlink" || change.what === "link")
+    noteLeases(world, who, change);
+  noteCommits(world, actor, change);
+  if (change.what !== "touch" && change.what !== "fill") noteRecords(world, who, change, from, to);
+  checkTrees(world, who, change);
+}
+
+function noteLeases(world: World, who: string, { what, from = "", to = "" }: Change): void {
+  if (to.includes("~w-")) {
+    if (world.ledger.over.has(to)) world.faults.push(`${who} brought the lease ${to} back`);
+  }
+  if (what !== "link" && from.includes("~w-")) {
+    const over = new Set(world.ledger.over);
+    over.add(from);
+    world.ledger = { ...world.ledger, over };
+  }
+}
+
+/**
+ * What was committed never runs again, because its record is there until it is published. A sweep that had looked before the
+ * commit may the record of a settler that was late by an hour: then the task runs again, and nothing is lost.
+ */
+function noteCommits(world: World, actor: Actor | undefined, change: Change): void {
+  const { what, from = "", to = "" } = change;
+  const { committed } = world.ledger;
+  const marker = /\/(?:processing|\.tmp)\/(.+~(?:ok|err)-.+)$/.exec(from)?.[1];
+  const isCommit = what === "rename" && /\/processing\/.+~(?:ok|err)-/.test(to);
+  if (isCommit && world.disk.look(to.replace("/processing/", "/.tmp/")) !== undefined)
+    world.ledger = {
+      ...world.ledger,
+      committed: new Map(committed).set(to.slice(to.lastIndexOf("/") + 1), world.calls),
+    };
+  if (marker === undefined || actor === undefined) return;
+  const isSwept = what === "unlink" && from.includes("/.tmp/") && actor.program.isSweeper === true;
+  if (isSwept && world.disk.look(from.replace("/.tmp/", "/processing/")) !== undefined) {
+    if ((committed.get(marker) ?? 0) < actor.turnBegan)
+      world.faults.push(`${actor.program.name} swept ${from}, which a marker needs`);
+    const late = new Map(committed);
+    late.delete(marker);
+    world.ledger = { ...world.ledger, committed: late };
+  }
+  if (what === "rename" && to.includes("~ready") && committed.has(marker))
+    world.faults.push(`${actor.program.name} runs a committed task again: ${from}`);
+}
+
+function noteRecords(world: World, who: string, change: Change, from: string, to: string): void {
+  const gone = change.what === "rename" || change.what === "unlink" ? FINAL.exec(from) : null;
+  if (gone !== null) {
+    const key = `${gone[1]} ${gone[3]}`;
+    const facts = change.what === "rename" ? world.disk.look(to) : undefined;
+    const known = world.ledger.settled.get(key);
+    if (known !== undefined && (facts === undefined || facts.ino === known.ino)) {
+      const isRetry = to.includes("/processing/") && to.includes("~again-");
+      if (!isRetry) world.faults.push(`${who} took the record ${from} away`);
+      const settled = new Map(world.ledger.settled);
+      settled.delete(key);
+      const reported = new Map(world.ledger.reported);
+      reported.delete(key);
+      world.ledger = { ...world.ledger, settled, reported };
+    }
+  }
+  const made = FINAL.exec(to);
+  if (made !== null && change.what !== "unlink") {
+    const [, root, , id] = made;
+    const facts = world.disk.look(to);
+    if (facts === undefined) return;
+    const { record, taskText } = contentOf(world.disk.bytesOf(facts.ino));
+    if (record === undefined) {
+      world.faults.push(`${who} published ${to}, which is not a whole record`);
+      return;
+    }
+    if (record.isRefusal) return;
+    const key = `${root} ${id}`;
+    const known = world.ledger.settled.get(key);
+    if (known !== undefined)
+      world.faults.push(`${who} settled ${id} again: ${to}, after the lease ${known.lease}`);
+    if (root === "/m" && taskText === undefined)
+      world.faults.push(`${who} published ${to}, which does not hold its task`);
+    const settled = new Map(world.ledger.settled);
+    settled.set(key, { ino: facts.ino, lease: record.lease });
+    world.ledger = { ...world.ledger, settled };
+  }
+}
+
+/** What nobody was told may be lost with the power; what is there counts as it is there. */
+function forgetUnsynced(world: World): void {
+  const { disk } = world;
+  const settled = new Map<string, { ino: number; lease: string }>();
+  for (const root of ROOTS)
+    for (const tray of ["outbox", "failed"])
+      for (const [name, ino] of disk.entriesOf(`${root}/${tray}`)) {
+        const final = FINAL.exec(`${root}/${tray}/${name}`);
+        const { record } = contentOf(disk.bytesOf(ino));
+        if (final === null || record === undefined || record.isRefusal) continue;
+        settled.set(`${root} ${final[3]}`, { ino, lease: record.lease });
+      }
+  for (const [key, lease] of world.ledger.reported) {
+    const [root = "", id = ""] = key.split(" ");
+    const now = settled.get(key);
+    if (now?.lease !== lease && !isCommitted(world, root, id))
+      world.faults.push(
+        `power: ${key} was reported as settled under ${lease}, and that record is lost`,
+      );
+  }
+  world.ledger = { ...world.ledger, settled, committed: new Map(), over: new Set() };
+}
+
+/** Then recovery publishes it: the record may come back, and whether it is the same is looked at when all is at rest. */
+function isCommitted(world: World, root: string, id: string): boolean {
+  for (const file of world.disk.entriesOf(`${root}/processing`).keys()) {
+    const name = parseName(file);
+    if (name?.id === id && (name.stage === "ok" || name.stage === "err")) return true;
+  }
+  return false;
+}
+
+function isWaitingAgain(world: World, root: string, id: string): boolean {
+  if (world.disk.look(`${root}/inbox/${id}.json`) !== undefined) return true;
+  for (const file of world.disk.entriesOf(`${root}/processing`).keys())
+    if (parseName(file)?.id === id) return true;
+  return false;
+}
+
+interface Place {
+  path: string;
+  stage: string;
+}
+
+function checkTrees(world: World, who: string, change: Change): void {
+  const { disk, faults } = world;
+  const after = `after ${who}: ${change.what} ${change.from ?? ""} ${change.to ?? ""}`;
+  const found = new Set<string>();
+  for (const root of ROOTS) {
+    const live = new Map<string, Place>();
+    for (const [file, ino] of disk.entriesOf(`${root}/processing`)) {
+      const name = parseName(file);
+      const id = name?.id ?? parsePlainClaim(file);
+      const content = contentOf(disk.bytesOf(ino));
+      // Of commands, whose acknowledgements do not hold them, the id stands for the text.
+      const text = name?.stage === "again" ? content.taskText : content.text;
+      found.add(`${root} ${root === "/c" ? id : text}`);
+      if (id === undefined) {
+        faults.push(`${root}/processing/${file}: a name without a meaning, ${after}`);
+        continue;
+      }
+      const stage = name?.stage ?? "plain";
+      if (stage === "again" || stage === "bad") continue;
+      const other = live.get(id);
+      if (other !== undefined)
+        faults.push(`${id} is in two places: ${other.path} and ${file}, ${after}`);
+      live.set(id, { path: file, stage });
+    }
+    for (const [key, record] of world.ledger.settled) {
+      const [where, id = ""] = key.split(" ");
+      if (where !== root) continue;
+      const place = live.get(id);
+      if (
+        place !== undefined &&
+        place.stage !== "ok" &&
+        place.stage !== "err" &&
+        place.stage !== "plain"
+      )
+        faults.push(`${id} has settled as ${record.lease} and is in ${place.path} too, ${after}`);
+    }
+    for (const tray of ["outbox", "failed"] as const) {
+      for (const [file, ino] of disk.entriesOf(`${root}/${tray}`)) {
+        const { text, record, taskText } = contentOf(disk.bytesOf(ino));
+        if (taskText !== undefined) found.add(`${root} ${taskText}`);
+        else found.add(`${root} ${text}`);
+        if ((file.endsWith("_result.json") || file.endsWith("_error.json")) && record === undefined)
+          faults.push(`${root}/${tray}/${file} is not a whole record, ${after}`);
+      }
+    }
+    for (const [file, ino] of disk.entriesOf(`${root}/inbox`))
+      found.add(`${root} ${root === "/c" ? file.slice(0, -5) : contentOf(disk.bytesOf(ino)).text}`);
+  }
+  const lost: string[] = [];
+  for (const [key, { root, id }] of world.ledger.wanted) {
+    // An acknowledgement does not hold the command's own text.
+    if (!found.has(key) && !(root === "/c" && world.ledger.settled.has(`${root} ${id}`)))
+      lost.push(key);
+  }
+  if (lost.length === 0) return;
+  // Between two steps a file may be staged; at rest it may not (see `checkRest`).
+  for (const root of ROOTS)
+    for (const ino of disk.entriesOf(`${root}/.tmp`).values())
+      found.add(`${root} ${contentOf(disk.bytesOf(ino)).text}`);
+  for (const key of lost)
+    if (!found.has(key)) faults.push(`${world.ledger.wanted.get(key)?.id}: lost, ${after}`);
+}
+
+/** When everything has come to rest: all is settled, or refused with a reason, and nothing lies about. */
+export function checkRest(world: World): void {
+  const { disk, faults } = world;
+  for (const root of ROOTS) {
+    for (const tray of ["inbox", "processing", ".tmp"])
+      for (const file of disk.list(`${root}/${tray}`))
+        faults.push(`${root}/${tray}/${file}: left over at rest`);
+    const failed = disk.entriesOf(`${root}/failed`);
+    const reasons = new Set<string>();
+    for (const [file, ino] of failed) {
+      const { record } = contentOf(disk.bytesOf(ino));
+      if (!file.endsWith("_error.json") || record?.isRefusal !== true) continue;
+      const refused = record.file?.slice("failed/".length) ?? "";
+      if (root === "/c") continue;
+      reasons.add(refused);
+      // Of two who finish one retry at once, one may keep the record although the other has put the file into the inbox.
+      const hasRun = world.ledger.settled.has(`${root} ${record.id}`);
+      if (!failed.has(refused) && !hasRun)
+        faults.push(`${root}/failed/${file}: its file ${refused} is not there`);
+    }
+    for (const file of failed.keys())
+      if (!/_(?:error)\.json$/.test(file) && root === "/m" && !reasons.has(file))
+        faults.push(`${root}/failed/${file}: refused without a reason`);
+  }
+  for (const [key, lease] of world.ledger.reported)
+    if (world.ledger.settled.get(key)?.lease !== lease)
+      faults.push(`${key}: reported as settled under ${lease}, but that is not its record`);
+  for (const { root, id, text } of world.ledger.wanted.values()) {
+    const isKept = ["outbox", "failed"].some((tray) =>
+      [...disk.entriesOf(`${root}/${tray}`).values()].some((ino) => {
+        const content = contentOf(disk.bytesOf(ino));
+        return content.taskText === text || content.text === text;
+      }),
+    );
+    if (!isKept && root === "/m") faults.push(`${id}: lost at rest: ${text}`);
+    if (root === "/c" && !world.ledger.settled.has(`${root} ${id}`))
+      faults.push(`${id}: a command that was never acknowledged`);
+  }
+}
+
+/** The promises as text, for telling states apart. */
+export function ledgerFingerprint(ledger: Ledger): string {
+  const { wanted, settled, reported, committed, over } = ledger;
+  let text = "";
+  for (const key of [...wanted.keys()].sort()) text += `w${key}`;
+  for (const [key, { ino }] of settled) text += `s${key}${ino}`;
+  for (const key of reported.keys()) text += `r${key}`;
+  return `${text}c${committed.size}o${over.size}`;
+}

@@ -1,0 +1,67 @@
+/**
+ * The production functions of src/mailbox, interleaved at every storage call, killed and cut off from power: small cases in
+ * every order, large ones by seed. `npm run test:long` goes on where this stops; MAILCHUTE_SIM_SEED=n walks one seed again.
+ */
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { openLargeCase, openLoneCase, openSmallCase, SMALL_CASES } from "./cases.ts";
+import { exploreAll, type Found, walk } from "./explore.ts";
+
+vi.mock("../../src/mailbox/random.ts", () => import("./tokens.ts"));
+
+const isLong = process.env["MAILCHUTE_SIM_LONG"] !== undefined;
+const seedWanted = process.env["MAILCHUTE_SIM_SEED"];
+/** Seeds of the long run begin where chance says, so that each run looks elsewhere. */
+const firstSeed = isLong ? Math.floor(Math.random() * 2 ** 31) : 1;
+const STATES = { small: isLong ? 100_000 : 2_000, large: isLong ? 2_000_000 : 80_000 };
+
+const { stackTraceLimit } = Error;
+let smallStates = 0;
+let largeStates = 0;
+let ends = 0;
+let seeds = 0;
+// Most calls of a simulated disk fail, as they should; nobody looks at their stacks.
+beforeAll(() => {
+  Error.stackTraceLimit = 0;
+});
+afterAll(() => {
+  Error.stackTraceLimit = stackTraceLimit;
+  const small = `${smallStates} states and ${ends} ends of ${SMALL_CASES.length} small cases`;
+  process.stdout.write(`simulation: ${small}; ${largeStates} states of ${seeds} large ones\n`);
+});
+
+function tell(found: Found | undefined, how: string): string {
+  if (found === undefined) return "";
+  const { faults, path, trail } = found;
+  return [how, ...faults, `order: ${path.join(", ")}`, ...trail].join("\n");
+}
+
+describe.skipIf(seedWanted !== undefined)("in every order of its calls", () => {
+  const timeout = isLong ? 3_600_000 : 60_000;
+  test.each(SMALL_CASES)("$name", { timeout }, async (small) => {
+    const { kills } = small;
+    const explored = await exploreAll(openSmallCase(small), { kills, statesMax: STATES.small });
+    smallStates += explored.states;
+    ends += explored.ends;
+    expect(tell(explored.found, small.name)).toBe("");
+    expect(explored.states).toBeGreaterThan(50);
+  });
+});
+
+test("large cases put together by chance keep every promise, whoever dies and when the power goes", {
+  timeout: isLong ? 24 * 3_600_000 : 120_000,
+}, async () => {
+  const from = seedWanted === undefined ? firstSeed : Number(seedWanted);
+  for (let seed = from; largeStates < STATES.large; seed++) {
+    const { calls, found } = await walk(seed % 10 === 0 ? openLoneCase : openLargeCase, seed);
+    seeds++;
+    largeStates += calls;
+    expect(tell(found, `again with MAILCHUTE_SIM_SEED=${seed}`)).toBe("");
+    if (seedWanted !== undefined) break;
+  }
+});
+
+test("the same seed is the same walk", async () => {
+  const walks = [await walk(openLargeCase, 7), await walk(openLargeCase, 7)];
+  expect(walks[0]).toEqual(walks[1]);
+  expect(walks[0]?.calls).toBeGreaterThan(20);
+});
