@@ -93,14 +93,16 @@ export async function finishQuarantine(
   if (trays.durability === "power") await trays.storage.syncFiles([staged]);
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
-  const isFiled = [uniqueRecord, plainRecord].some(
-    (path) => trays.storage.look(path)?.ino === ours,
-  );
+  // Gone with its marker: somebody else has finished. Gone without it: the link below fails, and recovery begins anew.
+  const isFiled =
+    ours === undefined
+      ? trays.storage.look(join(trays.processing, file)) === undefined
+      : [uniqueRecord, plainRecord].some((path) => trays.storage.look(path)?.ino === ours);
   if (!isFiled) {
     // A refused file has no claim on its plain name when another task lives, or lived, under it.
     if (!isIdTaken && linked(trays, staged, plainRecord)) filedAs = marker.id;
     else linked(trays, staged, uniqueRecord);
-  } else if (trays.storage.look(plainRecord)?.ino === ours) {
+  } else if (ours !== undefined && trays.storage.look(plainRecord)?.ino === ours) {
     filedAs = marker.id;
   }
   moved(
