@@ -81,6 +81,8 @@ export async function finishQuarantine(
   const uniqueRecord = join(trays.failed, errorName(unique));
   const plainRecord = join(trays.failed, errorName(marker.id));
   if (!isWhole(trays, staged)) {
+    // Somebody else has finished: the reason is the last to go.
+    if (trays.storage.look(join(trays.processing, file)) === undefined) return unique;
     const reason = "the file was refused; the reason was lost in a crash";
     const record = refusalRecord(trays, marker, "ErrInvalidTask", reason, {});
     // Whole before it has the name that is published: a crash in between leaves a file that is swept by age.
