@@ -8,16 +8,19 @@ import { exploreAll, type Found, walk } from "./explore.ts";
 
 vi.mock("../../src/mailbox/random.ts", () => import("./tokens.ts"));
 
-const isLong = process.env["MAILCHUTE_SIM_LONG"] !== undefined;
+/** How many calls of large cases `npm run test:long` walks. */
+const longCalls = Number(process.env["MAILCHUTE_SIM_LONG"] ?? 0);
+const isLong = longCalls > 0;
 const seedWanted = process.env["MAILCHUTE_SIM_SEED"];
 /** Seeds of the long run begin where chance says, so that each run looks elsewhere. */
 const firstSeed = isLong ? Math.floor(Math.random() * 2 ** 31) : 1;
-const STATES = { small: isLong ? 100_000 : 2_000, large: isLong ? 2_000_000 : 80_000 };
+const STATES = { small: isLong ? 100_000 : 2_000, large: isLong ? longCalls : 80_000 };
 
 const { stackTraceLimit } = Error;
 let smallStates = 0;
 let largeStates = 0;
 let ends = 0;
+let completeCases = 0;
 let seeds = 0;
 // Most calls of a simulated disk fail, as they should; nobody looks at their stacks.
 beforeAll(() => {
@@ -25,7 +28,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   Error.stackTraceLimit = stackTraceLimit;
-  const small = `${smallStates} states and ${ends} ends of ${SMALL_CASES.length} small cases`;
+  const small = `${smallStates} states and ${ends} ends of ${SMALL_CASES.length} small cases, ${completeCases} of them to their end`;
   process.stdout.write(`simulation: ${small}; ${largeStates} states of ${seeds} large ones\n`);
 });
 
@@ -42,6 +45,7 @@ describe.skipIf(seedWanted !== undefined)("in every order of its calls", () => {
     const explored = await exploreAll(openSmallCase(small), { kills, statesMax: STATES.small });
     smallStates += explored.states;
     ends += explored.ends;
+    if (explored.isComplete) completeCases++;
     expect(tell(explored.found, small.name)).toBe("");
     expect(explored.states).toBeGreaterThan(50);
   });
