@@ -28,10 +28,11 @@ import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
+import { newDeadLetter } from "./dead-letter.ts";
 import { newId } from "./random.ts";
 import { findRecoverable, LeaseObserver, type Recovered, recoverStep } from "./recover.ts";
 import { retry } from "./retry.ts";
-import { newSettlement, settleAll } from "./settle.ts";
+import { newSettlement, type Settlement, settleAll } from "./settle.ts";
 import { submit } from "./submit.ts";
 import { type SweepCounts, sweepAll } from "./sweep.ts";
 import { type OpenOptions, openTrays, type Trays } from "./trays.ts";
@@ -184,7 +185,9 @@ export class Mailbox {
       exit_code: null,
       run: null,
     };
-    await this.settle(task, held.claim, "completed", encodeRecord(record, held.decoded.text));
+    const bytes = encodeRecord(record, held.decoded.text);
+    const { claim } = held;
+    await this.settle(task, newSettlement(claim, "completed", bytes, claim.name.token));
   }
 
   /**
@@ -200,23 +203,15 @@ export class Mailbox {
       this.held.delete(task.lease);
       return true;
     }
-    const now = wallSeconds(this.trays.clock);
-    const record: ErrorRecord = {
-      task_id: task.task.id,
-      status: "failed",
+    const facts = {
       error,
-      attempts: task.attempt,
-      last_attempt_at: Math.floor(held.startedWallMs / 1000),
-      failed_at: now,
       code: options.code ?? "ErrFailed",
       kind: options.kind ?? "handler",
-      agent_id: this.o.agentId,
-      lease: task.lease,
-      exit_code: null,
-      signal: null,
-      run: null,
+      agentId: this.o.agentId,
+      attempts: task.attempt,
+      lastAttemptAt: Math.floor(held.startedWallMs / 1000),
     };
-    await this.settle(task, held.claim, "failed", encodeRecord(record, held.decoded.text));
+    await this.settle(task, newDeadLetter(this.trays, held.claim, facts, held.decoded));
     return false;
   }
 
@@ -383,18 +378,12 @@ export class Mailbox {
     throw leaseLost(task);
   }
 
-  private async settle(
-    task: HeldTask,
-    claim: Claim,
-    status: "completed" | "failed",
-    record: Buffer,
-  ): Promise<void> {
-    const settlement = newSettlement(claim, status, record, claim.name.token);
+  private async settle(task: HeldTask, settlement: Settlement): Promise<void> {
     await settleAll(this.trays, [settlement], () => {});
     if (settlement.error !== undefined) {
       throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
         id: task.task.id,
-        path: claim.path,
+        path: settlement.claim.path,
         phase: "settle",
         cause: settlement.error,
         hint: "the task is still yours: try again when the disk has room",

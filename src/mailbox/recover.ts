@@ -3,7 +3,7 @@
  * recoverers may run at once; each step is a rename or link that only one can win.
  */
 import { join } from "node:path";
-import { decodeRecord, encodeRecord } from "../codec/records.ts";
+import { decodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -21,7 +21,7 @@ import {
   resultName,
   withStage,
 } from "../core/names.ts";
-import type { ErrorRecord, Task } from "../core/task.ts";
+import type { Task } from "../core/task.ts";
 import { isCancelling } from "../host/identity.ts";
 import { takeOverResults } from "./batch-results.ts";
 import { reopenResults, resultsAreLost } from "./batch-settle.ts";
@@ -35,10 +35,11 @@ import {
   readClaim,
   unlinkIfThere,
 } from "./claim.ts";
+import { newDeadLetter } from "./dead-letter.ts";
 import { dropMarked } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
-import { finalPath, newSettlement, type Settlement, settleAll } from "./settle.ts";
+import { finalPath, type Settlement, settleAll } from "./settle.ts";
 import type { Trays } from "./trays.ts";
 
 export interface Recoverer {
@@ -218,23 +219,21 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
   const died =
     reason === "dead" ? "its worker died" : "its worker fell silent and the lease expired";
   const error = `${died} during attempt ${claim.name.attempt} of ${maxAttempts}`;
-  const record: ErrorRecord = {
-    task_id: claim.name.id,
-    status: "failed",
-    error,
-    attempts: claim.name.attempt,
-    last_attempt_at: now,
-    failed_at: now,
-    code: "ErrWorkerDied",
-    kind: "lease_expired",
-    agent_id: agentId,
-    lease: leaseOf(claim.name),
-    exit_code: null,
-    signal: null,
-    run: null,
-    ...(batch === undefined ? {} : { batch }),
-  };
-  const settlement = newSettlement(claim, "failed", encodeRecord(record, decoded?.text), settler);
+  const settlement = newDeadLetter(
+    r.trays,
+    claim,
+    {
+      error,
+      code: "ErrWorkerDied",
+      kind: "lease_expired",
+      agentId,
+      attempts: claim.name.attempt,
+      lastAttemptAt: now,
+      batch,
+    },
+    decoded,
+    settler,
+  );
   await settleAll(r.trays, [settlement], ([settled]) => {
     if (settled !== undefined)
       r.onSettled(settled, { agentId, error, kind: "lease_expired", mayBeRecorded: false });
@@ -296,6 +295,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   // Retention counts from when it can be seen, however long the machine was switched off in between.
   if (!wasPublished) touchIfThere(trays, staged);
   const { record } = decoded;
+  const kept = record.status === "failed" ? record.file : undefined;
+  if (kept !== undefined && /^failed\/[^/]+\.json$/.test(kept)) settlement.keptAs = kept;
   const facts: SettledFacts = {
     agentId: record.agent_id,
     error: record.status === "failed" ? record.error : null,

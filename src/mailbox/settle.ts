@@ -40,6 +40,8 @@ export interface Settlement {
   /** File name of the marker and of the staged record; `token` in it says who settles. */
   marker: string;
   phase: Phase;
+  /** Where the claimed file itself goes in the end, relative to the mailbox, when it holds no task that the record could. */
+  keptAs?: string;
   /** `fenced`: the lease was lost, nothing changed. `conflict`: a foreign record stands at the final name and stays. */
   outcome?: "settled" | "fenced" | "conflict";
   /** What stopped this settlement; calling settleAll again goes on from `phase`. */
@@ -161,7 +163,9 @@ function clean(trays: Trays, s: Settlement): void {
     keepBatch(trays, s, finalDir(trays, s));
     dropStagedResults(trays, s);
   }
-  unlinkIfThere(trays, join(trays.processing, s.marker));
+  const marker = join(trays.processing, s.marker);
+  if (s.keptAs === undefined) unlinkIfThere(trays, marker);
+  else moved(trays, marker, join(trays.dir, s.keptAs));
   unlinkIfThere(trays, stagedPath(trays, s));
   s.phase = "done";
 }

@@ -1,10 +1,9 @@
 /** What each command does to a running pool. Idempotent: a crash may have it applied twice. */
 import { join } from "node:path";
-import { decodeRecord, encodeRecord } from "../codec/records.ts";
+import { decodeRecord } from "../codec/records.ts";
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import type { BatchCounts } from "../core/batch.ts";
-import { wallSeconds } from "../core/clock.ts";
 import type { ControlDocument } from "../core/documents.ts";
 import {
   ErrInvalidTask,
@@ -24,7 +23,6 @@ import {
   resultName,
 } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
-import type { ErrorRecord } from "../core/task.ts";
 import { endTree } from "../host/process-tree.ts";
 import { hasRecord } from "../journal/lookup.ts";
 import { recordSettled } from "../journal/settled.ts";
@@ -37,11 +35,12 @@ import {
   putBack,
   readBytes,
 } from "../mailbox/claim.ts";
+import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";
 import { gatherCounts } from "../mailbox/recover.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { deadLetterOf, retry } from "../mailbox/retry.ts";
-import { newSettlement, settleAll } from "../mailbox/settle.ts";
+import { settleAll } from "../mailbox/settle.ts";
 import { isRefusal } from "../mailbox/submit.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { CommandInHand } from "./commands.ts";
@@ -407,39 +406,22 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
   const { trays, telemetry } = context;
   const { id } = claim.name;
   context.backlog.remove(id);
-  const now = wallSeconds(trays.clock);
   const isBatch = claim.name.isBatch === true;
   const decoded = isBatch ? undefined : await readForSure(trays, claim);
   // What its lines came to before is kept: a retry goes on from there.
   const batch = isBatch ? await gatherForSure(trays, claim) : undefined;
-  const subject = {
-    task_id: id,
-    agent_id: "none",
-    attempt: claim.name.attempt,
-    lease: leaseOf(claim.name),
-  };
-  const record: ErrorRecord = {
-    task_id: id,
-    status: "failed",
+  const { attempt } = claim.name;
+  const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name) };
+  const facts = {
     error: didRun ? "cancelled while it ran" : "cancelled before it ran",
-    attempts: didRun ? claim.name.attempt : claim.name.attempt - 1,
-    last_attempt_at: 0,
-    failed_at: now,
     code: "ErrCancelled",
-    kind: "cancelled",
-    agent_id: subject.agent_id,
-    lease: subject.lease,
-    exit_code: null,
-    signal: null,
-    run: null,
-    ...(batch === undefined ? {} : { batch }),
+    kind: "cancelled" as const,
+    agentId: subject.agent_id,
+    attempts: didRun ? attempt : attempt - 1,
+    lastAttemptAt: 0,
+    batch,
   };
-  const settlement = newSettlement(
-    claim,
-    "failed",
-    encodeRecord(record, decoded?.text),
-    claim.name.token,
-  );
+  const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
     await settleAll(trays, [settlement], (published) => {
       if (published.length === 0) return;
@@ -448,7 +430,7 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
         acquiredAtMs: 0,
         pid: process.pid,
         durationMs: null,
-        error: record.error,
+        error: facts.error,
         kind: "cancelled",
       });
       telemetry.flush();

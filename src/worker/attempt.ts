@@ -13,8 +13,9 @@ import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import { type AttemptOutcome, type Decision, decide } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
-import type { ErrorRecord, ResultRecord } from "../core/task.ts";
+import type { ResultRecord } from "../core/task.ts";
 import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
+import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { KvStore } from "../roadmap/kv.ts";
@@ -216,21 +217,18 @@ export function decideAttempt(tools: AttemptTools, attempt: Attempt): Decision {
   );
   attempt.decision = decision;
   if (decision.action === "complete" || decision.action === "fail") {
-    const { name } = attempt.claim;
-    attempt.settlement = newSettlement(
-      attempt.claim,
-      decision.action === "complete" ? "completed" : "failed",
-      recordOf(tools, attempt, outcome),
-      name.token,
-    );
+    attempt.settlement = settlementOf(tools, attempt, outcome);
   }
   return decision;
 }
 
-function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome): Buffer {
-  const { subject, decoded } = attempt;
-  const now = wallSeconds(tools.trays.clock);
-  const run = runOf(attempt.claim.name);
+function settlementOf(
+  { trays }: AttemptTools,
+  attempt: Attempt,
+  outcome: AttemptOutcome,
+): Settlement {
+  const { subject, decoded, claim } = attempt;
+  const run = runOf(claim.name);
   const batch = attempt.counts === undefined ? {} : { batch: attempt.counts };
   if (outcome.kind === "completed") {
     const record: ResultRecord = {
@@ -240,7 +238,7 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
       verdict_reason: outcome.verdictReason,
       output: outcome.output,
       duration_ms: attempt.durationMs,
-      completed_at: now,
+      completed_at: wallSeconds(trays.clock),
       attempts: subject.attempt,
       agent_id: subject.agent_id,
       lease: subject.lease,
@@ -248,29 +246,25 @@ function recordOf(tools: AttemptTools, attempt: Attempt, outcome: AttemptOutcome
       run,
       ...batch,
     };
-    return encodeRecord(record, decoded?.text);
+    return newSettlement(claim, "completed", encodeRecord(record, decoded?.text), claim.name.token);
   }
   if (outcome.kind !== "failed")
     throw new Error(`an outcome of kind ${outcome.kind} is not settled`);
   const { lastWords = "" } = outcome;
-  const record: ErrorRecord = {
-    task_id: subject.task_id,
-    status: "failed",
+  const facts = {
     error: lastWords === "" ? outcome.message : `${outcome.message}: ${lastWords}`,
-    attempts: subject.attempt,
-    last_attempt_at: Math.floor(attempt.startedWallMs / 1000),
-    failed_at: now,
     code: outcome.code,
     kind: outcome.failure,
-    agent_id: subject.agent_id,
-    lease: subject.lease,
-    exit_code: outcome.exitCode,
+    agentId: subject.agent_id,
+    attempts: subject.attempt,
+    lastAttemptAt: Math.floor(attempt.startedWallMs / 1000),
+    exitCode: outcome.exitCode,
     signal: outcome.signal,
     run: decoded === undefined && attempt.counts === undefined ? null : run,
     ...batch,
     ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };
-  return encodeRecord(record, decoded?.text);
+  return newDeadLetter(trays, claim, facts, decoded);
 }
 
 function invalid(code: string, message: string): AttemptOutcome {

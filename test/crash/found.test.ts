@@ -2,8 +2,9 @@
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decodeRecord, encodeRecord } from "../../src/codec/records.ts";
+import { type ProcessingName, parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
@@ -15,11 +16,12 @@ import { findTaskText } from "../../src/mailbox/duplicates.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
 import { finishRetry, retry } from "../../src/mailbox/retry.ts";
+import { type Settlement, settleAll } from "../../src/mailbox/settle.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { applyCommand } from "../../src/supervisor/apply-command.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
 import { Recovery } from "../../src/supervisor/recovery.ts";
-import { readAttempt } from "../../src/worker/attempt.ts";
+import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const DEAD = `${thisPlace()}-zzzzz-1-1`;
@@ -234,6 +236,58 @@ test("a task that was to be put back by one who died over it has used up no atte
   await recoverOnce(dir, trays);
   expect(fs.readdirSync(trays.processing)).toEqual(["a@s.3~ready.json"]);
   expect(await ended).toBe("SIGKILL");
+});
+
+describe("a task that was replaced by rubbish after it was accepted", () => {
+  const RUBBISH = "no task at all";
+
+  /** The record says where the bytes are, and they are there; nothing else is left. */
+  function expectKept(trays: Trays, kind: string): void {
+    const bytes = fs.readFileSync(join(trays.failed, "a_error.json"));
+    const record = decodeRecord(bytes)?.record as ErrorRecord | undefined;
+    expect(record).toMatchObject({ kind, error: /holds no task any more/, file: /^failed\/a~/ });
+    expect(fs.readFileSync(join(trays.dir, record?.file ?? ""), "utf8")).toBe(RUBBISH);
+    expect(fs.readdirSync(trays.failed)).toHaveLength(2);
+    expect([...fs.readdirSync(trays.processing), ...fs.readdirSync(trays.tmp)]).toEqual([]);
+  }
+
+  test("is kept when a worker claims it, and when that one dies over it", async () => {
+    for (const diesAfter of ["never", "stage", "commit", "link"]) {
+      const dir = tempDir();
+      const trays = openTrays(stateTree(dir).mailbox, { durability: "process" });
+      const claim = claimAt(trays, parseName(`a@s.1~w-${DEAD}.json`) as ProcessingName);
+      fs.writeFileSync(claim.path, RUBBISH);
+      const tools = { trays, settings: DEFAULT_SETTINGS } as never;
+      const attempt = readAttempt(tools, claim, "", true);
+      decideAttempt(tools, attempt);
+      const settlement = attempt.settlement as Settlement;
+      if (diesAfter === "never") await settleAll(trays, [settlement], () => {});
+      else {
+        fs.writeFileSync(join(trays.tmp, settlement.marker), settlement.record);
+        if (diesAfter !== "stage")
+          fs.renameSync(claim.path, join(trays.processing, settlement.marker));
+        if (diesAfter === "link")
+          fs.linkSync(join(trays.tmp, settlement.marker), join(trays.failed, "a_error.json"));
+        await recoverOnce(dir, trays);
+      }
+      if (diesAfter === "stage") {
+        // It runs again, and is refused then.
+        expect(fs.readdirSync(trays.processing)).toEqual(["a@s.2~ready.json"]);
+      } else expectKept(trays, "invalid");
+    }
+  });
+
+  test("is kept when its worker dies in its last attempt", async () => {
+    const dir = tempDir();
+    const trays = openTrays(stateTree(dir).mailbox, { durability: "process" });
+    fs.writeFileSync(join(trays.processing, `a@s.3~w-${DEAD}.json`), RUBBISH);
+    await recoverOnce(dir, trays);
+    expectKept(trays, "lease_expired");
+    // And comes back with a retry, to be refused with a reason when it is looked at.
+    await retry(trays, "a");
+    expect(fs.readFileSync(join(trays.inbox, "a.json"), "utf8")).toBe(RUBBISH);
+    expect(fs.readdirSync(trays.failed)).toEqual([]);
+  });
 });
 
 test("a final cancel whose task goes on elsewhere meanwhile cancels it there, and no drain waits for it", async () => {

@@ -1,0 +1,72 @@
+/** Dead letters: the settlement of a task that failed for good. Its record holds the task, or says where its bytes are. */
+import { encodeRecord } from "../codec/records.ts";
+import type { DecodedTask } from "../codec/task-codec.ts";
+import type { BatchCounts } from "../core/batch.ts";
+import { wallSeconds } from "../core/clock.ts";
+import { leaseOf } from "../core/names.ts";
+import type { ErrorRecord, FailureKind } from "../core/task.ts";
+import type { Claim } from "./claim.ts";
+import { randomToken } from "./random.ts";
+import { newSettlement, type Settlement } from "./settle.ts";
+import type { Trays } from "./trays.ts";
+
+/** How it failed. */
+export interface FailureFacts {
+  error: string;
+  code: string;
+  kind: FailureKind;
+  agentId: string;
+  /** Runs that were begun. */
+  attempts: number;
+  /** Unix seconds; 0: never. */
+  lastAttemptAt: number;
+  exitCode?: number | null;
+  signal?: string | null;
+  /** Name of the run's directory. */
+  run?: string | null;
+  /** What the program had to say all the same. */
+  output?: unknown;
+  /** Of a batch: what its lines came to. */
+  batch?: BatchCounts | undefined;
+}
+
+/**
+ * @param task undefined when the claimed file holds none any more, because it was replaced after it was accepted: then the
+ *   file itself is kept in `failed/`, because nothing else has its bytes
+ * @param settler owner string of whoever settles
+ */
+export function newDeadLetter(
+  trays: Trays,
+  claim: Claim,
+  facts: FailureFacts,
+  task: DecodedTask | undefined,
+  settler = claim.name.token,
+): Settlement {
+  const { id } = claim.name;
+  // A batch is kept beside its record anyway.
+  const isLost = task === undefined && claim.name.isBatch !== true;
+  const keptAs = isLost ? `failed/${id}~${randomToken(8)}.json` : undefined;
+  const record: ErrorRecord = {
+    task_id: id,
+    status: "failed",
+    error:
+      keptAs === undefined
+        ? facts.error
+        : `${facts.error}; the file holds no task any more, it is kept as ${keptAs}`,
+    attempts: facts.attempts,
+    last_attempt_at: facts.lastAttemptAt,
+    failed_at: wallSeconds(trays.clock),
+    code: facts.code,
+    kind: facts.kind,
+    agent_id: facts.agentId,
+    lease: leaseOf(claim.name),
+    exit_code: facts.exitCode ?? null,
+    signal: facts.signal ?? null,
+    run: facts.run ?? null,
+    ...(facts.batch === undefined ? {} : { batch: facts.batch }),
+    ...(facts.output === undefined ? {} : { output: facts.output }),
+    ...(keptAs === undefined ? {} : { file: keptAs }),
+  };
+  const settlement = newSettlement(claim, "failed", encodeRecord(record, task?.text), settler);
+  return keptAs === undefined ? settlement : { ...settlement, keptAs };
+}
