@@ -4,6 +4,7 @@ import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { Sweep } from "../mailbox/sweep.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import { sweepDocuments } from "./sweep-documents.ts";
 import { sweepRuns } from "./sweep-runs.ts";
 
 const PERIOD_MS = 60_000;
@@ -50,7 +51,9 @@ export class Upkeep {
     }
     if (this.sweeps[0]?.next(SLICE_NAMES) !== true) return;
     this.sweeps.shift();
-    if (!this.hasWork) sweepRuns(this.tree, this.retention, this.clock.wallMs());
+    if (this.hasWork) return;
+    sweepRuns(this.tree, this.retention, this.clock.wallMs());
+    sweepDocuments(this.tree, this.clock.wallMs());
   }
 
   close(): void {

@@ -1,6 +1,7 @@
 /** `clean`: removes what is past its retention: results, error records, staged leftovers, logs of old attempts. */
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays } from "../../mailbox/trays.ts";
+import { sweepDocuments } from "../../supervisor/sweep-documents.ts";
 import { sweepRuns } from "../../supervisor/sweep-runs.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -24,10 +25,11 @@ export const command = defineCommand({
       rules,
     );
     const runs = sweepRuns(tree, loaded.settings.retention, Date.now(), isDryRun);
+    const documents = sweepDocuments(tree, Date.now(), isDryRun);
     const counts = {
       results: tasks.results + commands.results,
       errors: tasks.errors + commands.errors,
-      staged: tasks.staged + commands.staged,
+      staged: tasks.staged + commands.staged + documents,
       runs,
     };
     if (ctx.json) ctx.out.json({ dry_run: isDryRun, ...counts });

@@ -1,0 +1,45 @@
+/** Sweeps what a process that died while it replaced a document left in the `.tmp` beside it. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { STAGED_MAX_AGE_MS } from "../core/retention.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { startTicksOf } from "../host/identity.ts";
+
+/** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
+const STAGING_MS = 60_000;
+/** `<document>.<pid>`, and what write-file-atomic adds to it. */
+const STAGED = /\.(\d+)(?:\.\d+)?$/;
+
+/** @returns how many were removed (or would be) */
+export function sweepDocuments(tree: StateTree, wallMs: number, isDryRun = false): number {
+  let count = 0;
+  for (const dir of stagingDirs(tree)) {
+    for (const name of list(dir)) {
+      const path = join(dir, name);
+      const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+      if (stats?.isFile() !== true) continue;
+      const ageMs = wallMs - stats.mtimeMs;
+      const pid = Number(STAGED.exec(name)?.[1]);
+      const isOfDead = pid > 0 && ageMs > STAGING_MS && startTicksOf(pid) === undefined;
+      if (!isOfDead && ageMs <= STAGED_MAX_AGE_MS) continue;
+      if (!isDryRun) fs.rmSync(path, { force: true });
+      count++;
+    }
+  }
+  return count;
+}
+
+/** Of the tree and of each directory in it; the trays of the mailboxes have a sweep, and rules, of their own. */
+function stagingDirs(tree: StateTree): string[] {
+  const mailboxes = new Set([tree.mailbox, tree.control]);
+  const dirs = list(tree.dir).map((name) => join(tree.dir, name));
+  return [tree.dir, ...dirs.filter((dir) => !mailboxes.has(dir))].map((dir) => join(dir, ".tmp"));
+}
+
+function list(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,39 @@
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { stateTree } from "../../src/core/state-tree.ts";
+import { sweepDocuments } from "../../src/supervisor/sweep-documents.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+test("what the dead had staged of a document goes, what a living process stages stays", () => {
+  const dir = tempDir();
+  const dead = spawnSync(process.execPath, ["-e", ""]).pid;
+  const now = Date.now();
+  const put = (path: string, ageS: number): void => {
+    fs.mkdirSync(join(dir, path, ".."), { recursive: true });
+    fs.writeFileSync(join(dir, path), "{");
+    fs.utimesSync(join(dir, path), now / 1000 - ageS, now / 1000 - ageS);
+  };
+  const gone = [
+    `.tmp/control.json.${dead}`,
+    `.tmp/supervisor.json.${dead}.123456`,
+    `workers/.tmp/w-1.json.${dead}`,
+    `kv/.tmp/of-nobody`,
+    `analytics/.tmp/metrics.json.${process.pid}`,
+  ];
+  for (const path of gone) put(path, path.includes(`${dead}`) ? 120 : 2 * 60 * 60);
+  const stay = [
+    `.tmp/metrics.json.${process.pid}`,
+    `.tmp/fresh.json.${dead}`,
+    "mailbox/.tmp/a@s.1~ok-x.json",
+    "control/.tmp/c@s.subject",
+    "control.json",
+  ];
+  for (const path of stay)
+    put(path, path.includes("mailbox") || path.includes("control/") ? 1e6 : 20);
+  expect(sweepDocuments(stateTree(dir), now, true)).toBe(gone.length);
+  expect(sweepDocuments(stateTree(dir), now)).toBe(gone.length);
+  expect(gone.filter((path) => fs.existsSync(join(dir, path)))).toEqual([]);
+  expect(stay.filter((path) => !fs.existsSync(join(dir, path)))).toEqual([]);
+});
