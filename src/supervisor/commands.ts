@@ -12,6 +12,7 @@ import { errorName, parseName, readInboxName, resultName } from "../core/names.t
 import { type Claim, claimFromInbox, claimReady, moved, readBytes } from "../mailbox/claim.ts";
 import { type Acknowledgement, acknowledgementRecord } from "../mailbox/command-queue.ts";
 import { forgetSubject, noteSubject, readSubject } from "../mailbox/command-subject.ts";
+import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import { beginQuarantine, finishQuarantine } from "../mailbox/quarantine.ts";
 import { randomToken } from "../mailbox/random.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
@@ -49,14 +50,17 @@ const READ_AGAIN_MS = 200;
 export class Commands {
   private readonly trays: Trays;
   private readonly newOwner: () => string;
+  private readonly uids: readonly number[];
   private readonly hooks: CommandHooks;
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
   private unacknowledged: Settlement[] = [];
   private isAcknowledging = false;
   private runningCount = 0;
 
-  constructor(trays: Trays, newOwner: () => string, hooks: CommandHooks) {
+  /** @param uids owners whose files are accepted, beside our own uid and root */
+  constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
     this.trays = trays;
+    this.uids = uids;
     this.newOwner = newOwner;
     this.hooks = hooks;
   }
@@ -118,13 +122,18 @@ export class Commands {
       const { id } = meaning;
       const path = join(this.trays.inbox, name);
       const { facts, bytes } = this.trays.storage.read(path, TASK_BYTES_MAX);
-      if (bytes === undefined) {
-        this.refuse(
-          name,
-          id,
-          new ErrInvalidCommand("not a regular file of at most 1 MiB", { id }),
-          undefined,
-        );
+      const fault = explainBadFile(facts, this.uids);
+      if (fault !== undefined || bytes === undefined) {
+        const reason = fault ?? "the file cannot be read";
+        this.refuse(name, id, new ErrInvalidCommand(reason, { id }), undefined);
+        return;
+      }
+      const key = `${facts.ino}.${facts.size}.${facts.mtimeMs}`;
+      // A submit that is under way holds a second link to the file; so does one that died.
+      if (facts.nlink > 1) {
+        if (!this.isQuiet(name, key)) return;
+        if (!dropStagedLink(this.trays, id, facts.ino))
+          this.refuse(name, id, new ErrInvalidCommand(SECOND_LINK, { id }), bytes);
         return;
       }
       try {
@@ -132,8 +141,7 @@ export class Commands {
       } catch (error) {
         if (!(error instanceof ErrInvalidCommand)) throw error;
         const mayGrow = error.cause instanceof JsonFault && !error.cause.isFinal;
-        if (!mayGrow || this.isQuiet(name, `${facts.ino}.${facts.size}.${facts.mtimeMs}`))
-          this.refuse(name, id, error, bytes);
+        if (!mayGrow || this.isQuiet(name, key)) this.refuse(name, id, error, bytes);
         return;
       }
       this.young.delete(name);

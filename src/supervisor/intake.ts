@@ -13,6 +13,7 @@ import { readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import { hasWriter } from "../host/writers.ts";
+import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import type { Refusal } from "../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../mailbox/storage.ts";
 import type { Trays } from "../mailbox/trays.ts";
@@ -235,7 +236,10 @@ export class Intake {
       }
       this.duplicates.delete(name);
     }
-    const fault = this.refusalOf(facts, bytes, meaning.isBatch);
+    const isBatch = meaning.isBatch === true;
+    const isUnread = bytes === undefined && !isBatch ? "the file cannot be read" : undefined;
+    const bytesMax = isBatch ? this.settings.batch_bytes_max : TASK_BYTES_MAX;
+    const fault = explainBadFile(facts, this.settings.uids, bytesMax) ?? isUnread;
     if (fault !== undefined) {
       this.backlog.remove(id);
       this.refuse(name, id, "ErrInvalidTask", fault);
@@ -243,7 +247,7 @@ export class Intake {
     }
     // A submit that is under way holds a second link to the file; so does one that died.
     if (facts.nlink > 1) {
-      this.waitQuiet(name, facts, () => this.dropStagedLink(name, id, facts));
+      this.waitQuiet(name, facts, () => this.settleSecondLink(name, id, facts));
       return;
     }
     if (meaning.isBatch === true) {
@@ -304,25 +308,6 @@ export class Intake {
     };
     this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
     this.backlog.markSeen(id, this.scanCount);
-  }
-
-  private refusalOf(
-    facts: FileFacts,
-    bytes: Buffer | undefined,
-    isBatch = false,
-  ): string | undefined {
-    if (facts.kind !== "file")
-      return facts.kind === "directory"
-        ? "a directory, not a file"
-        : "not a regular file (a link, pipe, socket or device)";
-    const bytesMax = isBatch ? this.settings.batch_bytes_max : TASK_BYTES_MAX;
-    if (facts.size > bytesMax)
-      return `the file has ${facts.size} bytes, more than the limit of ${bytesMax}`;
-    const own = process.getuid?.() ?? facts.uid;
-    if (facts.uid !== own && facts.uid !== 0 && !this.settings.uids.includes(facts.uid)) {
-      return `the file belongs to uid ${facts.uid}, which is not allowed here (setting: uids)`;
-    }
-    return bytes === undefined && !isBatch ? "the file cannot be read" : undefined;
   }
 
   private admit(name: string, task: Task, facts: FileFacts): void {
@@ -427,27 +412,17 @@ export class Intake {
   }
 
   /** Settles the case of a lasting second link: our own staged file of a dead submit goes, anybody else's is refused. */
-  private dropStagedLink(name: string, id: string, facts: FileFacts): void {
-    const { storage, tmp } = this.trays;
-    for (const staged of storage.list(tmp)) {
-      const isOurs = staged.startsWith(`${id}-`) || staged.startsWith(`${id}@`);
-      if (isOurs && storage.look(join(tmp, staged))?.ino === facts.ino) {
-        storage.unlink(join(tmp, staged));
-        this.look(name);
-        return;
-      }
+  private settleSecondLink(name: string, id: string, facts: FileFacts): void {
+    if (dropStagedLink(this.trays, id, facts.ino)) {
+      this.look(name);
+      return;
     }
     if (this.hooks.isTaken(id)) {
       // A requeue that stands still between its two steps: the task itself is in processing/, and this its second name.
       this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`);
       return;
     }
-    this.refuse(
-      name,
-      id,
-      "ErrInvalidTask",
-      "the file has a second hard link, so others could change it while it runs",
-    );
+    this.refuse(name, id, "ErrInvalidTask", SECOND_LINK);
   }
 
   /** The id turned out to be taken: wait for the producer, who may be about to take the file back, then refuse it. */

@@ -182,7 +182,7 @@ export class Supervisor {
       hasLeftResults: (id) => this.selection.hasLeftResults(id),
       isMet: (id) => this.isMet(id),
     });
-    this.commands = new Commands(this.controlTrays, this.newOwner, {
+    this.commands = new Commands(this.controlTrays, this.newOwner, settings.uids, {
       apply: (inHand) => this.applyCommand(inHand),
       isApplied: (nonce) => this.control.isApplied(nonce),
       onAcknowledged: (nonce) => this.control.keepApplied((other) => other !== nonce),
