@@ -117,6 +117,14 @@ export class Processing {
     return running;
   }
 
+  /** Whether a retry or a refusal stands half-way; recovery brings it to its end. */
+  hasHalfMoves(): boolean {
+    return this.p.list().some((file) => {
+      const stage = parseName(file)?.stage;
+      return stage === "again" || stage === "bad";
+    });
+  }
+
   /** Whether anything is claimed, or being settled. */
   isBusy(): boolean {
     return this.p.list().some((file) => {

@@ -57,6 +57,8 @@ export interface SupervisorOptions {
 export interface RunSummary {
   completed: number;
   failed: number;
+  /** Files that are no tasks, or whose id was taken. */
+  refused: number;
   /** Waiting tasks that cannot run: dependencies unmet, or no agent fits. */
   blocked: number;
   /** With `dryRun`: what would run, best first. */
@@ -116,6 +118,8 @@ export class Supervisor {
   private recoverAtMs = 0;
   private heartbeatAtMs = 0;
   private isListingWanted = true;
+  private isHalfWay = false;
+  private refusedCount = 0;
   private readonly settledCounts = { completed: 0, failed: 0 };
   private finish: ((endedBy: RunSummary["endedBy"]) => void) | undefined;
   private endedBy: RunSummary["endedBy"] | undefined;
@@ -370,6 +374,11 @@ export class Supervisor {
     const left =
       this.backlog.count("runnable") + this.backlog.count("delayed") + this.intake.unsettledCount;
     if (left > 0 || this.selection.inFlight.size > 0) return false;
+    // A retry that stands half-way ends in the inbox: then there is more to do.
+    const wasHalfWay = this.isHalfWay;
+    this.isHalfWay = this.processing.hasHalfMoves();
+    if (wasHalfWay && !this.isHalfWay) this.intake.hint(undefined);
+    if (this.isHalfWay || this.intake.hasWork) return false;
     return this.plan.isIdle(this.isReplanning());
   }
 
@@ -505,6 +514,7 @@ export class Supervisor {
     }
     const marker = beginQuarantine(this.trays, refusal);
     if (marker === undefined) return;
+    this.refusedCount++;
     // What fails here, recovery does again.
     const filing = finishQuarantine(this.trays, marker, refusal.isIdTaken)
       .then((filedAs) => this.noteRefusal(refusal, filedAs))
@@ -780,6 +790,7 @@ export class Supervisor {
     return {
       completed: this.settledCounts.completed,
       failed: this.settledCounts.failed,
+      refused: this.refusedCount,
       blocked: this.backlog.count("blocked") + this.backlog.count("unmatched"),
       wouldRun: [],
       endedBy,

@@ -94,7 +94,8 @@ export const command = defineCommand({
     const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
     if (!endsByItself) return EXIT.ok;
     if (summary.roadmapProblem !== undefined) return EXIT.config;
-    return summary.failed + summary.blocked + unfinished(summary) > 0 ? EXIT.failed : EXIT.ok;
+    const left = summary.failed + summary.refused + summary.blocked + unfinished(summary);
+    return left > 0 ? EXIT.failed : EXIT.ok;
   },
 });
 
@@ -115,6 +116,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   }
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
+  if (summary.refused > 0) parts.push(`${summary.refused} refused`);
   if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run`);
   const lines = [parts.join(", ")];
   if (summary.roadmap !== undefined) lines.push(`roadmap: ${describeCounts(summary.roadmap)}`);
