@@ -8,6 +8,7 @@ import {
   type SupervisorDocument,
   type WorkerDocument,
 } from "../core/documents.ts";
+import { systemCode } from "../core/errors.ts";
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge, judgeOwner, parseOwner, type Verdict } from "../host/identity.ts";
@@ -26,6 +27,8 @@ import {
 const JOURNAL_TAIL_BYTES = 256 * 1024;
 const RECORDS_LOOKED_AT_MAX = 1000;
 const FAILURES_SHOWN = 5;
+/** Accepted tasks that are opened to see whether they can be. */
+const READY_READ_MAX = 256;
 /** A heartbeat older than this from a live process means that it is stuck (ms). */
 const HEARTBEAT_LATE_MS = 60_000;
 
@@ -93,6 +96,8 @@ export interface Snapshot {
     failed: Count;
     commands_waiting: number;
   };
+  /** Accepted tasks that wait because their files cannot be read. */
+  unreadable: string[];
   running: RunningView[];
   recent_failures: FailureView[];
   metrics: Record<string, unknown> | null;
@@ -109,11 +114,13 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
   const places = processingPlaces(tree);
   let delayed = 0;
   let ready = 0;
+  const unreadable: string[] = [];
   for (const place of places) {
     if (place.state !== "ready") continue;
     const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
     if (mtimeMs > nowMs) delayed++;
     else ready++;
+    if (delayed + ready <= READY_READ_MAX && !isReadable(place.path)) unreadable.push(place.id);
   }
   const running = places
     .filter((place) => place.state === "running")
@@ -146,11 +153,27 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
         1000,
       ).count,
     },
+    unreadable,
     running: running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0)),
     recent_failures: readFailures(tree),
     metrics: readJsonObject(tree.metrics) ?? null,
   };
   return { ...snapshot, obstacles: findObstacles(snapshot) };
+}
+
+/** Whether a byte can be read; true when the file has moved on meanwhile. */
+function isReadable(path: string): boolean {
+  try {
+    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    try {
+      fs.readSync(fd, Buffer.alloc(1));
+    } finally {
+      fs.closeSync(fd);
+    }
+    return true;
+  } catch (error) {
+    return systemCode(error) === "ENOENT";
+  }
 }
 
 /** Who runs this tree, judged by the process itself and not by what its file says. */
@@ -331,6 +354,11 @@ function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
     );
   }
   if (backlog > 0 && isOn && document !== null) sayWaiting(document, say);
+  if (s.unreadable.length > 0)
+    say(
+      `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
+      `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
+    );
   const orphans = s.running.filter((one) => one.verdict === "dead").length;
   if (orphans > 0)
     say(

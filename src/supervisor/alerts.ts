@@ -30,10 +30,14 @@ export class Alerts {
     this.onNotice(message);
   }
 
-  /** Both, for a trouble that may last: told once a minute, not at every tick. @param key what the trouble is with */
-  report(key: string, message: string): void {
+  /**
+   * Both, for a trouble that may last: told once a minute, not at every tick.
+   * @param key what the trouble is with
+   * @param againMs Infinity: told once
+   */
+  report(key: string, message: string, againMs = AGAIN_MS): void {
     const nowMs = this.clock.monotonicMs();
-    if (nowMs - (this.toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS) return;
+    if (nowMs - (this.toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < againMs) return;
     if (this.toldAtMs.size >= KEYS_MAX) this.toldAtMs.clear();
     this.toldAtMs.set(key, nowMs);
     this.onNotice(message);

@@ -621,7 +621,14 @@ export class Supervisor {
         this.wake();
       },
       onProgress: (message) => {
-        for (const { file, delayMs } of message.returned) {
+        for (const { file, delayMs, unreadable } of message.returned) {
+          const id = parseName(file)?.id;
+          if (unreadable !== undefined)
+            this.alerts.report(
+              `unreadable:${id}`,
+              `${id} waits because its file cannot be read; it is tried again, ever less often: ${unreadable}`,
+              FAR,
+            );
           const before = [...message.done]
             .map((f) => this.selection.offeredTask(f))
             .find((t) => t?.id === parseName(file)?.id);

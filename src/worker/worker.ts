@@ -7,6 +7,7 @@ import { AgentRegistry } from "../agents/registry.ts";
 import { systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX } from "../core/limits.ts";
 import { formatName, isReadyFile, parseName } from "../core/names.ts";
+import { backoffMs } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { recordSettled } from "../journal/settled.ts";
@@ -64,6 +65,8 @@ export class Worker {
   private queue: { file: string; isOffered: boolean }[] = [];
   private readonly queued = new Set<string>();
   private readonly running = new Map<string, Attempt>();
+  /** How often in a row each of these tasks could not be read. */
+  private readonly unreadable = new Map<string, number>();
   private finished: Attempt[] = [];
   /** Settlements that the disk refused so far. */
   private stuck: Attempt[] = [];
@@ -356,7 +359,13 @@ export class Worker {
         details,
       );
       this.releaseLease(attempt);
-      this.returned.push({ file: formatName(next), delayMs: decision.delayMs });
+      const unreadable =
+        attempt.decoded === undefined && outcome?.kind === "deferred" ? outcome.message : undefined;
+      this.returned.push({
+        file: formatName(next),
+        delayMs: decision.delayMs,
+        ...(unreadable === undefined ? {} : { unreadable }),
+      });
     }
     this.through(attempt);
   }
@@ -404,6 +413,7 @@ export class Worker {
     const claim = claimReady(this.o.trays, ready, this.o.newOwner());
     if (claim === undefined) return undefined;
     const attempt = readAttempt(this.tools, claim, file, isOffered);
+    this.backOffUnreadable(attempt);
     this.telemetry.lease("active", {
       ...attempt.subject,
       acquiredAtMs: attempt.startedWallMs,
@@ -412,6 +422,23 @@ export class Worker {
     this.telemetry.event("assigned", attempt.subject);
     this.telemetry.event("started", attempt.subject);
     return attempt;
+  }
+
+  /** No attempt is used up while the disk does not give a task, so that it is asked ever less often, and not by its number. */
+  private backOffUnreadable({ decoded, outcome, subject }: Attempt): void {
+    if (decoded !== undefined || outcome?.kind !== "deferred") {
+      this.unreadable.delete(subject.task_id);
+      return;
+    }
+    const tries = (this.unreadable.get(subject.task_id) ?? 0) + 1;
+    this.unreadable.set(subject.task_id, tries);
+    const { retry } = this.o.settings;
+    const policy = {
+      maxAttempts: tries,
+      backoffMs: retry.backoff_ms,
+      backoffMaxMs: retry.backoff_max_ms,
+    };
+    outcome.delayMs = backoffMs(tries, policy, this.o.trays.clock.random());
   }
 
   private start(attempt: Attempt): void {
