@@ -35,7 +35,15 @@ export interface OpenOptions {
  * @throws ErrMailboxDir when one is not a directory, not writable, open to everybody, or on another file system
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
-  const trays: Trays = {
+  const trays = traysAt(dir, options);
+  makeTrays(trays);
+  checkTrays(trays);
+  return trays;
+}
+
+/** Only says where they are: for a mailbox that is to be left alone. */
+export function traysAt(dir: string, options: OpenOptions = {}): Trays {
+  return {
     dir,
     inbox: join(dir, "inbox"),
     processing: join(dir, "processing"),
@@ -46,9 +54,6 @@ export function openTrays(dir: string, options: OpenOptions = {}): Trays {
     clock: options.clock ?? systemClock,
     durability: options.durability ?? "power",
   };
-  makeTrays(trays);
-  checkTrays(trays);
-  return trays;
 }
 
 /** Makes missing trays again; harmless when all are there. @throws ErrMailboxDir */

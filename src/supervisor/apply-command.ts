@@ -75,6 +75,12 @@ export function applyCommand(
   inHand: CommandInHand,
 ): object | Promise<object> {
   const { command } = inHand;
+  const isAboutTask = command.command === "cancel" || command.command === "retry";
+  if (isAboutTask && !context.settings.mailbox_enabled)
+    throw new ErrInvalidTransition("the task mailbox is switched off", {
+      id: command.id,
+      hint: "set mailbox_enabled: true and start again",
+    });
   switch (command.command) {
     case "pause":
       steer(context, inHand, "paused", () => {

@@ -90,6 +90,7 @@ export class Pool {
 
   /** Starts what is missing. Adopted workers count as ours; workers started by hand come on top. */
   ensure(): void {
+    if (!this.boot.settings.mailbox_enabled) return;
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
     const wanted = Math.min(this.processCount, this.maxSlots);
     for (let have = this.spawned.size + this.adopted().length; have < wanted; have++) this.start();

@@ -18,7 +18,7 @@ import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
 import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quarantine.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
-import { makeTrays, openTrays, type Trays } from "../mailbox/trays.ts";
+import { makeTrays, openTrays, type Trays, traysAt } from "../mailbox/trays.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
 import { VERSION } from "../version.ts";
 import { Alerts } from "./alerts.ts";
@@ -84,6 +84,8 @@ export class Supervisor {
   readonly settings: Settings;
   private readonly o: SupervisorOptions;
   private readonly trays: Trays;
+  /** False: the task mailbox is left alone, and only commands are taken. */
+  private readonly isOn: boolean;
   private readonly controlTrays: Trays;
   private readonly telemetry: Telemetry;
   private readonly alerts: Alerts;
@@ -130,7 +132,9 @@ export class Supervisor {
     this.settings = options.settings;
     const { tree, settings } = options;
     fs.mkdirSync(tree.dir, { recursive: true, mode: 0o700 });
-    this.trays = openTrays(tree.mailbox, { durability: settings.durability });
+    this.isOn = settings.mailbox_enabled;
+    const open = this.isOn ? openTrays : traysAt;
+    this.trays = open(tree.mailbox, { durability: settings.durability });
     this.controlTrays = openTrays(tree.control, { durability: settings.durability });
     const { clock } = this.trays;
     this.telemetry = new Telemetry(
@@ -141,7 +145,7 @@ export class Supervisor {
     );
     this.alerts = new Alerts(tree.alerts, clock, (notice) => options.onNotice?.(notice));
     this.presence = new Presence(tree, clock);
-    const mailboxes = [this.trays, this.controlTrays];
+    const mailboxes = this.isOn ? [this.trays, this.controlTrays] : [this.controlTrays];
     this.upkeep = new Upkeep(tree, mailboxes, settings.retention, clock, (id) =>
       this.backlog.isDependency(id),
     );
@@ -230,6 +234,8 @@ export class Supervisor {
     });
     this.pool.survey();
     this.pool.ensure();
+    if (!this.isOn)
+      this.alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
     this.shareSlots();
     await this.recoverAtStart();
     this.startBells();
@@ -269,16 +275,19 @@ export class Supervisor {
     const { clock } = this.trays;
     const nowMs = clock.monotonicMs();
     this.commands.work();
-    this.intake.work(nowMs + SLICE_MS_MAX);
-    this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
+    if (this.isOn) {
+      this.intake.work(nowMs + SLICE_MS_MAX);
+      this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
+    }
     if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
     this.plan.work(this.planGate(nowMs));
     const hasMore = this.launch(nowMs);
     this.housekeeping(nowMs);
     if (this.isOver()) return;
-    const isWalking = this.settledIds.hasWork || this.upkeep.hasWork;
-    const isLooking = this.intake.hasWork && !(this.o.once === true && this.intake.isComplete);
+    const isWalking = (this.isOn && this.settledIds.hasWork) || this.upkeep.hasWork;
+    const isLooking =
+      this.isOn && this.intake.hasWork && !(this.o.once === true && this.intake.isComplete);
     if (hasMore || isLooking || isWalking) this.wake();
     else this.sleepUntil(this.nextMs(nowMs, nextDueMs));
   }
@@ -302,7 +311,7 @@ export class Supervisor {
     const isScanned =
       (this.intake.isComplete && this.settledIds.isComplete) ||
       nowMs - this.startedMs > FIRST_SCAN_MS;
-    return isScanned && !this.control.current.paused && this.settings.mailbox_enabled;
+    return isScanned && !this.control.current.paused && this.isOn;
   }
 
   /** While the plan is made anew only planners start. Ends when the planner node has settled. */
@@ -323,7 +332,7 @@ export class Supervisor {
 
   private housekeeping(nowMs: number): void {
     if (nowMs >= this.heartbeatAtMs) this.heartbeat(nowMs);
-    if (this.intake.isComplete) this.upkeep.work(nowMs);
+    if (this.intake.isComplete || !this.isOn) this.upkeep.work(nowMs);
   }
 
   private nextMs(nowMs: number, nextDueMs: number | undefined): number {
@@ -357,7 +366,12 @@ export class Supervisor {
     }
     const isLimited = this.o.maxTasks !== undefined && this.launchesLeft() === 0;
     if (this.o.drain !== true && this.o.once !== true && !isLimited) return false;
-    if (!this.intake.isComplete || this.commands.isBusy || !this.plan.isStarted) return false;
+    if (this.commands.isBusy) return false;
+    if (!this.isOn) {
+      this.end(this.o.once === true ? "once" : "drained");
+      return true;
+    }
+    if (!this.intake.isComplete || !this.plan.isStarted) return false;
     // A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up.
     const isPassOver =
       this.selection.offeredCount === 0 && !this.processing.isBusy() && !this.plan.isApplying();
@@ -399,16 +413,14 @@ export class Supervisor {
       this.alerts.raise("polling", text);
       this.heartbeatAtMs = 0;
     };
-    this.bells = [
-      new Doorbell(this.trays.inbox, {
-        onRing: (name) => {
-          this.intake.hint(name);
-          this.wake();
-        },
-        onFallback,
-      }),
-      new Doorbell(this.controlTrays.inbox, { onRing: () => this.wake(), onFallback }),
-    ];
+    this.bells = [new Doorbell(this.controlTrays.inbox, { onRing: () => this.wake(), onFallback })];
+    if (this.isOn) {
+      const onRing = (name: string | undefined): void => {
+        this.intake.hint(name);
+        this.wake();
+      };
+      this.bells.push(new Doorbell(this.trays.inbox, { onRing, onFallback }));
+    }
     for (const bell of this.bells) bell.start();
     this.intake.hint(undefined);
   }
@@ -418,15 +430,7 @@ export class Supervisor {
     this.recoverAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
-    this.pool.survey();
-    this.pool.ensure();
-    this.shareSlots();
-    this.watchProcessing();
-    this.intake.sweepDue(nowMs);
-    const files = this.recovery.list();
-    this.processing.take(files);
-    this.plan.survey(files);
-    void this.recovery.round(files).then(() => this.wake());
+    if (this.isOn) this.lookAtTasks(nowMs);
     const controlFiles = this.controlRecovery.list();
     if (controlFiles.length > 0)
       void this.controlRecovery.round(controlFiles).then(() => this.wake());
@@ -448,6 +452,18 @@ export class Supervisor {
     if (this.plan.isDone(id) !== false) this.backlog.resolveDependency(id);
   }
 
+  private lookAtTasks(nowMs: number): void {
+    this.pool.survey();
+    this.pool.ensure();
+    this.shareSlots();
+    this.watchProcessing();
+    this.intake.sweepDue(nowMs);
+    const files = this.recovery.list();
+    this.processing.take(files);
+    this.plan.survey(files);
+    void this.recovery.round(files).then(() => this.wake());
+  }
+
   private watchProcessing(): void {
     if (!this.pool.hasOthers) {
       this.processingBell?.stop();
@@ -467,7 +483,7 @@ export class Supervisor {
 
   private mendTrays(): void {
     try {
-      makeTrays(this.trays);
+      if (this.isOn) makeTrays(this.trays);
       makeTrays(this.controlTrays);
     } catch (error) {
       this.alerts.report("trays", messageOf(error));
@@ -603,7 +619,7 @@ export class Supervisor {
     const commanded = this.controlRecovery.round(commands, true);
     for (const file of commands) this.commands.takeReady(file);
     await commanded;
-    await this.recovery.round(this.recovery.list(), true);
+    if (this.isOn) await this.recovery.round(this.recovery.list(), true);
   }
 
   // ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -763,7 +779,7 @@ export class Supervisor {
       const status = this.status === "running" ? "draining" : this.status;
       this.write(() => this.presence.write(this.presenceFacts(status)));
       await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
-      await this.recovery.round(this.recovery.list());
+      if (this.isOn) await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
       await this.plan.finish(PLAN_FINISH_MS);
       await Promise.all(this.filing);
@@ -783,7 +799,7 @@ export class Supervisor {
 
   private async dryRun(): Promise<RunSummary> {
     this.intake.hint(undefined);
-    while (this.intake.hasWork) this.intake.work(this.trays.clock.monotonicMs() + 100);
+    while (this.isOn && this.intake.hasWork) this.intake.work(this.trays.clock.monotonicMs() + 100);
     this.backlog.promoteDue(this.trays.clock.wallMs(), this.trays.clock.monotonicMs());
     await this.plan.start(true);
     const wouldRun = this.plan.wouldRun();

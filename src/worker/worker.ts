@@ -159,6 +159,7 @@ export class Worker {
 
   /** Looks for accepted tasks by itself: without a supervisor, or in case its hints were lost. */
   lookAround(): void {
+    if (!this.o.settings.mailbox_enabled) return;
     let files: string[];
     try {
       files = this.o.trays.storage.list(this.o.trays.processing);

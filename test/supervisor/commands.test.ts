@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts";
 import { newSubmission } from "../../src/mailbox/claim.ts";
 import { noteSubject } from "../../src/mailbox/command-subject.ts";
-import { newPool, type Pool } from "../support/pool.ts";
+import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -31,6 +31,8 @@ const running = (pool: Pool): string[] =>
     .map((file) => file.slice(0, file.indexOf("@")))
     .sort();
 
+const namesIn = (dir: string): string[] =>
+  fs.readdirSync(dir, { recursive: true, encoding: "utf8" }).sort();
 const waiting = (pool: Pool): string[] => fs.readdirSync(pool.inbox).sort();
 const control = (pool: Pool, tray: string): string => join(pool.state, "control", tray);
 
@@ -330,6 +332,102 @@ describe("a running supervisor", () => {
     pool.drop("t", { exec: ["true"] });
     await pool.result("t");
   });
+
+  it("refuses a command file that another name shares, or another user owns, as it does with tasks", async () => {
+    const pool = newPool();
+    await pool.start();
+    const shared = join(pool.dir, "shared");
+    fs.writeFileSync(shared, '{"command":"pause"}');
+    fs.linkSync(shared, join(control(pool, "inbox"), "linked.json"));
+    const answer = (id: string): Promise<Record<string, unknown>> =>
+      waitFor(() => readAcknowledgement(openTrays(join(pool.state, "control")), id), {
+        what: `the answer to ${id}`,
+      });
+    expect(await answer("linked")).toMatchObject({
+      code: "ErrInvalidCommand",
+      error: /second hard link/,
+    });
+    if (process.getuid?.() === 0) {
+      const theirs = join(pool.dir, "theirs");
+      fs.writeFileSync(theirs, '{"command":"pause"}');
+      fs.chownSync(theirs, 65_534, 65_534);
+      fs.renameSync(theirs, join(control(pool, "inbox"), "theirs.json"));
+      expect(await answer("theirs")).toMatchObject({ error: /uid 65534/ });
+    }
+    expect(pool.events().filter((e) => e["event"] === "paused")).toEqual([]);
+  });
+
+  it("with mailbox_enabled: false takes commands and leaves the task mailbox alone", async () => {
+    const pool = newPool({ config: `${QUICK_CONFIG}mailbox_enabled: false\n` });
+    pool.drop("good", { exec: ["true"] });
+    pool.drop("bad", ["no task"] as never);
+    const claimed = `held@s.1~w-${"0".repeat(12)}-zzzzz-1-1.json`;
+    fs.writeFileSync(join(pool.processing, claimed), '{"exec":["true"]}');
+    fs.writeFileSync(join(pool.processing, "due@s.1~ready.json"), '{"exec":["true"]}');
+    fs.rmSync(pool.tmp, { recursive: true });
+    const before = namesIn(pool.mailbox);
+    await pool.start();
+    expect(await send(pool, "control", "pause")).toEqual({ paused: true });
+    expect(await send(pool, "resume")).toEqual({ paused: false });
+    expect(await send(pool, "set-workers", "2")).toEqual({ workers: 2 });
+    const cancel = await drop(pool, "no", {
+      command: "cancel",
+      args: { node: "good", final: true },
+    });
+    expect(cancel).toMatchObject({ status: "failed", error: /switched off/ });
+    expect((await pool.run(["stop"])).code).toBe(0);
+    const drained = await pool.run(["run", "--drain"]);
+    expect(drained.code, drained.stderr).toBe(0);
+    expect(namesIn(pool.mailbox)).toEqual(before);
+  });
+
+  it("a drain counts refused files, and waits for a retry that stands half-way", async () => {
+    const pool = newPool();
+    const gate = join(pool.dir, "go");
+    pool.drop("long", { exec: until(gate) });
+    pool.drop("bad", ["no task"] as never);
+    pool.drop("again", { exec: ["test", "-e", gate], max_attempts: 1 });
+    const drain = pool.spawn(["run", "--drain", "--json"]);
+    await pool.error("again");
+    await pool.error("bad");
+    await waitFor(() => running(pool).includes("long"), { what: "long to run" });
+    // As a retry does that dies after its first step.
+    const marker = join(pool.processing, "again@s.0~again-x.json");
+    fs.renameSync(join(pool.failed, "again_error.json"), marker);
+    fs.writeFileSync(gate, "");
+    expect((await drain.ended).exitCode).toBe(1);
+    expect(JSON.parse(drain.stdout())).toMatchObject({ completed: 2, refused: 1 });
+    expect(fs.readdirSync(pool.outbox).sort()).toEqual([resultName("again"), resultName("long")]);
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    "an accepted task that cannot be read is told once, shown by status, and run when it can be read",
+    async () => {
+      const pool = newPool({ uid: 65_534 });
+      const path = join(pool.processing, "t@s.1~ready.json");
+      fs.writeFileSync(path, '{"exec":["true"]}');
+      fs.chownSync(path, 65_534, 65_534);
+      fs.chmodSync(path, 0);
+      await pool.start();
+      const tries = (): number =>
+        pool.events().filter((e) => e["event"] === "released" && e["task_id"] === "t").length;
+      await waitFor(() => tries() >= 4, { what: "some tries" });
+      const told = pool.alerts().filter((a) => String(a["message"]).includes("cannot be read"));
+      expect(told).toHaveLength(1);
+      const delays = pool
+        .events()
+        .flatMap((e) => (e["event"] === "released" ? [e["delay_ms"]] : []));
+      expect(Number(delays[3])).toBeGreaterThan(Number(delays[0]));
+      const { stdout } = await pool.run(["status", "--json"]);
+      const snapshot = JSON.parse(stdout) as { obstacles: { what: string }[] };
+      expect(snapshot.obstacles.map((o) => o.what)).toContainEqual(
+        expect.stringMatching(/cannot be read: t/),
+      );
+      expect((await pool.run(["doctor"])).stdout).toMatch(/cannot be read: t/);
+      fs.chmodSync(path, 0o600);
+      expect(await pool.result("t")).toMatchObject({ attempts: 1 });
+    },
+  );
 
   it("the same file may be dropped again and again", async () => {
     const pool = newPool();
