@@ -133,6 +133,8 @@ function steer(
   const isUntold = wasApplied && isAgain && !hasRecord(eventsPath, nonce, event);
   if (change !== undefined || isUntold)
     telemetry.note(event, { lease: nonce, command: command.id, ...details });
+  // Before it is acknowledged: nobody would write it after that.
+  telemetry.flush();
   pool.tellAll({ type: "control" });
   context.wake();
 }
@@ -189,10 +191,12 @@ const PUBLISH_MS_MAX = 10_000;
  */
 async function cancel(context: CommandContext, inHand: CommandInHand): Promise<object> {
   const { node: id = "", final: isFinal = false } = inHand.command.args;
-  await context.plan.started;
   let lease = inHand.subject;
-  if (!isFinal && lease === undefined && (await takeBackNode(context, id, inHand.isAgain)))
-    return { cancelled: id };
+  // What runs is taken at once: at the start, before recovery gives it back and the plan is read.
+  if (lease === undefined && findLive(context.trays, id)?.name.stage !== "w") {
+    await context.plan.started;
+    if (!isFinal && (await takeBackNode(context, id, inHand.isAgain))) return { cancelled: id };
+  }
   if (lease === undefined) {
     lease = findSubject(context, id, isFinal);
     await inHand.noteSubject(lease);
@@ -273,6 +277,7 @@ async function cancelRun(
   const isOurs = live !== undefined && lease.startsWith(`${live.name.submission}.`);
   const taken = isOurs ? await take(context, live, false) : undefined;
   if (taken !== undefined) requeue(trays, taken);
+  await context.plan.started;
   if (context.plan.isNode(id)) await withdrawNode(context, id);
   context.hint(`${id}.json`);
   const settled = await waitForSettled(trays, id, lease);

@@ -307,6 +307,7 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
       ownPrefixes: () => ({ has: () => true }),
       tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
     },
+    plan: { started: Promise.resolve() },
     hint: () => {},
     wake: () => {},
   };

@@ -87,7 +87,7 @@ export function readLines(path: string): string[] {
 
 /** Sets the status of the planner in the roadmap, as a person would. Nobody is there to run it, so it stays so. */
 export function writePlanner(place: Place, status: "open" | "done"): void {
-  const text = `nodes:\n  - { id: plan-000, type: plan, status: ${status} }\n`;
+  const text = `nodes:\n  - { id: plan-000, type: plan, agent: nobody, status: ${status} }\n`;
   fs.writeFileSync(place.tree.roadmap, text, { mode: 0o600 });
 }
 
