@@ -7,13 +7,13 @@ const LAUNCHER = fileURLToPath(new URL("every-step.mjs", import.meta.url));
 
 function run(
   args: readonly string[],
-  limitMs = 110_000,
+  limitMs = 230_000,
 ): Promise<{ code: number; stdout: string }> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [LAUNCHER, ...args],
-      { timeout: limitMs },
+      { timeout: 230_000 },
       (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
       },
@@ -22,7 +22,7 @@ function run(
 }
 
 test("kills, pauses and errors at steps chosen by seed lose nothing and settle nothing twice", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   // The same sample every time; `npm run test:crash` walks all of it, and other seeds search on.
   const seed = process.env["MAILCHUTE_TEST_SEED"] ?? "1";
@@ -47,7 +47,7 @@ test("kills, pauses and errors at steps chosen by seed lose nothing and settle n
 });
 
 test("variants that submit, settle or reclaim wrongly are caught", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const { code, stdout } = await run(["--only", "controls", "--sample", "5", "submit"]);
   expect(stdout.match(/^caught: /gm)).toHaveLength(5);
@@ -60,7 +60,7 @@ test("a supervisor killed between claim and acknowledgement of each command: in 
 }, async () => {
   // `npm run test:crash -- --only kill command` kills at every call in between.
   const args = ["--few", "--seed", "1", "--only", "kill", "command"];
-  const { code, stdout } = await run(args, 230_000);
+  const { code, stdout } = await run(args);
   expect(stdout).not.toContain("FAILED");
   expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(30);
   expect(code).toBe(0);
