@@ -5,10 +5,7 @@ import { expect, test } from "vitest";
 
 const LAUNCHER = fileURLToPath(new URL("every-step.mjs", import.meta.url));
 
-function run(
-  args: readonly string[],
-  limitMs = 230_000,
-): Promise<{ code: number; stdout: string }> {
+function run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
