@@ -36,20 +36,20 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # env_allow: []               # variables that programs get beside PATH, HOME and the like
 # roots: [/]                  # directories under which cwd and worktree must lie
 
-# Who runs what brings no program of its own. Nodes of the roadmap go through phases (STRATEGIZE to MONITOR, or what
-# \`phases\` says), tasks of the mailbox are run once.
+# \`agents\` run what brings no program of its own: nodes of the roadmap in phases (STRATEGIZE to MONITOR, or what
+# \`phases\` says), tasks of the mailbox in one call.
 agents:
   - name: hello
     kind: module              # exec | module
     module: ./agents/hello.mjs   # relative to this file
     types: [implementer]      # researcher | implementer | reviewer | planner | verifier | integrator
-#   default: true             # also for tasks that do not say who runs them
-# - name: coder
-#   kind: exec
-#   program: my-agent         # gets its packet as the file that $MAILCHUTE_PACKET names
-#   types: [implementer, planner]
-#   capabilities: [typescript]
-#   phases: [IMPLEMENT]       # the program is run once
+#     default: true           # also for tasks that do not say who runs them
+#   - name: coder
+#     kind: exec
+#     program: my-agent       # gets its packet as the file that $MAILCHUTE_PACKET names
+#     types: [implementer, planner]
+#     capabilities: [typescript]
+#     phases: [IMPLEMENT]     # the program is run once
 `;
 
 export const SAMPLE_AGENT = `/** A sample agent: a function that gets the task, and in ctx the phase of the work. What it returns is its result. */

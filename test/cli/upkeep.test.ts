@@ -28,6 +28,7 @@ test("init makes the whole tree, private, and never overwrites", async () => {
   expect(JSON.parse(again.stdout).files.map((file: { made: boolean }) => file.made)).toEqual([
     false,
     false,
+    false,
   ]);
   expect(fs.readFileSync(join(state, "config.yaml"), "utf8")).toBe("workers: 7\n");
 });
