@@ -21,6 +21,7 @@ describe("a plan in layers under fire", () => {
         killEveryMs: 1000,
         editEveryMs: 100,
         timeoutMs: TIMEOUT_MS,
+        ...(NODES > 100 ? { onProgress: (text: string) => console.log(text) } : {}),
       });
       console.log(
         `${NODES} nodes: ${result.kills} kills, ${result.starts} starts, ${result.edits} edits`,

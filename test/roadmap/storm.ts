@@ -18,6 +18,8 @@ export interface StormOptions {
   /** A person's edit this often (ms); 0 = never. */
   editEveryMs: number;
   timeoutMs: number;
+  /** Called every ten seconds. */
+  onProgress?: (progress: string) => void;
 }
 
 export interface StormResult {
@@ -71,11 +73,17 @@ export async function runStorm(pool: Pool, o: StormOptions): Promise<StormResult
   const startedMs = performance.now();
   let killAtMs = o.killEveryMs;
   let editAtMs = o.editEveryMs;
+  let tellAtMs = 10_000;
   await waitFor(
     () => {
       const elapsedMs = performance.now() - startedMs;
       if (exitCode !== undefined && exitCode !== null) return true;
       if (running === undefined) start();
+      if (elapsedMs >= tellAtMs) {
+        tellAtMs += 10_000;
+        const { done = 0 } = pool.supervisor()?.roadmap ?? {};
+        o.onProgress?.(`${done} done, ${kills} kills, ${starts} starts, ${person.count} edits`);
+      }
       if (o.killEveryMs > 0 && elapsedMs >= killAtMs) {
         const pids = pool.pids();
         // On a slow machine a supervisor that is killed while it starts, again and again, would prove nothing.
