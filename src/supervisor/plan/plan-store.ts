@@ -7,6 +7,7 @@ import { ErrInvalidRoadmap, messageOf } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../core/roadmap.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { carryOver } from "../../roadmap/carry-over.ts";
 import { findNode, type RoadmapDocument, type RoadmapProblem } from "../../roadmap/document.ts";
 import { applyEdits, type NewNode, type RoadmapEdit } from "../../roadmap/edit.ts";
 import type { RoadmapLoader } from "../../roadmap/loader.ts";
@@ -50,6 +51,8 @@ export class PlanStore {
   /** The document of what is pending is there. */
   private isOnDisk: boolean;
   private lookAtMs = 0;
+  /** The same without what is pending: its items stand in the file like this, where nobody has changed them. */
+  private disk: RoadmapDocument | undefined;
   /** The plan in force; undefined when there is none. */
   doc: RoadmapDocument | undefined;
   /** What is wrong with the text on disk; the last good plan stays in force. */
@@ -169,9 +172,8 @@ export class PlanStore {
         return false;
       }
       this.base = outcome.file;
-      this.pending = [];
-      this.isPendingSaved = false;
-      return this.savePending();
+      this.wasWritten();
+      return true;
     } catch (error) {
       this.hooks.report("roadmap:write", `cannot write the roadmap: ${messageOf(error)}`);
       return false;
@@ -206,7 +208,7 @@ export class PlanStore {
   private async load(): Promise<void> {
     this.isLoading = true;
     try {
-      const file = await this.file.read();
+      const file = await this.readAndCarryOver();
       const isSame = this.base?.stamp !== undefined && file.text === this.base.text;
       this.base = file;
       // Touched; or taken away: what is in force goes on, and a status does not bring the file back.
@@ -233,10 +235,36 @@ export class PlanStore {
     this.hooks.onAdopted();
   }
 
+  /** Their text; with what is pending in it already, when that needs no knowledge of it. */
+  private async readAndCarryOver(): Promise<RoadmapText> {
+    for (;;) {
+      const theirs = await this.file.read();
+      const { disk, doc, pending } = this;
+      if (disk === undefined || doc === undefined || pending.length === 0) return theirs;
+      if (theirs.stamp === undefined) return theirs;
+      const text = carryOver(disk, doc, pending, theirs.text);
+      if (text === undefined) return theirs;
+      const outcome = this.file.replace(theirs, text);
+      if (outcome.kind === "gone") return theirs;
+      if (outcome.kind === "changed") continue;
+      this.wasWritten();
+      return outcome.file;
+    }
+  }
+
+  /** What was pending is on disk. */
+  private wasWritten(): void {
+    this.disk = this.doc;
+    this.pending = [];
+    this.isPendingSaved = false;
+    this.savePending();
+  }
+
   /** Takes over what others saved, and puts back what an old copy of theirs has undone. */
   private adopt(theirs: RoadmapDocument): void {
     const before = this.doc;
     this.doc = theirs;
+    this.disk = theirs;
     const wanted = this.pending;
     this.pending = [];
     this.isPendingSaved = false;
