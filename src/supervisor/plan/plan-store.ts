@@ -26,6 +26,7 @@ export interface PlanStoreHooks {
 
 /** Looking at the file's facts this often is enough (ms). */
 const LOOK_MS = 50;
+const CARRY_LOOK_MS = 5;
 /** A file that is no text is looked at again this often (ms). */
 const UNREADABLE_LOOK_MS = 1000;
 /** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
@@ -47,6 +48,11 @@ export class PlanStore {
   private base: RoadmapText | undefined;
   private pending: RoadmapEdit[];
   private isLoading = false;
+  private isCarrying = false;
+  /** What got into the file while its text was being read as a plan, and is not in that plan. */
+  private sinceRead: RoadmapEdit[] = [];
+  /** The file holds more than the plan in force: what people saved while it was being read. */
+  private isBehind = false;
   private isPendingSaved = true;
   /** The document of what is pending is there. */
   private isOnDisk: boolean;
@@ -93,7 +99,7 @@ export class PlanStore {
   }
 
   get hasPending(): boolean {
-    return this.isLoading || (this.pending.length > 0 && !this.isHeldBack);
+    return this.isLoading || this.isBehind || (this.pending.length > 0 && !this.isHeldBack);
   }
 
   /** Reads the plan for the first time. */
@@ -108,7 +114,8 @@ export class PlanStore {
     this.lookAtMs = nowMs + LOOK_MS;
     try {
       for (const path of this.file.lookAgain().conflicts) this.tellConflict(path);
-      if (this.base !== undefined && !this.file.hasChanged(this.base)) return;
+      const isNew = this.base === undefined || this.file.hasChanged(this.base);
+      if (!isNew && !this.isBehind) return;
     } catch (error) {
       this.hooks.report("roadmap:read", `cannot look at the roadmap: ${messageOf(error)}`);
       return;
@@ -162,9 +169,13 @@ export class PlanStore {
   /** Writes what is pending. @returns true when it will survive a crash */
   flush(): boolean {
     if (this.pending.length === 0) return true;
-    if (this.doc === undefined || this.base === undefined || this.isLoading) return false;
+    if (this.doc === undefined || this.base === undefined) return false;
     try {
       if (this.isHeldBack) return this.savePending();
+      if (this.isLoading || this.isBehind) {
+        this.carry();
+        return false;
+      }
       const outcome = this.file.replace(this.base, this.doc.text);
       if (outcome.kind === "gone") return this.savePending();
       if (outcome.kind === "changed") {
@@ -208,9 +219,13 @@ export class PlanStore {
   private async load(): Promise<void> {
     this.isLoading = true;
     try {
+      while (this.isCarrying) await new Promise((resolve) => setTimeout(resolve, CARRY_LOOK_MS));
       const file = await this.readAndCarryOver();
-      const isSame = this.base?.stamp !== undefined && file.text === this.base.text;
+      const isSame =
+        this.base?.stamp !== undefined && !this.isBehind && file.text === this.base.text;
       this.base = file;
+      this.isBehind = false;
+      this.sinceRead = [];
       // Touched; or taken away: what is in force goes on, and a status does not bring the file back.
       if (isSame || file.stamp === undefined) return;
       const doc = await this.loader.load(file.text);
@@ -235,8 +250,33 @@ export class PlanStore {
     this.hooks.onAdopted();
   }
 
+  /** Puts what is pending into what people saved, while the plan is still being read, or is to be read again. */
+  private carry(): void {
+    if (this.isCarrying) return;
+    this.readAndCarryOver().then(
+      (file) => {
+        // Only what we have written ourselves is known to hold what was pending.
+        if (this.pending.length > 0) return;
+        this.base = file;
+        this.isBehind = true;
+        this.hooks.wake();
+      },
+      (error: unknown) =>
+        this.hooks.report("roadmap:carry", `cannot write the roadmap: ${messageOf(error)}`),
+    );
+  }
+
   /** Their text; with what is pending in it already, when that needs no knowledge of it. */
   private async readAndCarryOver(): Promise<RoadmapText> {
+    this.isCarrying = true;
+    try {
+      return await this.tryToCarryOver();
+    } finally {
+      this.isCarrying = false;
+    }
+  }
+
+  private async tryToCarryOver(): Promise<RoadmapText> {
     for (;;) {
       const theirs = await this.file.read();
       const { disk, doc, pending } = this;
@@ -255,14 +295,18 @@ export class PlanStore {
   /** What was pending is on disk. */
   private wasWritten(): void {
     this.disk = this.doc;
+    if (this.isLoading) this.sinceRead.push(...this.pending);
     this.pending = [];
     this.isPendingSaved = false;
     this.savePending();
   }
 
   /** Takes over what others saved, and puts back what an old copy of theirs has undone. */
-  private adopt(theirs: RoadmapDocument): void {
+  private adopt(read: RoadmapDocument): void {
     const before = this.doc;
+    const theirs = this.withWritten(read);
+    // A person has saved as well: that is to be read next.
+    this.isBehind = theirs.text !== this.base?.text;
     this.doc = theirs;
     this.disk = theirs;
     const wanted = this.pending;
@@ -281,6 +325,19 @@ export class PlanStore {
           );
       }
     }
+  }
+
+  /** With what was written while it was read. */
+  private withWritten(theirs: RoadmapDocument): RoadmapDocument {
+    let doc = theirs;
+    for (const edit of this.sinceRead) {
+      try {
+        doc = applyEdits(doc, [edit]);
+      } catch {
+        // A person has changed just that: the next read tells.
+      }
+    }
+    return doc;
   }
 
   private corrections(
