@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const PARTS = ["src", "test/crash/every-step"];
+const PARTS = ["src", "test/crash/every-step", "test/support", "templates"];
 
 /** @returns {string} the directory that holds src/ and test/crash/every-step/ as JavaScript */
 export function buildOnce() {
@@ -17,7 +17,7 @@ export function buildOnce() {
   for (const part of PARTS)
     for (const name of fs.readdirSync(join(root, part), { recursive: true }).sort()) {
       const path = join(root, part, name);
-      if (name.endsWith(".ts")) hash.update(`${part}/${name}\0`).update(fs.readFileSync(path));
+      if (/\.(?:ts|md)$/.test(name)) hash.update(`${part}/${name}\0`).update(fs.readFileSync(path));
     }
   const cache = join(root, "node_modules", ".cache", "mailchute-crash");
   const target = join(cache, hash.digest("hex").slice(0, 16));
@@ -35,6 +35,7 @@ export function buildOnce() {
     stdio: ["ignore", "inherit", "inherit"],
   });
   fs.copyFileSync(join(root, "package.json"), join(staged, "package.json"));
+  fs.cpSync(join(root, "templates"), join(staged, "templates"), { recursive: true });
   try {
     fs.renameSync(staged, target);
   } catch (error) {

@@ -143,8 +143,9 @@ function groupById(lines: readonly Line[]): Map<string, Line[]> {
   return groups;
 }
 
-/** Whole lines only: a killed writer may leave half of one. */
+/** Whole lines only: a killed writer may leave half of one. Where nothing ran there is no journal. */
 function linesOf(path: string): Line[] {
+  if (!fs.existsSync(path)) return [];
   return fs
     .readFileSync(path, "utf8")
     .split("\n")

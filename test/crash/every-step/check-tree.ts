@@ -8,7 +8,7 @@ import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { sweepAll } from "../../../src/mailbox/sweep.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
 import { checkBatchEnd, checkBatchInstant } from "./check-batches.ts";
-import { type Book, type Place, type Promised, readLines } from "./place.ts";
+import { type Book, type Journals, type Place, type Promised, readLines } from "./place.ts";
 
 type Record_ = (ResultRecord | ErrorRecord) & { task?: unknown };
 
@@ -133,7 +133,7 @@ export function checkEnd(
   place: Place,
   book: Book,
   kills: number,
-  journals: "strict" | "repeats" | "lossy" = "strict",
+  journals: Journals = "strict",
 ): string[] {
   const faults = checkInstant(place, book);
   const dir = place.tree.mailbox;
@@ -318,15 +318,11 @@ function journalLines(path: string): { lines: Line[]; bad: number } {
 
 const FOUR = ["selected", "assigned", "started", "completed"];
 
-/**
- * @param mode "strict" | "repeats": a settler that was taken for dead may write its lines a second time | "lossy": the
- *   victim could not write them, and nothing rests on them
- */
 function checkJournals(
   place: Place,
   book: Book,
   kills: number,
-  mode: "strict" | "repeats" | "lossy",
+  mode: Journals,
   faults: string[],
 ): void {
   const events = journalLines(place.tree.events);

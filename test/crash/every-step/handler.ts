@@ -7,15 +7,19 @@ export interface Payload {
   do: "ok" | "fail" | "flaky" | "wait";
   /** File that gets a line for each run. */
   runs: string;
+  /** What it returns; by default, that it ran. */
+  says?: unknown;
 }
 
 export default async function handle(task: Task, context: HandlerContext): Promise<unknown> {
-  const payload = task.payload as Payload;
+  const payload = task.payload as Payload | undefined;
+  // A node that the plan has added by itself.
+  if (payload === undefined) return { status: "success", summary: "seen" };
   fs.appendFileSync(payload.runs, `${task.id} ${context.attempt} ${context.lease}\n`);
   if (payload.do === "fail") throw new NoRetryError("as it was asked to");
   if (payload.do === "flaky" && context.attempt === 1) throw new Error("only this once");
   if (payload.do === "wait" && fs.existsSync(`${payload.runs}.wait`)) await aborted(context.signal);
-  return { ran: task.id };
+  return payload.says ?? { ran: task.id };
 }
 
 /** Lets go when it is told to. */

@@ -48,6 +48,7 @@ import {
   controlOf,
   type Durability,
   emptyBook,
+  type Journals,
   type Place,
   type Promised,
   quickSettings,
@@ -80,8 +81,10 @@ export interface Operation {
     /** Makes the drain possible. */
     goOn(place: Place): void;
   };
+  /** What must be true at any instant, beside what always must. */
+  checkInstant?(place: Place): string[];
   /** What must be true in the end, beside what always must. */
-  checkEnd?(place: Place): string[];
+  checkEnd?(place: Place, journals: Journals): string[];
   prepare(place: Place): Book;
   act(tools: ActTools): Promise<void>;
 }

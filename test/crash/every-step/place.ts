@@ -9,6 +9,12 @@ import type { Payload } from "./handler.ts";
 
 export type Durability = "process" | "power";
 
+/**
+ * What may be expected of the journals. "repeats": a settler that was taken for dead may write its lines a second time;
+ * "lossy": the victim could not write them, and nothing rests on them.
+ */
+export type Journals = "strict" | "repeats" | "lossy";
+
 /** One case: a state tree, and beside it what the test itself writes down. */
 export interface Place {
   dir: string;
@@ -46,6 +52,7 @@ export function quickSettings(durability: Durability = "process"): Settings {
         kind: "module",
         module: fileURLToPath(new URL("./handler.js", import.meta.url)),
         default: true,
+        phases: ["IMPLEMENT"],
       },
     ],
   };

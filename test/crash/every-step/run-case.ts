@@ -9,7 +9,14 @@ import type { Storage } from "../../../src/mailbox/storage.ts";
 import { checkEnd, checkInstant } from "./check-tree.ts";
 import { brokenStorage } from "./controls.ts";
 import type { Operation } from "./operations.ts";
-import { type Book, type Place, placeAt, quickSettings, readLines } from "./place.ts";
+import {
+  type Book,
+  type Journals,
+  type Place,
+  placeAt,
+  quickSettings,
+  readLines,
+} from "./place.ts";
 import { recoverTree } from "./recover-tree.ts";
 
 /** What the hook is told; see there. */
@@ -180,7 +187,7 @@ export async function countCalls(
     const faults = exitCode === 0 ? [] : [`exit code ${exitCode}: ${stderr}`];
     faults.push(...(await observe(place, operation)));
     faults.push(...(await finish(place, book, 1)));
-    faults.push(...(operation.checkEnd?.(place) ?? []));
+    faults.push(...(operation.checkEnd?.(place, "strict") ?? []));
     return { calls: victim.reports().at(-1)?.calls ?? [], faults };
   } finally {
     removePlace(place);
@@ -193,7 +200,7 @@ export async function finish(
   book: Book,
   kills: number,
   options: {
-    journals?: "strict" | "repeats" | "lossy";
+    journals?: Journals;
     storage?: Storage;
     settings?: Partial<Settings>;
   } = {},
@@ -297,7 +304,7 @@ export async function runCase(
       if (injected > FAULTS_PER_S_MAX * ((fault.lastsMs ?? 0) / 1000 + 0.5))
         faults.push(`a busy loop: ${injected} faults in ${fault.lastsMs} ms`);
     }
-    faults.push(...checkInstant(place, book));
+    faults.push(...checkInstant(place, book), ...(operation.checkInstant?.(place) ?? []));
     let kills = isKill ? 1 : injected;
     if (options.recoveryFault !== undefined) {
       fs.rmSync(`${place.runs}.wait`, { force: true });
@@ -305,18 +312,19 @@ export async function runCase(
       await second.ended;
       isReached &&= second.reports().some((r) => r.fault !== undefined);
       kills += 1;
-      faults.push(...checkInstant(place, book));
+      faults.push(...checkInstant(place, book), ...(operation.checkInstant?.(place) ?? []));
     }
     faults.push(...(await observe(place, operation)));
+    const journals = isKill ? "strict" : "lossy";
     faults.push(
       ...(await finish(place, book, kills, {
-        journals: isKill ? "strict" : "lossy",
+        journals,
         ...(options.brokenRecovery === undefined
           ? {}
           : { storage: brokenStorage(options.brokenRecovery) }),
       })),
     );
-    faults.push(...(operation.checkEnd?.(place) ?? []));
+    faults.push(...(operation.checkEnd?.(place, journals) ?? []));
     return {
       isReached,
       faults,
@@ -362,6 +370,7 @@ async function runZombie(
     }
   }
   faults.push(...(await finish(place, book, 0, { journals: "repeats" })));
+  faults.push(...(operation.checkEnd?.(place, "repeats") ?? []));
   const reports = victim.reports();
   return {
     isReached: isStopped,

@@ -8,6 +8,7 @@
 import { parseArgs } from "node:util";
 import { CONTROLS } from "./controls.ts";
 import { OPERATIONS, type Operation } from "./operations.ts";
+import { PLANNING } from "./planning.ts";
 import { type CaseOptions, countCalls, type Fault, runCase } from "./run-case.ts";
 import { STEERING } from "./steering.ts";
 
@@ -193,7 +194,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 const kills: Case[] = [];
 const zombies: Case[] = [];
 const errors: Case[] = [];
-const chosen = [...OPERATIONS, ...STEERING].filter(
+const chosen = [...OPERATIONS, ...STEERING, ...PLANNING].filter(
   (o) =>
     positionals.length === 0 || positionals.some((p) => o.name === p || o.name.startsWith(`${p}-`)),
 );

@@ -3,6 +3,7 @@ import { openTrays } from "../../../src/mailbox/trays.ts";
 import { brokenStorage } from "./controls.ts";
 import { OPERATIONS } from "./operations.ts";
 import { placeAt, quickSettings } from "./place.ts";
+import { PLANNING } from "./planning.ts";
 import { STEERING } from "./steering.ts";
 
 const [name, dir] = process.argv.slice(2);
@@ -11,7 +12,7 @@ if (name === "recovery") {
   const { recoverTree } = await import("./recover-tree.ts");
   await recoverTree(place, { settings: quickSettings("process") });
 } else {
-  const operation = [...OPERATIONS, ...STEERING].find((o) => o.name === name);
+  const operation = [...OPERATIONS, ...STEERING, ...PLANNING].find((o) => o.name === name);
   if (operation === undefined) throw new Error(`no operation ${name}`);
   const durability = operation.durability ?? "process";
   const storage = brokenStorage(process.env["MAILCHUTE_CRASH_BREAK"]);
