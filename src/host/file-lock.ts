@@ -3,7 +3,6 @@
  * nothing without it, because a lock that looks old may be taken by two at once.
  */
 import fs from "node:fs";
-import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import lockfile from "proper-lockfile";
 import { systemCode } from "../core/errors.ts";
@@ -28,7 +27,8 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
   const deadline = performance.now() + WAIT_MS_MAX;
   for (let pauseMs = 4; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
     try {
-      const release = await lockfile.lock(dirname(path), {
+      // The library knows its locks by the first path: with that of the directory, giving one back would drop another.
+      const release = await lockfile.lock(path, {
         lockfilePath: path,
         realpath: false,
         stale: STALE_MS,

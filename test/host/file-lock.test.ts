@@ -1,0 +1,17 @@
+/** Locks between processes. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { lockFile } from "../../src/host/file-lock.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+test("two locks that one process holds in one directory are given back each by itself", async () => {
+  const dir = tempDir();
+  const [one, other] = [join(dir, "one.lock"), join(dir, "other.lock")];
+  const giveBackOne = await lockFile(one);
+  const giveBackOther = await lockFile(other);
+  await giveBackOne?.();
+  expect(fs.readdirSync(dir).sort()).toEqual(["other.lock", "other.lock.owner"]);
+  await giveBackOther?.();
+  expect(fs.readdirSync(dir)).toEqual([]);
+});
