@@ -1,4 +1,4 @@
-/** Sweeps what a process that died while it replaced a document left in the `.tmp` beside it. */
+/** Sweeps what a process that died while it replaced a document left in the `.tmp` beside it, and the locks of the dead. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { STAGED_MAX_AGE_MS } from "../core/retention.ts";
@@ -17,8 +17,15 @@ export function sweepDocuments(tree: StateTree, wallMs: number, isDryRun = false
     for (const name of list(dir)) {
       const path = join(dir, name);
       const stats = fs.lstatSync(path, { throwIfNoEntry: false });
-      if (stats?.isFile() !== true) continue;
+      if (stats === undefined) continue;
       const ageMs = wallMs - stats.mtimeMs;
+      if (stats.isDirectory()) {
+        // Whoever holds a lock touches it all the time.
+        if (!name.endsWith(".lock") || ageMs <= STAGED_MAX_AGE_MS) continue;
+        if (isDryRun || removeLock(path)) count++;
+        continue;
+      }
+      if (!stats.isFile()) continue;
       const pid = Number(STAGED.exec(name)?.[1]);
       const isOfDead = pid > 0 && ageMs > STAGING_MS && startTicksOf(pid) === undefined;
       if (!isOfDead && ageMs <= STAGED_MAX_AGE_MS) continue;
@@ -27,6 +34,16 @@ export function sweepDocuments(tree: StateTree, wallMs: number, isDryRun = false
     }
   }
   return count;
+}
+
+/** False when somebody was faster, or it is no lock. */
+function removeLock(path: string): boolean {
+  try {
+    fs.rmdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Of the tree and of each directory in it; the trays of the mailboxes have a sweep, and rules, of their own. */

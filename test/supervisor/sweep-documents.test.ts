@@ -37,3 +37,20 @@ test("what the dead had staged of a document goes, what a living process stages 
   expect(gone.filter((path) => fs.existsSync(join(dir, path)))).toEqual([]);
   expect(stay.filter((path) => !fs.existsSync(join(dir, path)))).toEqual([]);
 });
+
+test("the lock of a process that died goes, one that is held stays", () => {
+  const dir = tempDir();
+  const now = Date.now();
+  const lock = (path: string, ageS: number): string => {
+    const whole = join(dir, path);
+    fs.mkdirSync(whole, { recursive: true });
+    fs.utimesSync(whole, now / 1000 - ageS, now / 1000 - ageS);
+    return whole;
+  };
+  const gone = [lock(".tmp/roadmap.yaml.lock", 2 * 60 * 60), lock("kv/.tmp/a.lock", 2 * 60 * 60)];
+  const stay = [lock("kv/.tmp/b.lock", 1), lock("kv/.tmp/somebody's", 2 * 60 * 60)];
+  expect(sweepDocuments(stateTree(dir), now, true)).toBe(2);
+  expect(sweepDocuments(stateTree(dir), now)).toBe(2);
+  expect(gone.filter((path) => fs.existsSync(path))).toEqual([]);
+  expect(stay.filter((path) => !fs.existsSync(path))).toEqual([]);
+});
