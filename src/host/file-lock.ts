@@ -37,7 +37,13 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         // Somebody took us for dead: what was written is looked at again by whoever wrote it.
         onCompromised: () => {},
       });
-      fs.writeFileSync(ownerPath(path), nextOwner(), { mode: 0o600 });
+      try {
+        fs.writeFileSync(ownerPath(path), nextOwner(), { mode: 0o600 });
+      } catch (error) {
+        // A full disk: kept, it would be renewed as long as we live.
+        await release().catch(() => {});
+        throw error;
+      }
       return async () => {
         fs.rmSync(ownerPath(path), { force: true });
         await release().catch(() => {});

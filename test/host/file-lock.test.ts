@@ -15,3 +15,10 @@ test("two locks that one process holds in one directory are given back each by i
   await giveBackOther?.();
   expect(fs.readdirSync(dir)).toEqual([]);
 });
+
+test("a lock whose owner cannot be written down is not kept", async () => {
+  const path = join(tempDir(), "one.lock");
+  fs.mkdirSync(`${path}.owner`);
+  await expect(lockFile(path)).rejects.toThrow("EISDIR");
+  expect(fs.existsSync(path)).toBe(false);
+});
