@@ -63,3 +63,14 @@ test("a supervisor killed between claim and acknowledgement of each command: in 
   expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(30);
   expect(code).toBe(0);
 });
+
+test("a supervisor killed while it carries over what a node settled as: the changes of the plan are there whole or not at all", {
+  timeout: 240_000,
+}, async () => {
+  // `npm run test:crash -- --only kill roadmap kv-put` kills at every call.
+  const args = ["--few", "--seed", "1", "--only", "kill", "roadmap-apply", "roadmap-escalate"];
+  const { code, stdout } = await run(args);
+  expect(stdout).not.toContain("FAILED");
+  expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(6);
+  expect(code).toBe(0);
+});
