@@ -214,10 +214,10 @@ export class Pool {
     return vanished;
   }
 
-  /** Slots of workers that somebody started by hand: they come on top of ours. */
-  get handStartedSlots(): number {
-    let slots = 0;
-    for (const worker of this.others.values()) if (!worker.isSpawned) slots += worker.slots;
+  /** Slots of workers that are there by now and could begin at once. */
+  get readySlots(): number {
+    let slots = this.otherSlots;
+    for (const worker of this.spawned.values()) if (worker.isReady) slots += worker.slots;
     return slots;
   }
 

@@ -299,9 +299,9 @@ export class Supervisor {
 
   private planGate(nowMs: number): LaunchGate | undefined {
     if (!this.mayLaunch(nowMs)) return undefined;
-    const slots = this.control.current.max_workers ?? this.settings.workers;
     return {
-      slots: slots + this.pool.handStartedSlots,
+      // A node is in progress when it is about to run, not while the workers are still starting.
+      slots: this.pool.readySlots,
       launchesMax: this.launchesLeft() - this.plan.unselectedCount,
       onlyPlanners: this.isReplanning(),
     };

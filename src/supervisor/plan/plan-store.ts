@@ -27,6 +27,8 @@ export interface PlanStoreHooks {
 /** Looking at the file's facts this often is enough (ms). */
 const LOOK_MS = 50;
 const CARRY_LOOK_MS = 5;
+/** A plan that was taken over within this time is new enough to say that all of it is done (ms). */
+const RECENT_MS = 1000;
 /** A file that is no text is looked at again this often (ms). */
 const UNREADABLE_LOOK_MS = 1000;
 /** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
@@ -48,6 +50,8 @@ export class PlanStore {
   private base: RoadmapText | undefined;
   private pending: RoadmapEdit[];
   private isLoading = false;
+  /** Since when the plan in force is what it is, but for our own changes (monotonic ms). */
+  private adoptedAtMs = Number.NEGATIVE_INFINITY;
   private isCarrying = false;
   /** What got into the file while its text was being read as a plan, and is not in that plan. */
   private sinceRead: RoadmapEdit[] = [];
@@ -99,7 +103,11 @@ export class PlanStore {
   }
 
   get hasPending(): boolean {
-    return this.isLoading || this.isBehind || (this.pending.length > 0 && !this.isHeldBack);
+    const isOld = this.monotonicMs() - this.adoptedAtMs > RECENT_MS;
+    // Whoever saves all the time must not keep a drain from its end.
+    return (
+      ((this.isLoading || this.isBehind) && isOld) || (this.pending.length > 0 && !this.isHeldBack)
+    );
   }
 
   /** Reads the plan for the first time. */
@@ -309,6 +317,7 @@ export class PlanStore {
     this.isBehind = theirs.text !== this.base?.text;
     this.doc = theirs;
     this.disk = theirs;
+    this.adoptedAtMs = this.monotonicMs();
     const wanted = this.pending;
     this.pending = [];
     this.isPendingSaved = false;
