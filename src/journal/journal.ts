@@ -12,6 +12,10 @@ const NEWLINE = 0x0a;
 const CHUNK_CHARS_MAX = Math.floor(JOURNAL_RECORD_BYTES_MAX / 3);
 /** How long a writer may go on in a file that was rotated away (ms). */
 const RECHECK_MS = 1000;
+/** An end without a newline that did not change over so many looks, this far apart (ms), is torn. */
+const SAME_LOOKS = 4;
+const LOOK_AGAIN_MS = 0.5;
+const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 export class Journal {
   readonly path: string;
@@ -85,9 +89,7 @@ export class Journal {
 
   private write(fd: number, chunk: string): void {
     const bytes = Buffer.from(chunk, "utf8");
-    const { size } = fs.fstatSync(fd);
-    // Somebody else wrote last: a process killed inside its write leaves a torn line, which must not swallow ours.
-    const isTorn = size !== this.sizeAfterOwnWrite && size > 0 && lastByte(fd, size) !== NEWLINE;
+    const { size, isTorn } = this.lookAtEnd(fd);
     const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
     this.sizeAfterOwnWrite = -1;
     const written = fs.writeSync(fd, whole);
@@ -98,6 +100,23 @@ export class Journal {
         code: "ENOSPC",
       });
     this.sizeAfterOwnWrite = size + written;
+  }
+
+  /**
+   * Somebody else wrote last: a process killed inside its write leaves a torn line, which must not swallow ours. One that is
+   * still inside its write looks alike for a moment; then its line grows.
+   */
+  private lookAtEnd(fd: number): { size: number; isTorn: boolean } {
+    let { size } = fs.fstatSync(fd);
+    for (let same = 0; same < SAME_LOOKS; ) {
+      if (size === this.sizeAfterOwnWrite || size === 0 || lastByte(fd, size) === NEWLINE)
+        return { size, isTorn: false };
+      Atomics.wait(PAUSE, 0, 0, LOOK_AGAIN_MS);
+      const now = fs.fstatSync(fd).size;
+      same = now === size ? same + 1 : 0;
+      size = now;
+    }
+    return { size, isTorn: true };
   }
 
   private forget(bytesWritten: number): void {

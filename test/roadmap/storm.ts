@@ -66,7 +66,9 @@ export async function runStorm(pool: Pool, o: StormOptions): Promise<StormResult
     running = started;
     // Not `ended`: workers that outlive it keep its output open.
     started.child.once("exit", (code, signal) => {
-      if (signal === null) exitCode = code;
+      // What a person added in the instant of the end is for another run.
+      const isMore = signal === null && fs.readFileSync(roadmap, "utf8").includes("status: open");
+      if (signal === null && !isMore) exitCode = code;
       else running = undefined;
     });
   };
@@ -135,6 +137,8 @@ class Person {
   }
 
   edit(): void {
+    // Killed in the instant between the old file and the new one: the next start puts it back.
+    if (!fs.existsSync(this.path)) return;
     const lines = fs.readFileSync(this.path, "utf8").split("\n");
     const items = lines.flatMap((line, i) => (line.startsWith("  - {") ? [i] : []));
     const at = items[Math.floor(this.random() * items.length)];

@@ -139,7 +139,10 @@ export class PlanStore {
   async close(): Promise<void> {
     const settled = await this.file.settle();
     for (const path of settled.conflicts) this.tellConflict(path);
-    if (settled.hasChanged) {
+    while (this.isLoading) await new Promise((resolve) => setTimeout(resolve, CARRY_LOOK_MS));
+    // What was saved at the very end is not run any more, but it is counted.
+    const isNew = this.base !== undefined && this.file.hasChanged(this.base);
+    if (settled.hasChanged || isNew || this.isBehind) {
       await this.load();
       this.flush();
     }
