@@ -122,3 +122,14 @@ fs.writeFileSync(
   `${JSON.stringify(results, null, 2)}\n`,
 );
 fs.rmSync(base, { recursive: true });
+
+/** What the product promises for 10,000 nodes (ms). */
+const GOALS = [
+  ["selection", results.selection_ms, 10],
+  ["a status change", saved.process, 20],
+];
+for (const [what, { median }, limitMs] of GOALS) {
+  if (median <= limitMs) continue;
+  console.error(`${what} takes ${median.toFixed(1)} ms, more than ${limitMs}`);
+  process.exitCode = 1;
+}

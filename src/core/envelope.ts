@@ -1,12 +1,5 @@
 /** What a node's run says when it ends: the shape of `<result>{…}</result>`, made whole. Pure. */
-import type {
-  NodeDependency,
-  NodeInput,
-  NodePriority,
-  NodeStatus,
-  NodeType,
-  RoadmapNode,
-} from "./roadmap.ts";
+import type { NodeStatus, RoadmapNode } from "./roadmap.ts";
 
 export type EnvelopeStatus = "success" | "fail" | "checkpoint";
 
@@ -21,34 +14,29 @@ export interface Checkpoint {
 }
 
 /** A node that a run adds to the plan. What is left out has the plan's own defaults. */
-export interface EnvelopeNode {
-  id: string;
-  type: NodeType;
-  title: string;
-  parent?: string;
-  priority?: NodePriority;
-  dependencies: NodeDependency[];
-  max_attempts?: number;
-  inputs: NodeInput[];
-  goal?: string;
-  prompt?: string;
-  acceptance: string[];
-  /** argv each. */
-  verify: string[][];
-  exec?: string[];
-  agent?: string;
-  role?: string;
-  capabilities: string[];
-  cwd?: string;
-  env?: Record<string, string>;
-  timeout_ms?: number;
-  payload?: unknown;
-}
-
-// A node of an envelope becomes one of the plan: the compiler holds their fields together.
-type _Fields = keyof EnvelopeNode extends keyof RoadmapNode ? true : never;
-const _fields: _Fields = true;
-void _fields;
+export type EnvelopeNode = Pick<
+  RoadmapNode,
+  | "id"
+  | "type"
+  | "title"
+  | "parent"
+  | "dependencies"
+  | "max_attempts"
+  | "inputs"
+  | "goal"
+  | "prompt"
+  | "acceptance"
+  | "verify"
+  | "exec"
+  | "agent"
+  | "role"
+  | "capabilities"
+  | "cwd"
+  | "env"
+  | "timeout_ms"
+  | "payload"
+> &
+  Partial<Pick<RoadmapNode, "priority">>;
 
 export interface Envelope {
   status: EnvelopeStatus;

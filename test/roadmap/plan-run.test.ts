@@ -319,6 +319,30 @@ describe("a person and the file", () => {
     expect(fs.readdirSync(pool.inbox)).toEqual(["mine.json"]);
   });
 
+  it("runs a node once the foreign task of its id has gone", async () => {
+    const pool = newPool();
+    pool.drop("mine", { exec: ["true"], not_before: 4_000_000_000 });
+    plan(pool, 'nodes:\n  - { id: mine, status: open, exec: ["true"] }\n');
+    await pool.start();
+    await waitFor(
+      () => pool.alerts().some((alert) => String(alert["message"]).includes("not the plan's own")),
+      { what: "an alert" },
+    );
+    fs.rmSync(join(pool.inbox, "mine.json"));
+    await until(pool, "mine", "done");
+  });
+
+  it("counts an epic as met for a task of the mailbox when all that is in it is done", async () => {
+    const pool = newPool();
+    plan(
+      pool,
+      'epics:\n  - id: E1\n    tasks:\n      - { id: in-it, status: pending, exec: ["true"] }\nnodes: []\n',
+    );
+    pool.drop("after", { exec: ["true"], metadata: { dependencies: ["E1"] } });
+    await pool.start();
+    await pool.result("after");
+  });
+
   it("holds a task of the mailbox until the node that it depends on is done", async () => {
     const pool = newPool();
     plan(pool, held(pool, ["first"]));

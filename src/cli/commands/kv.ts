@@ -89,7 +89,7 @@ const COLUMNS = [
 ];
 
 export const command = defineCommand({
-  usage: "NODE [KEY [VALUE]]",
+  usage: "get NODE KEY | put NODE KEY VALUE | ls NODE",
   subcommands: {
     get: "print a value: NODE KEY",
     put: "put a value: NODE KEY VALUE (`-` reads it from stdin)",

@@ -84,7 +84,8 @@ export class PlanEngine {
   /** With `--once`: what this pass may launch. */
   private pass: Set<string> | undefined;
   private ready: RoadmapNode[] | undefined;
-  private readonly foreign = new Map<string, string>();
+  /** Ids that a task which is not the plan's own has taken, as of the last survey. */
+  private readonly foreign = new Set<string>();
   private readonly unselected = new Set<string>();
   private submitAtMs = 0;
   private areEventsLoaded = true;
@@ -166,8 +167,7 @@ export class PlanEngine {
     this.events.track(id);
     if (node.status === "in_progress") return;
     // Blocked, done: a person's word about a node whose task runs all the same stands.
-    if (node.status === "open" || node.status === "failed")
-      this.p.store.edit([{ kind: "status", id, status: "in_progress" }]);
+    if (node.status === "open" || node.status === "failed") this.setStatus(id, "in_progress");
   }
 
   noteSettled(id: string): void {
@@ -192,7 +192,9 @@ export class PlanEngine {
   /** For tasks that depend on roadmap items; undefined when the plan does not know the id. */
   isDone(id: string): boolean | undefined {
     const node = this.p.store.find(id);
-    return node === undefined ? undefined : node.status === "done";
+    if (node === undefined) return undefined;
+    if (node.status === "done") return true;
+    return isContainer(node) && finishedContainers(this.nodes()).some((one) => one.id === node.id);
   }
 
   /** Another plan is in force. */
@@ -217,6 +219,7 @@ export class PlanEngine {
   /** Compares with a listing of `processing/`: what settled unnoticed, what vanished. */
   survey(files: readonly string[]): void {
     const { trays } = this.p;
+    this.foreign.clear();
     const live = new Set<string>();
     for (const file of files) {
       const id = parseName(file)?.id ?? parsePlainClaim(file);
@@ -301,7 +304,11 @@ export class PlanEngine {
       if (!isOpen) break;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
-    await this.p.store.close();
+    try {
+      await this.p.store.close();
+    } catch (error) {
+      this.p.report("roadmap:close", `the last look at the roadmap failed: ${messageOf(error)}`);
+    }
     this.p.kv.close();
   }
 
@@ -354,7 +361,7 @@ export class PlanEngine {
     if (live !== undefined) {
       // Ours: a supervisor before us launched it, and an old copy of the file has hidden that.
       if (live === "own") this.noteSelected(node.id);
-      else this.noteForeign(node.id);
+      else if (live === "foreign") this.noteForeign(node.id);
       return false;
     }
     const settled = readSettled(trays, node.id);
@@ -380,8 +387,8 @@ export class PlanEngine {
     return false;
   }
 
-  /** Whose task of this id is in the inbox or in `processing/`; undefined when there is none. */
-  private liveTask(id: string): "own" | "foreign" | undefined {
+  /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
+  private liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
     const { trays } = this.p;
     const waiting = join(trays.inbox, `${id}.json`);
     const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];
@@ -398,15 +405,14 @@ export class PlanEngine {
       } catch {
         // Moved on meanwhile, or not to be read: the next look tells.
       }
-      return "foreign";
     }
-    return undefined;
+    return paths.length === 0 ? undefined : "unsure";
   }
 
-  /** Somebody else's task has this id: the node waits until it is gone, or until the plan changes. */
+  /** Somebody else's task has this id: the node waits until it is gone. */
   private noteForeign(id: string): void {
     const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
-    this.foreign.set(id, why);
+    this.foreign.add(id);
     this.p.report(`foreign:${id}`, why);
   }
 
@@ -474,7 +480,7 @@ export class PlanEngine {
     this.applying.add(key);
     try {
       await this.loadEvents();
-      await this.carryOver(key, id, record);
+      await this.applyRecord(key, id, record);
       this.settled.delete(key);
       this.leave(key, id);
     } catch (error) {
@@ -510,7 +516,11 @@ export class PlanEngine {
     return isThere || this.nowMs() - (this.settled.get(key) ?? 0) > EVENTS_WAIT_MS;
   }
 
-  private async carryOver(key: string, id: string, record: SettledRecord["record"]): Promise<void> {
+  private async applyRecord(
+    key: string,
+    id: string,
+    record: SettledRecord["record"],
+  ): Promise<void> {
     const { store, tree } = this.p;
     if (!isNodeTask(record.task, id)) {
       this.noteForeign(id);
@@ -650,8 +660,13 @@ export class PlanEngine {
     );
   }
 
+  /** What cannot be written is told; whoever asked goes on, and the next survey sees what is true. */
   private setStatus(id: string, status: RoadmapNode["status"]): void {
-    this.p.store.edit([{ kind: "status", id, status }]);
+    try {
+      this.p.store.edit([{ kind: "status", id, status }]);
+    } catch (error) {
+      this.p.report(`status:${id}`, `cannot set ${id} to ${status}: ${messageOf(error)}`);
+    }
     this.ready = undefined;
   }
 
