@@ -203,11 +203,16 @@ export function leasesOfAttempt(name: ProcessingName): string {
 
 /** The name of the directory under `runs/` that holds what one attempt left behind. */
 export function runOf(name: ProcessingName): string {
-  return runOfLease(name.id, leaseOf(name));
+  return `${name.id}@${name.submission}.${name.attempt}.${counterOf(name.token)}`;
 }
 
 /** The same, from the lease that a record names. */
 export function runOfLease(id: string, lease: string): string {
   const [, head = lease, token = ""] = /^([^.]*\.[^.]*)\.(.*)$/s.exec(lease) ?? [];
-  return `${id}@${head}.${token.slice(token.lastIndexOf("-") + 1)}`;
+  return `${id}@${head}.${counterOf(token)}`;
+}
+
+/** What tells one claim of a process from its next. */
+function counterOf(owner: string): string {
+  return owner.slice(owner.lastIndexOf("-") + 1);
 }

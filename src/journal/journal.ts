@@ -8,8 +8,8 @@ import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
 const NEWLINE = 0x0a;
-/** Fits one write of 16 kB whatever the text: a character takes at most 3 bytes. */
-const CHUNK_CHARS_MAX = Math.floor(JOURNAL_RECORD_BYTES_MAX / 3);
+/** A character takes at most so many bytes. */
+const CHAR_BYTES_MAX = 3;
 /** How long a writer may go on in a file that was rotated away (ms). */
 const RECHECK_MS = 1000;
 /** An end without a newline that did not change over so many looks, this far apart (ms), is torn. */
@@ -33,10 +33,10 @@ export class Journal {
     this.path = path;
   }
 
-  /** Buffers one record; `flush` writes it. */
-  append(record: object): void {
-    let line = `${JSON.stringify(record)}\n`;
-    if (line.length > JOURNAL_RECORD_BYTES_MAX / 4) line = cutToFit(record, line);
+  /** Buffers one record; `flush` writes it. @param record the text of a JSON object, without a newline */
+  append(record: string): void {
+    const line =
+      record.length > JOURNAL_RECORD_BYTES_MAX / 4 ? cutToFit(`${record}\n`) : `${record}\n`;
     this.pending.push(line);
     this.pendingBytes += line.length;
     while (this.pendingBytes > JOURNAL_BUFFER_BYTES_MAX) {
@@ -55,16 +55,10 @@ export class Journal {
     try {
       const fd = this.open();
       while (this.pending.length > 0) {
-        let count = 0;
-        let chunk = "";
-        do {
-          chunk += this.pending[count];
-          count++;
-        } while (
-          count < this.pending.length &&
-          chunk.length + (this.pending[count]?.length ?? 0) <= CHUNK_CHARS_MAX
-        );
-        this.write(fd, chunk);
+        let bytes = this.chunk(JOURNAL_RECORD_BYTES_MAX);
+        if (bytes.length > JOURNAL_RECORD_BYTES_MAX)
+          bytes = this.chunk(Math.floor(JOURNAL_RECORD_BYTES_MAX / CHAR_BYTES_MAX));
+        this.write(fd, bytes);
       }
       this.pendingBytes = 0;
       this.lastError = undefined;
@@ -87,8 +81,21 @@ export class Journal {
     this.fd = undefined;
   }
 
-  private write(fd: number, chunk: string): void {
-    const bytes = Buffer.from(chunk, "utf8");
+  /** The first lines that together have at most so many characters; one at least. */
+  private chunk(charsMax: number): Buffer {
+    let count = 0;
+    let chunk = "";
+    do {
+      chunk += this.pending[count];
+      count++;
+    } while (
+      count < this.pending.length &&
+      chunk.length + (this.pending[count]?.length ?? 0) <= charsMax
+    );
+    return Buffer.from(chunk, "utf8");
+  }
+
+  private write(fd: number, bytes: Buffer): void {
     const { size, isTorn } = this.lookAtEnd(fd);
     const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
     this.sizeAfterOwnWrite = -1;
@@ -161,7 +168,7 @@ function lastByte(fd: number, size: number): number {
 }
 
 /** Cuts long strings and lists until the record fits one write; what still does not fit loses members, the last first. */
-function cutToFit(record: object, line: string): string {
+function cutToFit(line: string): string {
   let fitted = line;
   for (
     let max = 4096;
@@ -169,7 +176,7 @@ function cutToFit(record: object, line: string): string {
     max >>= 1
   ) {
     const limit = max;
-    fitted = `${JSON.stringify(record, (_key, value: unknown) =>
+    fitted = `${JSON.stringify(JSON.parse(line), (_key, value: unknown) =>
       typeof value === "string" && value.length > limit
         ? `${value.slice(0, limit)}…`
         : Array.isArray(value) && value.length > limit

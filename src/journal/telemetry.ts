@@ -1,6 +1,7 @@
 /** The two journals of a state tree as one writer: lifecycle events and lease changes, in the order they happen. */
 import type { Clock } from "../core/clock.ts";
 import type { EventSubject, LeaseStatus, LifecycleEventName } from "../core/events.ts";
+import { isoTime } from "../core/iso-time.ts";
 import { Journal } from "./journal.ts";
 
 export interface LeaseFacts extends EventSubject {
@@ -13,6 +14,7 @@ export class Telemetry {
   readonly events: Journal;
   readonly leases: Journal;
   private readonly clock: Clock;
+  /** As JSON. */
   private readonly worker: string;
   private readonly leaseTtlMs: number;
   private seq = 0;
@@ -27,11 +29,12 @@ export class Telemetry {
   ) {
     this.events = new Journal(paths.events);
     this.leases = new Journal(paths.leases);
-    this.worker = worker;
+    this.worker = JSON.stringify(worker);
     this.leaseTtlMs = leaseTtlMs;
     this.clock = clock;
   }
 
+  /** @param details further members; none of those that every event has */
   event(
     event: LifecycleEventName,
     subject: EventSubject,
@@ -39,18 +42,10 @@ export class Telemetry {
   ): void {
     const t = this.clock.wallMs();
     this.seq += 1;
-    this.events.append({
-      event,
-      task_id: subject.task_id,
-      agent_id: subject.agent_id,
-      timestamp: new Date(t).toISOString(),
-      t,
-      attempt: subject.attempt,
-      lease: subject.lease,
-      seq: this.seq,
-      worker: this.worker,
-      ...details,
-    });
+    this.events.append(
+      `{"event":"${event}","task_id":${quoted(subject.task_id)},"agent_id":${quoted(subject.agent_id)},"timestamp":"${isoTime(t)}","t":${t},` +
+        `"attempt":${subject.attempt},"lease":${quoted(subject.lease)},"seq":${this.seq},"worker":${this.worker}${membersOf(details)}}`,
+    );
     this.flushSoon();
   }
 
@@ -62,19 +57,12 @@ export class Telemetry {
   lease(status: LeaseStatus, facts: LeaseFacts): void {
     const t = this.clock.wallMs();
     const acquired = facts.acquiredAtMs === 0 ? t : facts.acquiredAtMs;
-    this.leases.append({
-      task_id: facts.task_id,
-      agent_id: facts.agent_id,
-      status,
-      acquired_at: new Date(acquired).toISOString(),
-      expires_at: new Date((status === "active" ? t : acquired) + this.leaseTtlMs).toISOString(),
-      lease: facts.lease,
-      worker: this.worker,
-      pid: facts.pid,
-      attempt: facts.attempt,
-      ts: new Date(t).toISOString(),
-      t,
-    });
+    const expires = (status === "active" ? t : acquired) + this.leaseTtlMs;
+    this.leases.append(
+      `{"task_id":${quoted(facts.task_id)},"agent_id":${quoted(facts.agent_id)},"status":"${status}","acquired_at":"${isoTime(acquired)}",` +
+        `"expires_at":"${isoTime(expires)}","lease":${quoted(facts.lease)},"worker":${this.worker},` +
+        `"pid":${facts.pid},"attempt":${facts.attempt},"ts":"${isoTime(t)}","t":${t}}`,
+    );
     this.flushSoon();
   }
 
@@ -100,4 +88,22 @@ export class Telemetry {
   }
 }
 
-const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0, lease: "" };
+/** Of events about the pool itself. */
+export const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0, lease: "" };
+
+/** Lines are put together by hand, for one `JSON.stringify` with its dates costs more than the write of a line. */
+function membersOf(details: Record<string, unknown>): string {
+  let text = "";
+  for (const key in details) {
+    const value = JSON.stringify(details[key]);
+    if (value !== undefined) text += `,${JSON.stringify(key)}:${value}`;
+  }
+  return text;
+}
+
+/** Ids and leases hold nothing that JSON escapes. */
+function quoted(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+const PLAIN = /^[\w.-]*$/;

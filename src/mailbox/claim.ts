@@ -1,5 +1,4 @@
 /** Accept, claim, look after and give up a lease. Each is one rename: who loses the race sees ENOENT, and nothing else. */
-import { join } from "node:path";
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -11,7 +10,7 @@ import {
   withStage,
 } from "../core/names.ts";
 import { randomToken } from "./random.ts";
-import type { Trays } from "./trays.ts";
+import { pathIn, type Trays } from "./trays.ts";
 
 /** A task held by a lease. The file's name is the lease; whoever can rename that name may settle. */
 export interface Claim {
@@ -24,7 +23,7 @@ const SUBMISSION_CHARS = 8;
 
 export function claimAt(trays: Trays, name: ProcessingName): Claim {
   const file = formatName(name);
-  return { name, file, path: join(trays.processing, file) };
+  return { name, file, path: pathIn(trays.processing, file) };
 }
 
 /**
@@ -44,8 +43,8 @@ export function newSubmission(id: string, attempt: number, isBatch = false): Pro
 export function accept(trays: Trays, ready: ProcessingName): boolean {
   return moved(
     trays,
-    join(trays.inbox, inboxName(ready)),
-    join(trays.processing, formatName(ready)),
+    pathIn(trays.inbox, inboxName(ready)),
+    pathIn(trays.processing, formatName(ready)),
   );
 }
 
@@ -53,8 +52,8 @@ export function accept(trays: Trays, ready: ProcessingName): boolean {
 export function acceptPlainClaim(trays: Trays, ready: ProcessingName): boolean {
   return moved(
     trays,
-    join(trays.processing, `${ready.id}.json`),
-    join(trays.processing, formatName(ready)),
+    pathIn(trays.processing, `${ready.id}.json`),
+    pathIn(trays.processing, formatName(ready)),
   );
 }
 
@@ -67,7 +66,7 @@ export function claimFromInbox(
   submission: ProcessingName = newSubmission(id, attempt),
 ): Claim | undefined {
   const claim = claimAt(trays, withStage(submission, "w", owner));
-  return moved(trays, join(trays.inbox, inboxName(claim.name)), claim.path) ? claim : undefined;
+  return moved(trays, pathIn(trays.inbox, inboxName(claim.name)), claim.path) ? claim : undefined;
 }
 
 /**
@@ -75,7 +74,7 @@ export function claimFromInbox(
  */
 export function claimReady(trays: Trays, from: ProcessingName, owner: string): Claim | undefined {
   const claim = claimAt(trays, withStage(from, "w", owner));
-  return moved(trays, join(trays.processing, formatName(from)), claim.path) ? claim : undefined;
+  return moved(trays, pathIn(trays.processing, formatName(from)), claim.path) ? claim : undefined;
 }
 
 /**
@@ -134,7 +133,7 @@ export function putBack(
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
-  return moved(trays, claim.path, join(trays.processing, formatName(next))) ? next : undefined;
+  return moved(trays, claim.path, pathIn(trays.processing, formatName(next))) ? next : undefined;
 }
 
 /** One rename. False when the source is gone; any other failure is thrown. */

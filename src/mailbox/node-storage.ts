@@ -81,14 +81,15 @@ export const nodeStorage: Storage = {
     try {
       const facts = factsOf(fs.fstatSync(fd));
       if (facts.kind !== "file" || facts.size > bytesMax) return { facts, bytes: undefined };
-      // One byte more than its size: a file that grows while it is read shows.
+      // One byte more than its size: a file that grows while it is read shows. A read that gives no more than the size
+      // has met the end.
       const buffer = Buffer.allocUnsafe(facts.size + 1);
       let at = 0;
-      while (at < buffer.length) {
+      do {
         const got = fs.readSync(fd, buffer, at, buffer.length - at, at);
         if (got === 0) break;
         at += got;
-      }
+      } while (at < facts.size);
       return { facts, bytes: buffer.subarray(0, at) };
     } finally {
       fs.closeSync(fd);

@@ -2,7 +2,6 @@
  * Recover: take back what the dead left in `processing/`, and finish what they had begun to settle. Any number of
  * recoverers may run at once; each step is a rename or link that only one can win.
  */
-import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
@@ -40,7 +39,7 @@ import { dropMarked } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { finalPath, type Settlement, settleAll } from "./settle.ts";
-import type { Trays } from "./trays.ts";
+import { pathIn, type Trays } from "./trays.ts";
 
 export interface Recoverer {
   trays: Trays;
@@ -137,8 +136,16 @@ export function findRecoverable(
   const steps: RecoverStep[] = [];
   r.observer.beginRound(nowMs, new Set(files));
   const silentFor = (file: string, limitMs: number): boolean => {
-    const facts = r.trays.storage.look(join(r.trays.processing, file));
+    const facts = r.trays.storage.look(pathIn(r.trays.processing, file));
     return facts !== undefined && r.observer.silenceMs(file, facts.mtimeMs, nowMs) >= limitMs;
+  };
+  const verdicts = new Map<string, ReturnType<Recoverer["judge"]>>();
+  // One process holds many leases: it is asked for once a round.
+  const isDead = (owner: string): boolean => {
+    const process = owner.slice(0, owner.lastIndexOf("-"));
+    const known = verdicts.get(process) ?? r.judge(owner);
+    verdicts.set(process, known);
+    return known === "dead";
   };
   for (const file of files) {
     const name = parseName(file);
@@ -147,18 +154,18 @@ export function findRecoverable(
       if (id !== undefined && silentFor(file, leaseTtlMs)) steps.push({ kind: "foreign", id });
       continue;
     }
-    const claim: Claim = { name, file, path: join(r.trays.processing, file) };
+    const claim: Claim = { name, file, path: pathIn(r.trays.processing, file) };
     switch (name.stage) {
       case "ready":
         break;
       case "w":
-        if (r.judge(name.token) === "dead") steps.push({ kind: "reclaim", claim, reason: "dead" });
+        if (isDead(name.token)) steps.push({ kind: "reclaim", claim, reason: "dead" });
         else if (silentFor(file, leaseTtlMs))
           steps.push({ kind: "reclaim", claim, reason: "silent" });
         break;
       case "ok":
       case "err":
-        if (r.judge(name.token) === "dead" || r.unfinished.has(file) || silentFor(file, leaseTtlMs))
+        if (isDead(name.token) || r.unfinished.has(file) || silentFor(file, leaseTtlMs))
           steps.push({ kind: "publish", claim });
         break;
       case "bad":
@@ -258,7 +265,7 @@ export async function gatherCounts(trays: Trays, name: ProcessingName): Promise<
 async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const { trays } = r;
   const status = marker.name.stage === "ok" ? "completed" : "failed";
-  const staged = join(trays.tmp, marker.file);
+  const staged = pathIn(trays.tmp, marker.file);
   const settlement: Settlement = {
     claim: marker,
     status,
@@ -281,7 +288,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     if (trays.storage.look(marker.path) === undefined) return;
     if (marker.name.isBatch === true) reopenResults(trays, settlement);
     unlinkIfThere(trays, staged);
-    if (moved(trays, marker.path, join(trays.processing, formatName(next)))) {
+    if (moved(trays, marker.path, pathIn(trays.processing, formatName(next)))) {
       r.onRecovered({ action: "reopened", name: marker.name, next });
     }
     return;
@@ -315,8 +322,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
 /** A program that only knows plain names died, or is too slow: its lease time is over. */
 async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
   const { trays } = r;
-  const path = join(trays.processing, `${id}.json`);
-  const finals = [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))];
+  const path = pathIn(trays.processing, `${id}.json`);
+  const finals = [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
   if (finals.some((final) => trays.storage.look(final) !== undefined)) {
     // It settled and died before its last step.
     unlinkIfThere(trays, path);

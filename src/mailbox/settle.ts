@@ -9,7 +9,6 @@
  *
  * A batch has its results beside its record: published before it. See batch-settle.ts.
  */
-import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import {
   errorName,
@@ -28,7 +27,7 @@ import {
   resultsOf,
 } from "./batch-settle.ts";
 import { type Claim, moved, unlinkIfThere } from "./claim.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
 export type Phase = "new" | "staged" | "committed" | "published" | "recorded" | "done";
 
@@ -120,7 +119,7 @@ function stage(trays: Trays, s: Settlement): void {
 }
 
 function commit(trays: Trays, s: Settlement): void {
-  const marker = join(trays.processing, s.marker);
+  const marker = pathIn(trays.processing, s.marker);
   if (moved(trays, s.claim.path, marker) || trays.storage.look(marker) !== undefined) {
     s.phase = "committed";
     return;
@@ -163,15 +162,15 @@ function clean(trays: Trays, s: Settlement): void {
     keepBatch(trays, s, finalDir(trays, s));
     dropStagedResults(trays, s);
   }
-  const marker = join(trays.processing, s.marker);
+  const marker = pathIn(trays.processing, s.marker);
   if (s.keptAs === undefined) unlinkIfThere(trays, marker);
-  else moved(trays, marker, join(trays.dir, s.keptAs));
+  else moved(trays, marker, pathIn(trays.dir, s.keptAs));
   unlinkIfThere(trays, stagedPath(trays, s));
   s.phase = "done";
 }
 
 export function stagedPath(trays: Trays, s: Settlement): string {
-  return join(trays.tmp, s.marker);
+  return pathIn(trays.tmp, s.marker);
 }
 
 function finalDir(trays: Trays, s: Settlement): string {
@@ -180,7 +179,7 @@ function finalDir(trays: Trays, s: Settlement): string {
 
 export function finalPath(trays: Trays, s: Settlement): string {
   const { id } = s.claim.name;
-  return join(finalDir(trays, s), s.status === "completed" ? resultName(id) : errorName(id));
+  return pathIn(finalDir(trays, s), s.status === "completed" ? resultName(id) : errorName(id));
 }
 
 function attempt(s: Settlement, step: () => void): void {

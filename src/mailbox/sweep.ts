@@ -1,5 +1,4 @@
 /** Sweep: retention of settled records and staged leftovers. Never touches what recovery may still need. */
-import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import {
   errorName,
@@ -13,7 +12,7 @@ import { isExpired, isStagedLeftover } from "../core/retention.ts";
 import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
 import type { Walk } from "./storage.ts";
-import type { Trays } from "./trays.ts";
+import { pathIn, type Trays } from "./trays.ts";
 
 export interface SweepRules {
   outboxDays: number;
@@ -65,7 +64,7 @@ export class Sweep {
   }
 
   private look(tray: "outbox" | "failed" | "tmp", name: string): void {
-    const path = join(this.trays[tray], name);
+    const path = pathIn(this.trays[tray], name);
     const facts = this.trays.storage.look(path);
     if (facts === undefined || facts.kind === "directory") return;
     const ageMs = this.trays.clock.wallMs() - facts.mtimeMs;
@@ -96,10 +95,10 @@ export class Sweep {
     const marker = parseName(name.replace(/\.tmp$/, ""));
     if (marker === undefined)
       return isStagedLeftover({ ageMs, hasMarker: false, isPublished: false });
-    const finals = [join(outbox, resultName(marker.id)), join(failed, errorName(marker.id))];
+    const finals = [pathIn(outbox, resultName(marker.id)), pathIn(failed, errorName(marker.id))];
     return isStagedLeftover({
       ageMs,
-      hasMarker: storage.look(join(processing, name)) !== undefined,
+      hasMarker: storage.look(pathIn(processing, name)) !== undefined,
       isPublished: finals.some((path) => storage.look(path)?.ino === ino),
     });
   }
@@ -114,7 +113,7 @@ export class Sweep {
       ageMs,
       hasMarker: isLive() || isLive(),
       isPublished: [outbox, failed].some(
-        (dir) => storage.look(join(dir, resultsName(id)))?.ino === ino,
+        (dir) => storage.look(pathIn(dir, resultsName(id)))?.ino === ino,
       ),
     });
   }

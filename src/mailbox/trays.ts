@@ -72,6 +72,11 @@ export function makeTrays(trays: Trays): void {
   }
 }
 
+/** The path of one name in a tray: these need no tidying, and `join` with its tidying took a tenth of a task's time. */
+export function pathIn(dir: string, name: string): string {
+  return `${dir}/${name}`;
+}
+
 export function dirsOf(trays: Trays): string[] {
   return [trays.inbox, trays.processing, trays.outbox, trays.failed, trays.tmp];
 }

@@ -201,11 +201,11 @@ export class KvStore {
     for (const [key] of puts) {
       const entry = next.get(key);
       if (entry !== undefined)
-        this.historyFile.append({ node, key, op: "put", ...shortened(entry) });
+        this.historyFile.append(JSON.stringify({ node, key, op: "put", ...shortened(entry) }));
     }
     for (const key of removes) {
       const entry = entryOf(null, this.clock.wallMs(), source);
-      this.historyFile.append({ node, key, op: "remove", ...entry });
+      this.historyFile.append(JSON.stringify({ node, key, op: "remove", ...entry }));
     }
     // A full disk keeps the lines for later: the latest values count for more.
     this.historyFile.flush();

@@ -1,5 +1,6 @@
 /** What somebody should look at: lines in `alerts.jsonl` and for the terminal. */
 import type { Clock } from "../core/clock.ts";
+import { isoTime } from "../core/iso-time.ts";
 import { Journal } from "../journal/journal.ts";
 
 /** A trouble that lasts is told this often (ms). */
@@ -21,7 +22,7 @@ export class Alerts {
   /** A line in the journal. */
   raise(kind: string, message: string): void {
     const t = this.clock.wallMs();
-    this.journal.append({ alert: kind, message, timestamp: new Date(t).toISOString(), t });
+    this.journal.append(JSON.stringify({ alert: kind, message, timestamp: isoTime(t), t }));
     this.journal.flush();
   }
 

@@ -26,7 +26,7 @@ import type { Settings } from "../core/settings.ts";
 import { endTree } from "../host/process-tree.ts";
 import { hasRecord } from "../journal/lookup.ts";
 import { recordSettled } from "../journal/settled.ts";
-import type { Telemetry } from "../journal/telemetry.ts";
+import { NO_SUBJECT, type Telemetry } from "../journal/telemetry.ts";
 import {
   type Claim,
   claimFromInbox,
@@ -132,7 +132,7 @@ function steer(
   // Who had claimed it may have died before, or after, it wrote the event.
   const isUntold = wasApplied && isAgain && !hasRecord(eventsPath, nonce, event);
   if (change !== undefined || isUntold)
-    telemetry.note(event, { lease: nonce, command: command.id, ...details });
+    telemetry.event(event, { ...NO_SUBJECT, lease: nonce }, { command: command.id, ...details });
   // Before it is acknowledged: nobody would write it after that.
   telemetry.flush();
   pool.tellAll({ type: "control" });

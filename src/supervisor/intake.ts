@@ -2,7 +2,6 @@
  * Intake: from names in the inbox to entries of the backlog. It looks at each file once, waits for those that are still
  * being written, and has the rest refused. It reads in slices, so that a million files block nobody.
  */
-import { join } from "node:path";
 import { excerptOf } from "../codec/json.ts";
 import { decodeTask, mayStillGrow } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
@@ -16,7 +15,7 @@ import { hasWriter } from "../host/writers.ts";
 import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import type { Refusal } from "../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../mailbox/storage.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { pathIn, type Trays } from "../mailbox/trays.ts";
 
 export interface IntakeHooks {
   /** The file is to be moved to `failed/`. */
@@ -53,6 +52,8 @@ export class Intake {
   private readonly settings: Settings;
   private readonly hooks: IntakeHooks;
   private hints = new Set<string>();
+  /** What we moved away since the last scan began, and whose ring has not come yet. */
+  private readonly leaving = new Set<string>();
   private readonly unsettled = new Map<string, Unsettled>();
   /** Files that could be neither read nor moved: not looked at again before they change, or their time has come. */
   private readonly hopeless = new Map<string, { key: string; againMs: number }>();
@@ -77,7 +78,17 @@ export class Intake {
     return this.unsettled.size;
   }
 
-  /** The doorbell rang for this name, or for an unknown one. */
+  /** The doorbell rang for this name, or for an unknown one. It rings for what we take out, too. */
+  ring(name: string | undefined): void {
+    if (name === undefined || !this.leaving.delete(name)) this.hint(name);
+  }
+
+  /** We moved this file away: the next ring with its name says no more than that. */
+  expectGone(name: string): void {
+    this.leaving.add(name);
+  }
+
+  /** Something is to be seen under this name, or under an unknown one. */
   hint(name: string | undefined): void {
     if (name === undefined || this.hints.size >= HINTS_MAX) this.isScanWanted = true;
     else this.hints.add(name);
@@ -101,9 +112,9 @@ export class Intake {
     const { clock } = this.trays;
     for (const name of this.hints) {
       this.hints.delete(name);
-      // Our own accept rings the bell too; that nothing is there any more is cheaper to see than to open.
+      // That nothing is there any more is cheaper to see than to open.
       const isShown = !name.includes("\ufffd");
-      if (isShown && this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+      if (isShown && this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
         this.forget(name);
       else this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
@@ -135,6 +146,7 @@ export class Intake {
       if (this.walk === undefined) {
         if (!this.isScanWanted) return false;
         this.isScanWanted = false;
+        this.leaving.clear();
         this.walk = storage.walk(this.trays.inbox);
         this.scanCount++;
         this.scanStartedMs = clock.monotonicMs();
@@ -160,16 +172,16 @@ export class Intake {
     const gone: string[] = [];
     for (const task of this.backlog.unseen(this.scanCount)) {
       // A listing may miss a name that others rename meanwhile: only its absence on a direct look counts.
-      if (this.trays.storage.look(join(this.trays.inbox, task.file)) === undefined)
+      if (this.trays.storage.look(pathIn(this.trays.inbox, task.file)) === undefined)
         gone.push(task.id);
     }
     for (const id of gone) this.backlog.remove(id);
     for (const name of this.unsettled.keys()) {
-      if (this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+      if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
         this.unsettled.delete(name);
     }
     for (const name of this.hopeless.keys()) {
-      if (this.trays.storage.look(join(this.trays.inbox, name)) === undefined)
+      if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
         this.hopeless.delete(name);
     }
   }
@@ -190,7 +202,7 @@ export class Intake {
       this.judge(name);
     } catch (error) {
       this.unsettled.delete(name);
-      const facts = this.trays.storage.look(join(this.trays.inbox, name));
+      const facts = this.trays.storage.look(pathIn(this.trays.inbox, name));
       if (facts === undefined || this.isHopeless(name, facts)) return;
       this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
       this.hooks.report(name, error);
@@ -200,7 +212,7 @@ export class Intake {
   private judge(name: string): void {
     const meaning = readInboxName(name);
     if (meaning.kind === "ignored") return;
-    const path = join(this.trays.inbox, name);
+    const path = pathIn(this.trays.inbox, name);
     if (meaning.kind === "bad") {
       this.refuse(name, undefined, "ErrInvalidTask", meaning.reason);
       return;
@@ -341,7 +353,7 @@ export class Intake {
   /** In `processing/` a time in the future means "not before"; what somebody dropped with such a time means nothing by it. */
   private forgetFuture(name: string): void {
     try {
-      this.trays.storage.touch(join(this.trays.inbox, name), this.trays.clock.wallMs());
+      this.trays.storage.touch(pathIn(this.trays.inbox, name), this.trays.clock.wallMs());
     } catch {
       // Moved away by somebody, or not ours to touch: then it waits, at most a day.
     }
@@ -439,7 +451,7 @@ export class Intake {
     offset?: number,
     excerpt?: string,
   ): void {
-    const path = join(this.trays.inbox, name);
+    const path = pathIn(this.trays.inbox, name);
     const raw = name.includes("\ufffd")
       ? this.trays.storage.rawName(this.trays.inbox, name)
       : undefined;

@@ -77,7 +77,7 @@ export class Metrics {
 
   private add(line: string, completedIds: string[]): void {
     // Our records begin with their event; most need not be parsed to be counted.
-    const name = /^\{"event":"([a-z_]+)",.*\}$/.exec(line)?.[1];
+    const name = line.endsWith("}") ? EVENT_FIRST.exec(line)?.[1] : undefined;
     if (name !== undefined && name !== "completed") {
       this.events[name] = (this.events[name] ?? 0) + 1;
       return;
@@ -156,6 +156,8 @@ export class Metrics {
     return null;
   }
 }
+
+const EVENT_FIRST = /^\{"event":"([a-z_]+)",/;
 
 function numberOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;

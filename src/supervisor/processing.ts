@@ -1,5 +1,4 @@
 /** What stands in `processing/`: who runs what, and tasks that wait there although this supervisor did not put them there. */
-import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { systemCode } from "../core/errors.ts";
@@ -8,7 +7,7 @@ import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
 import { type ProcessingName, parseName, parsePlainClaim } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 
@@ -64,7 +63,7 @@ export class Processing {
     let task: Task | undefined;
     let mtimeMs = 0;
     try {
-      const { facts, bytes } = trays.storage.read(join(trays.processing, file), TASK_BYTES_MAX);
+      const { facts, bytes } = trays.storage.read(pathIn(trays.processing, file), TASK_BYTES_MAX);
       mtimeMs = facts.mtimeMs;
       if (bytes !== undefined) task = decodeTask(bytes, name.id).task;
     } catch (error) {
@@ -89,7 +88,7 @@ export class Processing {
 
   private admitBatch(name: ProcessingName, file: string): void {
     const { trays, selection } = this.p;
-    const facts = trays.storage.look(join(trays.processing, file));
+    const facts = trays.storage.look(pathIn(trays.processing, file));
     if (facts === undefined) return;
     const waiting = {
       id: name.id,

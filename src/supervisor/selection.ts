@@ -2,7 +2,6 @@
  * Selection: takes the best waiting tasks, says so in the journal, accepts them and offers them to workers. Only a small
  * window is accepted ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
  */
-import { join } from "node:path";
 import type { Backlog, WaitingTask } from "../core/backlog.ts";
 import { systemCode } from "../core/errors.ts";
 import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../core/limits.ts";
@@ -19,12 +18,13 @@ import type { Telemetry } from "../journal/telemetry.ts";
 import { accept, newSubmission } from "../mailbox/claim.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";
 import { isRefusal } from "../mailbox/submit.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { Pool } from "./pool.ts";
 import type { SettledIds } from "./settled-ids.ts";
 
 export interface SelectionHooks {
-  onAccepted(id: string): void;
+  /** @param file the name it had in the inbox */
+  onAccepted(id: string, file: string): void;
   /** A task that was to be accepted turned out to be a duplicate. */
   onDuplicate(file: string): void;
   onIoError(file: string, error: unknown): void;
@@ -92,10 +92,11 @@ export class Selection {
   isTaken(id: string): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
     // A foreign program's claim is there before a listing tells us.
-    if (this.trays.storage.look(join(this.trays.processing, `${id}.json`)) !== undefined)
+    if (this.trays.storage.look(pathIn(this.trays.processing, `${id}.json`)) !== undefined)
       return true;
-    if (this.trays.storage.look(join(this.trays.outbox, resultName(id))) !== undefined) return true;
-    const failed = join(this.trays.failed, errorName(id));
+    if (this.trays.storage.look(pathIn(this.trays.outbox, resultName(id))) !== undefined)
+      return true;
+    const failed = pathIn(this.trays.failed, errorName(id));
     if (this.trays.storage.look(failed) !== undefined) {
       if (!isRefusal(this.trays, failed)) return true;
       this.refused.add(id);
@@ -189,7 +190,7 @@ export class Selection {
       this.offered.delete(file);
       const name = parseName(file);
       if (task === undefined || name === undefined) continue;
-      if (this.trays.storage.look(join(this.trays.processing, file)) !== undefined)
+      if (this.trays.storage.look(pathIn(this.trays.processing, file)) !== undefined)
         this.addReady(name, file, { ...task, isSelected: true }, 0);
     }
   }
@@ -259,7 +260,7 @@ export class Selection {
   /** A record was taken away and the results beside it were not: they must not be taken for those of another batch. */
   hasLeftResults(id: string): boolean {
     return [this.trays.outbox, this.trays.failed].some(
-      (dir) => this.trays.storage.look(join(dir, resultsName(id))) !== undefined,
+      (dir) => this.trays.storage.look(pathIn(dir, resultsName(id))) !== undefined,
     );
   }
 
@@ -280,7 +281,7 @@ export class Selection {
         return;
       }
       this.inFlight.add(foldId(task.id));
-      this.hooks.onAccepted(task.id);
+      this.hooks.onAccepted(task.id, task.file);
       accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
     });
     return accepted;

@@ -75,6 +75,8 @@ const FIRST_SCAN_MS = 250;
 /** Listing what settled takes at most about this much of a tick (ms). */
 const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
+/** Pause between two pieces of a journal that has more than one (ms). */
+const JOURNAL_AGAIN_MS = 50;
 /** What settled last is carried into the plan within this time, or at the next start (ms). */
 const PLAN_FINISH_MS = 3000;
 const FAR = Number.POSITIVE_INFINITY;
@@ -118,6 +120,7 @@ export class Supervisor {
   private timerAtMs = FAR;
   private startedMs = 0;
   private recoverAtMs = 0;
+  private journalAtMs = 0;
   private heartbeatAtMs = 0;
   private isListingWanted = true;
   private isHalfWay = false;
@@ -172,7 +175,10 @@ export class Supervisor {
       wake: () => this.wake(),
     });
     this.selection = new Selection(trays, backlog, pool, telemetry, settledIds, {
-      onAccepted: (id) => this.plan.noteSelected(id),
+      onAccepted: (id, file) => {
+        this.intake.expectGone(file);
+        this.plan.noteSelected(id);
+      },
       onDuplicate: (file) => this.intake.noteDuplicate(file),
       onIoError: (file, error) => {
         this.alerts.report(
@@ -280,6 +286,7 @@ export class Supervisor {
       this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
     }
     if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
+    if (nowMs >= this.journalAtMs) this.followJournal(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
     this.plan.work(this.planGate(nowMs));
     const hasMore = this.launch(nowMs);
@@ -339,6 +346,7 @@ export class Supervisor {
     const relookMs = this.commands.relookMs;
     return Math.min(
       this.recoverAtMs,
+      this.journalAtMs,
       this.heartbeatAtMs,
       this.plan.nextMs(),
       this.intake.nextLookMs() ?? FAR,
@@ -416,7 +424,7 @@ export class Supervisor {
     this.bells = [new Doorbell(this.controlTrays.inbox, { onRing: () => this.wake(), onFallback })];
     if (this.isOn) {
       const onRing = (name: string | undefined): void => {
-        this.intake.hint(name);
+        this.intake.ring(name);
         this.wake();
       };
       this.bells.push(new Doorbell(this.trays.inbox, { onRing, onFallback }));
@@ -437,7 +445,10 @@ export class Supervisor {
     for (const file of controlFiles)
       if (file.endsWith("~ready.json")) this.commands.takeReady(file);
     this.recheckDependencies();
-    if (this.readJournal()) this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + 50);
+  }
+
+  private followJournal(nowMs: number): void {
+    this.journalAtMs = nowMs + (this.readJournal() ? JOURNAL_AGAIN_MS : RECOVER_MS);
   }
 
   /** A bounded piece of what the journal says. @returns true when there is more */

@@ -1,5 +1,4 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
-import { join } from "node:path";
 import { type Agent, type Assignment, StopSignal, timeoutOf } from "../agents/agent.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import { readBrief } from "../codec/node-brief.ts";
@@ -17,7 +16,7 @@ import type { ResultRecord } from "../core/task.ts";
 import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { KvStore } from "../roadmap/kv.ts";
 import { type BatchHooks, BatchRun } from "./batch-run.ts";
 import { runVerify } from "./verify.ts";
@@ -141,7 +140,7 @@ export async function runAttempt(
       attempt: claim.name.attempt,
       lease: attempt.subject.lease,
       taskFile: claim.path,
-      runDir: join(tools.runsDir, runOf(claim.name)),
+      runDir: pathIn(tools.runsDir, runOf(claim.name)),
       stateDir: tools.stateDir,
       settings: tools.settings,
       stop: attempt.stop,

@@ -34,15 +34,15 @@ function openJournal(path = join(tempDir(), "a.jsonl")): Journal {
 }
 
 function write(journal: Journal, ...records: object[]): void {
-  for (const record of records) journal.append(record);
+  for (const record of records) journal.append(JSON.stringify(record));
   expect(journal.flush()).toBe(true);
 }
 
 describe("a journal", () => {
   it("holds each record as one line, in order, and only after a flush", () => {
     const journal = openJournal();
-    journal.append({ n: 1, text: 'a\nb "é" \u2028' });
-    journal.append({ n: 2 });
+    journal.append(JSON.stringify({ n: 1, text: 'a\nb "é" \u2028' }));
+    journal.append(JSON.stringify({ n: 2 }));
     expect(journal.hasPending).toBe(true);
     expect(fs.existsSync(journal.path)).toBe(false);
     expect(journal.flush()).toBe(true);
@@ -257,7 +257,7 @@ describe("a file that is taken away from its writer", () => {
 describe("a disk that takes nothing", () => {
   it("stops nobody: records are kept, and the reason can be seen", () => {
     const journal = openJournal("/dev/full");
-    journal.append({ n: 1 });
+    journal.append(JSON.stringify({ n: 1 }));
     expect(journal.flush()).toBe(false);
     expect(journal.flush()).toBe(false);
     expect(journal.hasPending).toBe(true);
@@ -273,7 +273,7 @@ describe("a disk that takes nothing", () => {
     const text = "x".repeat(10_000);
     const count = Math.ceil((1.5 * JOURNAL_BUFFER_BYTES_MAX) / text.length);
     for (let n = 0; n < count; n++) {
-      journal.append({ n, text });
+      journal.append(JSON.stringify({ n, text }));
       if (n % 50 === 0) expect(journal.flush()).toBe(false);
     }
     expect(journal.lastError).toMatchObject({ code: "EISDIR" });
@@ -301,7 +301,7 @@ describe.skipIf(!canMount())("a full disk", () => {
       write(journal, { n: 0, text: "x".repeat(3900 + extra) });
       disk.fill(0);
       for (let n = 1; n <= 12; n++) {
-        journal.append({ n, text: "é".repeat(n) });
+        journal.append(JSON.stringify({ n, text: "é".repeat(n) }));
         journal.flush();
       }
       expect(journal.flush()).toBe(false);
@@ -325,9 +325,9 @@ describe.skipIf(!canMount())("a full disk", () => {
     write(first, { w: 1, n: 0, text: "x".repeat(3000) });
     disk.fill(0);
     for (let n = 1; n < 60; n++) {
-      first.append({ w: 1, n });
+      first.append(JSON.stringify({ w: 1, n }));
       first.flush();
-      second.append({ w: 2, n });
+      second.append(JSON.stringify({ w: 2, n }));
       second.flush();
     }
     disk.free();

@@ -1,0 +1,22 @@
+/** Epoch milliseconds as ISO 8601 in UTC. Journals ask for the same few moments again and again, so those are remembered. */
+
+const KEPT = 64;
+const moments = new Array<number>(KEPT).fill(-1);
+const texts = new Array<string>(KEPT).fill("");
+
+/**
+ * @param epochMs fractions are dropped
+ * @returns "2026-01-31T12:00:00.000Z"
+ * @throws RangeError for what no Date can show
+ */
+export function isoTime(epochMs: number): string {
+  const slot = epochMs % KEPT;
+  const known = texts[slot];
+  if (known !== undefined && moments[slot] === epochMs) return known;
+  const text = new Date(epochMs).toISOString();
+  if (Number.isInteger(slot) && slot >= 0) {
+    moments[slot] = epochMs;
+    texts[slot] = text;
+  }
+  return text;
+}
