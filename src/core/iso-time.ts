@@ -1,8 +1,8 @@
 /** Epoch milliseconds as ISO 8601 in UTC. Journals ask for the same few moments again and again, so those are remembered. */
 
 const KEPT = 64;
-const moments = new Array<number>(KEPT).fill(-1);
-const texts = new Array<string>(KEPT).fill("");
+const moments = Array.from({ length: KEPT }, () => -1);
+const texts = Array.from({ length: KEPT }, () => "");
 
 /**
  * @param epochMs fractions are dropped

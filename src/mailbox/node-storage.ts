@@ -3,6 +3,8 @@ import fs from "node:fs";
 import type { FileFacts, Storage, Walk } from "./storage.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+/** Files that are open to be synced at once. */
+const SYNCS_MAX = 128;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
 function factsOf(stats: fs.Stats): FileFacts {
@@ -50,13 +52,27 @@ function walkDir(dir: string): Walk {
   };
 }
 
-async function syncPath(path: string): Promise<void> {
-  const handle = await fs.promises.open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+function syncPath(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fd = fs.openSync(path, "r");
+    fs.fsync(fd, (error) => {
+      fs.closeSync(fd);
+      if (error === null) resolve();
+      else reject(error);
+    });
+  });
+}
+
+/** Many at once: a journalling file system makes one commit of all that wait for it. Resolves when nothing is under way. */
+async function syncPaths(paths: Iterable<string>): Promise<void> {
+  const faults: unknown[] = [];
+  const left = paths[Symbol.iterator]();
+  const lane = async (): Promise<void> => {
+    for (let next = left.next(); next.done !== true && faults.length === 0; next = left.next())
+      await syncPath(next.value).catch((error: unknown) => faults.push(error));
+  };
+  await Promise.all(Array.from({ length: SYNCS_MAX }, lane));
+  if (faults.length > 0) throw faults[0];
 }
 
 export const nodeStorage: Storage = {
@@ -113,10 +129,6 @@ export const nodeStorage: Storage = {
   makeDir: (path) => {
     fs.mkdirSync(path, { recursive: true, mode: 0o700 });
   },
-  async syncFiles(paths) {
-    await Promise.all(paths.map(syncPath));
-  },
-  async syncDirs(paths) {
-    await Promise.all([...new Set(paths)].map(syncPath));
-  },
+  syncFiles: (paths) => syncPaths(paths),
+  syncDirs: (paths) => syncPaths(new Set(paths)),
 };

@@ -51,6 +51,8 @@ interface Spawned extends PoolWorker {
   extra: number;
 }
 
+/** With durability `power` so many results wait for the disk together, and share its commits. */
+const SYNC_THREADS = "64";
 /** A process that lived this long was healthy, even if it settled nothing (ms). */
 const HEALTHY_MS = 10_000;
 
@@ -271,7 +273,11 @@ export class Pool {
       detached: true,
       // What handlers print must not mix with the answers on our stdout.
       stdio: ["ignore", 2, 2, "ipc"],
-      env: { ...process.env, MAILCHUTE_WORKER_BOOT: JSON.stringify(orders) },
+      env: {
+        ...(this.boot.settings.durability === "power" ? { UV_THREADPOOL_SIZE: SYNC_THREADS } : {}),
+        ...process.env,
+        MAILCHUTE_WORKER_BOOT: JSON.stringify(orders),
+      },
     });
     const pid = child.pid;
     if (pid === undefined) {

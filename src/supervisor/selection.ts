@@ -33,7 +33,7 @@ export interface SelectionHooks {
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 
 /** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
-const AHEAD_S = 0.03;
+const AHEAD_S = { process: 0.03, power: 0.3 };
 const RATE_WINDOW_MS = 200;
 
 export class Selection {
@@ -312,7 +312,7 @@ export class Selection {
     }
     return Math.min(
       PREFETCH_MAX,
-      Math.floor((this.ratePerS * AHEAD_S) / Math.max(1, this.pool.size)),
+      Math.floor((this.ratePerS * AHEAD_S[this.trays.durability]) / Math.max(1, this.pool.size)),
     );
   }
 }
