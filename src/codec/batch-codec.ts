@@ -1,5 +1,5 @@
 /** The lines of a batch: a task in, a result out. One JSON.parse a line, because there may be millions of them. */
-import { type Static, Type } from "@sinclair/typebox";
+
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
@@ -7,6 +7,7 @@ import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { excerptOf } from "./json.ts";
 import { checkBody } from "./task-codec.ts";
+import { type Static, Type } from "./typebox.ts";
 
 const LineNumber = Type.Integer({ minimum: 1, maximum: BATCH_LINES_MAX });
 

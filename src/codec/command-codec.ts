@@ -1,5 +1,5 @@
 /** Bytes of a command file in, a `Command` or ErrInvalidCommand out. */
-import { Type } from "@sinclair/typebox";
+
 import type { Command, CommandName } from "../core/command.ts";
 import { COMMAND_NAMES } from "../core/command.ts";
 import { ErrInvalidCommand } from "../core/errors.ts";
@@ -7,6 +7,7 @@ import { WORKERS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { JsonFault, parseObject } from "./json.ts";
 import { compileCheck } from "./schema.ts";
+import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
 const Workers = Type.Integer({ minimum: 0, maximum: WORKERS_MAX });

@@ -1,8 +1,6 @@
 /** `config.yaml`, the environment and flags in, one complete `Settings` out, with the source of each value. Writes nothing. */
 import fs from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { type TSchema, Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
 import {
   type Document,
   isAlias,
@@ -25,6 +23,7 @@ import {
 } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
+import { type TSchema, Type, Value } from "./typebox.ts";
 
 /** A timer of Node cannot wait longer than this (ms). */
 const TIMER_MS_MAX = 2_147_483_647;

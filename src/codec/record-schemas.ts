@@ -1,7 +1,8 @@
 /** The JSON Schemas of result and error records: what outside programs may rely on. Checks nothing by itself. */
-import { type Static, Type } from "@sinclair/typebox";
+
 import type { ErrorRecord, FailureKind, ResultRecord } from "../core/task.ts";
 import { TaskSchema } from "./task-codec.ts";
+import { type Static, Type } from "./typebox.ts";
 
 const Seconds = Type.Integer({ minimum: 0, description: "integer unix seconds" });
 const ExitCode = Type.Union([Type.Integer(), Type.Null()]);

@@ -1,6 +1,5 @@
 /** From a schema to a check that explains the first fault in words a person can act on. */
-import type { TSchema } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { type TSchema, type TypeCheck, TypeCompiler } from "./typebox.ts";
 
 /**
  * Compiles lazily: a process that never checks never pays. The check returns the fault, or undefined.

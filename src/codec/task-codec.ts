@@ -1,11 +1,12 @@
 /** Bytes of a task file in, a `Task` or ErrInvalidTask out. The JSON Schema of tasks comes from here. */
-import { type Static, Type } from "@sinclair/typebox";
+
 import { ErrInvalidTask } from "../core/errors.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, shorten } from "./schema.ts";
+import { type Static, Type } from "./typebox.ts";
 
 const Text = Type.String();
 const Seconds = Type.Integer({

@@ -1,5 +1,5 @@
 /** `schema`: the JSON Schema of a file format, for editors and other programs. */
-import type { TSchema } from "@sinclair/typebox";
+import type { TSchema } from "../../codec/typebox.ts";
 import { suggest } from "../../core/suggest.ts";
 import { defineCommand, ErrUsage } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
