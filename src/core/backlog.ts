@@ -1,8 +1,9 @@
 /**
- * What waits, in the order in which it shall run. Pure data structure: no clock, no files. Holds one small entry per
- * task, so that a backlog of a million costs some hundred bytes each and a selection costs a logarithm.
+ * What waits, in the order in which it shall run. Pure data structure: no clock, no files. Ordinary tasks are rows of a
+ * table, so that a backlog of a million costs some seventy bytes each; a selection costs a logarithm.
  */
-import { foldId } from "./names.ts";
+import { foldId, inboxName } from "./names.ts";
+import { type Row, TaskTable } from "./task-table.ts";
 
 export interface WaitingTask {
   id: string;
@@ -41,6 +42,8 @@ interface Entry {
   seenInScan: number;
 }
 
+const NO_ROW: Row = -1;
+
 /** Order of selection. Rule: `product.md`: priority, then created_at, then id. */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
@@ -49,6 +52,8 @@ export function compareTasks(a: WaitingTask, b: WaitingTask): number {
 }
 
 export class Backlog {
+  /** What can run and has nothing particular about it. */
+  private readonly ordinary = new TaskTable();
   private readonly byId = new Map<string, Entry>();
   private readonly runnable = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
   private readonly planners = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
@@ -69,6 +74,11 @@ export class Backlog {
   /** Adds a task, or replaces what was known of its id. */
   add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
     this.remove(task.id);
+    if (isOrdinary(task)) {
+      this.ordinary.add(task);
+      this.counts.runnable++;
+      return "runnable";
+    }
     const entry: Entry = {
       task,
       state: "runnable",
@@ -84,15 +94,22 @@ export class Backlog {
   }
 
   get(id: string): WaitingTask | undefined {
-    return this.byId.get(foldId(id))?.task;
+    const row = this.ordinary.find(id);
+    return row === NO_ROW ? this.byId.get(foldId(id))?.task : this.taskAt(row);
   }
 
   stateOfId(id: string): WaitState | undefined {
-    return this.byId.get(foldId(id))?.state;
+    return this.ordinary.find(id) === NO_ROW ? this.byId.get(foldId(id))?.state : "runnable";
   }
 
   /** Forgets a task: it was accepted, moved away or refused. */
   remove(id: string): void {
+    const row = this.ordinary.find(id);
+    if (row !== NO_ROW) {
+      this.ordinary.remove(row);
+      this.counts.runnable--;
+      return;
+    }
     const key = foldId(id);
     const entry = this.byId.get(key);
     if (entry === undefined) return;
@@ -102,15 +119,19 @@ export class Backlog {
 
   /** Takes the task that shall run next out of the backlog. @param onlyPlanners leave everything but planners waiting */
   takeBest(onlyPlanners = false): WaitingTask | undefined {
-    const planner = nextRunnable(this.planners);
-    const other = onlyPlanners ? undefined : nextRunnable(this.runnable);
-    const isPlannerFirst =
-      other === undefined || (planner !== undefined && compareTasks(planner.task, other.task) < 0);
-    const entry = isPlannerFirst ? planner : other;
-    if (entry === undefined) return undefined;
-    (isPlannerFirst ? this.planners : this.runnable).pop();
-    this.remove(entry.task.id);
-    return entry.task;
+    const planner = nextRunnable(this.planners)?.task;
+    const row = onlyPlanners ? NO_ROW : this.ordinary.first();
+    const candidates = [
+      planner,
+      onlyPlanners ? undefined : nextRunnable(this.runnable)?.task,
+      row === NO_ROW ? undefined : this.taskAt(row),
+    ];
+    let best: WaitingTask | undefined;
+    for (const task of candidates) {
+      if (task !== undefined && (best === undefined || compareTasks(task, best) < 0)) best = task;
+    }
+    if (best !== undefined) this.remove(best.id);
+    return best;
   }
 
   /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
@@ -148,32 +169,39 @@ export class Backlog {
     return this.dependents.has(id);
   }
 
-  /** Tasks no agent fits, after the agents have changed. */
-  takeUnmatched(): WaitingTask[] {
-    const tasks: WaitingTask[] = [];
-    for (const entry of this.byId.values()) if (entry.state === "unmatched") tasks.push(entry.task);
-    for (const task of tasks) this.remove(task.id);
-    return tasks;
-  }
-
-  markSeen(id: string, scan: number): void {
+  /** Notes that a scan met this file. @returns false when it is not what waits under this id */
+  see(id: string, file: string, scan: number): boolean {
+    const row = this.ordinary.find(id);
+    if (row !== NO_ROW) {
+      if (file !== inboxName({ id: this.ordinary.idOf(row) })) return false;
+      this.ordinary.markSeen(row, scan);
+      return true;
+    }
     const entry = this.byId.get(foldId(id));
-    if (entry !== undefined) entry.seenInScan = scan;
+    if (entry?.task.file !== file) return false;
+    entry.seenInScan = scan;
+    return true;
   }
 
   /** Inbox tasks that a whole scan did not see: candidates for having been moved away by others. */
-  *unseen(scan: number): IterableIterator<WaitingTask> {
+  *unseen(scan: number): IterableIterator<Pick<WaitingTask, "id" | "file">> {
+    for (const id of this.ordinary.unseen(scan)) yield { id, file: inboxName({ id }) };
     for (const entry of this.byId.values()) {
       if (entry.task.tray === "inbox" && entry.seenInScan < scan) yield entry.task;
     }
   }
 
   get size(): number {
-    return this.byId.size;
+    return this.byId.size + this.ordinary.size;
   }
 
   count(state: WaitState): number {
     return this.counts[state];
+  }
+
+  private taskAt(row: Row): WaitingTask {
+    const task = this.ordinary.task(row);
+    return { ...task, file: inboxName(task), tray: "inbox", isSelected: false };
   }
 
   private stateOf(entry: Entry, nowWallMs: number, nowMs: number): WaitState {
@@ -243,8 +271,22 @@ export class Backlog {
       if (waiting?.size === 0) this.dependents.delete(id);
     }
     // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
-    this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.counts.runnable);
+    this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.byId.size);
   }
+}
+
+/** Whether a row of the table says all there is to say about it. */
+function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string } {
+  return (
+    task.tray === "inbox" &&
+    task.agentId !== undefined &&
+    task.unmet === undefined &&
+    task.notBeforeMs === undefined &&
+    task.dueMs === undefined &&
+    task.isPlanner !== true &&
+    !task.isSelected &&
+    task.file === inboxName(task)
+  );
 }
 
 /** The first entry that still waits to be run; what was removed meanwhile is dropped from the heap. */

@@ -189,10 +189,7 @@ export class Intake {
   /** A name met in a scan: only what we do not know is opened. */
   private see(name: string): void {
     const id = /^(.+)\.(?:nd)?json$/.exec(name)?.[1];
-    if (id !== undefined && this.backlog.get(id)?.file === name) {
-      this.backlog.markSeen(id, this.scanCount);
-      return;
-    }
+    if (id !== undefined && this.backlog.see(id, name, this.scanCount)) return;
     if (!this.unsettled.has(name)) this.look(name);
   }
 
@@ -319,7 +316,7 @@ export class Intake {
       isSelected: false,
     };
     this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
-    this.backlog.markSeen(id, this.scanCount);
+    this.backlog.see(id, name, this.scanCount);
   }
 
   private admit(name: string, task: Task, facts: FileFacts): void {
@@ -347,7 +344,7 @@ export class Intake {
       clock.wallMs(),
       clock.monotonicMs(),
     );
-    this.backlog.markSeen(task.id, this.scanCount);
+    this.backlog.see(task.id, name, this.scanCount);
   }
 
   /** In `processing/` a time in the future means "not before"; what somebody dropped with such a time means nothing by it. */

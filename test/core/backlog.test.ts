@@ -117,7 +117,8 @@ describe("the backlog", () => {
       "unmatched",
     );
     expect(takeAll(backlog)).toEqual([]);
-    expect(backlog.takeUnmatched().map((t) => t.id)).toEqual(["x"]);
+    expect(backlog.count("unmatched")).toBe(1);
+    expect(backlog.get("X")?.reason).toBe("no agent");
   });
 
   it("gives only planners while a plan is made, and everything in order afterwards", () => {
@@ -134,7 +135,10 @@ describe("the backlog", () => {
     const backlog = new Backlog();
     backlog.add(task("gone"), 0, 0);
     backlog.add(task("there"), 0, 0);
-    backlog.markSeen("there", 1);
-    expect([...backlog.unseen(1)].map((t) => t.id)).toEqual(["gone"]);
+    backlog.add(task("particular", { isPlanner: true }), 0, 0);
+    expect(backlog.see("there", "there.json", 1)).toBe(true);
+    expect(backlog.see("gone", "gone.ndjson", 1)).toBe(false);
+    expect(backlog.see("GONE", "GONE.json", 1)).toBe(false);
+    expect([...backlog.unseen(1)].map((t) => t.file)).toEqual(["gone.json", "particular.json"]);
   });
 });

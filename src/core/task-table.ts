@@ -1,0 +1,296 @@
+/**
+ * Ordinary tasks that wait, in the order in which they shall run, as flat arrays: a million of them cost some seventy
+ * bytes each and give the garbage collector nothing to do. Pure data structure. Ids are ASCII (see names.ts).
+ */
+
+export interface OrdinaryTask {
+  id: string;
+  /** Number of the run that comes next (from 1). */
+  attempt: number;
+  /** Higher first. */
+  priority: number;
+  /** Unix seconds; older first. */
+  createdAt: number;
+  agentId: string;
+}
+
+/** The number of a row: stays with its task for as long as it waits. */
+export type Row = number;
+
+const ROWS_MIN = 1024;
+const ID_BYTES_MIN = 16 * 1024;
+const NOWHERE = -1;
+
+export class TaskTable {
+  private readonly agents: string[] = [];
+  private readonly agentNumbers = new Map<string, number>();
+
+  // One value for each row.
+  private priorities = new Int32Array(ROWS_MIN);
+  private createdAts = new Float64Array(ROWS_MIN);
+  private attempts = new Uint16Array(ROWS_MIN);
+  private agentOf = new Uint16Array(ROWS_MIN);
+  private scans = new Uint32Array(ROWS_MIN);
+  private hashes = new Int32Array(ROWS_MIN);
+  private idLengths = new Uint8Array(ROWS_MIN);
+  /** Where its id begins; of a free row: the next free row. */
+  private idAts = new Int32Array(ROWS_MIN);
+  /** Where it stands in `heap`; of a free row: nowhere. */
+  private heapAts = new Int32Array(ROWS_MIN).fill(NOWHERE);
+  private rowCount = 0;
+  private freeRow: Row = NOWHERE;
+
+  /** A binary heap of rows: what shall run first is first. */
+  private heap = new Int32Array(ROWS_MIN);
+  private count = 0;
+  /** Rows by the hash of their id, plus one; 0 is empty. Open addressing, at most half full. */
+  private index = new Int32Array(2 * ROWS_MIN);
+
+  private ids = Buffer.alloc(ID_BYTES_MIN);
+  private idsEnd = 0;
+  private idBytesFree = 0;
+
+  get size(): number {
+    return this.count;
+  }
+
+  /** The row of the task with this id in any case, or -1. */
+  find(id: string): Row {
+    const hash = hashOf(id);
+    const mask = this.index.length - 1;
+    for (let at = hash & mask; ; at = (at + 1) & mask) {
+      const row = (this.index[at] ?? 0) - 1;
+      if (row === NOWHERE) return NOWHERE;
+      if (this.hashes[row] === hash && this.hasId(row, id)) return row;
+    }
+  }
+
+  /** Adds a task whose id is not there. */
+  add(task: OrdinaryTask): Row {
+    const row = this.newRow();
+    this.priorities[row] = task.priority;
+    this.createdAts[row] = task.createdAt;
+    this.attempts[row] = task.attempt;
+    this.agentOf[row] = this.agentNumber(task.agentId);
+    this.scans[row] = 0;
+    this.hashes[row] = hashOf(task.id);
+    this.keepId(row, task.id);
+    if (2 * (this.count + 1) > this.index.length) this.growIndex();
+    this.enter(row);
+    this.rise(row, this.count++);
+    return row;
+  }
+
+  remove(row: Row): void {
+    this.leave(row);
+    this.count--;
+    const last = this.heap[this.count] ?? NOWHERE;
+    const at = this.heapAts[row] ?? NOWHERE;
+    this.heapAts[row] = NOWHERE;
+    if (last !== row) this.settleAt(last, at);
+    this.idBytesFree += this.idLengths[row] ?? 0;
+    this.idAts[row] = this.freeRow;
+    this.freeRow = row;
+    // Nothing waits: what a large backlog took is given back.
+    if (this.count === 0 && this.rowCount > ROWS_MIN) Object.assign(this, new TaskTable());
+  }
+
+  /** The row of the task that shall run first, or -1. */
+  first(): Row {
+    return this.count === 0 ? NOWHERE : (this.heap[0] ?? NOWHERE);
+  }
+
+  task(row: Row): OrdinaryTask {
+    return {
+      id: this.idOf(row),
+      attempt: this.attempts[row] ?? 0,
+      priority: this.priorities[row] ?? 0,
+      createdAt: this.createdAts[row] ?? 0,
+      agentId: this.agents[this.agentOf[row] ?? 0] ?? "",
+    };
+  }
+
+  idOf(row: Row): string {
+    const from = this.idAts[row] ?? 0;
+    return this.ids.toString("latin1", from, from + (this.idLengths[row] ?? 0));
+  }
+
+  markSeen(row: Row, scan: number): void {
+    this.scans[row] = scan;
+  }
+
+  /** Ids of the tasks that were not seen in this scan. */
+  *unseen(scan: number): IterableIterator<string> {
+    for (let row = 0; row < this.rowCount; row++) {
+      if (this.heapAts[row] !== NOWHERE && (this.scans[row] ?? 0) < scan) yield this.idOf(row);
+    }
+  }
+
+  // ── rows and ids ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private newRow(): Row {
+    if (this.freeRow !== NOWHERE) {
+      const row = this.freeRow;
+      this.freeRow = this.idAts[row] ?? NOWHERE;
+      return row;
+    }
+    if (this.rowCount === this.heapAts.length) this.growRows();
+    return this.rowCount++;
+  }
+
+  private growRows(): void {
+    const rows = 2 * this.heapAts.length;
+    this.priorities = grown(this.priorities, new Int32Array(rows));
+    this.createdAts = grown(this.createdAts, new Float64Array(rows));
+    this.attempts = grown(this.attempts, new Uint16Array(rows));
+    this.agentOf = grown(this.agentOf, new Uint16Array(rows));
+    this.scans = grown(this.scans, new Uint32Array(rows));
+    this.hashes = grown(this.hashes, new Int32Array(rows));
+    this.idLengths = grown(this.idLengths, new Uint8Array(rows));
+    this.idAts = grown(this.idAts, new Int32Array(rows));
+    this.heapAts = grown(this.heapAts, new Int32Array(rows).fill(NOWHERE));
+    this.heap = grown(this.heap, new Int32Array(rows));
+  }
+
+  private keepId(row: Row, id: string): void {
+    if (this.idsEnd + id.length > this.ids.length) this.makeRoomForIds(id.length);
+    this.idAts[row] = this.idsEnd;
+    this.idLengths[row] = id.length;
+    this.ids.write(id, this.idsEnd, "latin1");
+    this.idsEnd += id.length;
+  }
+
+  /** Packs the ids closer, into a larger place when that is not enough. The row that asks has no id yet. */
+  private makeRoomForIds(bytes: number): void {
+    const kept = this.idsEnd - this.idBytesFree;
+    const old = this.ids;
+    this.ids = Buffer.alloc(2 * (kept + bytes) > old.length ? 2 * old.length : old.length);
+    this.idsEnd = 0;
+    this.idBytesFree = 0;
+    for (let row = 0; row < this.rowCount; row++) {
+      if (this.heapAts[row] === NOWHERE) continue;
+      const from = this.idAts[row] ?? 0;
+      const length = this.idLengths[row] ?? 0;
+      old.copy(this.ids, this.idsEnd, from, from + length);
+      this.idAts[row] = this.idsEnd;
+      this.idsEnd += length;
+    }
+  }
+
+  private hasId(row: Row, id: string): boolean {
+    if (this.idLengths[row] !== id.length) return false;
+    const from = this.idAts[row] ?? 0;
+    for (let i = 0; i < id.length; i++)
+      if (folded(this.ids[from + i] ?? 0) !== folded(id.charCodeAt(i))) return false;
+    return true;
+  }
+
+  private agentNumber(agentId: string): number {
+    let number = this.agentNumbers.get(agentId);
+    if (number === undefined) {
+      number = this.agents.push(agentId) - 1;
+      this.agentNumbers.set(agentId, number);
+    }
+    return number;
+  }
+
+  // ── the index ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private enter(row: Row): void {
+    const mask = this.index.length - 1;
+    let at = (this.hashes[row] ?? 0) & mask;
+    while (this.index[at] !== 0) at = (at + 1) & mask;
+    this.index[at] = row + 1;
+  }
+
+  private leave(row: Row): void {
+    const mask = this.index.length - 1;
+    let at = (this.hashes[row] ?? 0) & mask;
+    while (this.index[at] !== row + 1) at = (at + 1) & mask;
+    this.index[at] = 0;
+    // What stands behind it in the same run may have to move up.
+    for (at = (at + 1) & mask; this.index[at] !== 0; at = (at + 1) & mask) {
+      const other = (this.index[at] ?? 0) - 1;
+      this.index[at] = 0;
+      this.enter(other);
+    }
+  }
+
+  private growIndex(): void {
+    this.index = new Int32Array(2 * this.index.length);
+    for (let at = 0; at < this.count; at++) this.enter(this.heap[at] ?? 0);
+  }
+
+  // ── the heap ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private isBefore(a: Row, b: Row): boolean {
+    const priority = (this.priorities[b] ?? 0) - (this.priorities[a] ?? 0);
+    if (priority !== 0) return priority < 0;
+    const age = (this.createdAts[a] ?? 0) - (this.createdAts[b] ?? 0);
+    if (age !== 0) return age < 0;
+    const fromA = this.idAts[a] ?? 0;
+    const fromB = this.idAts[b] ?? 0;
+    const lengthA = this.idLengths[a] ?? 0;
+    const lengthB = this.idLengths[b] ?? 0;
+    const shorter = Math.min(lengthA, lengthB);
+    for (let i = 0; i < shorter; i++) {
+      const difference = (this.ids[fromA + i] ?? 0) - (this.ids[fromB + i] ?? 0);
+      if (difference !== 0) return difference < 0;
+    }
+    return lengthA < lengthB;
+  }
+
+  /** Puts a row where another was taken out. */
+  private settleAt(row: Row, at: number): void {
+    this.rise(row, at);
+    this.sink(row, this.heapAts[row] ?? at);
+  }
+
+  private rise(row: Row, from: number): void {
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = this.heap[parent] ?? 0;
+      if (!this.isBefore(row, above)) break;
+      this.put(above, at);
+      at = parent;
+    }
+    this.put(row, at);
+  }
+
+  private sink(row: Row, from: number): void {
+    let at = from;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= this.count) break;
+      if (child + 1 < this.count && this.isBefore(this.heap[child + 1] ?? 0, this.heap[child] ?? 0))
+        child++;
+      const below = this.heap[child] ?? 0;
+      if (!this.isBefore(below, row)) break;
+      this.put(below, at);
+      at = child;
+    }
+    this.put(row, at);
+  }
+
+  private put(row: Row, at: number): void {
+    this.heap[at] = row;
+    this.heapAts[row] = at;
+  }
+}
+
+function grown<A extends { set(from: A): void }>(from: A, to: A): A {
+  to.set(from);
+  return to;
+}
+
+/** ASCII without regard to case. */
+function folded(code: number): number {
+  return code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
+}
+
+function hashOf(id: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < id.length; i++) hash = Math.imul(hash ^ folded(id.charCodeAt(i)), 0x01000193);
+  return (hash ^ (hash >>> 15)) | 0;
+}
