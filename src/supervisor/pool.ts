@@ -188,10 +188,10 @@ export class Pool {
     const found = new Map<string, PoolWorker>();
     const vanished: string[] = [];
     for (const name of listDir(this.workersDir)) {
-      if (!name.endsWith(".json")) continue;
+      if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
       const path = join(this.workersDir, name);
       const doc = readDocument<WorkerDocument>(path);
-      if (doc === undefined || own.has(doc.id)) continue;
+      if (doc === undefined) continue;
       const identity = { place: doc.place, pid: doc.pid, startTicks: doc.start_ticks };
       if (judge(identity) === "dead") {
         fs.rmSync(path, { force: true });

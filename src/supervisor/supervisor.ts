@@ -75,6 +75,8 @@ const FIRST_SCAN_MS = 250;
 /** Listing what settled takes at most about this much of a tick (ms). */
 const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
+/** How often it looks around when nothing waits or runs (ms). */
+const QUIET_MS = 1000;
 /** Pause between two pieces of a journal that has more than one (ms). */
 const JOURNAL_AGAIN_MS = 50;
 /** What settled last is carried into the plan within this time, or at the next start (ms). */
@@ -301,7 +303,12 @@ export class Supervisor {
 
   private launch(nowMs: number): boolean {
     if (!this.mayLaunch(nowMs)) return false;
-    return this.selection.select(this.launchesLeft(), this.isReplanning());
+    const hasMore = this.selection.select(this.launchesLeft(), this.isReplanning());
+    if (this.selection.offeredCount > 0) {
+      this.recoverAtMs = Math.min(this.recoverAtMs, nowMs + RECOVER_MS);
+      this.journalAtMs = Math.min(this.journalAtMs, nowMs + RECOVER_MS);
+    }
+    return hasMore;
   }
 
   private planGate(nowMs: number): LaunchGate | undefined {
@@ -435,7 +442,7 @@ export class Supervisor {
 
   /** Lists `processing/`: what to recover, what waits there, what others do. */
   private lookAtProcessing(nowMs: number): void {
-    this.recoverAtMs = nowMs + RECOVER_MS;
+    this.recoverAtMs = nowMs + this.pauseMs();
     this.isListingWanted = false;
     this.mendTrays();
     if (this.isOn) this.lookAtTasks(nowMs);
@@ -448,7 +455,14 @@ export class Supervisor {
   }
 
   private followJournal(nowMs: number): void {
-    this.journalAtMs = nowMs + (this.readJournal() ? JOURNAL_AGAIN_MS : RECOVER_MS);
+    this.journalAtMs = nowMs + (this.readJournal() ? JOURNAL_AGAIN_MS : this.pauseMs());
+  }
+
+  /** How long nobody need look around (ms): longer where nothing waits or runs. */
+  private pauseMs(): number {
+    const isQuiet =
+      this.backlog.size === 0 && this.selection.inFlight.size === 0 && !this.pool.hasOthers;
+    return isQuiet ? QUIET_MS : RECOVER_MS;
   }
 
   /** A bounded piece of what the journal says. @returns true when there is more */

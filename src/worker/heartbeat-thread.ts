@@ -18,7 +18,9 @@ export interface HeartbeatData {
 const data = workerData as HeartbeatData;
 const deadline = new Float64Array(data.deadline);
 const mark = `~w-${data.ownerPrefix}-`;
-const DEADLINE_LOOK_MS = 250;
+/** How often the deadline is looked at while it is far, or none is set (ms); and how late it may be noticed. */
+const DEADLINE_LOOK_MS = 500;
+const DEADLINE_LATE_MS = 10;
 
 function beat(): void {
   const now = Date.now() / 1000;
@@ -43,9 +45,11 @@ function touch(path: string, seconds: number): void {
 
 function lookAtDeadline(): void {
   const at = deadline[0] ?? 0;
+  const leftMs = at === 0 ? DEADLINE_LOOK_MS : at - Number(process.hrtime.bigint()) / 1e6;
   // The handler blocks the event loop past its time limit: only the end of the process stops it. Recovery takes over.
-  if (at > 0 && Number(process.hrtime.bigint()) / 1e6 > at) process.kill(process.pid, "SIGKILL");
+  if (leftMs < 0) process.kill(process.pid, "SIGKILL");
+  setTimeout(lookAtDeadline, Math.min(leftMs + DEADLINE_LATE_MS, DEADLINE_LOOK_MS));
 }
 
 setInterval(beat, data.heartbeatMs);
-setInterval(lookAtDeadline, DEADLINE_LOOK_MS);
+lookAtDeadline();
