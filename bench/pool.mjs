@@ -1,0 +1,150 @@
+/** A real pool by the built command line, on a state tree of its own, and what its journals say afterwards. */
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { runProgram, stopProcess, until } from "./processes.mjs";
+
+export const LAUNCHER = fileURLToPath(new URL("../bin/mailchute.js", import.meta.url));
+/** 600 bytes, as every contestant gets them. */
+export const BODY = JSON.stringify({ prompt: "x".repeat(572), created_at: 1 });
+export const PROMPT = "x".repeat(572);
+const NO_OP = "export default () => null;\n";
+
+export class Pool {
+  /**
+   * @param dir an empty directory
+   * @param settings of config.yaml, as an object; `handler` is the source of the module agent that runs everything
+   */
+  constructor(dir, { handler = NO_OP, ...settings } = {}) {
+    this.state = join(dir, "state");
+    this.inbox = join(this.state, "mailbox", "inbox");
+    this.stagingDir = join(dir, "staging");
+    this.eventsPath = join(this.state, "analytics", "supervisor_lifecycle.jsonl");
+    fs.mkdirSync(this.inbox, { recursive: true, mode: 0o700 });
+    fs.mkdirSync(this.stagingDir);
+    const module = join(dir, "handler.mjs");
+    fs.writeFileSync(module, handler);
+    const agents = [{ name: "bench", kind: "module", module, default: true }];
+    const config = { durability: "process", processes: 2, workers: 16, ...settings, agents };
+    // JSON is YAML.
+    fs.writeFileSync(join(this.state, "config.yaml"), `${JSON.stringify(config, null, 2)}\n`);
+  }
+
+  /** Puts many files into the inbox, by a plain write each. */
+  fill(count, body = BODY, prefix = "t") {
+    for (let i = 0; i < count; i++) fs.writeFileSync(join(this.inbox, `${prefix}${i}.json`), body);
+  }
+
+  /** Puts one file in by rename, whole from the start. @returns process.hrtime just before the rename (ns) */
+  drop(id, task) {
+    const staged = join(this.stagingDir, `${id}.json`);
+    fs.writeFileSync(staged, JSON.stringify(task));
+    const droppedNs = process.hrtime.bigint();
+    fs.renameSync(staged, join(this.inbox, `${id}.json`));
+    return droppedNs;
+  }
+
+  /** Drops a command as any program would. @returns epoch ms just before its file appeared */
+  send(name, command, args) {
+    const staged = join(this.stagingDir, name);
+    fs.writeFileSync(staged, JSON.stringify({ command, args }));
+    const t = performance.timeOrigin + performance.now();
+    fs.renameSync(staged, join(this.state, "control", "inbox", `${name}.json`));
+    return t;
+  }
+
+  /** Starts `run` and returns at once. */
+  start(args = []) {
+    this.startedAtMs = performance.timeOrigin + performance.now();
+    this.child = spawn(
+      process.execPath,
+      [LAUNCHER, "run", "--state", this.state, "--no-live", ...args],
+      { stdio: ["ignore", "ignore", "pipe"] },
+    );
+    this.child.stderr.setEncoding("utf8").on("data", (text) => {
+      // What it says to every SIGTERM.
+      if (!text.includes("stopping:")) process.stderr.write(text);
+    });
+  }
+
+  async stop(signal = "SIGTERM") {
+    if (this.child !== undefined) await stopProcess(this.child, signal);
+  }
+
+  /** Starts, and waits until a first task has gone through each of its processes. */
+  async startWarm(args = []) {
+    this.start(args);
+    for (let i = 0; i < 8; i++) this.drop(`warm-${i}`, { prompt: "warm" });
+    await until(
+      () => this.events().filter((event) => event.event === "completed").length >= 8,
+      "a warm pool",
+      {
+        everyMs: 20,
+      },
+    );
+  }
+
+  /**
+   * Runs all that waits to its end.
+   * @returns tasks/s by the journal, and by the wall, start of the program included
+   * @throws Error when other than `expected` tasks have ended
+   */
+  async drain(expected) {
+    const args = [LAUNCHER, "run", "--state", this.state, "--no-live", "--drain"];
+    const { wallS } = await runProgram(process.execPath, args);
+    const { count, spanS } = this.span();
+    if (count !== expected) throw new Error(`${count} of ${expected} tasks have ended`);
+    return { rate: count / spanS, wall_rate: count / wallS };
+  }
+
+  /** From the first `started` to the last `completed`, by the journals. */
+  span() {
+    let firstMs = Number.POSITIVE_INFINITY;
+    let lastMs = 0;
+    let count = 0;
+    for (const { event, t } of this.events()) {
+      if (event === "started") firstMs = Math.min(firstMs, t);
+      if (event !== "completed") continue;
+      lastMs = Math.max(lastMs, t);
+      count++;
+    }
+    return { count, spanS: (lastMs - firstMs) / 1000 };
+  }
+
+  /** All events so far, in their order over all parts of the journal: `event`, `t` (epoch ms), `task_id`. */
+  events() {
+    const dir = join(this.state, "analytics");
+    if (!fs.existsSync(dir)) return [];
+    return fs
+      .readdirSync(dir)
+      .filter((name) => name.startsWith("supervisor_lifecycle"))
+      .flatMap((name) => eventsIn(fs.readFileSync(join(dir, name), "utf8")));
+  }
+
+  /** Reads only what is new since its last call. */
+  follow() {
+    const followed = this.followed ?? { offset: 0, rest: "" };
+    this.followed = followed;
+    if (!fs.existsSync(this.eventsPath)) return [];
+    const fd = fs.openSync(this.eventsPath, "r");
+    const buffer = Buffer.alloc(fs.fstatSync(fd).size - followed.offset);
+    fs.readSync(fd, buffer, 0, buffer.length, followed.offset);
+    fs.closeSync(fd);
+    followed.offset += buffer.length;
+    const text = followed.rest + buffer.toString("utf8");
+    const end = text.lastIndexOf("\n") + 1;
+    followed.rest = text.slice(end);
+    return eventsIn(text.slice(0, end));
+  }
+}
+
+/** Far faster than JSON.parse, over millions of lines. */
+const EVENT = /^\{"event":"(started|completed)","task_id":"([^"]*)".*?"t":(\d+)/gm;
+
+function eventsIn(text) {
+  const events = [];
+  for (const [, event, task_id, t] of text.matchAll(EVENT))
+    events.push({ event, task_id, t: Number(t) });
+  return events;
+}

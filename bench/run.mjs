@@ -1,0 +1,263 @@
+/**
+ * The benchmark: all rows, one after the other, the contestants of a row taking turns. Prints what it does, and writes
+ * results.md, results.json and chart.svg.
+ *
+ *   npm run bench                    everything, about 25 minutes (root, and a machine that has nothing else to do)
+ *   npm run bench -- --quick         small numbers and 3 rounds, about 4 minutes
+ *     --only drain,exec              these rows         --rounds N
+ *     --disk-dir DIR                 where the image of the measured file system lies (default: the temporary directory)
+ *     --out DIR                      default: bench/results, or bench/results/quick unless all is run
+ *     --check                        exit code 1 when a goal is not met, or something could not be measured
+ *     --readme                       puts table and chart into README.md too
+ */
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { drawChart } from "./chart.mjs";
+import { openDisk, openPlainDirectory } from "./disks.mjs";
+import { describeMachine, findProgram } from "./machine.mjs";
+import { describeFigures, describeGoal, renderReport, renderSummary } from "./report.mjs";
+import { row as batch } from "./rows/batch.mjs";
+import { row as cliStart } from "./rows/cli-start.mjs";
+import { row as commands } from "./rows/commands.mjs";
+import { row as drain } from "./rows/drain.mjs";
+import { row as drainPower } from "./rows/drain-power.mjs";
+import { row as enqueue } from "./rows/enqueue.mjs";
+import { row as exec } from "./rows/exec.mjs";
+import { row as failover } from "./rows/failover.mjs";
+import { row as growth } from "./rows/growth.mjs";
+import { row as idle } from "./rows/idle.mjs";
+import { row as million } from "./rows/million.mjs";
+import { row as pickUp } from "./rows/pick-up.mjs";
+import { row as roadmap } from "./rows/roadmap.mjs";
+import { mediansOf } from "./statistics.mjs";
+
+const ROWS = [drain, drainPower, batch, enqueue, pickUp, exec, growth, million, idle].concat([
+  commands,
+  failover,
+  roadmap,
+  cliStart,
+]);
+const ROUNDS = { full: 5, quick: 3 };
+/** No single run of a contestant takes longer (ms). */
+const RUN_MS_MAX = 600_000;
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    rounds: { type: "string" },
+    "disk-dir": { type: "string", default: os.tmpdir() },
+    out: { type: "string" },
+    check: { type: "boolean", default: false },
+    readme: { type: "boolean", default: false },
+  },
+});
+const size = options.quick ? "quick" : "full";
+const rows = chooseRows();
+const isWhole = !options.quick && options.only === undefined;
+const outDir = options.out ?? join(here, isWhole ? "results" : "results/quick");
+
+function chooseRows() {
+  const names = options.only?.split(",");
+  const unknown = names?.find((name) => !ROWS.some((row) => row.name === name));
+  if (unknown !== undefined) {
+    console.error(`no row ${unknown}; there are ${ROWS.map((row) => row.name).join(", ")}`);
+    process.exit(2);
+  }
+  if (names !== undefined) return ROWS.filter((row) => names.includes(row.name));
+  return ROWS.filter((row) => !(options.quick && row.isFullOnly === true));
+}
+
+function installPeers() {
+  if (fs.existsSync(join(here, "node_modules"))) return;
+  console.log("installing the peers into bench/node_modules");
+  try {
+    execFileSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: here, stdio: "inherit" });
+  } catch (error) {
+    console.log(`SKIPPED: all peers from npm, because \`npm ci\` failed: ${error.message}`);
+  }
+}
+
+const require = createRequire(import.meta.url);
+
+/** @returns why a contestant cannot run here, or undefined */
+function whatIsMissing(needs = []) {
+  return needs.map(whyMissing).find((reason) => reason !== undefined);
+}
+
+function whyMissing(need) {
+  if (["bullmq", "plainjob", "better-sqlite3", "graphile-worker"].includes(need)) {
+    try {
+      require.resolve(need, { paths: [here] });
+      return undefined;
+    } catch {
+      // A package without an entry for require is there all the same.
+      return fs.existsSync(join(here, "node_modules", need)) ? undefined : `no package ${need}`;
+    }
+  }
+  return findProgram(need) === undefined ? `no ${need} on this machine` : undefined;
+}
+
+/** What a contestant gets: fresh directories on the disk that is measured, and the numbers of this size of run. */
+class Bench {
+  constructor(disk) {
+    this.disk = disk;
+    this.dirs = [];
+  }
+  pick(numbers) {
+    return numbers[size];
+  }
+  dir() {
+    const dir = fs.mkdtempSync(join(this.disk.dir, "run-"));
+    fs.chmodSync(dir, 0o755);
+    this.dirs.push(dir);
+    return dir;
+  }
+  clear() {
+    for (const dir of this.dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function openDiskOf(row, name) {
+  const disk = openDisk(name, options["disk-dir"]);
+  if (disk.reason === undefined) return disk;
+  console.log(`SKIPPED: ${row.name} on ${name}: ${disk.reason}`);
+  return name === "ext4" ? openPlainDirectory(options["disk-dir"]) : undefined;
+}
+
+/** @returns what every contestant of a row came to on one disk */
+async function runRow(row, disk) {
+  const rounds = row.rounds ?? Number(options.rounds ?? ROUNDS[size]);
+  const results = row.contestants.map((contestant) => ({
+    contestant,
+    name: contestant.name,
+    runs: [],
+    skipped: whatIsMissing(contestant.needs),
+  }));
+  for (const { name, skipped } of results)
+    if (skipped !== undefined) console.log(`  SKIPPED: ${name}: ${skipped}`);
+  const bench = new Bench(disk);
+  for (let round = 0; round < rounds; round++) {
+    for (const result of results) {
+      if (result.skipped !== undefined) continue;
+      try {
+        result.runs.push(await inTime(result.contestant.run(bench), RUN_MS_MAX));
+      } catch (error) {
+        result.skipped = `failed: ${error.message}`;
+        console.log(`  FAILED: ${result.name}: ${error.stack}`);
+      }
+      if (row.keepsDirectories !== true) bench.clear();
+    }
+  }
+  return results.map(({ name, runs, skipped }) => ({
+    name,
+    runs,
+    figures: mediansOf(runs),
+    ...(skipped === undefined ? {} : { skipped }),
+  }));
+}
+
+function inTime(promise, limitMs) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`took longer than ${limitMs} ms`)), limitMs);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** A figure of this run, or NaN. */
+function lookUp(measured, rowName, diskName, contestant, key = "rate") {
+  const of = measured.find((one) => one.row === rowName && one.disk === diskName);
+  return of?.contestants.find((one) => one.name === contestant)?.figures[key] ?? Number.NaN;
+}
+
+function judge(row, diskName, measured) {
+  const m = (contestant, key) => lookUp(measured, row.name, diskName, contestant, key);
+  const other = (rowName, contestant) => lookUp(measured, rowName, diskName, contestant);
+  return row.goals.map(({ text, of, atLeast, atMost, unit = "" }) => {
+    const value = of(m, other);
+    const isMet = Number.isFinite(value)
+      ? value >= (atLeast ?? Number.NEGATIVE_INFINITY) &&
+        value <= (atMost ?? Number.POSITIVE_INFINITY)
+      : undefined;
+    return { text, value: Number.isFinite(value) ? value : null, unit, isMet: isMet ?? null };
+  });
+}
+
+installPeers();
+const machine = describeMachine();
+const measured = [];
+const fromMs = performance.now();
+for (const row of rows) {
+  for (const diskName of row.disks) {
+    const disk = openDiskOf(row, diskName);
+    if (disk === undefined) {
+      measured.push({
+        row: row.name,
+        title: row.title,
+        disk: diskName,
+        contestants: [],
+        goals: [],
+      });
+      continue;
+    }
+    console.log(`${row.title} (${disk.title})`);
+    const rowFromMs = performance.now();
+    let contestants;
+    try {
+      contestants = await runRow(row, disk);
+    } finally {
+      disk.close();
+    }
+    const one = {
+      row: row.name,
+      title: row.title,
+      disk: diskName,
+      fileSystem: disk.title,
+      chart: row.chart,
+      seconds: Math.round((performance.now() - rowFromMs) / 1000),
+      contestants,
+    };
+    measured.push(one);
+    one.goals = judge(row, diskName, measured);
+    for (const contestant of contestants) console.log(`  ${describeFigures(contestant)}`);
+    for (const goal of one.goals) console.log(`  ${describeGoal(goal)}`);
+  }
+}
+
+const report = {
+  machine,
+  command: `npm run bench${options.quick ? " -- --quick" : ""}`,
+  rounds: Number(options.rounds ?? ROUNDS[size]),
+  size,
+  minutes: Math.round((performance.now() - fromMs) / 6000) / 10,
+  image_on: options["disk-dir"],
+  rows: measured,
+};
+fs.mkdirSync(outDir, { recursive: true });
+fs.writeFileSync(join(outDir, "results.json"), `${JSON.stringify(report, null, 1)}\n`);
+fs.writeFileSync(join(outDir, "results.md"), renderReport(report));
+fs.writeFileSync(join(outDir, "chart.svg"), drawChart(report));
+if (options.readme || isWhole) writeReadme();
+const goals = measured.flatMap((one) => one.goals);
+const unmet = goals.filter((goal) => goal.isMet !== true);
+console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
+if (options.check && unmet.length > 0) process.exitCode = 1;
+
+/** Between its two marks. */
+function writeReadme() {
+  const path = join(here, "..", "README.md");
+  const text = fs.readFileSync(path, "utf8");
+  const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
+  if (!text.includes(begin) || !text.includes(end))
+    throw new Error(`README.md has no ${begin} … ${end} to put the table in`);
+  const before = text.slice(0, text.indexOf(begin) + begin.length);
+  const after = text.slice(text.indexOf(end));
+  fs.writeFileSync(path, `${before}\n${renderSummary(report)}${after}`);
+}
