@@ -66,7 +66,12 @@ function openImage({ bytes, inodes }, imageDir) {
     return { reason: `no loop mount: ${String(error.stderr ?? error.message).trim()}` };
   }
   const close = () => {
-    run("umount", [mountPoint]);
+    try {
+      run("umount", [mountPoint]);
+    } catch {
+      // Something that failed still has a file open there.
+      run("umount", ["--lazy", mountPoint]);
+    }
     fs.rmSync(base, { recursive: true, force: true });
   };
   return { dir, title: "ext4 with a journal", close };

@@ -9,6 +9,7 @@ export const LAUNCHER = fileURLToPath(new URL("../bin/mailchute.js", import.meta
 /** 600 bytes, as every contestant gets them. */
 export const BODY = JSON.stringify({ prompt: "x".repeat(572), created_at: 1 });
 export const PROMPT = "x".repeat(572);
+const WARM_TASKS = 8;
 const NO_OP = "export default () => null;\n";
 
 export class Pool {
@@ -31,9 +32,13 @@ export class Pool {
     fs.writeFileSync(join(this.state, "config.yaml"), `${JSON.stringify(config, null, 2)}\n`);
   }
 
-  /** Puts many files into the inbox, by a plain write each. */
+  /** Puts many files in, each by rename: a pool that runs sees none of them half written. */
   fill(count, body = BODY, prefix = "t") {
-    for (let i = 0; i < count; i++) fs.writeFileSync(join(this.inbox, `${prefix}${i}.json`), body);
+    const staged = join(this.stagingDir, "next");
+    for (let i = 0; i < count; i++) {
+      fs.writeFileSync(staged, body);
+      fs.renameSync(staged, join(this.inbox, `${prefix}${i}.json`));
+    }
   }
 
   /** Puts one file in by rename, whole from the start. @returns process.hrtime just before the rename (ns) */
@@ -72,17 +77,25 @@ export class Pool {
     if (this.child !== undefined) await stopProcess(this.child, signal);
   }
 
-  /** Starts, and waits until a first task has gone through each of its processes. */
+  /** Starts, and waits until a few tasks have gone through. */
   async startWarm(args = []) {
     this.start(args);
-    for (let i = 0; i < 8; i++) this.drop(`warm-${i}`, { prompt: "warm" });
-    await until(
-      () => this.events().filter((event) => event.event === "completed").length >= 8,
-      "a warm pool",
-      {
-        everyMs: 20,
-      },
-    );
+    for (let i = 0; i < WARM_TASKS; i++) this.drop(`warm-${i}`, { title: "warm", prompt: "warm" });
+    const isWarm = () =>
+      this.events().filter(({ event }) => event === "completed").length >= WARM_TASKS;
+    try {
+      await until(isWarm, "a warm pool", { everyMs: 20 });
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** Waits until so many worker processes have ever been ready. */
+  async workersReady(count) {
+    const readyCount = () =>
+      fs.readFileSync(this.eventsPath, "utf8").split('\n{"event":"worker_started"').length - 1;
+    await until(() => readyCount() >= count, `${count} worker processes`, { everyMs: 20 });
   }
 
   /**

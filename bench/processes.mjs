@@ -3,6 +3,9 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
+/** A program that takes longer hangs (ms). */
+const RUN_MS_MAX = 300_000;
+
 /**
  * Runs a program to its end.
  * @returns {Promise<{stdout: string, wallS: number}>}
@@ -10,7 +13,12 @@ import { setTimeout as wait } from "node:timers/promises";
  */
 export async function runProgram(program, args, options = {}) {
   const from = performance.now();
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+  const child = spawn(program, args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: RUN_MS_MAX,
+    killSignal: "SIGKILL",
+    ...options,
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text) => {

@@ -131,6 +131,11 @@ function openDiskOf(row, name) {
   return name === "ext4" ? openPlainDirectory(options["disk-dir"]) : undefined;
 }
 
+/** A quick run keeps to the first file system of each row. */
+function disksOf(row) {
+  return options.quick ? row.disks.slice(0, 1) : row.disks;
+}
+
 /** @returns what every contestant of a row came to on one disk */
 async function runRow(row, disk) {
   const rounds = row.rounds ?? Number(options.rounds ?? ROUNDS[size]);
@@ -190,13 +195,21 @@ function judge(row, diskName, measured) {
   });
 }
 
+let openedDisk;
+for (const signal of ["SIGINT", "SIGTERM"])
+  process.once(signal, () => {
+    openedDisk?.close();
+    process.exit(130);
+  });
+
 installPeers();
 const machine = describeMachine();
 const measured = [];
 const fromMs = performance.now();
 for (const row of rows) {
-  for (const diskName of row.disks) {
+  for (const diskName of disksOf(row)) {
     const disk = openDiskOf(row, diskName);
+    openedDisk = disk;
     if (disk === undefined) {
       measured.push({
         row: row.name,
@@ -213,6 +226,7 @@ for (const row of rows) {
     try {
       contestants = await runRow(row, disk);
     } finally {
+      openedDisk = undefined;
       disk.close();
     }
     const one = {

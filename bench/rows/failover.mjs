@@ -7,8 +7,8 @@ import { until } from "../processes.mjs";
 import { median, quantile } from "../statistics.mjs";
 
 const TIMES = { full: 10, quick: 4 };
-/** The pool is whole and idle again by then. */
-const PAUSE_MS = 500;
+/** Between the start of a new worker process and the next kill. */
+const PAUSE_MS = 300;
 
 async function run(bench, processes) {
   const dir = bench.dir();
@@ -35,12 +35,11 @@ export default (task, ctx) => {
           .find((fields) => fields[0] === title && fields[1] === String(attempt)),
       `run ${attempt} of ${title}`,
     );
-  pool.start();
+  await pool.startWarm();
   try {
-    for (let i = 0; i < 4; i++) pool.drop(`warm-${i}`, { title: "warm" });
-    await startOf("warm", 1);
     const latencies = [];
     for (let i = 0; i < bench.pick(TIMES); i++) {
+      await pool.workersReady(processes + i);
       await wait(PAUSE_MS);
       const title = `n${i}`;
       pool.drop(title, { title });
