@@ -65,6 +65,15 @@ export function familyOf(pid) {
   return [pid, ...children];
 }
 
+/** Ends all that this process has started, at once. */
+export function killDescendants() {
+  try {
+    for (const pid of familyOf(process.pid).slice(1).reverse()) process.kill(pid, "SIGKILL");
+  } catch {
+    // Gone already, or a system without /proc.
+  }
+}
+
 /** Processor time that a process has had so far, over its threads that live (s). */
 export function cpuSecondsOf(pid) {
   let ns = 0;

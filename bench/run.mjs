@@ -20,6 +20,7 @@ import { parseArgs } from "node:util";
 import { drawChart } from "./chart.mjs";
 import { openDisk, openPlainDirectory } from "./disks.mjs";
 import { describeMachine, findProgram } from "./machine.mjs";
+import { killDescendants } from "./processes.mjs";
 import { describeFigures, describeGoal, renderReport, renderSummary } from "./report.mjs";
 import { row as batch } from "./rows/batch.mjs";
 import { row as cliStart } from "./rows/cli-start.mjs";
@@ -195,12 +196,14 @@ function judge(row, diskName, measured) {
   });
 }
 
+/** Whatever ends this program, nothing that it started stays, and nothing stays mounted. */
 let openedDisk;
-for (const signal of ["SIGINT", "SIGTERM"])
-  process.once(signal, () => {
-    openedDisk?.close();
-    process.exit(130);
-  });
+process.once("exit", () => {
+  if (openedDisk === undefined) return;
+  killDescendants();
+  openedDisk.close();
+});
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 
 installPeers();
 const machine = describeMachine();

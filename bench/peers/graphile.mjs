@@ -19,8 +19,13 @@ export async function drainGraphile(
   const postgres = await openPostgres(dir);
   const url = postgres.url(synchronousCommit);
   const { Logger, makeWorkerUtils } = await import("graphile-worker");
+  const { default: pg } = await import("pg");
+  // A pool of our own, because it must have ended before the server does.
+  const pgPool = new pg.Pool({ connectionString: url });
+  pgPool.on("error", () => {});
+  pgPool.on("connect", (client) => client.on("error", () => {}));
   const logger = new Logger(() => () => {});
-  const utils = await makeWorkerUtils({ connectionString: url, logger });
+  const utils = await makeWorkerUtils({ pgPool, logger });
   let crew;
   try {
     await utils.migrate();
@@ -40,6 +45,7 @@ export async function drainGraphile(
   } finally {
     await crew?.stop();
     await utils.release();
+    await pgPool.end();
     await postgres.close();
   }
 }
