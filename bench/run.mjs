@@ -250,7 +250,7 @@ for (const row of rows) {
 
 const report = {
   machine,
-  command: `npm run bench${options.quick ? " -- --quick" : ""}`,
+  command: ["npm run bench", ...process.argv.slice(2)].join(" ").replace(" --", " -- --"),
   rounds: Number(options.rounds ?? ROUNDS[size]),
   size,
   minutes: Math.round((performance.now() - fromMs) / 6000) / 10,
