@@ -97,6 +97,11 @@ export class Metrics {
     this.isChanged = false;
   }
 
+  /** Lets go of the journal; `write` still works. */
+  close(): void {
+    this.tail.close();
+  }
+
   private addCompleted(record: Record<string, unknown>, completedIds: string[]): void {
     if (record["status"] === "failed") this.failed++;
     else {

@@ -813,6 +813,7 @@ export class Supervisor {
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
     this.telemetry.close();
     while (this.readJournal());
+    this.metrics.close();
     try {
       this.metrics.write(this.trays.clock.wallMs());
       if (endedBy !== "lock-lost") await this.presence.leave(this.presenceFacts());
