@@ -3,30 +3,31 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
 
+export interface ReplaceOptions {
+  /** Where it is staged, on the same file system. Default: `.tmp` beside it. */
+  stagingDir?: string;
+  /** True: survives a power cut once this returns. Otherwise a power cut may leave nothing of it, old or new. */
+  isDurable?: boolean;
+  /** Called when all is staged, right before the rename. */
+  beforePublish?: () => void;
+}
+
 /**
  * Replaces a document as a whole. It is staged in a `.tmp` beside it and its size is checked before it is published,
  * because write-file-atomic takes a full disk for success.
- * @param beforePublish called when all is staged, right before the rename
  */
-export function replaceDocument(path: string, value: object, beforePublish?: () => void): void {
-  replaceText(
-    path,
-    `${JSON.stringify(value, null, 2)}\n`,
-    beforePublish === undefined ? {} : { beforePublish },
-  );
+export function replaceDocument(path: string, value: object, options: ReplaceOptions = {}): void {
+  replaceText(path, `${JSON.stringify(value, null, 2)}\n`, options);
 }
 
-/** The same for any text. @param options.stagingDir where it is staged, on the same file system; default: `.tmp` beside it */
-export function replaceText(
-  path: string,
-  text: string,
-  options: { stagingDir?: string; beforePublish?: () => void } = {},
-): void {
+/** The same for any text. */
+export function replaceText(path: string, text: string, options: ReplaceOptions = {}): void {
+  const isDurable = options.isDurable === true;
   const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
   fs.mkdirSync(stagingDir, { recursive: true, mode: 0o700 });
   const staged = join(stagingDir, `${basename(path)}.${process.pid}`);
   try {
-    writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: false });
+    writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: isDurable });
     if (fs.statSync(staged).size !== Buffer.byteLength(text)) {
       throw Object.assign(new Error(`ENOSPC: ${path} could not be written whole`), {
         code: "ENOSPC",
@@ -34,9 +35,19 @@ export function replaceText(
     }
     options.beforePublish?.();
     fs.renameSync(staged, path);
+    if (isDurable) syncDir(dirname(path));
   } catch (error) {
     fs.rmSync(staged, { force: true });
     throw error;
+  }
+}
+
+function syncDir(dir: string): void {
+  const fd = fs.openSync(dir, "r");
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
   }
 }
 

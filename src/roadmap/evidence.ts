@@ -19,14 +19,17 @@ export interface EvidenceFacts {
 const TEXT_CHARS_MAX = 4000;
 const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
 
-/** @param dir `evidence/`; the bundle is `<dir>/<id>/` */
-export function writeEvidence(dir: string, facts: EvidenceFacts): void {
+/**
+ * @param dir `evidence/`; the bundle is `<dir>/<id>/`
+ * @param isDurable it survives a power cut once this returns
+ */
+export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
   const bundle = join(dir, facts.node.id);
   fs.mkdirSync(bundle, { recursive: true, mode: 0o700 });
-  const stagingDir = join(dir, ".tmp");
+  const options = { stagingDir: join(dir, ".tmp"), isDurable };
   const lifecycle = `${JSON.stringify(lifecycleOf(facts), null, 2)}\n`;
-  replaceText(join(bundle, "lifecycle.json"), lifecycle, { stagingDir });
-  replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), { stagingDir });
+  replaceText(join(bundle, "lifecycle.json"), lifecycle, options);
+  replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
 }
 
 function lifecycleOf({ node, status, record, events }: EvidenceFacts): object {

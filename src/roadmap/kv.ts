@@ -49,13 +49,16 @@ const HISTORY_TAIL_BYTES = 64 * 1024 * 1024;
 export class KvStore {
   readonly dir: string;
   private readonly clock: Clock;
+  private readonly isDurable: boolean;
   private readonly historyFile: Journal;
   /** The last change of each node in this process: they queue here, and only processes meet at the lock. */
   private readonly queues = new Map<string, Promise<unknown>>();
 
-  constructor(dir: string, clock: Clock) {
+  /** @param durability with `power`, a change survives a power cut; its line in the history may not */
+  constructor(dir: string, clock: Clock, durability: "power" | "process") {
     this.dir = dir;
     this.clock = clock;
+    this.isDurable = durability === "power";
     this.historyFile = new Journal(join(dir, "history.jsonl"));
   }
 
@@ -272,7 +275,7 @@ export class KvStore {
     const path = this.pathOf(node);
     const old = join(this.dir, ".tmp", `${node}.old.${process.pid}`);
     let replaced: Entries | undefined;
-    replaceDocument(path, Object.fromEntries(entries), () => {
+    const beforePublish = (): void => {
       fs.rmSync(old, { force: true });
       try {
         fs.linkSync(path, old);
@@ -280,7 +283,9 @@ export class KvStore {
         // No file yet, or a file system without hard links: then the look at it afterwards has to do.
         if (!NO_LINK.has(systemCode(error))) throw error;
       }
-    });
+    };
+    const { isDurable } = this;
+    replaceDocument(path, Object.fromEntries(entries), { beforePublish, isDurable });
     const oldStamp = stampAt(old);
     if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(fs.readFileSync(old, "utf8"));
     fs.rmSync(old, { force: true });

@@ -37,24 +37,29 @@ export interface PhasesDocument {
 export class PhaseLog {
   readonly dir: string;
   private readonly document: PhasesDocument;
+  private readonly isDurable: boolean;
 
-  private constructor(dir: string, document: PhasesDocument) {
+  private constructor(dir: string, document: PhasesDocument, isDurable: boolean) {
     this.dir = dir;
     this.document = document;
+    this.isDurable = isDurable;
   }
 
-  /** @param dir `evidence/<node>`; made when something is put into it */
-  static open(dir: string, submission: string): PhaseLog {
+  /**
+   * @param dir `evidence/<node>`; made when something is put into it
+   * @param isDurable a recorded phase survives a power cut
+   */
+  static open(dir: string, submission: string, isDurable: boolean): PhaseLog {
     const found = readDocument<PhasesDocument>(join(dir, "phases.json"));
     if (found !== undefined && Array.isArray(found.phases)) {
-      if (found.submission === submission) return new PhaseLog(dir, found);
+      if (found.submission === submission) return new PhaseLog(dir, found, isDurable);
       // The document goes last: dying before that, the rest is moved by the next one.
       const files = [...found.phases.map(({ artefact }) => artefact), "phases.json"];
       keepEarlier(dir, String(found.submission), files);
     } else if (fs.existsSync(join(dir, "phases.json"))) {
       keepEarlier(dir, `unreadable-${submission}`, ["phases.json"]);
     }
-    return new PhaseLog(dir, { submission, phases: [] });
+    return new PhaseLog(dir, { submission, phases: [] }, isDurable);
   }
 
   finished(phase: Phase): PhaseRecord | undefined {
@@ -87,7 +92,11 @@ export class PhaseLog {
   /** Staged outside: a listing of the evidence shows evidence. */
   private replace(file: string, text: string): void {
     fs.mkdirSync(this.dir, { recursive: true, mode: 0o700 });
-    replaceText(join(this.dir, file), text, { stagingDir: join(this.dir, "..", ".tmp") });
+    const { isDurable } = this;
+    replaceText(join(this.dir, file), text, {
+      stagingDir: join(this.dir, "..", ".tmp"),
+      isDurable,
+    });
   }
 }
 

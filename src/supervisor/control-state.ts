@@ -4,11 +4,14 @@ import { readDocument, replaceDocument } from "../host/documents.ts";
 
 export class ControlState {
   private readonly path: string;
+  private readonly isDurable: boolean;
   private document: ControlDocument;
   private isSaved = false;
 
-  constructor(path: string) {
+  /** @param isDurable what was changed survives a power cut */
+  constructor(path: string, isDurable: boolean) {
     this.path = path;
+    this.isDurable = isDurable;
     const saved = readDocument<ControlDocument>(path);
     const applied = Array.isArray(saved?.applied) ? saved.applied : [];
     this.document = { ...INITIAL_CONTROL, ...saved, slots: {}, applied };
@@ -50,7 +53,7 @@ export class ControlState {
   save(): boolean {
     if (this.isSaved) return true;
     try {
-      replaceDocument(this.path, this.document);
+      replaceDocument(this.path, this.document, { isDurable: this.isDurable });
       this.isSaved = true;
     } catch {
       this.isSaved = false;

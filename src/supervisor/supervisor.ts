@@ -154,7 +154,7 @@ export class Supervisor {
     this.upkeep = new Upkeep(tree, mailboxes, settings.retention, clock, (id) =>
       this.backlog.isDependency(id),
     );
-    this.control = new ControlState(tree.controlState);
+    this.control = new ControlState(tree.controlState, settings.durability === "power");
     this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));
     this.pool = this.makePool();
     this.settledIds = new SettledIds(this.trays, (error) =>

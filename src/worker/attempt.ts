@@ -185,6 +185,7 @@ async function runAssignment(
       evidenceDir: tools.evidenceDir,
       kv: tools.kv,
       clock,
+      isDurable: tools.trays.durability === "power",
       isHeld: () => attempt.stop.reason !== "fenced" && isHeld(tools.trays, attempt.claim),
       onPhase: hooks.onPhase,
     });

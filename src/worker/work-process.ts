@@ -35,6 +35,8 @@ export interface NodeRun {
   evidenceDir: string;
   kv: KvStore;
   clock: Clock;
+  /** Whether a finished phase is to survive a power cut. */
+  isDurable: boolean;
   /** Whether the lease is still ours: who lost it writes nothing any more. */
   isHeld: () => boolean;
   onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
@@ -53,7 +55,8 @@ export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   // A run that was put back may have had this very directory: what it reported is not what this one reports.
   keepFiles(runDir, "before");
   const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
-  const log = PhaseLog.open(join(run.evidenceDir, brief.id), run.name.submission);
+  const dir = join(run.evidenceDir, brief.id);
+  const log = PhaseLog.open(dir, run.name.submission, run.isDurable);
   const { outcome, envelope } = await runPhases(run, phases, log);
   if (!run.isHeld()) return outcome;
   writeResult(join(runDir, "result.json"), envelope);

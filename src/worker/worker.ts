@@ -97,7 +97,7 @@ export class Worker {
       agents: new AgentRegistry(settings.agents),
       runsDir: tree.runs,
       evidenceDir: tree.evidence,
-      kv: new KvStore(tree.kv, trays.clock),
+      kv: new KvStore(tree.kv, trays.clock, trays.durability),
       stateDir: tree.dir,
     };
     this.telemetry = new Telemetry(

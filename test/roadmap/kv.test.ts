@@ -21,7 +21,7 @@ function run(submission: string, attempt: number, token = "owner-1"): KvSource {
 }
 
 function newStore(): KvStore {
-  return new KvStore(join(tempDir(), "kv"), systemClock);
+  return new KvStore(join(tempDir(), "kv"), systemClock, "process");
 }
 
 async function historyOf(kv: KvStore, node?: string): Promise<KvHistoryRecord[]> {
@@ -146,7 +146,7 @@ describe("kv", () => {
     for (const program of programs) program.child.stdin?.end("go\n");
     for (const program of programs)
       expect((await program.ended).exitCode, program.stderr()).toBe(0);
-    const kv = new KvStore(dir, systemClock);
+    const kv = new KvStore(dir, systemClock, "process");
     const expected = ["w1", "w2", "w3"].flatMap((writer) =>
       Array.from({ length: count }, (_, n) => `${writer}.${n}`),
     );
@@ -178,7 +178,7 @@ describe("kv", () => {
         return systemClock.wallMs();
       },
     };
-    const kv = new KvStore(dir, clock);
+    const kv = new KvStore(dir, clock, "process");
     await kv.put("a", "before", 1, PERSON);
     intrude = () => {
       intrude = undefined;

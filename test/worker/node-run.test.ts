@@ -126,8 +126,8 @@ describe("the outputs of a run", () => {
       await pool.error("silent"),
     ];
     await pool.stop();
-    const kv = new KvStore(join(pool.state, "kv"), systemClock);
-    const empty = new KvStore(join(pool.dir, "kv"), systemClock);
+    const kv = new KvStore(join(pool.state, "kv"), systemClock, "process");
+    const empty = new KvStore(join(pool.dir, "kv"), systemClock, "process");
     for (const record of records) {
       const outputs = outputsOfRecord(record, join(pool.state, "runs"));
       expect(outputs.run).toBe(record.run);

@@ -25,7 +25,7 @@ export const command = defineCommand({
     const { settings } = await openSettings(ctx);
     const [id = "", ...words] = ctx.positionals;
     const text = words.join(" ");
-    const kv = new KvStore(tree.kv, systemClock);
+    const kv = new KvStore(tree.kv, systemClock, settings.durability);
     const file = new RoadmapFile(tree.roadmap, { durability: settings.durability });
     const question = questionOf(kv, id)?.question ?? "";
     let isKept = false;

@@ -8,7 +8,7 @@ import { foldId, parseLease } from "../../core/names.ts";
 import { RUN_SCOPE } from "../../core/roadmap.ts";
 import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
-import { existingTree } from "../options.ts";
+import { existingTree, openSettings } from "../options.ts";
 import { safe, safeOutput, table } from "../render.ts";
 
 const STDIN = 0;
@@ -127,7 +127,9 @@ export const command = defineCommand({
     const fault = explainBadScope(node);
     if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: ctx.subcommand });
     const { KvStore } = await import("../../roadmap/kv.ts");
-    const kv = new KvStore(existingTree(ctx).kv, systemClock);
+    const { kv: dir } = existingTree(ctx);
+    const durability = isPut ? (await openSettings(ctx)).settings.durability : "process";
+    const kv = new KvStore(dir, systemClock, durability);
     try {
       if (key !== undefined && isPut) {
         const source = sourceOf(ctx, node);

@@ -56,7 +56,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     trays,
     telemetry,
     store,
-    kv: new KvStore(tree.kv, trays.clock),
+    kv: new KvStore(tree.kv, trays.clock, trays.durability),
     readJournal: around.readJournal,
     alert: (kind, message) => {
       alerts.notice(message);

@@ -544,13 +544,9 @@ export class PlanEngine {
       (other) => store.find(other),
       (edits) => store.explainRefused(edits),
     );
-    writeEvidence(tree.evidence, {
-      node,
-      status: follow.status ?? node.status,
-      record,
-      events: this.events.of(id),
-      runsDir: tree.runs,
-    });
+    const status = follow.status ?? node.status;
+    const facts = { node, status, record, events: this.events.of(id), runsDir: tree.runs };
+    writeEvidence(tree.evidence, facts, this.p.settings.durability === "power");
     this.tell(key, id, record, follow);
     store.edit(follow.edits);
     this.ready = undefined;

@@ -127,7 +127,7 @@ async function workOn(
     agents: new AgentRegistry(settings.agents),
     runsDir: place.tree.runs,
     evidenceDir: place.tree.evidence,
-    kv: new KvStore(place.tree.kv, trays.clock),
+    kv: new KvStore(place.tree.kv, trays.clock, durability),
     stateDir: place.tree.dir,
   };
   const telemetry = telemetryOf(place);

@@ -306,8 +306,8 @@ function checkOpened(place: Place): string[] {
 
 const BY_HAND = { run: null, lease: null, attempt: 0, by: "cli" };
 
-async function putValues({ place }: Parameters<Operation["act"]>[0]): Promise<void> {
-  const kv = new KvStore(place.tree.kv, systemClock);
+async function putValues({ place, durability }: Parameters<Operation["act"]>[0]): Promise<void> {
+  const kv = new KvStore(place.tree.kv, systemClock, durability);
   await kv.change("one", { puts: { left: 1, right: 1 } }, BY_HAND);
   acknowledge(place, "put", "1");
   await kv.change("one", { puts: { left: 2 }, removes: ["right"] }, BY_HAND);
