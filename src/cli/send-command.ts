@@ -15,9 +15,9 @@ export interface SentCommand {
   args: Record<string, unknown>;
 }
 
-/** The control mailbox of a state tree; its trays are made when they are missing. */
+/** The control mailbox of a state tree; its trays are made when they are missing. A command is rare, and its id an answer: it lasts. */
 export function openControl(stateDir: string): Trays {
-  return openTrays(stateTree(stateDir).control, { durability: "process" });
+  return openTrays(stateTree(stateDir).control, { durability: "power" });
 }
 
 /** @throws ErrInvalidCommand */
