@@ -28,16 +28,18 @@ export interface OpenOptions {
   durability?: Durability;
   storage?: Storage;
   clock?: Clock;
+  /** For whoever runs what lies there: uids that may own the directories, beside our own and root's. Left out: anybody. */
+  uids?: readonly number[];
 }
 
 /**
  * Makes the trays where they are missing and checks that they can hold the protocol.
- * @throws ErrMailboxDir when one is not a directory, not writable, open to everybody, or on another file system
+ * @throws ErrMailboxDir when one is not a directory, not writable, open to everybody, a stranger's, or on another file system
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, options);
   makeTrays(trays);
-  checkTrays(trays);
+  checkTrays(trays, options.uids);
   return trays;
 }
 
@@ -81,7 +83,42 @@ export function dirsOf(trays: Trays): string[] {
   return [trays.inbox, trays.processing, trays.outbox, trays.failed, trays.tmp];
 }
 
-function checkTrays(trays: Trays): void {
+/**
+ * Whether the directory around the trays, with the settings and the plan, is safe to run things from. Where everybody may
+ * make files, the sticky bit does not help: a plan that is missing would be theirs.
+ * @throws ErrMailboxDir
+ */
+export function checkStateDir(dir: string, uids: readonly number[], storage = nodeStorage): void {
+  const facts = storage.look(dir);
+  if (facts === undefined || facts.kind !== "directory") return;
+  const fault =
+    (facts.mode & 0o002) !== 0 ? OPEN_TO_ALL : explainStranger(facts.uid, uids, process.getuid?.());
+  if (fault !== undefined)
+    throw new ErrMailboxDir(`${dir} ${fault}`, {
+      path: dir,
+      phase: "open",
+      hint: hintFor(fault, dir),
+    });
+}
+
+const OPEN_TO_ALL = "is writable by everybody: anyone could run programs as you";
+
+function hintFor(fault: string, path: string): string {
+  return fault === OPEN_TO_ALL
+    ? `run: chmod o-w ${path}`
+    : "run mailchute as its owner, give it to yourself with chown, or allow that uid in config.yaml (uids)";
+}
+
+function explainStranger(
+  uid: number,
+  uids: readonly number[],
+  own: number | undefined,
+): string | undefined {
+  const isKnown = own === undefined || uid === own || uid === 0 || uids.includes(uid);
+  return isKnown ? undefined : `belongs to uid ${uid}, who could run programs as you`;
+}
+
+function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
   const { storage } = trays;
   let dev: number | undefined;
   for (const path of [trays.dir, ...dirsOf(trays)]) {
@@ -90,12 +127,11 @@ function checkTrays(trays: Trays): void {
       new ErrMailboxDir(`${path} ${message}`, { path, phase: "open", hint });
     if (facts === undefined) throw fail("is not there", "check that nobody deletes it");
     if (facts.kind !== "directory") throw fail("is not a directory", "move away what is there");
-    if ((facts.mode & 0o002) !== 0 && (facts.mode & 0o1000) === 0) {
-      throw fail(
-        "is writable by everybody: anyone could run programs as you",
-        `run: chmod o-w ${path}`,
-      );
-    }
+    if ((facts.mode & 0o002) !== 0 && (facts.mode & 0o1000) === 0)
+      throw fail(OPEN_TO_ALL, hintFor(OPEN_TO_ALL, path));
+    const stranger =
+      uids === undefined ? undefined : explainStranger(facts.uid, uids, process.getuid?.());
+    if (stranger !== undefined) throw fail(stranger, hintFor(stranger, path));
     if (path === trays.dir) continue;
     dev ??= facts.dev;
     if (facts.dev !== dev) {

@@ -18,7 +18,7 @@ import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
 import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quarantine.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
-import { makeTrays, openTrays, type Trays, traysAt } from "../mailbox/trays.ts";
+import { checkStateDir, makeTrays, openTrays, type Trays, traysAt } from "../mailbox/trays.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
 import { VERSION } from "../version.ts";
 import { Alerts } from "./alerts.ts";
@@ -138,9 +138,11 @@ export class Supervisor {
     const { tree, settings } = options;
     fs.mkdirSync(tree.dir, { recursive: true, mode: 0o700 });
     this.isOn = settings.mailbox_enabled;
+    const { durability, uids } = settings;
+    checkStateDir(tree.dir, uids);
     const open = this.isOn ? openTrays : traysAt;
-    this.trays = open(tree.mailbox, { durability: settings.durability });
-    this.controlTrays = openTrays(tree.control, { durability: settings.durability });
+    this.trays = open(tree.mailbox, { durability, uids });
+    this.controlTrays = openTrays(tree.control, { durability, uids });
     const { clock } = this.trays;
     this.telemetry = new Telemetry(
       { events: tree.events, leases: tree.leases },

@@ -10,7 +10,7 @@ import { stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { Doorbell } from "../host/doorbell.ts";
 import { judge, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
-import { openTrays } from "../mailbox/trays.ts";
+import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { Worker } from "./worker.ts";
 
@@ -36,7 +36,9 @@ export function workerId(): string {
 export function runWorker(boot: WorkerBoot): Promise<number> {
   const { settings, slots, isSpawned } = boot;
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
-  const trays = openTrays(tree.mailbox, { durability: settings.durability });
+  const { durability, uids } = settings;
+  checkStateDir(tree.dir, uids);
+  const trays = openTrays(tree.mailbox, { durability, uids });
   const identity = thisProcess();
   const id = workerId();
   const workerFile = join(tree.workers, `${id}.json`);
