@@ -108,6 +108,8 @@ export function renewClaim(trays: Trays, claim: Claim): boolean {
     trays.storage.touch(claim.path, trays.clock.wallMs());
     return true;
   } catch (error) {
+    // Only its owner sets the times of a file: one of another uid stays silent, and its lease is respected until its time.
+    if (systemCode(error) === "EPERM") return isHeld(trays, claim);
     if (systemCode(error) !== "ENOENT") throw error;
     return trays.storage.look(trays.processing) === undefined;
   }
@@ -117,6 +119,7 @@ export function renewClaim(trays: Trays, claim: Claim): boolean {
  * Puts a claimed task back for another run, not before `delayMs` from now.
  * @param usesAttempt false for a release: the attempt does not count
  * @returns the name it waits under, or undefined when the lease was lost
+ * @throws a system error: EPERM when there is a delay, and the file belongs to another uid than we do
  */
 export function putBack(
   trays: Trays,
@@ -130,8 +133,10 @@ export function putBack(
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
+    const code = systemCode(error);
+    if (code === "ENOENT") return undefined;
+    // A file of another uid cannot be told to wait, only be put back when its time has come.
+    if (code !== "EPERM" || delayMs > 0) throw error;
   }
   return moved(trays, claim.path, pathIn(trays.processing, formatName(next))) ? next : undefined;
 }

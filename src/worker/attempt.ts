@@ -39,6 +39,8 @@ export interface Attempt {
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;
+  /** Since when it is held only until its delay is over (monotonic ms). */
+  heldSinceMs?: number;
   /** Of a batch, once it has ended. */
   counts?: BatchCounts;
 }

@@ -339,9 +339,13 @@ export class Worker {
       return;
     }
     let next: ReturnType<typeof putBack>;
+    const waited = performance.now() - (attempt.heldSinceMs ?? Number.POSITIVE_INFINITY);
+    const delayMs = waited >= decision.delayMs ? 0 : decision.delayMs;
     try {
-      next = putBack(this.o.trays, attempt.claim, decision.delayMs, decision.action === "retry");
+      next = putBack(this.o.trays, attempt.claim, delayMs, decision.action === "retry");
     } catch (error) {
+      // Somebody else's file cannot be told to wait: then it waits in our hands.
+      if (systemCode(error) === "EPERM") attempt.heldSinceMs ??= performance.now();
       this.retrySettling(attempt, error);
       return;
     }
