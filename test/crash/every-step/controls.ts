@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { nodeStorage } from "../../../src/mailbox/node-storage.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
+import { POWER_CONTROLS } from "./power-controls.ts";
 
 export interface Control {
   name: string;
@@ -209,7 +210,7 @@ export const CONTROLS: readonly Control[] = [
 
 export function brokenStorage(name: string | undefined): Storage {
   if (name === undefined) return nodeStorage;
-  const control = CONTROLS.find((c) => c.name === name);
+  const control = [...CONTROLS, ...POWER_CONTROLS].find((c) => c.name === name);
   if (control === undefined) throw new Error(`no control ${name}`);
   return control.storage;
 }

@@ -74,10 +74,12 @@ export interface Operation {
   hasProcesses?: boolean;
   /** Only the calls between these two count; see the hook. */
   window?: { from: string; to: string };
+  /** Begins with a note: when the power goes before that is on disk, the command was never begun, and its task may have settled. */
+  isNoted?: boolean;
   /** A second supervisor comes before the one that drains: what must be true when it has answered. */
   afterwards?: {
     isAnswered(place: Place): boolean;
-    check(place: Place): string[];
+    check(place: Place, journals: Journals): string[];
     /** Makes the drain possible. */
     goOn(place: Place): void;
   };
@@ -774,7 +776,17 @@ export function putCommand(place: Place, args: object): void {
     JSON.stringify({ id: "stop-a", command: "cancel", args: { node: "a", ...args } }),
     { mode: 0o600 },
   );
-  fs.renameSync(path, join(place.tree.control, "inbox", "stop-a.json"));
+  syncPath(path);
+  const inbox = join(place.tree.control, "inbox");
+  fs.renameSync(path, join(inbox, "stop-a.json"));
+  syncPath(inbox);
+}
+
+/** For what a test drops: what is struck at is the answer, not the question. */
+export function syncPath(path: string): void {
+  const fd = fs.openSync(path, "r");
+  fs.fsyncSync(fd);
+  fs.closeSync(fd);
 }
 
 export async function until(condition: () => boolean): Promise<void> {

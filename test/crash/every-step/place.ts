@@ -26,8 +26,8 @@ export interface Place {
   runs: string;
 }
 
-export function placeAt(dir: string): Place {
-  const state = join(dir, "state");
+/** @param state where the tree lies, if not in `dir` */
+export function placeAt(dir: string, state = join(dir, "state")): Place {
   return {
     dir,
     state,

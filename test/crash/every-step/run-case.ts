@@ -11,6 +11,7 @@ import { brokenStorage } from "./controls.ts";
 import type { Operation } from "./operations.ts";
 import {
   type Book,
+  type Durability,
   type Journals,
   type Place,
   placeAt,
@@ -41,6 +42,8 @@ export interface CaseOptions {
   /** Name of a broken variant that the recovery runs. */
   brokenRecovery?: string;
   hasProcesses?: boolean;
+  /** Instead of the operation's own. */
+  durability?: Durability;
 }
 
 export interface CaseResult {
@@ -115,7 +118,8 @@ export function startVictim(
   };
   if (options.broken !== undefined) env["MAILCHUTE_CRASH_BREAK"] = options.broken;
   if (options.hasProcesses === true) env["MAILCHUTE_CRASH_PROCESSES"] = "1";
-  const child = spawn(process.execPath, [VICTIM, name, place.dir], {
+  if (options.durability !== undefined) env["MAILCHUTE_CRASH_DURABILITY"] = options.durability;
+  const child = spawn(process.execPath, [VICTIM, name, place.dir, place.state], {
     stdio: ["ignore", "ignore", "pipe"],
     env,
   });
@@ -237,7 +241,11 @@ export async function finish(
 }
 
 /** For a command: a supervisor that stays until it is acknowledged, and what the tree looks like then. */
-async function observe(place: Place, operation: Operation): Promise<string[]> {
+export async function observe(
+  place: Place,
+  operation: Operation,
+  journals: Journals = "strict",
+): Promise<string[]> {
   const { afterwards } = operation;
   if (afterwards === undefined) return [];
   let stop = (): void => {};
@@ -259,7 +267,7 @@ async function observe(place: Place, operation: Operation): Promise<string[]> {
   const faults = hasEnded ? ["the supervisor that came after ended by itself"] : [];
   stop();
   await running;
-  faults.push(...afterwards.check(place));
+  faults.push(...afterwards.check(place, journals));
   afterwards.goOn(place);
   return faults;
 }
@@ -389,7 +397,7 @@ function isOldBatch(place: Place): boolean {
   );
 }
 
-async function stopped(pid: number): Promise<boolean> {
+export async function stopped(pid: number): Promise<boolean> {
   for (;;) {
     try {
       const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
