@@ -3,6 +3,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { messageOf } from "../core/errors.ts";
+import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
+import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import {
@@ -200,6 +202,8 @@ async function loadHandler(path: string): Promise<Handler> {
 /** Results must be JSON; what is not fails here, inside the attempt, and not when it is settled. */
 function jsonSafe(output: unknown): unknown {
   if (typeof output === "object" || typeof output === "bigint") JSON.stringify(output);
+  if (isDeeperThan(output, OUTPUT_DEPTH_MAX))
+    throw new TypeError(`it returned a value nested deeper than ${OUTPUT_DEPTH_MAX} levels`);
   return typeof output === "function" || typeof output === "symbol" ? null : output;
 }
 

@@ -1,6 +1,12 @@
 /** What a program says about its run: a result file, or the last valid `<result>{…}</result>` block on stdout. */
 import fs from "node:fs";
-import { OUTPUT_TAIL_BYTES_MAX, RESULT_SCAN_BYTES_MAX, TASK_BYTES_MAX } from "../core/limits.ts";
+import {
+  OUTPUT_DEPTH_MAX,
+  OUTPUT_TAIL_BYTES_MAX,
+  RESULT_SCAN_BYTES_MAX,
+  TASK_BYTES_MAX,
+} from "../core/limits.ts";
+import { isDeeperThan } from "../core/nesting.ts";
 
 export interface ProgramReport {
   /** The result object's `output`, or the object itself, or the tail of stdout. */
@@ -96,7 +102,11 @@ function readResultFile(path: string): Record<string, unknown> | undefined {
 function parseObjectText(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
+    // Nested without end it could be read, but neither written nor shown.
+    return typeof value === "object" &&
+      value !== null &&
+      !Array.isArray(value) &&
+      !isDeeperThan(value, OUTPUT_DEPTH_MAX)
       ? (value as Record<string, unknown>)
       : undefined;
   } catch {

@@ -1,8 +1,9 @@
 /** The lines of a batch: a task in, a result out. One JSON.parse a line, because there may be millions of them. */
 
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
+import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX, JSON_DEPTH_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
+import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { excerptOf } from "./json.ts";
@@ -52,6 +53,9 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new ErrInvalidTask("expected a JSON object", where);
+  // A shorter line cannot: most need no second look.
+  if (text.length > 2 * JSON_DEPTH_MAX && isDeeperThan(value, JSON_DEPTH_MAX))
+    throw new ErrInvalidTask(`nested deeper than ${JSON_DEPTH_MAX} levels`, where);
   const fields = value as Record<string, unknown>;
   const own = fields["id"];
   const id = typeof own === "string" ? own : `${batchId}#${line}`;

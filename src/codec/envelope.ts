@@ -4,8 +4,14 @@
  */
 import type { Checkpoint, Envelope, EnvelopeNode, EnvelopeStatus } from "../core/envelope.ts";
 import { explainBadKey, explainBadScope, isOutputKey } from "../core/kv.ts";
-import { KV_VALUE_BYTES_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import {
+  JSON_DEPTH_MAX,
+  KV_VALUE_BYTES_MAX,
+  MAX_ATTEMPTS_MAX,
+  OUTPUT_DEPTH_MAX,
+} from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
+import { isDeeperThan } from "../core/nesting.ts";
 import {
   NODE_PRIORITIES,
   NODE_STATUSES,
@@ -61,6 +67,8 @@ const KNOWN: ReadonlySet<string> = new Set(Object.values(FIELDS).flat());
 /** @param value the parsed JSON */
 export function decodeEnvelope(value: unknown, options: EnvelopeOptions = {}): DecodedEnvelope {
   if (!isObject(value)) return { problems: ["the result is no JSON object"] };
+  if (isDeeperThan(value, OUTPUT_DEPTH_MAX))
+    return { problems: [`the result is nested deeper than ${OUTPUT_DEPTH_MAX} levels`] };
   const reader = new Reader();
   const field = (name: keyof typeof FIELDS): unknown => member(value, FIELDS[name]);
   const status = reader.status(field("status"), options.missingStatus);
@@ -254,6 +262,9 @@ class Reader {
     const cwd = this.text(`${place}.cwd`, object["cwd"]);
     const exec = isNothing(object["exec"]) ? undefined : this.argv(`${place}.exec`, object["exec"]);
     const env = this.variables(`${place}.env`, object["env"]);
+    // It becomes a member of the node's task.
+    if (isDeeperThan(object["payload"], JSON_DEPTH_MAX - 1))
+      this.bad(`${place}.payload`, `is nested deeper than ${JSON_DEPTH_MAX - 1} levels`);
     return {
       id,
       type: type ?? "task",

@@ -1,6 +1,6 @@
 /** Result and error records: built around the task's own text, so that no digit of it changes. */
 
-import { JSON_DEPTH_MAX } from "../core/limits.ts";
+import { RECORD_DEPTH_MAX } from "../core/limits.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { JsonFault, parseObject } from "./json.ts";
 
@@ -21,9 +21,6 @@ export interface DecodedRecord {
   /** The text of the task inside, exactly as it ran; undefined when the record has none. */
   taskText: string | undefined;
 }
-
-/** A record wraps a task, and an output that a handler may have nested deeper than a task may be. */
-const RECORD_DEPTH_MAX = 16 * JSON_DEPTH_MAX;
 
 /** Reads a record back. Undefined when the bytes are not one: somebody else's file, or torn. */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {

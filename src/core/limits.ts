@@ -4,6 +4,10 @@
 export const TASK_BYTES_MAX = 1024 * 1024;
 /** Objects and arrays in a task may nest this deep. */
 export const JSON_DEPTH_MAX = 64;
+/** What a program or handler says may nest this deep. */
+export const OUTPUT_DEPTH_MAX = 512;
+/** A record wraps a task, and what was said of it; so deep it is still read back. */
+export const RECORD_DEPTH_MAX = 1024;
 /** A journal record is one line of at most this many bytes, so that one write holds it whole. */
 export const JOURNAL_RECORD_BYTES_MAX = 16 * 1024;
 /** Telemetry that a full disk keeps in memory is bounded (bytes); the oldest is dropped and counted. */
@@ -43,6 +47,9 @@ export const KV_HISTORY_VALUE_BYTES_MAX = 4 * 1024;
 
 if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {
   throw new RangeError("the journal buffer must hold several records");
+}
+if (RECORD_DEPTH_MAX < OUTPUT_DEPTH_MAX + JSON_DEPTH_MAX) {
+  throw new RangeError("a record must hold what may be said");
 }
 if (RESULT_SCAN_BYTES_MAX < OUTPUT_TAIL_BYTES_MAX) {
   throw new RangeError("a result block is looked for in at least the tail that is reported");

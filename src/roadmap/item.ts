@@ -10,8 +10,9 @@ import {
   type Scalar,
   type YAMLMap,
 } from "yaml";
-import { MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import { JSON_DEPTH_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
+import { isDeeperThan } from "../core/nesting.ts";
 import {
   NODE_PRIORITIES,
   NODE_STATUSES,
@@ -521,6 +522,9 @@ class ItemReader {
     } catch {
       return this.bad("payload", entry, "plain data", "write values out instead of using aliases");
     }
+    // It becomes a member of the node's task, and that nests no deeper than any task.
+    if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
+      return this.bad("payload", entry, `at most ${JSON_DEPTH_MAX - 1} levels`);
     return chars <= PAYLOAD_CHARS_MAX ? value : this.bad("payload", entry, "less than 1 MiB");
   }
 }
