@@ -46,6 +46,8 @@ const COMMAND_SETTLE_MS = 1000;
 const COMMANDS_PER_LOOK_MAX = 64;
 /** Pause before a claimed command that could not be read is tried again (ms). */
 const READ_AGAIN_MS = 200;
+/** Pause before a file that could not be read or moved is tried again (ms): meanwhile it takes no place from others. */
+const TRY_AGAIN_MS = 2000;
 
 export class Commands {
   private readonly trays: Trays;
@@ -53,6 +55,8 @@ export class Commands {
   private readonly uids: readonly number[];
   private readonly hooks: CommandHooks;
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
+  /** Files that could not be read or moved, and when (monotonic ms) they are tried again. */
+  private readonly troubled = new Map<string, number>();
   private unacknowledged: Settlement[] = [];
   private isAcknowledging = false;
   private runningCount = 0;
@@ -98,11 +102,13 @@ export class Commands {
       if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
       return [];
     }
+    for (const name of this.troubled.keys()) if (!names.includes(name)) this.troubled.delete(name);
     if (names.length === 0) return names;
+    const nowMs = this.trays.clock.monotonicMs();
     const found: { name: string; mtimeMs: number }[] = [];
     for (const name of names) {
       const meaning = readInboxName(name);
-      if (meaning.kind === "ignored") continue;
+      if (meaning.kind === "ignored" || (this.troubled.get(name) ?? 0) > nowMs) continue;
       const facts = storage.look(join(inbox, name));
       if (facts !== undefined) found.push({ name, mtimeMs: facts.mtimeMs });
       if (found.length >= 4096) break;
@@ -117,6 +123,12 @@ export class Commands {
     try {
       if (meaning.kind === "bad") {
         this.refuse(name, undefined, new ErrInvalidCommand(meaning.reason), undefined);
+        return;
+      }
+      if (meaning.isBatch === true) {
+        // Nothing would ever claim it, and enough of them would keep every other command waiting.
+        const reason = "there are no batches of commands: write one file <id>.json for each";
+        this.refuse(name, undefined, new ErrInvalidCommand(reason), undefined);
         return;
       }
       const { id } = meaning;
@@ -149,7 +161,9 @@ export class Commands {
       const claim = claimFromInbox(this.trays, id, 1, this.newOwner());
       if (claim !== undefined) this.run(claim);
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
+      if (systemCode(error) === "ENOENT") return;
+      this.troubled.set(name, this.trays.clock.monotonicMs() + TRY_AGAIN_MS);
+      this.hooks.onError(error);
     }
   }
 
