@@ -23,7 +23,9 @@ import {
 } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
+import { shorten } from "./schema.ts";
 import { type TSchema, Type, Value } from "./typebox.ts";
+import { findRepeatedKeys } from "./yaml-keys.ts";
 
 /** A timer of Node cannot wait longer than this (ms). */
 const TIMER_MS_MAX = 2_147_483_647;
@@ -34,7 +36,8 @@ const DEPTH_MAX = 8;
 const Ms = (minimum: number, description: string) =>
   Type.Integer({ minimum, maximum: TIMER_MS_MAX, description });
 const Days = (description: string) => Type.Number({ minimum: 0, maximum: 36_500, description });
-const Text = Type.String({ minLength: 1 });
+/** What becomes an argument, a path or the name of a variable. */
+const Text = Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" });
 const Strict = { additionalProperties: false } as const;
 
 const AgentSchema = Type.Object(
@@ -47,7 +50,7 @@ const AgentSchema = Type.Object(
       Type.Literal("claude"),
     ]),
     program: Type.Optional(Text),
-    args: Type.Optional(Type.Array(Type.String())),
+    args: Type.Optional(Type.Array(Type.String({ pattern: "^[^\\u0000]*$" }))),
     module: Type.Optional(Text),
     types: Type.Optional(Type.Array(Text)),
     capabilities: Type.Optional(Type.Array(Text)),
@@ -286,10 +289,13 @@ function faultOf(schema: TSchema, value: unknown): string | undefined {
   if (Value.Check(schema, value)) return undefined;
   const first = Value.Errors(schema, value).First();
   const choices = choicesOf(schema);
-  const shown = JSON.stringify(value) ?? String(value);
-  const found = `found ${shown.length > 60 ? `${shown.slice(0, 57)}…` : shown}`;
+  const found = `found ${shorten(value)}`;
   if (choices !== undefined) return `expected ${choices.join(" or ")}, ${found}`;
   return `${(first?.message ?? "does not fit").replace(/^./, (c) => c.toLowerCase())}, ${found}`;
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0] ?? "";
 }
 
 function choicesOf(schema: TSchema): string[] | undefined {
@@ -319,14 +325,25 @@ function fromText(text: string, schema: TSchema): unknown {
 
 function readConfig(path: string): string | undefined {
   try {
-    const { size } = fs.statSync(path);
-    if (size > CONFIG_BYTES_MAX) {
-      throw new ErrInvalidConfig(
-        `config.yaml has ${size} bytes, more than the limit of ${CONFIG_BYTES_MAX}`,
-        { path, phase: "read" },
-      );
+    // Not blocking: a pipe would keep us waiting for ever.
+    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    try {
+      const stats = fs.fstatSync(fd);
+      if (!stats.isFile())
+        throw new ErrInvalidConfig("cannot read config.yaml: it is no regular file", {
+          path,
+          phase: "read",
+        });
+      if (stats.size > CONFIG_BYTES_MAX) {
+        throw new ErrInvalidConfig(
+          `config.yaml has ${stats.size} bytes, more than the limit of ${CONFIG_BYTES_MAX}`,
+          { path, phase: "read" },
+        );
+      }
+      return new TextDecoder("utf-8", { fatal: true }).decode(fs.readFileSync(fd));
+    } finally {
+      fs.closeSync(fd);
     }
-    return new TextDecoder("utf-8", { fatal: true }).decode(fs.readFileSync(path));
   } catch (error) {
     if (error instanceof ErrInvalidConfig) throw error;
     if (systemCode(error) === "ENOENT") return undefined;
@@ -344,9 +361,11 @@ function decodeConfig(text: string, path: string): { path: string[]; value: unkn
   const lines = new LineCounter();
   const doc = parseDocument(text, {
     lineCounter: lines,
-    uniqueKeys: true,
+    // Looked for below: the library compares each key with each.
+    uniqueKeys: false,
     strict: true,
     prettyErrors: false,
+    logLevel: "error",
   });
   const reader = new ConfigReader(doc, path, lines);
   const broken = doc.errors[0] ?? doc.warnings[0];
@@ -356,10 +375,13 @@ function decodeConfig(text: string, path: string): { path: string[]; value: unkn
       broken.message.replace(/\.$/, ""),
       "mend the YAML; nothing of it was used",
     );
+  for (const at of findRepeatedKeys(doc.contents))
+    reader.fail(at, "map keys must be unique", "mend the YAML; nothing of it was used");
   try {
-    doc.toJS({ maxAliasCount: ALIASES_MAX });
+    // Written out as well: what holds itself has no end.
+    JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }));
   } catch (error) {
-    reader.fail(0, messageOf(error), "write values out instead of using aliases");
+    reader.fail(0, firstLine(messageOf(error)), "write values out instead of using aliases");
   }
   reader.object(doc.contents, ConfigSchema, []);
   return reader.leaves;

@@ -15,6 +15,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
+import { findRepeatedKeys } from "../codec/yaml-keys.ts";
 import { foldId } from "../core/names.ts";
 import type { NodeType, RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
@@ -116,27 +117,31 @@ class Parser implements ItemSource {
     this.text = text;
     this.doc = parseDocument(text, {
       lineCounter: this.lines,
-      uniqueKeys: true,
+      // Looked for below: the library compares each key with each.
+      uniqueKeys: false,
       strict: true,
       prettyErrors: false,
       merge: true,
+      logLevel: "error",
     });
   }
 
   parse(): RoadmapDocument {
     for (const one of [...this.doc.errors, ...this.doc.warnings]) {
-      const code =
-        one.code === "DUPLICATE_KEY"
-          ? "duplicate_key"
-          : one.code === "BAD_ALIAS"
-            ? "alias"
-            : "yaml";
+      const code = one.code === "BAD_ALIAS" ? "alias" : "yaml";
       const message =
         one.code === "MULTIPLE_DOCS"
           ? "a second document begins in this file"
           : (one.message.split("\n")[0] ?? "").replace(/\.$/, "");
       this.fault(code, one.pos[0], message, "mend the YAML; nothing of it was used");
     }
+    for (const at of findRepeatedKeys(this.doc.contents))
+      this.fault(
+        "duplicate_key",
+        at,
+        "Map keys must be unique",
+        "mend the YAML; nothing of it was used",
+      );
     if (this.problems.length === 0) {
       this.followAliases();
       this.readTop();
