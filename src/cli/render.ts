@@ -1,7 +1,7 @@
 /** Text for people: tables that fit the terminal, times, durations, colour, and no byte that could play tricks on it. */
 
-/** Control characters, bidi marks and other invisible steering, line separators, lone surrogates: escaped, never printed. */
-const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/gu;
+import { UNSAFE } from "../core/visible.ts";
+
 const ESCAPE = "\u001b";
 /** What passes on a terminal although it steers it. */
 const HARMLESS = new RegExp(`(${ESCAPE}\\[[0-9;]*m|\\r?\\n|\\t)`);

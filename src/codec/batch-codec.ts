@@ -6,7 +6,9 @@ import { explainBadId } from "../core/names.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
+import { visible } from "../core/visible.ts";
 import { excerptOf } from "./json.ts";
+import { shorten } from "./schema.ts";
 import { checkBody } from "./task-codec.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -49,7 +51,7 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ErrInvalidTask(`not JSON: ${messageOf(error)}`, where);
+    throw new ErrInvalidTask(`not JSON: ${visible(messageOf(error))}`, where);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new ErrInvalidTask("expected a JSON object", where);
@@ -62,8 +64,7 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
   const task = checkBody(fields, id, where);
   if (own !== undefined) {
     const fault = explainBadId(id);
-    if (fault !== undefined)
-      throw new ErrInvalidTask(`bad id ${JSON.stringify(id)}: ${fault}`, where);
+    if (fault !== undefined) throw new ErrInvalidTask(`bad id ${shorten(id)}: ${fault}`, where);
   }
   if ((task.metadata?.dependencies?.length ?? 0) > 0)
     throw new ErrInvalidTask(`a line of a batch has no dependencies: ${NOT_IN_A_LINE}`, where);

@@ -6,7 +6,7 @@ import { ErrInvalidCommand } from "../core/errors.ts";
 import { WORKERS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { JsonFault, parseObject } from "./json.ts";
-import { compileCheck } from "./schema.ts";
+import { compileCheck, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
@@ -74,16 +74,13 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   const fault = check(value);
   if (fault !== undefined) fail(fault);
   const badId = explainBadId(id);
-  if (badId !== undefined) fail(`bad id ${JSON.stringify(id)}: ${badId}`);
+  if (badId !== undefined) fail(`bad id ${shorten(id)}: ${badId}`);
   if (value["id"] !== undefined && value["id"] !== id)
-    fail(`the body says id ${JSON.stringify(value["id"])} but the file is named ${id}`);
+    fail(`the body says id ${shorten(value["id"])} but the file is named ${id}`);
   const raw = value["command"] as string;
   const name = ALIASES[raw] ?? COMMAND_NAMES.find((known) => known === raw);
   if (name === undefined)
-    return fail(
-      `unknown command ${JSON.stringify(raw)}`,
-      `use one of: ${COMMAND_NAMES.join(", ")}`,
-    );
+    return fail(`unknown command ${shorten(raw)}`, `use one of: ${COMMAND_NAMES.join(", ")}`);
   const args = (value["args"] ?? {}) as Record<string, unknown>;
   const command: Command = { id, command: name, args: {} };
   const target = args["node"] ?? args["id"];
@@ -102,7 +99,7 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   const expires = value["expires_at"];
   if (expires !== undefined) {
     const ms = typeof expires === "number" ? expires * 1000 : Date.parse(expires as string);
-    if (!Number.isFinite(ms)) return fail(`expires_at: not a time: ${JSON.stringify(expires)}`);
+    if (!Number.isFinite(ms)) return fail(`expires_at: not a time: ${shorten(expires)}`);
     command.expiresAtMs = ms;
   }
   return command;

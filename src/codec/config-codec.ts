@@ -438,7 +438,7 @@ class ConfigReader {
     const where = path.length === 0 ? "" : ` in ${path.join(".")}`;
     return this.fail(
       at,
-      `unknown setting ${JSON.stringify(key)}${where}`,
+      `unknown setting ${shorten(key)}${where}`,
       near === undefined ? `known are: ${all}` : `did you mean "${near}"?`,
     );
   }

@@ -1,6 +1,7 @@
 /** Bytes in, one strict JSON object out: no duplicate keys, no deep nesting, no half of UTF-8. Knows nothing of tasks. */
 import { isUtf8 } from "node:buffer";
 import { EXCERPT_CHARS_MAX, JSON_DEPTH_MAX } from "../core/limits.ts";
+import { visible } from "../core/visible.ts";
 
 /** A fault in the text, with the byte it was found at. */
 export class JsonFault extends Error {
@@ -219,6 +220,7 @@ class Scanner {
     NUMBER.lastIndex = this.at;
     const length = NUMBER.test(this.text) ? NUMBER.lastIndex - this.at : 0;
     const next = this.text[this.at + length];
+    if (next === undefined && length === 0) this.fail("a value");
     if (length === 0 || next === "." || next === "e" || next === "E") {
       CUT_NUMBER.lastIndex = this.at;
       if (CUT_NUMBER.test(this.text))
@@ -371,7 +373,7 @@ class Scanner {
 
 /** A key as it may stand in a message: whole or shortened, never a megabyte. */
 function quote(key: string): string {
-  return JSON.stringify(key.length > 60 ? `${key.slice(0, 57)}…` : key);
+  return visible(JSON.stringify(key.length > 60 ? `${key.slice(0, 57)}…` : key));
 }
 
 function describe(text: string, at: number): string {

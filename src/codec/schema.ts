@@ -1,4 +1,5 @@
 /** From a schema to a check that explains the first fault in words a person can act on. */
+import { visible } from "../core/visible.ts";
 import { type TSchema, type TypeCheck, TypeCompiler } from "./typebox.ts";
 
 /**
@@ -16,17 +17,18 @@ export function compileCheck(
     const first = compiled.Errors(value).First();
     if (first === undefined) return "does not fit the schema";
     const place = first.path.slice(1).replaceAll("/", ".");
+    const shown = visible(place.length > 200 ? `${place.slice(0, 197)}…` : place);
     const isShown = unshown?.test(place) !== true;
     const found =
       first.value === undefined ? "nothing" : isShown ? shorten(first.value) : kindOf(first.value);
-    return `${place === "" ? "the value" : place}: ${lowerFirst(first.message)}, found ${found}`;
+    return `${shown === "" ? "the value" : shown}: ${lowerFirst(first.message)}, found ${found}`;
   };
 }
 
-/** A value as it may stand in a message: never a megabyte. */
+/** A value as it may stand in a message: never a megabyte, and nothing that steers a terminal. */
 export function shorten(value: unknown): string {
   if (typeof value === "number" && !Number.isFinite(value)) return "a number out of range";
-  const text = JSON.stringify(value) ?? String(value);
+  const text = visible(JSON.stringify(value) ?? String(value));
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 

@@ -135,11 +135,10 @@ export function checkTask(
 ): Task {
   const task = checkBody(value, id, where);
   const badId = explainBadId(id);
-  if (badId !== undefined)
-    throw new ErrInvalidTask(`bad id ${JSON.stringify(id)}: ${badId}`, where);
+  if (badId !== undefined) throw new ErrInvalidTask(`bad id ${shorten(id)}: ${badId}`, where);
   if (task.id !== undefined && task.id !== id) {
     throw new ErrInvalidTask(
-      `the body says id ${JSON.stringify(task.id)} but the file is named ${JSON.stringify(id)}`,
+      `the body says id ${shorten(task.id)} but the file is named ${shorten(id)}`,
       {
         ...where,
         hint: "make them agree, or leave the id out of the body",

@@ -1,0 +1,14 @@
+/** Text from outside, made safe to show: it ends up in messages, records and terminals. */
+
+/** Control characters, bidi marks and other invisible steering, line separators, lone surrogates. */
+export const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/gu;
+
+/** Any text, and nothing in it that steers a terminal or hides: `\\u202e` for what would turn the line round. */
+export function visible(text: string): string {
+  return text.replace(UNSAFE, escapeUnsafe);
+}
+
+function escapeUnsafe(c: string): string {
+  const code = c.codePointAt(0) ?? 0;
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}
