@@ -48,7 +48,10 @@ export const CommandSchema = Type.Object(
 const check = compileCheck(CommandSchema);
 
 /** Spellings that mean the same. */
-const ALIASES: Record<string, CommandName> = { set_workers: "set-workers", replan_now: "replan" };
+const ALIASES: ReadonlyMap<string, CommandName> = new Map([
+  ["set_workers", "set-workers"],
+  ["replan_now", "replan"],
+]);
 
 /** @throws ErrInvalidCommand; its `cause` is a JsonFault when the text itself is at fault */
 export function decodeCommand(bytes: Buffer, id: string): Command {
@@ -78,7 +81,7 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   if (value["id"] !== undefined && value["id"] !== id)
     fail(`the body says id ${shorten(value["id"])} but the file is named ${id}`);
   const raw = value["command"] as string;
-  const name = ALIASES[raw] ?? COMMAND_NAMES.find((known) => known === raw);
+  const name = ALIASES.get(raw) ?? COMMAND_NAMES.find((known) => known === raw);
   if (name === undefined)
     return fail(`unknown command ${shorten(raw)}`, `use one of: ${COMMAND_NAMES.join(", ")}`);
   const args = (value["args"] ?? {}) as Record<string, unknown>;
@@ -92,6 +95,8 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   if (name === "cancel" || name === "retry") {
     if (typeof target !== "string")
       return fail(`${name} needs args.node, the id of a task or node`);
+    // It is looked up as a part of file names.
+    if (/[/\0]/.test(target)) return fail(`args.node: ${shorten(target)} is no id`);
     command.args.node = target;
     command.args.final = (args["final"] ?? value["final"]) === true;
   }
