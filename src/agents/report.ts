@@ -56,17 +56,31 @@ export function lastResultBlock(text: string): Record<string, unknown> | undefin
   return last;
 }
 
+/** So many ends of blocks are tried, from the last on: each costs a look at all that may belong to it. */
+const BLOCKS_TRIED_MAX = 64;
+
 function* resultBlocks(text: string): Generator<Record<string, unknown>> {
+  let tried = 0;
   for (
     let end = text.lastIndexOf("</result>");
     end !== -1;
     end = end === 0 ? -1 : text.lastIndexOf("</result>", end - 1)
   ) {
+    if (!endsLikeObject(text, end)) continue;
     const start = text.lastIndexOf("<result>", end);
-    if (start === -1) return;
+    if (start === -1 || ++tried > BLOCKS_TRIED_MAX) return;
     const value = parseObjectText(text.slice(start + "<result>".length, end));
     if (value !== undefined) yield value;
   }
+}
+
+/** True when a brace comes before `end`, and white space at most between them. */
+function endsLikeObject(text: string, end: number): boolean {
+  for (let at = end - 1; at >= 0; at--) {
+    const c = text.charCodeAt(at);
+    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return c === 0x7d;
+  }
+  return false;
 }
 
 /** The last `bytesMax` bytes of a file after its first `from` ones, as text, cut at a character; "" when there is none. */

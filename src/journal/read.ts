@@ -27,10 +27,15 @@ class LineGuard extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const text = this.rest + this.decoder.write(chunk);
-    const lines = text.split("\n");
-    this.rest = lines.pop() ?? "";
-    for (const line of lines) this.line(line);
+    const piece = this.decoder.write(chunk);
+    if (piece.includes("\n")) {
+      const lines = (this.rest + piece).split("\n");
+      this.rest = lines.pop() ?? "";
+      for (const line of lines) this.line(line);
+    } else if (!this.isSkipping) {
+      // Not looked at again with each piece of a line of megabytes.
+      this.rest += piece;
+    }
     if (this.rest.length > LINE_CHARS_MAX) {
       this.isSkipping = true;
       this.rest = "";

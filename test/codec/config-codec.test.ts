@@ -117,41 +117,6 @@ test("an unknown key of an agent is refused with its place", () => {
   expect(fault.hint).toBe('did you mean "program"?');
 });
 
-test.each([
-  ["workers: three", "workers: expected integer"],
-  ["workers: 1.5", "workers: expected integer"],
-  ["workers: -1", "workers: "],
-  ["durability: strong", "expected power or process"],
-  ["retry: 3", "retry must hold settings"],
-  ["[1, 2]", "the file must hold settings"],
-  ["agents: [{ name: a, kind: robot }]", "expected exec or module or codex or claude"],
-  ["agents: [{ name: a }]", "agents.0: "],
-  ["agents: [{ name: a, kind: exec }]", "needs a program"],
-  ["agents: [{ name: a, kind: codex, phases: [] }]", "agents.0.phases"],
-  ["agents: [{ name: a, kind: codex, phases: [implement] }]", "agents.0.phases"],
-  ["agents: [{ name: a, kind: codex, phases: [SPEC, SPEC] }]", "agents.0.phases"],
-  ["agents: [{ name: a, kind: codex, result: never }]", "expected required or optional"],
-  ["agents: [{ name: a, kind: codex }, { name: a, kind: codex }]", "there twice"],
-  ["heartbeat_ms: 60000\nlease_ttl_ms: 60000", "lease_ttl_ms must be at least twice"],
-  ["workers: 1\nworkers: 2", "unique"],
-  ["workers: 1\n---\nworkers: 2", "multiple documents"],
-  ["workers: !!custom 1", "tag"],
-  ["workers: [1", ""],
-  ["grace_ms: 1e999", "grace_ms: "],
-  ["__proto__: { workers: 3 }", "unknown setting"],
-  ["a: &a [*a]", ""],
-])("%j is refused", (config, message) => {
-  expect(faultOf(config).message).toContain(message);
-});
-
-test("a bomb of aliases is refused", () => {
-  const levels = Array.from(
-    { length: 12 },
-    (_, i) => `x${i + 1}: &x${i + 1} [${Array(9).fill(`*x${i}`).join(", ")}]`,
-  );
-  faultOf(["x0: &x0 [a]", ...levels].join("\n"));
-});
-
 test("values without content and empty files count as not set", () => {
   expect(
     loadSettings({ stateDir: stateWith("workers:\nretry:\n  # max_attempts: 5\n"), env: {} })
