@@ -22,6 +22,7 @@ import {
   type Settings,
 } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
+import { visible } from "../core/visible.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
 import { shorten } from "./schema.ts";
 import { type TSchema, Type, Value } from "./typebox.ts";
@@ -402,7 +403,7 @@ class ConfigReader {
 
   fail(offset: number, message: string, hint: string): never {
     const { line, col } = this.lines.linePos(offset);
-    throw new ErrInvalidConfig(`line ${line}, column ${col}: ${message}`, {
+    throw new ErrInvalidConfig(`line ${line}, column ${col}: ${visible(message)}`, {
       path: `${this.path}:${line}:${col}`,
       phase: "config.yaml",
       offset,

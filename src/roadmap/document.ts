@@ -19,6 +19,7 @@ import { findRepeatedKeys } from "../codec/yaml-keys.ts";
 import { foldId } from "../core/names.ts";
 import type { NodeType, RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
+import { visible } from "../core/visible.ts";
 import { checkPlan, type FindNode, type Locate, placeInContainers } from "./check.ts";
 import {
   decodeItem,
@@ -166,7 +167,8 @@ class Parser implements ItemSource {
       return at === undefined ? { line: node.line, col: node.col } : this.lines.linePos(at);
     };
     if (this.problems.length < PROBLEMS_MAX)
-      this.problems.push(...checkPlan(this.nodes, find, locate));
+      for (const one of checkPlan(this.nodes, find, locate))
+        this.problems.push({ ...one, message: visible(one.message) });
     this.problems.sort((a, b) => a.line - b.line || a.col - b.col);
     return {
       text: this.text,
@@ -193,7 +195,7 @@ class Parser implements ItemSource {
 
   fault(code: ProblemCode, at: number, message: string, hint: string): void {
     if (this.problems.length >= PROBLEMS_MAX) return;
-    this.problems.push({ code, message, ...this.lines.linePos(at), hint });
+    this.problems.push({ code, message: visible(message), ...this.lines.linePos(at), hint });
   }
 
   /** Without the white space that a block ends with, so that an item ends where its last word does. */
