@@ -99,6 +99,21 @@ export class Pool {
   }
 
   /**
+   * Ends idle workers that dead supervisors have left beyond the number we are to have: when supervisors die faster than
+   * workers come to work, each of them starts some anew. What such a worker claims meanwhile it gives back.
+   * @param running what each worker runs now, by owner prefix
+   */
+  retireSurplus(running: ReadonlyMap<string, number>): void {
+    let surplus = this.spawned.size + this.adopted().length - this.processCount;
+    for (const worker of this.adopted()) {
+      if (surplus <= 0) return;
+      if (running.has(ownerPrefixOf(worker.id))) continue;
+      trySignal(worker.pid, "SIGTERM");
+      surplus -= 1;
+    }
+  }
+
+  /**
    * Slots by worker id, for `control.json`: workers obey it before each claim.
    * @param running what each worker runs now, by owner prefix
    */

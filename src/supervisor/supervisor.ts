@@ -705,8 +705,9 @@ export class Supervisor {
   }
 
   private shareSlots(): void {
-    if (this.control.setSlots(this.pool.shares(this.processing.runningByOwner())))
-      this.pool.tellAll({ type: "control" });
+    const running = this.processing.runningByOwner();
+    this.pool.retireSurplus(running);
+    if (this.control.setSlots(this.pool.shares(running))) this.pool.tellAll({ type: "control" });
   }
 
   private countSettled(id: string, isCompleted: boolean): void {
