@@ -71,7 +71,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   );
   const stop = new Stopper(assignment, child, limitMs, [stdoutLog, stderrLog]);
   const { exitCode, signal, error } = await ended;
-  await stop.finish();
+  await stop.finish(signal !== null);
 
   if (error !== undefined) return { outcome: spawnFailure(argv[0] ?? "", error) };
   if (stop.reason === "output") {
@@ -153,15 +153,15 @@ class Stopper {
 
   /**
    * After the exit: what is left in its group is ended. What left the group of a run that ended by itself did so on
-   * purpose, and is let be.
+   * purpose, and is let be; with one that a signal ended, nobody can say what was on purpose, and all of it goes.
    */
-  async finish(): Promise<void> {
+  async finish(isKilled: boolean): Promise<void> {
     clearTimeout(this.timer);
     clearInterval(this.look);
     this.assignment.stop.onStop(undefined);
     await this.ending;
     const pid = this.child.pid;
-    if (this.ending === undefined && pid !== undefined && isGroupAlive(pid))
+    if (this.ending === undefined && pid !== undefined && (isKilled || isGroupAlive(pid)))
       await endTree(this.assignment.lease, 0, pid);
   }
 }
