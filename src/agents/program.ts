@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
-import { endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
+import { endGroup, endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
 import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
 import { readTail } from "./report.ts";
 
@@ -161,8 +161,9 @@ class Stopper {
     this.assignment.stop.onStop(undefined);
     await this.ending;
     const pid = this.child.pid;
-    if (this.ending === undefined && pid !== undefined && (isKilled || isGroupAlive(pid)))
-      await endTree(this.assignment.lease, 0, pid);
+    if (this.ending !== undefined || pid === undefined) return;
+    if (isKilled) await endTree(this.assignment.lease, 0, pid);
+    else if (isGroupAlive(pid)) await endGroup(pid);
   }
 }
 

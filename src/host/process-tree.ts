@@ -89,6 +89,30 @@ export async function endTree(
   return alive.length;
 }
 
+/**
+ * SIGKILL to what is left in the group and the session of a program that has ended, until nothing is. What has left both is
+ * let be.
+ * @returns the number of processes that are still there after `limitMs`
+ */
+export async function endGroup(rootPid: number, limitMs = 5000): Promise<number> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const left = isGroupAlive(rootPid) ? findGroup(rootPid) : [];
+    if (left.length === 0 || performance.now() >= deadline) return left.length;
+    signalAll(left, "SIGKILL");
+    await wait(POLL_MS);
+  }
+}
+
+function findGroup(rootPid: number): number[] {
+  const rows = listProcesses();
+  // Without /proc the group, by its negative number, is all that can be reached.
+  if (rows.length === 0) return [-rootPid];
+  return rows
+    .filter(({ group, session }) => group === rootPid || session === rootPid)
+    .map(({ pid }) => pid);
+}
+
 export function isGroupAlive(group: number): boolean {
   try {
     process.kill(-group, 0);

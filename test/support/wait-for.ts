@@ -1,8 +1,9 @@
 /** Waiting without sleeps: for a condition, with a deadline. */
 import { setTimeout as wait } from "node:timers/promises";
+import { timeLimitMs } from "./time-limit.ts";
 
 export interface WaitOptions {
-  /** Default 10 s. */
+  /** Default 10 s; more on a busy machine. */
   timeoutMs?: number;
   /** What is waited for, as it reads after "waited for". */
   what: string;
@@ -18,7 +19,7 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions,
 ): Promise<NonNullable<T>> {
-  const timeoutMs = options.timeoutMs ?? 10_000;
+  const timeoutMs = options.timeoutMs ?? timeLimitMs(10_000);
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const answer = await condition();
