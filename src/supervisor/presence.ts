@@ -23,6 +23,8 @@ export class Presence {
   private readonly clock: Clock;
   private readonly nonce = randomToken(16);
   private lock: SupervisorLock | undefined;
+  /** Who stood there when we came. Times would not tell who came last: clocks are set back. */
+  private predecessor: string | undefined;
   private isReplaced = false;
 
   constructor(tree: StateTree, clock: Clock) {
@@ -37,6 +39,7 @@ export class Presence {
    */
   async take(facts: PresenceFacts): Promise<void> {
     this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
+    this.predecessor = readDocument<SupervisorDocument>(this.tree.supervisor)?.nonce;
     try {
       this.write(facts);
     } catch (error) {
@@ -59,7 +62,7 @@ export class Presence {
   write(facts: PresenceFacts): void {
     const there = readDocument<SupervisorDocument>(this.tree.supervisor);
     const isNewer =
-      there !== undefined && there.nonce !== this.nonce && there.started_at > this.startedAt;
+      there !== undefined && there.nonce !== this.nonce && there.nonce !== this.predecessor;
     if (isNewer && there.status !== "stopped") {
       this.isReplaced = true;
       return;
