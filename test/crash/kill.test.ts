@@ -144,6 +144,28 @@ it("a new supervisor leaves running workers alone, adopts them, and uses them fu
   expect(checkState(pool.state, ["module", "program", ...next])).toEqual([]);
 });
 
+it("a new supervisor ends idle workers in surplus, and none that runs something", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  const first = await pool.start(["--workers", "4", "--processes", "4"]);
+  await waitFor(() => pool.workers().length === 4, { what: "four workers" });
+  const until = join(pool.dir, "go");
+  for (const id of ["a", "b"]) pool.drop(id, steps(pool, { does: "await", until }));
+  await waitFor(() => trace(pool).length === 2, { what: "both to run" });
+  const busy = new Set(trace(pool).map(({ lease }) => holderOf(lease)));
+  first.child.kill("SIGKILL");
+  first.child.stderr?.destroy();
+  await waitFor(() => !isAlive(first.pid), { what: "the end of the first" });
+  await pool.start(["--workers", "2", "--processes", "1"]);
+  const alive = (): number[] => pool.workers().flatMap(({ pid }) => (isAlive(pid) ? [pid] : []));
+  await waitFor(() => alive().length === busy.size, { what: "the end of the idle ones" });
+  expect(new Set(alive())).toEqual(busy);
+  fs.writeFileSync(until, "");
+  for (const id of ["a", "b"]) expect((await pool.result(id)).attempts).toBe(1);
+  await waitFor(() => alive().length === 1, { what: "the end of all but one" });
+  await pool.stop();
+  expect(checkState(pool.state, ["a", "b"], { hadCrashes: true })).toEqual([]);
+});
+
 it("two supervisors that start at once: one runs, the other is refused", async () => {
   const pool = newPool({ config: steeredConfig() });
   const both = [pool.spawn(["run"]), pool.spawn(["run"])];
