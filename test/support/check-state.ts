@@ -25,6 +25,8 @@ interface Place {
   isMarker: boolean;
 }
 
+/** What a settled batch has beside its record: the results of its lines, and itself. */
+const BESIDE_A_BATCH = /(?:_results|~[a-z0-9]+_batch)\.ndjson$/;
 const RECORD_BYTES_MAX = 16 * 1024;
 const ORDER = ["selected", "assigned", "started", "completed"] as const;
 
@@ -67,7 +69,7 @@ export function checkState(
       if (record === undefined || record["attempts"] === 0) continue;
       const id = String(record["task_id"]);
       checkEvents(id, record, eventsOf.get(id) ?? [], options, faults);
-      checkLeases(id, record, leasesOf.get(id) ?? [], faults);
+      if (!wasWaiting(record)) checkLeases(id, record, leasesOf.get(id) ?? [], faults);
     }
   }
   if (isDrained) {
@@ -90,7 +92,7 @@ function findPlaces(mailbox: string, faults: string[]): Map<string, Place[]> {
     else list.push(place);
   };
   for (const file of list(join(mailbox, "inbox")))
-    if (file.endsWith(".json")) note(file.slice(0, -5), "inbox", file);
+    if (/\.(?:nd)?json$/.test(file)) note(file.replace(/\.(?:nd)?json$/, ""), "inbox", file);
   for (const file of list(join(mailbox, "processing"))) {
     const name = parseName(file);
     const id = name?.id ?? parsePlainClaim(file);
@@ -103,7 +105,8 @@ function findPlaces(mailbox: string, faults: string[]): Map<string, Place[]> {
   ] as const) {
     for (const file of list(join(mailbox, tray))) {
       if (file.endsWith(suffix)) note(file.slice(0, -suffix.length), tray, file);
-      else if (tray === "outbox") faults.push(`outbox/${file}: not a result`);
+      else if (tray === "outbox" && !BESIDE_A_BATCH.test(file))
+        faults.push(`outbox/${file}: not a result`);
     }
   }
   return places;
@@ -137,11 +140,19 @@ function checkRecord(
   if (record["attempts"] !== 0) {
     if (typeof record["lease"] !== "string" || record["lease"] === "")
       faults.push(`${path}: it has no lease`);
+    // A batch is kept beside its record.
+    if (record["batch"] !== undefined) return record;
     if (typeof task !== "object") faults.push(`${path}: the task is not in it`);
     else if (task["id"] !== undefined && task["id"] !== id)
       faults.push(`${path}: it holds the task ${show(task["id"])}`);
   }
   return record;
+}
+
+/** Cancelled for good while it waited for its next run: nothing was assigned or started under that lease. */
+function wasWaiting(record: Json): boolean {
+  const attempt = Number(String(record["lease"]).split(".")[1]);
+  return record["kind"] === "cancelled" && Number(record["attempts"]) < attempt;
 }
 
 function checkEvents(
@@ -154,7 +165,7 @@ function checkEvents(
   const lease = String(record["lease"]);
   const submission = lease.slice(0, lease.indexOf(".") + 1);
   let at = -1;
-  for (const what of ORDER) {
+  for (const what of wasWaiting(record) ? (["selected", "completed"] as const) : ORDER) {
     // Selected for an earlier attempt counts: a retry is the same selection.
     const isIt = (e: Json): boolean =>
       e["event"] === what &&
