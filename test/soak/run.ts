@@ -1,0 +1,80 @@
+/** The command line of the soak: `npm run test:soak -- [--minutes N | --seconds N] [--seed N] [--controls]`. */
+import { parseArgs } from "node:util";
+import { runSoak, type SoakResult } from "./soak.ts";
+
+const LEAKS = ["descriptors", "watches", "memory", "files"];
+
+/** @returns the exit code */
+export async function main(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: "string", default: "60" },
+      seconds: { type: "string" },
+      seed: { type: "string", default: String(Date.now() % 2 ** 31) },
+      controls: { type: "boolean", default: false },
+      leak: { type: "string" },
+    },
+  });
+  const seconds =
+    values.seconds === undefined ? Number(values.minutes) * 60 : Number(values.seconds);
+  const soak = (leak?: string): Promise<SoakResult> =>
+    soakOnce(seconds, Number(values.seed), leak ?? values.leak);
+  if (!values.controls) return (await soak()).problems.length === 0 ? 0 : 1;
+  let caught = 0;
+  for (const leak of LEAKS) {
+    const isCaught = (await soak(leak)).problems.length > 0;
+    if (isCaught) caught += 1;
+    console.log(`${isCaught ? "caught" : "NOT CAUGHT"}: a leak of ${leak}`);
+  }
+  console.log(`${LEAKS.length} leaks on purpose, ${caught} caught`);
+  return caught === LEAKS.length ? 0 : 1;
+}
+
+async function soakOnce(
+  seconds: number,
+  seed: number,
+  leak: string | undefined,
+): Promise<SoakResult> {
+  const ends: (() => void | Promise<void>)[] = [];
+  const endAll = async (): Promise<void> => {
+    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+  };
+  const onSignal = (): void => {
+    void endAll().then(() => process.exit(130));
+  };
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  try {
+    const onProgress = (text: string): void => {
+      if (seconds > 60) console.log(text);
+    };
+    const options = {
+      seconds,
+      seed,
+      onProgress,
+      onEnd: (work: () => void | Promise<void>) => ends.push(work),
+    };
+    const result = await runSoak(leak === undefined ? options : { ...options, leak });
+    report(result, seconds, seed);
+    return result;
+  } finally {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    await endAll();
+  }
+}
+
+function report(result: SoakResult, seconds: number, seed: number): void {
+  const width = Math.max(...result.figures.map(({ name }) => name.length));
+  for (const { name, before, after, growth, allowed } of result.figures) {
+    const trend = `${growth < 0 ? "" : "+"}${growth.toFixed(1)} of ${allowed.toFixed(1)}`;
+    console.log(`${name.padEnd(width)}  ${before.toFixed(1)} → ${after.toFixed(1)}  ${trend}`);
+  }
+  for (const problem of result.problems) console.log(`PROBLEM: ${problem}`);
+  console.log(
+    `${seconds} s, seed ${seed}: ${result.tasks} tasks (${result.settled} records taken away), ${result.batches} batches, ` +
+      `${result.commands} commands, ${result.edits} edits of the plan, ${result.rotations} rotations`,
+  );
+  console.log(
+    `${result.figures.length} figures, ${result.samples} samples, ${result.problems.length} problems`,
+  );
+}
