@@ -142,7 +142,8 @@ class Chaos {
     const steering = commandsOf(seed);
     let fault = nextOf(faults);
     let command = nextOf(steering);
-    const startMs = performance.now();
+    // Counted from the first settled task on.
+    let startMs = performance.now();
     let faultAtMs = Number.POSITIVE_INFINITY;
     let giveUpAtMs = 0;
     let commandAtMs = startMs;
@@ -153,8 +154,10 @@ class Chaos {
       this.drop();
       this.keepTwo();
       this.wakeDue();
-      // From the first settled task on.
-      if (faultAtMs === Number.POSITIVE_INFINITY && this.witness.settled > 0) faultAtMs = nowMs;
+      if (faultAtMs === Number.POSITIVE_INFINITY) {
+        startMs = nowMs;
+        if (this.witness.settled > 0) faultAtMs = nowMs;
+      }
       if (nowMs >= faultAtMs) {
         const hasStruck = this.strike(fault);
         if (hasStruck) this.struck.set(fault.kind, (this.struck.get(fault.kind) ?? 0) + 1);
