@@ -22,7 +22,7 @@ interface Family {
   /** Pids by role. */
   pids: Record<string, number>;
   /** Roles that still run. */
-  running(): string[];
+  running: () => string[];
 }
 
 /** A pool in which one task has a program with all kinds of descendants. */

@@ -108,7 +108,14 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
     problems.push(`only ${load.settled} of ${load.tasks} tasks settled: it cannot keep up`);
   const { tasks, batches, commands, edits, rotations, settled } = load;
   return {
-    ...{ figures, problems, tasks, batches, commands, edits, rotations, settled },
+    figures,
+    problems,
+    tasks,
+    batches,
+    commands,
+    edits,
+    rotations,
+    settled,
     samples: samples.length,
   };
 }

@@ -11,12 +11,20 @@ import { tempDir } from "../support/temp-dir.ts";
 
 const HOUR_MS = 3_600_000;
 const FACTS: PresenceFacts = {
-  ...{ status: "running", workers: 1, processes: 1, watching: "events" },
+  status: "running",
+  workers: 1,
+  processes: 1,
+  watching: "events",
   waiting: {
-    ...{ runnable: 0, delayed: 0, blocked: 0, unmatched: 0, unsettled: 0 },
+    runnable: 0,
+    delayed: 0,
+    blocked: 0,
+    unmatched: 0,
+    unsettled: 0,
     is_complete: true,
   },
-  ...{ roadmap: null, roadmap_problem: null },
+  roadmap: null,
+  roadmap_problem: null,
 };
 
 /** What a supervisor writes that started at this time. */

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { foldId, parseName, parsePlainClaim } from "../../src/core/names.ts";
+import { isCancelling } from "../../src/host/identity.ts";
 
 export interface CheckOptions {
   /** False while work goes on: then a task may be in any legal place, not only settled. Default true. */
@@ -69,7 +70,7 @@ export function checkState(
       if (record === undefined || record["attempts"] === 0) continue;
       const id = String(record["task_id"]);
       checkEvents(id, record, eventsOf.get(id) ?? [], options, faults);
-      if (!wasWaiting(record)) checkLeases(id, record, leasesOf.get(id) ?? [], faults);
+      if (!wasTakenToCancel(record)) checkLeases(id, record, leasesOf.get(id) ?? [], faults);
     }
   }
   if (isDrained) {
@@ -149,10 +150,10 @@ function checkRecord(
   return record;
 }
 
-/** Cancelled for good while it waited for its next run: nothing was assigned or started under that lease. */
-function wasWaiting(record: Json): boolean {
-  const attempt = Number(String(record["lease"]).split(".")[1]);
-  return record["kind"] === "cancelled" && Number(record["attempts"]) < attempt;
+/** Cancelled for good by the supervisor: nothing was assigned or started under the lease it took for that. */
+function wasTakenToCancel(record: Json): boolean {
+  const owner = String(record["lease"]).split(".")[2] ?? "";
+  return record["kind"] === "cancelled" && isCancelling(owner);
 }
 
 function checkEvents(
@@ -165,7 +166,7 @@ function checkEvents(
   const lease = String(record["lease"]);
   const submission = lease.slice(0, lease.indexOf(".") + 1);
   let at = -1;
-  for (const what of wasWaiting(record) ? (["selected", "completed"] as const) : ORDER) {
+  for (const what of wasTakenToCancel(record) ? (["selected", "completed"] as const) : ORDER) {
     // Selected for an earlier attempt counts: a retry is the same selection.
     const isIt = (e: Json): boolean =>
       e["event"] === what &&
