@@ -150,6 +150,8 @@ function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
     storage.unlink(probe);
   } catch (error) {
     const code = systemCode(error);
+    // Another supervisor, whose clock is ahead, swept it as left over: it was written, and that was the question.
+    if (code === "ENOENT" && storage.look(trays.tmp) !== undefined) return;
     // A full disk is not an unusable mailbox: what waits can still be read and moved.
     if (code === "ENOSPC" || code === "EDQUOT") return;
     throw new ErrMailboxDir(`${trays.tmp} cannot be written: ${messageOf(error)}`, {

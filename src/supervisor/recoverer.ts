@@ -127,6 +127,8 @@ function recordSettlement(
     // It died between its claim and its journal lines, and has no attempt left that could write them.
     for (const event of ["assigned", "started"] as const)
       if (!hasRecord(parts.eventsPath, record.lease, event)) telemetry.event(event, subject);
+    if (!hasRecord(parts.leasesPath, record.lease, "active"))
+      telemetry.lease("active", { ...subject, acquiredAtMs: 0, pid: 0 });
     recordSettled(telemetry, subject, {
       isCompleted: record.status === "completed",
       acquiredAtMs: 0,
