@@ -251,7 +251,10 @@ export class Intake {
     const fault = explainBadFile(facts, this.settings.uids, bytesMax) ?? isUnread;
     if (fault !== undefined) {
       this.backlog.remove(id);
-      this.refuse(name, id, "ErrInvalidTask", fault);
+      const refuse = (): void => this.refuse(name, id, "ErrInvalidTask", fault);
+      // Whoever still appends to it would begin another file of this name.
+      if (facts.kind === "file" && facts.size > bytesMax) this.waitQuiet(name, facts, refuse);
+      else refuse();
       return;
     }
     // A submit that is under way holds a second link to the file; so does one that died.

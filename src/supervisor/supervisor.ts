@@ -463,7 +463,10 @@ export class Supervisor {
   /** How long nobody need look around (ms): longer where nothing waits or runs. */
   private pauseMs(): number {
     const isQuiet =
-      this.backlog.size === 0 && this.selection.inFlight.size === 0 && !this.pool.hasOthers;
+      this.backlog.size === 0 &&
+      this.selection.inFlight.size === 0 &&
+      !this.pool.hasOthers &&
+      !this.plan.isInForce;
     return isQuiet ? QUIET_MS : RECOVER_MS;
   }
 

@@ -312,6 +312,11 @@ export class PlanEngine {
     this.p.kv.close();
   }
 
+  /** Whether there is a plan: somebody may save it at any moment. */
+  get isInForce(): boolean {
+    return this.p.store.doc !== undefined;
+  }
+
   counts(): StatusCounts | undefined {
     const { doc } = this.p.store;
     return doc === undefined ? undefined : countStatuses(doc.nodes);

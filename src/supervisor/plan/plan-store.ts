@@ -318,10 +318,10 @@ export class PlanStore {
     const theirs = this.withWritten(read);
     // A person has saved as well: that is to be read next.
     this.isBehind = theirs.text !== this.base?.text;
+    const wanted = this.pending.filter((edit) => !isOverruled(edit, this.disk, theirs));
     this.doc = theirs;
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
-    const wanted = this.pending;
     this.pending = [];
     this.isPendingSaved = false;
     for (const edit of [...wanted, ...this.corrections(before, theirs, wanted)]) {
@@ -386,4 +386,20 @@ export class PlanStore {
     }
     return edits;
   }
+}
+
+/** What a person has said meanwhile of a node that was about to be launched counts: blocked, or done without us. */
+function isOverruled(
+  edit: RoadmapEdit,
+  before: RoadmapDocument | undefined,
+  theirs: RoadmapDocument,
+): boolean {
+  if (edit.kind !== "status" || edit.status !== "in_progress" || before === undefined) return false;
+  const now = findNode(theirs, edit.id)?.status;
+  return (
+    now !== undefined &&
+    now !== "open" &&
+    now !== "in_progress" &&
+    now !== findNode(before, edit.id)?.status
+  );
 }
