@@ -6,12 +6,13 @@ import type { Checkpoint, Envelope, EnvelopeNode, EnvelopeStatus } from "../core
 import { explainBadKey, explainBadScope, isOutputKey } from "../core/kv.ts";
 import {
   JSON_DEPTH_MAX,
+  JSON_MEMBERS_MAX,
   KV_VALUE_BYTES_MAX,
   MAX_ATTEMPTS_MAX,
   OUTPUT_DEPTH_MAX,
 } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
-import { isDeeperThan } from "../core/nesting.ts";
+import { isDeeperThan, isWiderThan } from "../core/nesting.ts";
 import {
   NODE_PRIORITIES,
   NODE_STATUSES,
@@ -265,6 +266,8 @@ class Reader {
     // It becomes a member of the node's task.
     if (isDeeperThan(object["payload"], JSON_DEPTH_MAX - 1))
       this.bad(`${place}.payload`, `is nested deeper than ${JSON_DEPTH_MAX - 1} levels`);
+    else if (isWiderThan(object["payload"], JSON_MEMBERS_MAX))
+      this.bad(`${place}.payload`, `holds an object of more than ${JSON_MEMBERS_MAX} members`);
     return {
       id,
       type: type ?? "task",

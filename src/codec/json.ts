@@ -1,6 +1,6 @@
 /** Bytes in, one strict JSON object out: no duplicate keys, no deep nesting, no half of UTF-8. Knows nothing of tasks. */
 import { isUtf8 } from "node:buffer";
-import { EXCERPT_CHARS_MAX, JSON_DEPTH_MAX } from "../core/limits.ts";
+import { EXCERPT_CHARS_MAX, JSON_DEPTH_MAX, JSON_MEMBERS_MAX } from "../core/limits.ts";
 import { visible } from "../core/visible.ts";
 
 /** A fault in the text, with the byte it was found at. */
@@ -52,7 +52,7 @@ export function parseObject(
     throw new JsonFault("the file is not valid UTF-8", at + skip, !isCut);
   }
   const text = body.toString("utf8");
-  const value = parseQuickly(text);
+  const value = parseQuickly(text, body);
   const scanner = new Scanner(text, freeMembers, depthMax, value !== undefined);
   let end: { from: number; to: number };
   try {
@@ -70,13 +70,27 @@ export function parseObject(
   };
 }
 
-/** The value, when the grammar of RFC 8259 holds: then only what JSON.parse forgives is left to be checked. */
-function parseQuickly(text: string): unknown {
+/**
+ * The value, when the grammar of RFC 8259 holds: then only what JSON.parse forgives is left to be checked. Not where there
+ * may be too many members, or levels: to make them takes longer than to refuse them.
+ */
+function parseQuickly(text: string, bytes: Buffer): unknown {
+  for (const byte of [COLON, BRACKET, BRACE])
+    if (hasMore(bytes, byte, JSON_MEMBERS_MAX)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+function hasMore(bytes: Buffer, byte: number, max: number): boolean {
+  let count = 0;
+  for (let at = bytes.indexOf(byte); at !== -1; at = bytes.indexOf(byte, at + 1)) {
+    count++;
+    if (count > max) return true;
+  }
+  return false;
 }
 
 /** At most 200 characters of refused content, safe to print: control and non-ASCII bytes escaped. */
@@ -132,6 +146,9 @@ class Fault extends Error {
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 /** A number that the end of the text cuts short: "-", "1.", "1e", "1e+". */
 const CUT_NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][+-]?)?)?$/y;
+const COLON = 0x3a;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 const BACKSLASH = 0x5c;
 const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;
 
@@ -255,6 +272,8 @@ class Scanner {
       if (this.text[this.at] !== '"') this.fail("a key in double quotes");
       const keyAt = this.at;
       const key = this.key();
+      if (keys.size >= JSON_MEMBERS_MAX)
+        throw new Fault(`an object has more than ${JSON_MEMBERS_MAX} members`, keyAt);
       if (keys.has(key)) throw new Fault(`the key ${quote(key)} is there twice`, keyAt);
       if (FORBIDDEN_KEYS.has(key) && !this.isFree) {
         throw new Fault(`the key ${quote(key)} is not allowed`, keyAt);

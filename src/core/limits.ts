@@ -4,6 +4,8 @@
 export const TASK_BYTES_MAX = 1024 * 1024;
 /** Objects and arrays in a task may nest this deep. */
 export const JSON_DEPTH_MAX = 64;
+/** An object in a task has at most so many members: more take longer to read than the supervisor may stand still. */
+export const JSON_MEMBERS_MAX = 10_000;
 /** What a program or handler says may nest this deep. */
 export const OUTPUT_DEPTH_MAX = 512;
 /** A record wraps a task, and what was said of it; so deep it is still read back. */

@@ -1,4 +1,4 @@
-/** How deep a JSON value nests. What reads and writes JSON recursively must not be handed more than it can bear. */
+/** How deep and how wide a JSON value is. What reads and writes JSON must not be handed more than it can bear. */
 
 /**
  * True when objects and arrays nest deeper than `depthMax`, the outermost included.
@@ -10,4 +10,12 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
   for (const member of members) if (isDeeperThan(member, depthMax - 1)) return true;
   return false;
+}
+
+/** True when an object in it has more than `membersMax` members. @param value without circles, and not nested too deep */
+export function isWiderThan(value: unknown, membersMax: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
+  if (!Array.isArray(value) && members.length > membersMax) return true;
+  return members.some((member) => isWiderThan(member, membersMax));
 }

@@ -10,9 +10,9 @@ import {
   type Scalar,
   type YAMLMap,
 } from "yaml";
-import { JSON_DEPTH_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
-import { isDeeperThan } from "../core/nesting.ts";
+import { isDeeperThan, isWiderThan } from "../core/nesting.ts";
 import {
   NODE_PRIORITIES,
   NODE_STATUSES,
@@ -525,6 +525,8 @@ class ItemReader {
     // It becomes a member of the node's task, and that nests no deeper than any task.
     if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
       return this.bad("payload", entry, `at most ${JSON_DEPTH_MAX - 1} levels`);
+    if (isWiderThan(value, JSON_MEMBERS_MAX))
+      return this.bad("payload", entry, `objects of at most ${JSON_MEMBERS_MAX} members`);
     return chars <= PAYLOAD_CHARS_MAX ? value : this.bad("payload", entry, "less than 1 MiB");
   }
 }

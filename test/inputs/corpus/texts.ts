@@ -25,6 +25,7 @@ function padded(size: number): string {
 }
 
 const MIB = 1024 * 1024;
+const keys = (count: number): string => Array.from({ length: count }, (_, i) => `"k${i}":0`).join();
 const ECHO = '["sh","-c","cat \\"$MAILCHUTE_TASK_FILE\\""]';
 const EXACT = `{"exec":${ECHO},"payload":[1e999,12345678901234567890,1.10,-0,{"__proto__":1}]}`;
 const echoes = (
@@ -226,11 +227,14 @@ export const TEXTS: InputCase[] = [
     ["a byte above", padded(MIB + 1), refused("more than the limit of 1048576")],
     ["white space beyond the limit", `${GOOD}${" ".repeat(MIB)}`, refused("more than the limit")],
     ["8 MiB", padded(8 * MIB), refused("more than the limit of 1048576")],
+    ["10,000 keys", `{"exec":["true"],${keys(9_999)}}`, RUNS],
+    ["10,001 keys", `{"exec":["true"],${keys(10_000)}}`, refused("more than 10000 members")],
     [
-      "20,000 keys",
-      `{"exec":["true"],${Array.from({ length: 20_000 }, (_, i) => `"k${i}":0`).join()}}`,
-      RUNS,
+      "a mebibyte of keys",
+      `{"exec":["true"],"payload":{${keys(90_000)}}}`,
+      refused("more than 10000 members"),
     ],
+    ["30,000 objects", `{"exec":["true"],"payload":[${'{"a":1},'.repeat(30_000)}0]}`, RUNS],
     ["a key of 500,000 characters", `{"exec":["true"],"${"k".repeat(500_000)}":0}`, RUNS],
     [
       "such a key twice",
