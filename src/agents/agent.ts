@@ -42,8 +42,8 @@ export interface Assignment {
   /** From 1. */
   attempt: number;
   lease: string;
-  /** Path of the claimed file. */
-  taskFile: string;
+  /** The file whose name is the lease. Not for programs to read: one that takes it away has lost the task. */
+  claimFile: string;
   /** `runs/<run>`; made when something is put into it. */
   runDir: string;
   stateDir: string;

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
+import { CLAIM_NAME } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import { endGroup, endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
 import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
@@ -48,6 +49,8 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   try {
     const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
     fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    fs.writeFileSync(taskFileOf(assignment), `${assignment.taskText}\n`, { mode: 0o600 });
+    fs.writeFileSync(join(runDir, CLAIM_NAME), assignment.claimFile, { mode: 0o600 });
     logs.push(fs.openSync(stdoutLog, "a", 0o600), fs.openSync(stderrLog, "a", 0o600));
     child = spawn(argv[0] ?? "", argv.slice(1), {
       cwd,
@@ -92,6 +95,11 @@ export function lastWords(log: string, from = 0): string {
   return readTail(log, LAST_WORDS_BYTES_MAX, from).trim();
 }
 
+/** Programs read a copy of their task: they may do with it as they like. */
+function taskFileOf(assignment: Assignment): string {
+  return join(assignment.runDir, "task.json");
+}
+
 function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   const { task, settings } = assignment;
   const env: NodeJS.ProcessEnv = {};
@@ -100,7 +108,7 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   }
   Object.assign(env, task.env);
   env["MAILCHUTE_TASK_ID"] = task.id;
-  env["MAILCHUTE_TASK_FILE"] = assignment.taskFile;
+  env["MAILCHUTE_TASK_FILE"] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
   env[LEASE_VARIABLE] = assignment.lease;
   env["MAILCHUTE_RESULT_FILE"] = join(assignment.runDir, "result.json");

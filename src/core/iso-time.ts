@@ -1,7 +1,7 @@
 /** Epoch milliseconds as ISO 8601 in UTC. Journals ask for the same few moments again and again, so those are remembered. */
 
 const KEPT = 64;
-const moments = Array.from({ length: KEPT }, () => -1);
+const moments = Array.from({ length: KEPT }, () => Number.NaN);
 const texts = Array.from({ length: KEPT }, () => "");
 
 /**

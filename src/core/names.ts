@@ -206,6 +206,9 @@ export function runOf(name: ProcessingName): string {
   return `${name.id}@${name.submission}.${name.attempt}.${counterOf(name.token)}`;
 }
 
+/** Where in the directory of a program's run it says which file is its claim: `kv put` looks whether that is still there. */
+export const CLAIM_NAME = "claim";
+
 /** The same, from the lease that a record names. */
 export function runOfLease(id: string, lease: string): string {
   const [, head = lease, token = ""] = /^([^.]*\.[^.]*)\.(.*)$/s.exec(lease) ?? [];

@@ -49,7 +49,9 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         await release().catch(() => {});
       };
     } catch (error) {
-      if (systemCode(error) !== "ELOCKED") throw error;
+      // ENOENT: somebody who took its last owner for dead removed it from under us.
+      const code = systemCode(error);
+      if (code !== "ELOCKED" && code !== "ENOENT") throw error;
     }
     if (isAbandoned(path)) fs.rmSync(path, { recursive: true, force: true });
     else if (performance.now() > deadline) return undefined;

@@ -157,7 +157,6 @@ export class Commands {
         return;
       }
       this.young.delete(name);
-      this.freeId(id);
       const claim = claimFromInbox(this.trays, id, 1, this.newOwner());
       if (claim !== undefined) this.run(claim);
     } catch (error) {
@@ -188,6 +187,7 @@ export class Commands {
     let subject: string | undefined;
     let isRead = false;
     try {
+      this.freeId(claim.name.id);
       // The bytes that count are those of the claimed file: it may have been replaced before.
       command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
       subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
@@ -257,7 +257,10 @@ export class Commands {
     }
   }
 
-  /** `pause.json` may be dropped again and again: an earlier acknowledgement of that name moves aside. */
+  /**
+   * `pause.json` may be dropped again and again: an earlier acknowledgement of that name moves aside. Only when the claim
+   * is ours: what another supervisor has just acknowledged is not an earlier one.
+   */
   private freeId(id: string): void {
     const { outbox, failed } = this.trays;
     const aside = `${id}~${randomToken(8)}`;

@@ -141,7 +141,7 @@ export async function runAttempt(
       taskText: decoded.text,
       attempt: claim.name.attempt,
       lease: attempt.subject.lease,
-      taskFile: claim.path,
+      claimFile: claim.path,
       runDir: pathIn(tools.runsDir, runOf(claim.name)),
       stateDir: tools.stateDir,
       settings: tools.settings,

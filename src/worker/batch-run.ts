@@ -3,7 +3,6 @@
  * run. It gives way to others every few milliseconds, and whatever ended by then is written down: a crash repeats at most
  * the lines that were in flight, and those of the last such moment.
  */
-import fs from "node:fs";
 import { join } from "node:path";
 import {
   type Agent,
@@ -358,16 +357,14 @@ export class BatchRun {
     const runDir = `${this.runDir}/${line.number}`;
     line.stop = new StopSignal();
     line.startedMs = this.nowMs();
-    let taskFile = this.claim.path;
     if (line.isModule) this.moduleCount++;
-    else taskFile = this.writeTaskFile(line, runDir);
     line.slot = this.running.add(line);
     const assignment = {
       task: line.task,
       taskText: line.text,
       attempt: line.attempt,
       lease: `${this.lease}.${line.number}`,
-      taskFile,
+      claimFile: this.claim.path,
       runDir,
       stateDir,
       settings,
@@ -400,18 +397,6 @@ export class BatchRun {
     if (outcome.kind !== "completed") return outcome;
     const limitMs = timeoutOf(assignment, line.agent.settings);
     return (await runVerify(assignment, limitMs, line.startedMs, () => this.nowMs())) ?? outcome;
-  }
-
-  /** Programs read their task from a file; the batch is not theirs to search. */
-  private writeTaskFile(line: LineRun, runDir: string): string {
-    const path = `${runDir}/task.json`;
-    try {
-      fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
-      fs.writeFileSync(path, `${line.text}\n`, { mode: 0o600 });
-    } catch {
-      // The run itself will meet the same fault, and say so.
-    }
-    return path;
   }
 
   private ended(line: LineRun, outcome: AttemptOutcome): void {

@@ -30,7 +30,7 @@ test("kills, pauses and errors at steps chosen by seed lose nothing and settle n
     "--sample",
     "8",
     "--seconds",
-    "20",
+    "12",
     "--only",
     "kill,zombie,error,compound",
     ...operations,

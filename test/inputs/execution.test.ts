@@ -54,6 +54,23 @@ describe("the program of a task", () => {
     expect(JSON.stringify(result)).not.toContain(SECRET);
   });
 
+  it("may take away and overwrite the task file it is told of: that is a copy", async () => {
+    const pool = newPool();
+    await pool.start();
+    const script = (what: string): string[] => [
+      "sh",
+      "-c",
+      `${what} "$MAILCHUTE_TASK_FILE"; echo end`,
+    ];
+    pool.drop("removed", { exec: script("rm") });
+    pool.drop("emptied", { exec: script(": >"), title: "kept" });
+    expect((await pool.result("removed")).output).toBe("end\n");
+    expect(await pool.result("emptied")).toMatchObject({
+      output: "end\n",
+      task: { title: "kept" },
+    });
+  });
+
   it("has its stdin closed", async () => {
     const pool = newPool();
     await pool.start();

@@ -37,6 +37,9 @@ describe("a foreign worker beside ours", () => {
     const pool = newPool({ config: CONFIG });
     const log = logOf(pool);
     await pool.start();
+    await waitFor(() => pool.events().some((event) => event["event"] === "worker_started"), {
+      what: "our worker to be there",
+    });
     const foreign = [1, 2].map(() => startForeign(pool, log.path, "work"));
     const ids = Array.from({ length: 300 }, (_, i) => `shared-${i}`);
     for (const id of ids) pool.drop(id, task(id, log.path));

@@ -55,7 +55,7 @@ export async function propose(
       taskText: "",
       attempt: 1,
       lease: `chat.1.${process.pid}`,
-      taskFile: "",
+      claimFile: "",
       runDir: dir,
       stateDir: ctx.stateDir,
       settings,

@@ -1,10 +1,10 @@
 /** `kv`: the values that nodes leave for each other. Inside a task only its own keys and those of the run may be written. */
 import fs from "node:fs";
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { ErrForeignKey, ErrInvalidKv, ErrLeaseLost } from "../../core/errors.ts";
 import { explainBadScope, type KvEntry, type KvSource } from "../../core/kv.ts";
-import { foldId, parseLease } from "../../core/names.ts";
+import { CLAIM_NAME, foldId, parseLease } from "../../core/names.ts";
 import { RUN_SCOPE } from "../../core/roadmap.ts";
 import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -47,7 +47,7 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
       hint: `write into ${caller.id}, or into ${RUN_SCOPE}, which all share`,
     });
   // The claimed file's name is the lease; whoever took it over has another name.
-  const claimed = ctx.env["MAILCHUTE_TASK_FILE"];
+  const claimed = claimFileOf(ctx.env["MAILCHUTE_RESULT_FILE"]);
   if (claimed !== undefined && !fs.existsSync(claimed) && fs.existsSync(dirname(claimed)))
     throw new ErrLeaseLost(`this run of ${caller.id} holds its task no more; nothing was put`, {
       id: caller.id,
@@ -55,6 +55,15 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
     });
   const { id: _id, ...source } = caller;
   return source;
+}
+
+function claimFileOf(resultFile: string | undefined): string | undefined {
+  if (resultFile === undefined) return undefined;
+  try {
+    return fs.readFileSync(join(dirname(resultFile), CLAIM_NAME), "utf8");
+  } catch {
+    return undefined;
+  }
 }
 
 function readValue(text: string, isJson: boolean): unknown {
