@@ -4,8 +4,8 @@ import { Pool } from "../pool.mjs";
 import { cpuSecondsOf, familyOf, memoryMbOf } from "../processes.mjs";
 
 const WINDOW_MS = { full: 20_000, quick: 10_000 };
-/** After its first tasks: what Node still has to do then is not idling. */
-const SETTLE_MS = 3000;
+/** After its first tasks: for about this long the compiler and the garbage collector are still at work. */
+const SETTLE_MS = 25_000;
 
 async function run(bench) {
   const pool = new Pool(bench.dir());

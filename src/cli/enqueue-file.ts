@@ -29,12 +29,12 @@ export interface FileCounts {
   exitCode: number;
 }
 
-/** @param onId is told each id that is now in the inbox. @throws ErrIo when the file cannot be read */
+/** @param onIds is told the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
 export async function enqueueFile(
   ctx: Pick<Context, "out">,
   trays: Trays,
   file: string,
-  onId: (id: string) => void,
+  onIds: (ids: readonly string[]) => void,
 ): Promise<FileCounts> {
   const counts: FileCounts = { submitted: 0, unchanged: 0, bad: 0, refused: 0, exitCode: EXIT.ok };
   let complaints = 0;
@@ -46,6 +46,7 @@ export async function enqueueFile(
   let group: (Submission & { line: number })[] = [];
   const flush = async (): Promise<void> => {
     const outcomes = await submitAll(trays, group);
+    const ids: string[] = [];
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.outcome === "refused") {
         counts.refused++;
@@ -55,9 +56,10 @@ export async function enqueueFile(
         complain(group[index]?.line ?? 0, `${code}: ${message}${advice}`);
       } else {
         counts[outcome.outcome]++;
-        onId(outcome.id);
+        ids.push(outcome.id);
       }
     }
+    if (ids.length > 0) onIds(ids);
     group = [];
   };
   for await (const { bytes, number } of linesOf(file)) {

@@ -1,5 +1,4 @@
 /** Submit: a new file in `inbox/`, published by link so that it can never replace another. */
-import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
@@ -15,7 +14,7 @@ import {
 } from "../core/names.ts";
 import { findTaskText } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
 export interface Submission {
   id: string;
@@ -52,7 +51,7 @@ export async function submitAll(
       outcomes.set(index, outcome);
       continue;
     }
-    const path = join(trays.tmp, `${submission.id}-${randomToken(10)}.json.tmp`);
+    const path = pathIn(trays.tmp, `${submission.id}-${randomToken(10)}.json.tmp`);
     try {
       withTrays(trays, () => trays.storage.create(path, submission.bytes));
       staged.push({ ...submission, index, path });
@@ -136,7 +135,7 @@ async function makeNamesDurable(
 }
 
 function publish(trays: Trays, { id, path, bytes }: Staged): SubmitOutcome {
-  const target = join(trays.inbox, `${id}.json`);
+  const target = pathIn(trays.inbox, `${id}.json`);
   try {
     withTrays(trays, () => trays.storage.link(path, target));
     return { id, outcome: "submitted" };
@@ -190,10 +189,10 @@ function clash(
   live: ReadonlySet<string>,
   isPublished = false,
 ): SubmitOutcome | undefined {
-  if (isPublished && trays.storage.look(join(trays.inbox, `${id}.json`)) === undefined)
+  if (isPublished && trays.storage.look(pathIn(trays.inbox, `${id}.json`)) === undefined)
     return undefined;
-  const result = join(trays.outbox, resultName(id));
-  const failedPath = join(trays.failed, errorName(id));
+  const result = pathIn(trays.outbox, resultName(id));
+  const failedPath = pathIn(trays.failed, errorName(id));
   const error = live.has(foldId(id))
     ? exists(id, trays.processing, "is being worked on")
     : trays.storage.look(result) !== undefined
@@ -238,7 +237,7 @@ function exists(id: string, path: string, where: string): ErrTaskExists {
 
 /** Takes our own link back. False when somebody moved it on already: then it is theirs to judge. */
 function withdraw(trays: Trays, { id, path }: Staged): boolean {
-  const target = join(trays.inbox, `${id}.json`);
+  const target = pathIn(trays.inbox, `${id}.json`);
   const aside = `${path}.withdrawn`;
   const ours = trays.storage.look(path);
   const theirs = trays.storage.look(target);

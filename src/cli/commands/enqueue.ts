@@ -268,9 +268,9 @@ async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   refuseOthers(ctx, "--file", new Set(["file"]));
   const { tree, trays } = await openMailbox(ctx);
   const ids: string[] = [];
-  const counts = await enqueueFile(ctx, trays, file, (id) => {
-    if (ctx.json || ctx.options.wait) ids.push(id);
-    if (!ctx.json) ctx.out.line(id);
+  const counts = await enqueueFile(ctx, trays, file, (more) => {
+    if (ctx.json || ctx.options.wait) ids.push(...more);
+    if (!ctx.json) ctx.out.line(more.join("\n"));
   });
   const waited =
     ctx.options.wait && ids.length > 0
