@@ -125,9 +125,7 @@ function checkCommands(pool: Pool, commands: ReadonlySet<string>): string[] {
   const answers = ["outbox", "failed"].flatMap((tray) =>
     list(join(control, tray)).map((file) => join(control, tray, file)),
   );
-  // Of two supervisors at once, one may move the fresh answer of the other aside as an earlier one of that name.
-  const idOf = (path: string): string =>
-    basename(path).replace(/(?:~[^_]+)?_(?:result|error)\.json$/, "");
+  const idOf = (path: string): string => basename(path).replace(/_(?:result|error)\.json$/, "");
   const counts = new Map<string, number>();
   for (const path of answers)
     if (readJson(path) !== undefined) counts.set(idOf(path), (counts.get(idOf(path)) ?? 0) + 1);
