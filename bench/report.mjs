@@ -89,7 +89,7 @@ export function renderReport(report) {
 /** For README.md: how it was measured, the chart, the goals. */
 export function renderSummary(report) {
   return `${describeMachine(report)}
-![Tasks per second beside peers and bare loops](bench/results/${report.size === "quick" ? "quick/" : ""}chart.svg)
+![Tasks per second beside peers and bare loops](${report.chart})
 
 ${goalsTable(report)}`;
 }

@@ -14,7 +14,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { drawChart } from "./chart.mjs";
@@ -255,6 +255,8 @@ const report = {
   size,
   minutes: Math.round((performance.now() - fromMs) / 6000) / 10,
   image_on: options["disk-dir"],
+  /** As README.md names it. */
+  chart: relative(join(here, ".."), join(outDir, "chart.svg")),
   rows: measured,
 };
 fs.mkdirSync(outDir, { recursive: true });
