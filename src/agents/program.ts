@@ -49,7 +49,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   try {
     const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
     fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
-    fs.writeFileSync(taskFileOf(assignment), `${assignment.taskText}\n`, { mode: 0o600 });
+    fs.writeFileSync(taskFileOf(assignment), assignment.taskText, { mode: 0o600 });
     fs.writeFileSync(join(runDir, CLAIM_NAME), assignment.claimFile, { mode: 0o600 });
     logs.push(fs.openSync(stdoutLog, "a", 0o600), fs.openSync(stderrLog, "a", 0o600));
     child = spawn(argv[0] ?? "", argv.slice(1), {
