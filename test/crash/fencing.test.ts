@@ -69,7 +69,9 @@ async function wakeUp({ pool, silent, lease }: Fencing): Promise<void> {
   expect(result.lease).not.toBe(lease);
   expect(result.attempts).toBe(2);
   expect(worker).toBeDefined();
-  expect(fs.readdirSync(pool.processing)).toEqual([]);
+  await waitFor(() => fs.readdirSync(pool.processing).length === 0, {
+    what: "the last marker to go",
+  });
   expect(fs.readdirSync(pool.failed)).toEqual([]);
   await pool.stop();
   for (const pid of pool.pids()) process.kill(pid, "SIGTERM");

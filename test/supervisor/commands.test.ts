@@ -407,7 +407,9 @@ describe("a running supervisor", () => {
       const path = join(pool.processing, "t@s.1~ready.json");
       fs.writeFileSync(path, '{"exec":["true"]}');
       fs.chownSync(path, 65_534, 65_534);
-      fs.chmodSync(path, 0);
+      // The file itself, whatever its name is while it is being tried.
+      const fd = fs.openSync(path, "r");
+      fs.fchmodSync(fd, 0);
       await pool.start();
       const tries = (): number =>
         pool.events().filter((e) => e["event"] === "released" && e["task_id"] === "t").length;
@@ -424,7 +426,8 @@ describe("a running supervisor", () => {
         expect.stringMatching(/cannot be read: t/),
       );
       expect((await pool.run(["doctor"])).stdout).toMatch(/cannot be read: t/);
-      fs.chmodSync(path, 0o600);
+      fs.fchmodSync(fd, 0o600);
+      fs.closeSync(fd);
       expect(await pool.result("t")).toMatchObject({ attempts: 1 });
     },
   );
