@@ -59,6 +59,11 @@ export function isCancelling(owner: string): boolean {
   return owner.startsWith(CANCELLING, owner.lastIndexOf("-") + 1);
 }
 
+/** What the owner strings of one process share: all but their counter. One that has none stands for itself. */
+export function processOf(owner: string): string {
+  return /^[^-]+-[^-]+-[^-]+(?=-[^-]+$)/.exec(owner)?.[0] ?? owner;
+}
+
 /** The process that an owner string names; undefined when it is not one of ours. */
 export function parseOwner(owner: string): ProcessIdentity | undefined {
   const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9A-Za-z]+)?$/.exec(owner);

@@ -21,7 +21,7 @@ import {
   withStage,
 } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { isCancelling } from "../host/identity.ts";
+import { isCancelling, processOf } from "../host/identity.ts";
 import { takeOverResults } from "./batch-results.ts";
 import { reopenResults, resultsAreLost } from "./batch-settle.ts";
 import {
@@ -142,7 +142,7 @@ export function findRecoverable(
   const verdicts = new Map<string, ReturnType<Recoverer["judge"]>>();
   // One process holds many leases: it is asked for once a round.
   const isDead = (owner: string): boolean => {
-    const process = owner.slice(0, owner.lastIndexOf("-"));
+    const process = processOf(owner);
     const known = verdicts.get(process) ?? r.judge(owner);
     verdicts.set(process, known);
     return known === "dead";

@@ -10,6 +10,7 @@ import {
   ownerPrefix,
   ownerSequence,
   parseOwner,
+  processOf,
   startTicksOf,
   thisPlace,
   thisProcess,
@@ -60,6 +61,15 @@ describe("an owner string", () => {
     const identity = { place: thisPlace(), pid: 4194304, startTicks: 123456789012 };
     expect(parseOwner(ownerPrefix(identity))).toEqual(identity);
     expect(parseOwner(ownerSequence(identity)())).toEqual(identity);
+  });
+
+  it("shares all but its counter with the others of its process, and nothing with those of another", () => {
+    const next = ownerSequence(thisProcess());
+    expect(processOf(next())).toBe(processOf(next()));
+    const other = { ...thisProcess(), startTicks: thisProcess().startTicks + 1 };
+    expect(processOf(ownerSequence(other)())).not.toBe(processOf(next()));
+    // Without a counter the start time comes last: it must not be taken for one.
+    expect(processOf(ownerPrefix(other))).not.toBe(processOf(ownerPrefix(thisProcess())));
   });
 
   it("of a program that is not ours says nothing about life", () => {
