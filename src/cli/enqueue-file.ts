@@ -1,11 +1,11 @@
 /** `enqueue --file`: one task per line, streamed in groups, each line's own bytes kept. Bad lines are reported and counted. */
 import fs from "node:fs";
-import { parseObject } from "../codec/json.ts";
-import { decodeTask } from "../codec/task-codec.ts";
+import { decodeLine } from "../codec/task-codec.ts";
 import { systemClock } from "../core/clock.ts";
 import { ErrIo, messageOf } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { newId } from "../mailbox/random.ts";
+import { SettledNames } from "../mailbox/settled-names.ts";
 import { type Submission, submitAll } from "../mailbox/submit.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Context } from "./command-spec.ts";
@@ -43,9 +43,10 @@ export async function enqueueFile(
     if (complaints <= COMPLAINTS_MAX) ctx.out.note(`line ${line}: ${safe(what)}`);
     if (complaints === COMPLAINTS_MAX + 1) ctx.out.note("further bad lines are only counted");
   };
+  const settled = new SettledNames(trays);
   let group: (Submission & { line: number })[] = [];
   const flush = async (): Promise<void> => {
-    const outcomes = await submitAll(trays, group);
+    const outcomes = await submitAll(trays, group, settled);
     const ids: string[] = [];
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.outcome === "refused") {
@@ -78,14 +79,9 @@ export async function enqueueFile(
 
 /** The line as it is becomes the file: a missing id is the file name's alone. @throws ErrInvalidTask */
 function submissionOf(bytes: Buffer): Submission {
-  const { value, text } = parseObject(bytes, PAYLOAD);
-  const id = typeof value["id"] === "string" ? value["id"] : newId(systemClock.wallMs());
-  const body = Buffer.from(`${text}\n`, "utf8");
-  decodeTask(body, id);
-  return { id, bytes: body };
+  const { task, text } = decodeLine(bytes, () => newId(systemClock.wallMs()));
+  return { id: task.id, bytes: Buffer.from(`${text}\n`, "utf8") };
 }
-
-const PAYLOAD: ReadonlySet<string> = new Set(["payload"]);
 
 /** Lines that are not blank. `bytes` is undefined for a line that is too long: it is skipped without being kept. */
 async function* linesOf(

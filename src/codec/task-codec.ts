@@ -127,6 +127,17 @@ export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTas
   return { task, text: object.text, spans: object.spans };
 }
 
+/**
+ * A task that is one line among others, and need not say its id.
+ * @param freshId makes the id of one that says none
+ * @throws JsonFault, ErrInvalidTask
+ */
+export function decodeLine(bytes: Buffer, freshId: () => string): DecodedTask {
+  const { value, text, spans } = parseObject(bytes, FREE_MEMBERS);
+  const id = typeof value["id"] === "string" ? value["id"] : freshId();
+  return { task: checkTask(value, id), text, spans };
+}
+
 /** Checks a task that is already a value (library, command line). @throws ErrInvalidTask */
 export function checkTask(
   value: Record<string, unknown>,

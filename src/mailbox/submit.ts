@@ -14,6 +14,7 @@ import {
 } from "../core/names.ts";
 import { findTaskText } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
+import { SettledNames } from "./settled-names.ts";
 import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
 export interface Submission {
@@ -35,18 +36,23 @@ interface Staged extends Submission {
 /**
  * Submits a group with one durability barrier for all. Resolves when every outcome is final: what is `submitted` or
  * `unchanged` survives according to the mailbox's durability. Never throws for what happens to one of them.
+ * @param settled for a caller with many groups: the same one each time
  */
 export async function submitAll(
   trays: Trays,
   submissions: readonly Submission[],
+  settled: SettledNames = new SettledNames(trays),
 ): Promise<SubmitOutcome[]> {
   const outcomes = new Map<number, SubmitOutcome>();
   const staged: Staged[] = [];
   const live = liveIds(trays);
+  settled.refresh(true);
   const inGroup = new Map<string, string>();
   for (const [index, submission] of submissions.entries()) {
     const outcome =
-      refuse(submission) ?? clash(trays, submission, live) ?? clashInGroup(submission, inGroup);
+      refuse(submission) ??
+      clash(trays, submission, live, settled) ??
+      clashInGroup(submission, inGroup);
     if (outcome !== undefined) {
       outcomes.set(index, outcome);
       continue;
@@ -59,20 +65,23 @@ export async function submitAll(
       outcomes.set(index, failed(error, submission.id, path, "write the task"));
     }
   }
+  const last = staged.at(-1);
+  if (last !== undefined) settled.noteNew(last.path);
   if (await isStagingDurable(trays, staged, outcomes)) {
     for (const s of staged) outcomes.set(s.index, publish(trays, s));
     // Somebody may have moved a task of the same id out of the inbox between our look and our link.
     // A retry or refusal under way takes no id any more: what is in the inbox by now is the task itself.
     const after = staged.length > 0 ? liveIds(trays, ["again", "bad"]) : live;
+    settled.refresh(false);
     for (const s of staged) {
       const { outcome } = outcomes.get(s.index) ?? {};
       if (outcome === "submitted") {
-        const again = clash(trays, s, after, true);
+        const again = clash(trays, s, after, settled, true);
         // The same task twice stays: a retry of the first one may rest on it. Whoever looks after the inbox drops it.
         if (again?.outcome === "refused" && withdraw(trays, s)) outcomes.set(s.index, again);
       } else if (outcome === "unchanged") {
         // Whoever put it there may be about to withdraw it for the same reason.
-        const again = clash(trays, s, after);
+        const again = clash(trays, s, after, settled);
         if (again !== undefined) outcomes.set(s.index, again);
       }
     }
@@ -187,20 +196,20 @@ function clash(
   trays: Trays,
   { id, bytes }: Submission,
   live: ReadonlySet<string>,
+  settled: SettledNames,
   isPublished = false,
 ): SubmitOutcome | undefined {
-  if (isPublished && trays.storage.look(pathIn(trays.inbox, `${id}.json`)) === undefined)
-    return undefined;
-  const result = pathIn(trays.outbox, resultName(id));
-  const failedPath = pathIn(trays.failed, errorName(id));
   const error = live.has(foldId(id))
     ? exists(id, trays.processing, "is being worked on")
-    : trays.storage.look(result) !== undefined
-      ? exists(id, result, "has a result already")
-      : trays.storage.look(failedPath) !== undefined && !isRefusal(trays, failedPath)
-        ? exists(id, failedPath, "has failed already")
+    : settled.has("outbox", resultName(id))
+      ? exists(id, pathIn(trays.outbox, resultName(id)), "has a result already")
+      : settled.has("failed", errorName(id)) &&
+          !isRefusal(trays, pathIn(trays.failed, errorName(id)))
+        ? exists(id, pathIn(trays.failed, errorName(id)), "has failed already")
         : undefined;
   if (error === undefined) return undefined;
+  if (isPublished && trays.storage.look(pathIn(trays.inbox, `${id}.json`)) === undefined)
+    return undefined;
   return isSameTask(trays, id, bytes)
     ? { id, outcome: "unchanged" }
     : { id, outcome: "refused", error };

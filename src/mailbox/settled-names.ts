@@ -1,0 +1,78 @@
+/**
+ * Which names the trays of settled tasks hold, for whoever asks about very many: from a listing as long as the directory
+ * cannot have changed since, else by a look at each name.
+ */
+import type { Tray, Trays } from "./trays.ts";
+import { pathIn } from "./trays.ts";
+
+type SettledTray = Extract<Tray, "outbox" | "failed">;
+
+interface Listing {
+  dir: string;
+  names: ReadonlySet<string>;
+  ino: number;
+  mtimeMs: number;
+  ctimeMs: number;
+  /** Whether the directory was unchanged at the last `refresh`. */
+  isCurrent: boolean;
+  /** Looks since it was listed. */
+  lookCount: number;
+}
+
+/** A larger directory is not listed (bytes of the directory itself; some ten thousand names). */
+const DIR_BYTES_MAX = 1024 * 1024;
+
+export class SettledNames {
+  private readonly trays: Trays;
+  private readonly listings: Record<SettledTray, Listing>;
+  /** A moment that the file system's own clock has reached (epoch ms). */
+  private reachedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(trays: Trays) {
+    this.trays = trays;
+    this.listings = { outbox: unlisted(trays.outbox), failed: unlisted(trays.failed) };
+  }
+
+  has(tray: SettledTray, name: string): boolean {
+    const listing = this.listings[tray];
+    if (listing.isCurrent) return listing.names.has(name);
+    listing.lookCount++;
+    return this.trays.storage.look(pathIn(listing.dir, name)) !== undefined;
+  }
+
+  /** A file that was just made shows how late it is on the clock that dates the directories: no other clock is asked. */
+  noteNew(path: string): void {
+    const facts = this.trays.storage.look(path);
+    if (facts !== undefined) this.reachedMs = facts.ctimeMs;
+  }
+
+  /**
+   * Finds out whether the listings still hold.
+   * @param mayList lists anew where that pays: when as many names were looked at since the last time as it had
+   */
+  refresh(mayList: boolean): void {
+    for (const listing of Object.values(this.listings)) this.refreshOne(listing, mayList);
+  }
+
+  private refreshOne(listing: Listing, mayList: boolean): void {
+    const facts = this.trays.storage.look(listing.dir);
+    listing.isCurrent =
+      facts !== undefined &&
+      facts.ino === listing.ino &&
+      facts.mtimeMs === listing.mtimeMs &&
+      facts.ctimeMs === listing.ctimeMs;
+    if (listing.isCurrent || !mayList || facts === undefined) return;
+    // Names that come within one tick of that clock leave the same date: until it has moved on a listing proves nothing.
+    const isDated = this.reachedMs > facts.mtimeMs && this.reachedMs > facts.ctimeMs;
+    const doesPay = listing.lookCount > 0 && listing.lookCount >= listing.names.size;
+    if (!isDated || !doesPay || facts.size > DIR_BYTES_MAX) return;
+    const { ino, mtimeMs, ctimeMs } = facts;
+    const names = new Set(this.trays.storage.list(listing.dir));
+    Object.assign(listing, { names, ino, mtimeMs, ctimeMs, isCurrent: true, lookCount: 0 });
+  }
+}
+
+function unlisted(dir: string): Listing {
+  const never = { ino: Number.NaN, mtimeMs: Number.NaN, ctimeMs: Number.NaN };
+  return { dir, names: new Set(), ...never, isCurrent: false, lookCount: 0 };
+}
