@@ -17,6 +17,12 @@ const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
+/** The first lines of what is buffered. */
+interface Chunk {
+  bytes: Buffer;
+  count: number;
+}
+
 export class Journal {
   readonly path: string;
   /** Records given up because the disk stayed full. */
@@ -55,10 +61,10 @@ export class Journal {
     try {
       const fd = this.open();
       while (this.pending.length > 0) {
-        let bytes = this.chunk(JOURNAL_RECORD_BYTES_MAX);
-        if (bytes.length > JOURNAL_RECORD_BYTES_MAX)
-          bytes = this.chunk(Math.floor(JOURNAL_RECORD_BYTES_MAX / CHAR_BYTES_MAX));
-        this.write(fd, bytes);
+        let chunk = this.chunk(JOURNAL_RECORD_BYTES_MAX);
+        if (chunk.bytes.length > JOURNAL_RECORD_BYTES_MAX)
+          chunk = this.chunk(Math.floor(JOURNAL_RECORD_BYTES_MAX / CHAR_BYTES_MAX));
+        this.write(fd, chunk);
       }
       this.pendingBytes = 0;
       this.lastError = undefined;
@@ -82,30 +88,30 @@ export class Journal {
   }
 
   /** The first lines that together have at most so many characters; one at least. */
-  private chunk(charsMax: number): Buffer {
-    let count = 0;
-    let chunk = "";
-    do {
-      chunk += this.pending[count];
-      count++;
-    } while (
-      count < this.pending.length &&
-      chunk.length + (this.pending[count]?.length ?? 0) <= charsMax
-    );
-    return Buffer.from(chunk, "utf8");
+  private chunk(charsMax: number): Chunk {
+    let count = 1;
+    let chars = this.pending[0]?.length ?? 0;
+    for (; count < this.pending.length; count++) {
+      chars += this.pending[count]?.length ?? 0;
+      if (chars > charsMax) break;
+    }
+    const lines = count === this.pending.length ? this.pending : this.pending.slice(0, count);
+    return { bytes: Buffer.from(lines.join(""), "utf8"), count };
   }
 
-  private write(fd: number, bytes: Buffer): void {
+  private write(fd: number, { bytes, count }: Chunk): void {
     const { size, isTorn } = this.lookAtEnd(fd);
     const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
     this.sizeAfterOwnWrite = -1;
     const written = fs.writeSync(fd, whole);
     // Lines that are on disk leave the buffer at once: a later flush must not write them again.
-    this.forget(written - (whole.length - bytes.length));
-    if (written !== whole.length)
+    if (written !== whole.length) {
+      this.forget(written - (whole.length - bytes.length));
       throw Object.assign(new Error("ENOSPC: the journal could be written in part only"), {
         code: "ENOSPC",
       });
+    }
+    this.drop(count);
     this.sizeAfterOwnWrite = size + written;
   }
 
@@ -126,6 +132,7 @@ export class Journal {
     return { size, isTorn: true };
   }
 
+  /** Drops the lines that a short write has put on disk. */
   private forget(bytesWritten: number): void {
     let left = bytesWritten;
     let count = 0;
@@ -134,10 +141,13 @@ export class Journal {
       // A line that lacks nothing but its newline is whole: the next write ends it first.
       if (bytes - 1 > left) break;
       left -= bytes;
-      this.pendingBytes -= line.length;
       count++;
     }
-    this.pending.splice(0, count);
+    this.drop(count);
+  }
+
+  private drop(count: number): void {
+    for (const line of this.pending.splice(0, count)) this.pendingBytes -= line.length;
   }
 
   private open(): number {

@@ -10,6 +10,15 @@ export interface LeaseFacts extends EventSubject {
   pid: number;
 }
 
+/** A subject, and its members as JSON. */
+interface MembersAbout extends EventSubject {
+  who: string;
+  which: string;
+}
+
+/** Of events about the pool itself. */
+export const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0, lease: "" };
+
 export class Telemetry {
   readonly events: Journal;
   readonly leases: Journal;
@@ -19,6 +28,7 @@ export class Telemetry {
   private readonly leaseTtlMs: number;
   private seq = 0;
   private isFlushDue = false;
+  private lastAbout: MembersAbout = { ...NO_SUBJECT, attempt: -1, who: "", which: "" };
 
   /** @param worker name of the process that writes */
   constructor(
@@ -41,10 +51,11 @@ export class Telemetry {
     details: Record<string, unknown> = {},
   ): void {
     const t = this.clock.wallMs();
+    const about = this.membersAbout(subject);
     this.seq += 1;
     this.events.append(
-      `{"event":"${event}","task_id":${quoted(subject.task_id)},"agent_id":${quoted(subject.agent_id)},"timestamp":"${isoTime(t)}","t":${t},` +
-        `"attempt":${subject.attempt},"lease":${quoted(subject.lease)},"seq":${this.seq},"worker":${this.worker}${membersOf(details)}}`,
+      `{"event":"${event}",${about.who},"timestamp":"${isoTime(t)}","t":${t},` +
+        `${about.which},"seq":${this.seq},"worker":${this.worker}${membersOf(details)}}`,
     );
     this.flushSoon();
   }
@@ -58,10 +69,11 @@ export class Telemetry {
     const t = this.clock.wallMs();
     const acquired = facts.acquiredAtMs === 0 ? t : facts.acquiredAtMs;
     const expires = (status === "active" ? t : acquired) + this.leaseTtlMs;
+    const about = this.membersAbout(facts);
     this.leases.append(
-      `{"task_id":${quoted(facts.task_id)},"agent_id":${quoted(facts.agent_id)},"status":"${status}","acquired_at":"${isoTime(acquired)}",` +
-        `"expires_at":"${isoTime(expires)}","lease":${quoted(facts.lease)},"worker":${this.worker},` +
-        `"pid":${facts.pid},"attempt":${facts.attempt},"ts":"${isoTime(t)}","t":${t}}`,
+      `{${about.who},"status":"${status}","acquired_at":"${isoTime(acquired)}",` +
+        `"expires_at":"${isoTime(expires)}",${about.which},"worker":${this.worker},` +
+        `"pid":${facts.pid},"ts":"${isoTime(t)}","t":${t}}`,
     );
     this.flushSoon();
   }
@@ -78,6 +90,28 @@ export class Telemetry {
     this.leases.close();
   }
 
+  /** The members of a line that say what it is about; lines about one attempt often follow each other. */
+  private membersAbout(subject: EventSubject): MembersAbout {
+    const { task_id, agent_id, attempt, lease } = subject;
+    const last = this.lastAbout;
+    if (
+      last.lease === lease &&
+      last.task_id === task_id &&
+      last.agent_id === agent_id &&
+      last.attempt === attempt
+    )
+      return last;
+    this.lastAbout = {
+      task_id,
+      agent_id,
+      attempt,
+      lease,
+      who: `"task_id":${quoted(task_id)},"agent_id":${quoted(agent_id)}`,
+      which: `"attempt":${attempt},"lease":${quoted(lease)}`,
+    };
+    return this.lastAbout;
+  }
+
   private flushSoon(): void {
     if (this.isFlushDue) return;
     this.isFlushDue = true;
@@ -88,15 +122,13 @@ export class Telemetry {
   }
 }
 
-/** Of events about the pool itself. */
-export const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0, lease: "" };
-
 /** Lines are put together by hand, for one `JSON.stringify` with its dates costs more than the write of a line. */
 function membersOf(details: Record<string, unknown>): string {
   let text = "";
   for (const key in details) {
-    const value = JSON.stringify(details[key]);
-    if (value !== undefined) text += `,${JSON.stringify(key)}:${value}`;
+    const value = details[key];
+    const json = typeof value === "string" ? quoted(value) : JSON.stringify(value);
+    if (json !== undefined) text += `,${quoted(key)}:${json}`;
   }
   return text;
 }
