@@ -1,8 +1,7 @@
 /** How the slots of a pool are shared among its worker processes. Pure. */
 
 /**
- * While more runs than may, nobody gets a slot to start anything in, whoever ends first; else evenly, but for workers that
- * run more than an even share, who keep it.
+ * While more runs than may, nobody gets a slot; else evenly, but for workers that run more than an even share, who keep it.
  * @param max slots over all workers
  * @param running what each worker runs now
  * @returns slots of each worker
@@ -10,7 +9,7 @@
 export function shareSlots(max: number, running: readonly number[]): number[] {
   const count = running.length;
   const total = running.reduce((sum, n) => sum + n, 0);
-  if (total > max) return running.map((n) => Math.max(0, n - 1));
+  if (total > max) return running.map(() => 0);
   const even = running.map((_, index) => Math.floor(max / count) + (index < max % count ? 1 : 0));
   if (running.every((n, index) => n <= (even[index] ?? 0))) return even;
   const shares = [...running];

@@ -36,6 +36,8 @@ export interface PoolWorker {
   id: string;
   pid: number;
   slots: number;
+  /** The most it was given lately: it runs no more, whatever else it holds. */
+  slotsPeak: number;
   isSpawned: boolean;
 }
 
@@ -115,14 +117,20 @@ export class Pool {
 
   /**
    * Slots by worker id, for `control.json`: workers obey it before each claim.
-   * @param running what each worker runs now, by owner prefix
+   * @param claims what each worker holds now, by owner prefix: what it runs, and what has run and waits for the disk
    */
-  shares(running: ReadonlyMap<string, number>): Record<string, number> {
+  shares(claims: ReadonlyMap<string, number>): Record<string, number> {
     const members = [...this.adopted(), ...this.spawned.values()];
-    const counts = members.map((worker) => running.get(ownerPrefixOf(worker.id)) ?? 0);
+    const counts = members.map((worker) =>
+      Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak),
+    );
     this.isOversubscribed = counts.reduce((sum, n) => sum + n, 0) > this.maxSlots;
     const slots = shareSlots(this.maxSlots, counts);
     members.forEach((worker, index) => {
+      // What it has claimed up to now it has claimed by what it was given before.
+      worker.slotsPeak = this.isOversubscribed
+        ? worker.slotsPeak
+        : Math.max(worker.slots, slots[index] ?? 0);
       worker.slots = slots[index] ?? 0;
     });
     return Object.fromEntries(members.map((worker) => [worker.id, worker.slots]));
@@ -220,6 +228,7 @@ export class Pool {
           id: doc.id,
           pid: doc.pid,
           slots: doc.slots,
+          slotsPeak: doc.slots,
           isSpawned: doc.supervisor_pid !== null,
         },
       );
@@ -304,6 +313,7 @@ export class Pool {
       id: `w-${pid.toString(36)}-${identity.startTicks.toString(36)}`,
       pid,
       slots,
+      slotsPeak: slots,
       isSpawned: true,
       child,
       ownerPrefix: ownerPrefix(identity),

@@ -23,6 +23,12 @@ export class Gate {
       : Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
   }
 
+  /** Whether nothing may start anywhere: not even in what runs already. */
+  get isClosed(): boolean {
+    this.refresh();
+    return this.control.paused || this.control.max_workers === 0;
+  }
+
   private refresh(): void {
     const stats = fs.statSync(this.path, { throwIfNoEntry: false });
     const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;

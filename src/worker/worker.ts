@@ -460,10 +460,9 @@ export class Worker {
     void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
   }
 
-  /** The slots that other attempts leave, with the batch's own; 0 while paused. */
+  /** The slots that other attempts leave, with the batch's own, which it keeps while more runs than may; 0 while paused. */
   private roomForLines(): number {
-    const slots = this.gate.slots();
-    return slots === 0 ? 0 : Math.max(1, slots - this.running.size + 1);
+    return this.gate.isClosed ? 0 : Math.max(1, this.gate.slots() - this.running.size + 1);
   }
 
   private ended(attempt: Attempt): void {
