@@ -319,3 +319,38 @@ test("workers that are killed lose no line of a batch and repeat only those in f
   await pool.stop();
   expect(fs.readdirSync(pool.tmp)).toEqual([]);
 });
+
+test("two batches on two workers both go on to their ends when the pool is made smaller than what runs", async () => {
+  const pool = batchPool("processes: 2\n");
+  await pool.start();
+  await waitFor(
+    () => pool.events().filter(({ event }) => event === "worker_started").length === 2,
+    { what: "both workers" },
+  );
+  const ids = ["one", "two"];
+  const runsOf = (): string[] =>
+    fs.existsSync(join(pool.dir, "runs"))
+      ? fs.readFileSync(join(pool.dir, "runs"), "utf8").split("\n")
+      : [];
+  for (const [index, id] of ids.entries()) {
+    const lines = [0, 1, 2, 3, 4, 5].map((n) => {
+      const script = `echo ${10 * index + n} >> runs; until test -e go; do sleep 0.02; done`;
+      return JSON.stringify({ exec: ["sh", "-c", script], cwd: pool.dir });
+    });
+    fs.writeFileSync(join(pool.inbox, `${id}.ndjson`), lines.map((one) => `${one}\n`).join(""));
+    await waitFor(() => runsOf().includes(`${10 * index}`), { what: `${id} to run` });
+  }
+  const started = pool.events().filter(({ event }) => event === "started");
+  expect(new Set(started.map(({ worker }) => worker)).size, "each has its worker").toBe(2);
+  expect((await pool.run(["set-workers", "1", "--wait"])).code).toBe(0);
+  const shares = (): number[] =>
+    Object.values(
+      readJson<{ slots: Record<string, number> }>(join(pool.state, "control.json"))?.slots ?? {},
+    );
+  await waitFor(() => shares().every((slots) => slots === 0), { what: "no slot to start in" });
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  await waitFor(() => ids.every((id) => summaryOf(pool, id) !== undefined), {
+    what: "both summaries",
+  });
+  for (const id of ids) expect(summaryOf(pool, id)?.batch).toMatchObject({ completed: 6 });
+});
