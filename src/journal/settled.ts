@@ -1,6 +1,7 @@
 /** The journal lines of a settled attempt, written alike by workers and by recovery. */
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
+import { hasRecord } from "./lookup.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 export interface SettledDetails {
@@ -14,12 +15,28 @@ export interface SettledDetails {
   batch?: BatchCounts;
 }
 
-/** `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went. */
+/**
+ * `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went.
+ * @param mayBeRecorded somebody else may have written them: each line is looked for, and written once
+ */
 export function recordSettled(
   telemetry: Telemetry,
   subject: EventSubject,
   details: SettledDetails,
+  mayBeRecorded = false,
 ): void {
+  const isRecorded = (journal: "events" | "leases", what: string): boolean =>
+    mayBeRecorded && hasRecord(telemetry[journal].path, subject.lease, what);
+  if (!isRecorded("events", "completed")) recordEnd(telemetry, subject, details);
+  if (!isRecorded("leases", "released"))
+    telemetry.lease("released", {
+      ...subject,
+      acquiredAtMs: details.acquiredAtMs,
+      pid: details.pid,
+    });
+}
+
+function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {
   const { isCompleted, error, kind, durationMs } = details;
   if (!isCompleted)
     telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, { error, kind });
@@ -28,5 +45,4 @@ export function recordSettled(
     duration_ms: durationMs,
     ...(details.batch === undefined ? {} : { batch: details.batch }),
   });
-  telemetry.lease("released", { ...subject, acquiredAtMs: details.acquiredAtMs, pid: details.pid });
 }

@@ -43,9 +43,16 @@ export interface Settlement {
   keptAs?: string;
   /** `fenced`: the lease was lost, nothing changed. `conflict`: a foreign record stands at the final name and stays. */
   outcome?: "settled" | "fenced" | "conflict";
+  /** When it was committed, on the settler's own clock (ms); undefined: by somebody else. */
+  committedMs?: number;
+  /** Somebody else may have brought it to its end, journal lines and all: whoever writes lines looks for them first. */
+  mayBeRecorded?: boolean;
   /** What stopped this settlement; calling settleAll again goes on from `phase`. */
   error?: unknown;
 }
+
+/** Nobody takes a settlement over sooner after its commit (ms): until then no look is needed whether somebody did. */
+const TAKEOVER_MS_MIN = 50;
 
 /** @param settler owner string of whoever settles: tells recovery whether to wait for them */
 export function newSettlement(
@@ -81,7 +88,8 @@ export async function settleAll(
   }
   for (const s of staging) if (s.error === undefined) s.phase = "staged";
 
-  for (const s of settlements) if (s.phase === "staged") attempt(s, () => commit(trays, s));
+  const nowMs = trays.clock.monotonicMs();
+  for (const s of settlements) if (s.phase === "staged") attempt(s, () => commit(trays, s, nowMs));
   const publishing = settlements.filter((s) => s.phase === "committed");
   for (const s of publishing) attempt(s, () => publish(trays, s));
   const visible = publishing.filter((s) => s.error === undefined && s.outcome === "settled");
@@ -91,6 +99,7 @@ export async function settleAll(
   for (const s of publishing) if (s.error === undefined) s.phase = "published";
 
   const published = settlements.filter((s) => s.phase === "published");
+  noteTakenOver(trays, published);
   if (published.length > 0) onPublished(published.filter((s) => s.outcome === "settled"));
   for (const s of published) s.phase = "recorded";
   for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
@@ -118,10 +127,11 @@ function stage(trays: Trays, s: Settlement): void {
   }
 }
 
-function commit(trays: Trays, s: Settlement): void {
+function commit(trays: Trays, s: Settlement, nowMs: number): void {
   const marker = pathIn(trays.processing, s.marker);
   if (moved(trays, s.claim.path, marker) || trays.storage.look(marker) !== undefined) {
     s.phase = "committed";
+    s.committedMs = nowMs;
     return;
   }
   s.outcome = "fenced";
@@ -143,18 +153,50 @@ function publish(trays: Trays, s: Settlement): void {
     } catch (error) {
       const code = systemCode(error);
       if (code === "EEXIST") {
-        s.outcome =
-          trays.storage.look(staged)?.ino === trays.storage.look(final)?.ino
-            ? "settled"
-            : "conflict";
+        const isOurs = trays.storage.look(staged)?.ino === trays.storage.look(final)?.ino;
+        s.outcome = isOurs ? "settled" : "conflict";
+        s.mayBeRecorded = isOurs;
         return;
       }
-      // The staged record was swept, or a tray was deleted: we still hold the bytes.
       if (code !== "ENOENT" || tries > 0) throw error;
+      if (wasFinished(trays, s)) return;
+      // The staged record was swept, or a tray was deleted: we still hold the bytes.
       makeTrays(trays);
       if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
     }
   }
+}
+
+/**
+ * Whether somebody who took us for dead has ended it. `fenced` when our record is not there: then the task runs again,
+ * or a consumer has taken it, and to publish it once more would be a second settlement.
+ */
+function wasFinished(trays: Trays, s: Settlement): boolean {
+  if (hasMarker(trays, s)) return false;
+  s.outcome = isPublished(trays, s) ? "settled" : "fenced";
+  s.mayBeRecorded = true;
+  return true;
+}
+
+function isPublished(trays: Trays, s: Settlement): boolean {
+  const final = finalPath(trays, s);
+  if (trays.storage.look(final) === undefined) return false;
+  return trays.storage.read(final, s.record.length).bytes?.equals(s.record) === true;
+}
+
+/** A missing tray is no evidence. */
+function hasMarker(trays: Trays, s: Settlement): boolean {
+  if (trays.storage.look(pathIn(trays.processing, s.marker)) !== undefined) return true;
+  return trays.storage.look(trays.processing) === undefined;
+}
+
+/** Whoever stood still after the commit may find that recovery has gone on meanwhile: then the marker is gone. */
+function noteTakenOver(trays: Trays, published: readonly Settlement[]): void {
+  if (published.length === 0) return;
+  const sinceMs = trays.clock.monotonicMs() - TAKEOVER_MS_MIN;
+  for (const s of published)
+    if ((s.committedMs ?? Number.NEGATIVE_INFINITY) < sinceMs && !hasMarker(trays, s))
+      s.mayBeRecorded = true;
 }
 
 function clean(trays: Trays, s: Settlement): void {

@@ -434,16 +434,17 @@ async function endForGood(context: CommandContext, claim: Claim, didRun: boolean
   };
   const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
-    await settleAll(trays, [settlement], (published) => {
-      if (published.length === 0) return;
-      recordSettled(telemetry, subject, {
+    await settleAll(trays, [settlement], ([settled]) => {
+      if (settled === undefined) return;
+      const details = {
         isCompleted: false,
         acquiredAtMs: 0,
         pid: process.pid,
         durationMs: null,
         error: facts.error,
         kind: "cancelled",
-      });
+      };
+      recordSettled(telemetry, subject, details, settled.mayBeRecorded);
       telemetry.flush();
     });
     if (settlement.error === undefined) break;

@@ -119,26 +119,25 @@ function recordSettlement(
     attempt: record.attempts,
     lease: record.lease,
   };
-  // The dead owner may have come as far as its journal lines; they are not to be there twice.
-  if (facts.mayBeRecorded && hasRecord(parts.eventsPath, record.lease, "completed")) {
-    if (!hasRecord(parts.leasesPath, record.lease, "released"))
-      telemetry.lease("released", { ...subject, acquiredAtMs: 0, pid: 0 });
-  } else {
+  // The dead owner, or another recovery, may have come as far as its journal lines; they are not to be there twice.
+  const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
+  if (!mayBeRecorded || !hasRecord(parts.eventsPath, record.lease, "completed")) {
     // It died between its claim and its journal lines, and has no attempt left that could write them.
     for (const event of ["assigned", "started"] as const)
       if (!hasRecord(parts.eventsPath, record.lease, event)) telemetry.event(event, subject);
     if (!hasRecord(parts.leasesPath, record.lease, "active"))
       telemetry.lease("active", { ...subject, acquiredAtMs: 0, pid: 0 });
-    recordSettled(telemetry, subject, {
-      isCompleted: record.status === "completed",
-      acquiredAtMs: 0,
-      pid: 0,
-      durationMs: record.status === "completed" ? record.duration_ms : null,
-      error: facts.error,
-      kind: facts.kind,
-      ...(record.batch === undefined ? {} : { batch: record.batch }),
-    });
   }
+  const details = {
+    isCompleted: record.status === "completed",
+    acquiredAtMs: 0,
+    pid: 0,
+    durationMs: record.status === "completed" ? record.duration_ms : null,
+    error: facts.error,
+    kind: facts.kind,
+    ...(record.batch === undefined ? {} : { batch: record.batch }),
+  };
+  recordSettled(telemetry, subject, details, mayBeRecorded);
   telemetry.flush();
   parts.onSettled(record.task_id, record.status === "completed");
 }

@@ -277,7 +277,7 @@ export class Worker {
   ): void {
     for (const settlement of published) {
       const attempt = settling.get(settlement);
-      if (attempt !== undefined) this.recordSettled(attempt);
+      if (attempt !== undefined) this.recordSettled(attempt, settlement.mayBeRecorded);
     }
   }
 
@@ -493,10 +493,10 @@ export class Worker {
     });
   }
 
-  private recordSettled(attempt: Attempt): void {
+  private recordSettled(attempt: Attempt, mayBeRecorded: boolean | undefined): void {
     const { outcome } = attempt;
     const isFailure = outcome?.kind === "failed";
-    recordSettled(this.telemetry, attempt.subject, {
+    const details = {
       isCompleted: !isFailure,
       acquiredAtMs: attempt.startedWallMs,
       pid: process.pid,
@@ -504,7 +504,8 @@ export class Worker {
       error: isFailure ? outcome.message : null,
       kind: isFailure ? outcome.failure : null,
       ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
-    });
+    };
+    recordSettled(this.telemetry, attempt.subject, details, mayBeRecorded);
   }
 
   private releaseLease(attempt: Attempt): void {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { decodeRecord, encodeRecord } from "../../src/codec/records.ts";
 import { type ProcessingName, parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
@@ -10,13 +10,15 @@ import { stateTree } from "../../src/core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
 import { thisPlace } from "../../src/host/identity.ts";
 import { LEASE_VARIABLE } from "../../src/host/process-tree.ts";
+import { recordSettled } from "../../src/journal/settled.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { claimAt } from "../../src/mailbox/claim.ts";
 import { findTaskText } from "../../src/mailbox/duplicates.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
 import { finishRetry, retry } from "../../src/mailbox/retry.ts";
-import { type Settlement, settleAll } from "../../src/mailbox/settle.ts";
+import { newSettlement, type Settlement, settleAll } from "../../src/mailbox/settle.ts";
+import type { Storage } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { applyCommand } from "../../src/supervisor/apply-command.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
@@ -104,6 +106,65 @@ test("a worker that dies in its last attempt, before its journal lines, leaves a
     .split("\n")
     .map((line) => (JSON.parse(line) as { event: string }).event);
   expect(events).toEqual(["assigned", "started", "failed", "completed"]);
+});
+
+describe("a settler that stands still after its commit, while recovery ends what it had begun", () => {
+  it.each(["link", "syncDirs"] as const)("at %s, writes no journal line again", async (call) => {
+    const dir = tempDir();
+    const tree = stateTree(dir);
+    let stoodStillMs = 0;
+    const clock = {
+      wallMs: () => Date.now(),
+      monotonicMs: () => performance.now() + stoodStillMs,
+      random: Math.random,
+    };
+    const trays = openTrays(tree.mailbox, { durability: "power", clock });
+    const standStill = async (): Promise<void> => {
+      stoodStillMs += 60_000;
+      await recoverOnce(dir, openTrays(tree.mailbox, { durability: "process" }));
+    };
+    const storage: Storage = {
+      ...nodeStorage,
+      link: (from, to) => {
+        if (call === "link" && stoodStillMs === 0) void standStill();
+        nodeStorage.link(from, to);
+      },
+      syncDirs: async (paths) => {
+        await nodeStorage.syncDirs(paths);
+        if (call === "syncDirs") await standStill();
+      },
+    };
+    const file = `a@s.1~w-${DEAD}.json`;
+    fs.writeFileSync(join(trays.processing, file), TEXT);
+    const claim = claimAt(trays, parseName(file) as ProcessingName);
+    const settlement = newSettlement(claim, "completed", resultRecord(), DEAD);
+    const telemetry = new Telemetry(
+      { events: tree.events, leases: tree.leases },
+      "settler",
+      60_000,
+      clock,
+    );
+    await settleAll({ ...trays, storage }, [settlement], ([settled]) => {
+      if (settled === undefined) return;
+      const details = {
+        isCompleted: true,
+        acquiredAtMs: 0,
+        pid: process.pid,
+        durationMs: 1,
+        error: null,
+        kind: null,
+      };
+      const subject = { task_id: "a", agent_id: "x", attempt: 1, lease: `s.1.${DEAD}` };
+      recordSettled(telemetry, subject, details, settled.mayBeRecorded);
+    });
+    telemetry.close();
+    expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
+    const journals = [tree.events, tree.leases].map((path) => fs.readFileSync(path, "utf8"));
+    expect(journals[0]?.match(/"event":"completed"/g)).toHaveLength(1);
+    expect(journals[1]?.match(/"status":"released"/g)).toHaveLength(1);
+    expect(fs.readdirSync(trays.outbox)).toEqual(["a_result.json"]);
+    expect([...fs.readdirSync(trays.processing), ...fs.readdirSync(trays.tmp)]).toEqual([]);
+  });
 });
 
 test("a retry that waits for the disk leaves one name in the inbox, so that nobody refuses it as a second link", async () => {

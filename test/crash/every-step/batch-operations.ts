@@ -154,16 +154,17 @@ async function workOn(
         // The disk refuses: again.
       }
     } else {
-      await settleAll(trays, [settlement], (published) => {
-        if (published.length === 0) return;
-        recordSettled(telemetry, attempt.subject, {
+      await settleAll(trays, [settlement], ([settled]) => {
+        if (settled === undefined) return;
+        const details = {
           isCompleted: true,
           acquiredAtMs: 0,
           pid: process.pid,
           durationMs: 1,
           error: null,
           kind: null,
-        });
+        };
+        recordSettled(telemetry, attempt.subject, details, settled.mayBeRecorded);
         telemetry.flush();
       });
       if (settlement.error === undefined) break;

@@ -237,16 +237,17 @@ async function settleAndTell(
   const telemetry = telemetryOf(place);
   // A full disk, or a broken one: a worker keeps its settlement and tries again.
   for (let tries = 0; ; tries++) {
-    await settleAll(trays, [settlement], (published) => {
-      if (published.length === 0) return;
-      recordSettled(telemetry, subjectOf(name), {
+    await settleAll(trays, [settlement], ([settled]) => {
+      if (settled === undefined) return;
+      const details = {
         isCompleted: status === "completed",
         acquiredAtMs: 0,
         pid: process.pid,
         durationMs: 1,
         error: status === "completed" ? null : "as it was asked to",
         kind: status === "completed" ? null : "handler",
-      });
+      };
+      recordSettled(telemetry, subjectOf(name), details, settled.mayBeRecorded);
       telemetry.flush();
     });
     if (settlement.error === undefined || tries >= 200) break;
