@@ -68,7 +68,8 @@ export function newSettlement(
 /**
  * Takes each settlement as far as it goes. Never throws: what could not be done is in `error`, and a later call goes on.
  * With durability `process` all of it happens before this returns.
- * @param onPublished writes the journal lines of settlements that are now visible; called at most once
+ * @param onPublished writes the journal lines of settlements that are now visible; called at most once. Should it throw,
+ *   it is called again for them by a later call
  */
 export async function settleAll(
   trays: Trays,
@@ -99,9 +100,7 @@ export async function settleAll(
   for (const s of publishing) if (s.error === undefined) s.phase = "published";
 
   const published = settlements.filter((s) => s.phase === "published");
-  noteTakenOver(trays, published);
-  if (published.length > 0) onPublished(published.filter((s) => s.outcome === "settled"));
-  for (const s of published) s.phase = "recorded";
+  record(trays, published, onPublished);
   for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
 }
 
@@ -190,13 +189,28 @@ function hasMarker(trays: Trays, s: Settlement): boolean {
   return trays.storage.look(trays.processing) === undefined;
 }
 
-/** Whoever stood still after the commit may find that recovery has gone on meanwhile: then the marker is gone. */
-function noteTakenOver(trays: Trays, published: readonly Settlement[]): void {
+function record(
+  trays: Trays,
+  published: readonly Settlement[],
+  onPublished: (published: readonly Settlement[]) => void,
+): void {
   if (published.length === 0) return;
   const sinceMs = trays.clock.monotonicMs() - TAKEOVER_MS_MIN;
-  for (const s of published)
-    if ((s.committedMs ?? Number.NEGATIVE_INFINITY) < sinceMs && !hasMarker(trays, s))
-      s.mayBeRecorded = true;
+  for (const s of published) attempt(s, () => noteTakenOver(trays, s, sinceMs));
+  const recording = published.filter((s) => s.error === undefined);
+  try {
+    onPublished(recording.filter((s) => s.outcome === "settled"));
+    for (const s of recording) s.phase = "recorded";
+  } catch (error) {
+    // Some of the lines may be there.
+    for (const s of recording) Object.assign(s, { error, mayBeRecorded: true });
+  }
+}
+
+/** Whoever stood still after the commit may find that recovery has gone on meanwhile: then the marker is gone. */
+function noteTakenOver(trays: Trays, s: Settlement, sinceMs: number): void {
+  const { committedMs = Number.NEGATIVE_INFINITY } = s;
+  if (committedMs < sinceMs && !hasMarker(trays, s)) s.mayBeRecorded = true;
 }
 
 function clean(trays: Trays, s: Settlement): void {

@@ -30,15 +30,15 @@ export class Gate {
   }
 
   private refresh(): void {
-    const stats = fs.statSync(this.path, { throwIfNoEntry: false });
-    const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
-    if (key === this.seen) return;
     try {
+      const stats = fs.statSync(this.path, { throwIfNoEntry: false });
+      const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
+      if (key === this.seen) return;
       this.control =
         stats === undefined ? INITIAL_CONTROL : { ...INITIAL_CONTROL, ...readControl(this.path) };
       this.seen = key;
     } catch {
-      // Replaced while we read, or broken by hand: the last state we understood stays in force.
+      // Replaced while we read, broken by hand, or on a disk that does not give it now: the last state we understood stays in force.
     }
   }
 }

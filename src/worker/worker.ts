@@ -4,7 +4,7 @@
  */
 import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
-import { systemCode } from "../core/errors.ts";
+import { messageOf, systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX } from "../core/limits.ts";
 import { formatName, isReadyFile, parseName } from "../core/names.ts";
 import { backoffMs } from "../core/outcome.ts";
@@ -50,8 +50,8 @@ const UNSETTLED_MAX = 256;
 /** With so many tasks in hand a worker tells of its progress only now and then. */
 const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
-/** Pause before a settlement that the disk refused is tried again (ms), doubled up to the second value. */
-const SETTLE_RETRY_MS = [100, 5000] as const;
+/** Pause before a settlement or a claim that the disk refused is tried again (ms), doubled up to the second value. */
+const DISK_RETRY_MS = [100, 5000] as const;
 
 export class Worker {
   private readonly o: WorkerOptions;
@@ -72,8 +72,9 @@ export class Worker {
   private stuck: Attempt[] = [];
   /** The attempt whose handler does not let go, until nothing else runs here. */
   private lingering: { lease: string; attempt: Attempt | undefined } | undefined;
-  private settleRetryMs: number = SETTLE_RETRY_MS[0];
-  private settleRetry: NodeJS.Timeout | undefined;
+  private diskRetryMs: number = DISK_RETRY_MS[0];
+  /** Runs while the disk refuses: nothing is claimed before it fires. */
+  private diskRetry: NodeJS.Timeout | undefined;
   private isSettling = false;
   private settlingCount = 0;
   private isTurnDue = false;
@@ -297,7 +298,7 @@ export class Worker {
       this.retrySettling(attempt, settlement.error);
       return;
     }
-    this.settleRetryMs = SETTLE_RETRY_MS[0];
+    this.diskRetryMs = DISK_RETRY_MS[0];
     const { task_id: id } = attempt.subject;
     if (settlement.outcome === "fenced") this.fenced(attempt);
     else if (settlement.outcome === "conflict") {
@@ -313,20 +314,22 @@ export class Worker {
 
   /** The disk refused: the work is done and kept in memory, the lease is kept, and it is tried again. */
   private retrySettling(attempt: Attempt, error: unknown): void {
-    if (this.stuck.length === 0) {
-      process.stderr.write(
-        `mailchute: cannot settle ${attempt.subject.task_id} yet (${systemCode(error) || String(error)}); trying again in ${this.settleRetryMs} ms\n`,
-      );
-    }
     this.stuck.push(attempt);
-    if (this.settleRetry !== undefined) return;
-    this.settleRetry = setTimeout(() => {
-      this.settleRetry = undefined;
+    this.retryLater(`settle ${attempt.subject.task_id}`, error);
+  }
+
+  private retryLater(what: string, error: unknown): void {
+    if (this.diskRetry !== undefined) return;
+    process.stderr.write(
+      `mailchute: cannot ${what} yet (${systemCode(error) || String(error)}); trying again in ${this.diskRetryMs} ms\n`,
+    );
+    this.diskRetry = setTimeout(() => {
+      this.diskRetry = undefined;
       this.finished.push(...this.stuck);
       this.stuck = [];
-      this.settleRetryMs = Math.min(this.settleRetryMs * 2, SETTLE_RETRY_MS[1]);
+      this.diskRetryMs = Math.min(this.diskRetryMs * 2, DISK_RETRY_MS[1]);
       this.wake();
-    }, this.settleRetryMs);
+    }, this.diskRetryMs);
   }
 
   /** Retry and release: one rename, then the event. */
@@ -396,16 +399,24 @@ export class Worker {
     if (this.stopping !== "no" || this.queue.length === 0) return launched;
     const free = this.gate.slots() - this.running.size;
     const unsettled = this.finished.length + this.settlingCount + this.stuck.length;
-    if (unsettled >= UNSETTLED_MAX || this.stuck.length > 0) return launched;
+    if (unsettled >= UNSETTLED_MAX || this.diskRetry !== undefined) return launched;
     while (launched.length < free) {
       const next = this.queue.shift();
       if (next === undefined) break;
+      let attempt: Attempt | undefined;
+      try {
+        attempt = this.claimOne(next.file, next.isOffered);
+      } catch (error) {
+        this.queue.unshift(next);
+        this.retryLater(`claim ${next.file}`, error);
+        break;
+      }
       this.queued.delete(next.file);
-      const attempt = this.claimOne(next.file, next.isOffered);
       if (attempt === undefined) {
         this.done.push(next.file);
         continue;
       }
+      if (unsettled === 0) this.diskRetryMs = DISK_RETRY_MS[0];
       this.running.set(attempt.subject.lease, attempt);
       launched.push(attempt);
     }
@@ -481,8 +492,26 @@ export class Worker {
       this.fenced(attempt);
       this.through(attempt);
     } else {
-      decideAttempt(this.tools, attempt);
+      this.decide(attempt);
       this.finished.push(attempt);
+    }
+  }
+
+  private decide(attempt: Attempt): void {
+    try {
+      decideAttempt(this.tools, attempt);
+    } catch (error) {
+      // Its record cannot be put together: too long for a string, or it gives another text each time it is asked.
+      attempt.outcome = {
+        kind: "failed",
+        failure: "handler",
+        code: "ErrAgent",
+        message: `what it came to cannot be written down: ${messageOf(error)}`,
+        exitCode: null,
+        signal: null,
+        canRetry: true,
+      };
+      decideAttempt(this.tools, attempt);
     }
   }
 

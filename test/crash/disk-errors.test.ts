@@ -1,0 +1,111 @@
+/** Errors that a worker meets while it claims and settles: it lives on, says so, and goes on when they are over. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { encodeRecord } from "../../src/codec/records.ts";
+import { parseName } from "../../src/core/names.ts";
+import { type Claim, claimAt } from "../../src/mailbox/claim.ts";
+import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
+import { openTrays } from "../../src/mailbox/trays.ts";
+import { checkState } from "../support/check-state.ts";
+import { newPool } from "../support/pool.ts";
+import { steeredConfig, steps } from "../support/steered.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const HOOK = fileURLToPath(new URL("hook.cjs", import.meta.url));
+
+it("a worker whose disk refuses a claim keeps its other work, and claims when the disk is well", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ config: steeredConfig({ workers: 2 }), env });
+  const healed = join(pool.dir, "healed");
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    role: "worker",
+    root: pool.state,
+    act: "error",
+    code: "EIO",
+    at: 1,
+    from: "^rename mailbox/processing/second@.*~ready",
+    until: healed,
+  });
+  const run = await pool.start(["--workers", "2"]);
+  const until = join(pool.dir, "go");
+  pool.drop("first", steps(pool, { does: "await", until }));
+  await waitFor(() => pool.events().some((e) => e["event"] === "started"), { what: "the first" });
+  const [worker] = pool.workers();
+  pool.drop("second", steps(pool, {}));
+  await waitFor(() => run.stderr().includes("cannot claim second@"), { what: "a word about it" });
+  // What ends meanwhile cannot be settled either, and is not lost.
+  fs.writeFileSync(until, "");
+  fs.writeFileSync(healed, "");
+  await pool.result("first");
+  await pool.result("second");
+  expect(pool.workers().map(({ pid }) => pid)).toEqual([worker?.pid]);
+  await pool.stop();
+  expect(checkState(pool.state, ["first", "second"])).toEqual([]);
+});
+
+it("a result that cannot be written down fails the attempt, and does not stay claimed", async () => {
+  const pool = newPool();
+  const module = join(pool.dir, "fickle.mjs");
+  fs.writeFileSync(
+    module,
+    `export default () => {
+  let asked = 0;
+  return { toJSON() { if (asked++ > 0) throw new Error("not again"); return 1; } };
+};\n`,
+  );
+  fs.appendFileSync(
+    join(pool.state, "config.yaml"),
+    `agents:\n  - {name: fickle, kind: module, module: ${module}, default: true}\n`,
+  );
+  await pool.start(["--workers", "1"]);
+  pool.drop("task", { title: "t", max_attempts: 2 });
+  expect(await pool.error("task")).toMatchObject({
+    code: "ErrAgent",
+    kind: "handler",
+    attempts: 2,
+    error: "what it came to cannot be written down: not again",
+  });
+});
+
+it("a settlement whose journal lines cannot be written says so, and goes on from there", async () => {
+  const trays = openTrays(join(tempDir(), "mailbox"), { durability: "process" });
+  const name = parseName("a@s.1~w-x-1.json");
+  if (name === undefined) throw new Error("no name");
+  const claim: Claim = claimAt(trays, name);
+  const text = '{"id":"a","prompt":"x"}';
+  fs.writeFileSync(claim.path, text);
+  const record = encodeRecord(
+    {
+      task_id: "a",
+      status: "completed",
+      verdict: "unknown",
+      verdict_reason: "",
+      output: null,
+      duration_ms: 1,
+      completed_at: 0,
+      attempts: 1,
+      agent_id: "x",
+      lease: "s.1.x-1",
+      exit_code: 0,
+      run: null,
+    },
+    text,
+  );
+  const settlement = newSettlement(claim, "completed", record, "x-1");
+  const fault = new Error("the journal is broken");
+  await settleAll(trays, [settlement], () => {
+    throw fault;
+  });
+  expect(settlement).toMatchObject({ error: fault, phase: "published", mayBeRecorded: true });
+  expect(fs.readdirSync(trays.processing)).toEqual([settlement.marker]);
+  let told = 0;
+  await settleAll(trays, [settlement], (published) => {
+    told += published.length;
+  });
+  expect(told).toBe(1);
+  expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
+  expect(fs.readdirSync(trays.processing)).toEqual([]);
+});
