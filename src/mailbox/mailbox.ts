@@ -256,7 +256,9 @@ export class Mailbox {
 
   /** Removes settled records past their retention, and staged leftovers. */
   sweep(): SweepCounts {
-    return sweepAll(this.trays, { outboxDays: this.o.outboxDays, failedDays: this.o.failedDays });
+    const { outboxDays, failedDays } = this.o;
+    const { nowMs: _nowMs, ...counts } = sweepAll(this.trays, { outboxDays, failedDays });
+    return counts;
   }
 
   /** The record of a settled task. @throws ErrTaskNotFound when the id is nowhere; undefined while it waits or runs */

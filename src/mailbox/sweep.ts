@@ -11,6 +11,7 @@ import {
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
 import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
+import { randomToken } from "./random.ts";
 import type { Walk } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -28,6 +29,8 @@ export interface SweepCounts {
   staged: number;
 }
 
+const LONG_AGO_MS = 0;
+
 /** One pass over outbox, failed and .tmp that can be taken in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
@@ -35,10 +38,17 @@ export class Sweep {
   private readonly rules: SweepRules;
   private readonly todo: ("outbox" | "failed" | "tmp")[] = ["outbox", "failed", "tmp"];
   private walk: Walk | undefined;
+  private now: number | undefined;
 
   constructor(trays: Trays, rules: SweepRules) {
     this.trays = trays;
     this.rules = rules;
+  }
+
+  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). */
+  get nowMs(): number {
+    this.now ??= fileTimeMs(this.trays);
+    return this.now;
   }
 
   /** Looks at up to `max` names. True when the pass is over. */
@@ -67,7 +77,7 @@ export class Sweep {
     const path = pathIn(this.trays[tray], name);
     const facts = this.trays.storage.look(path);
     if (facts === undefined || facts.kind === "directory") return;
-    const ageMs = this.trays.clock.wallMs() - facts.mtimeMs;
+    const ageMs = this.nowMs - facts.mtimeMs;
     if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
     } else if (tray === "outbox") {
@@ -124,9 +134,26 @@ export class Sweep {
   }
 }
 
+/**
+ * The time that a file gets which is made now. Our own clock says nothing about the age of a file: it may have been moved, or
+ * be that of another machine.
+ */
+function fileTimeMs(trays: Trays): number {
+  const path = pathIn(trays.tmp, `now-${randomToken(8)}`);
+  try {
+    trays.storage.create(path, Buffer.alloc(0));
+    const facts = trays.storage.look(path);
+    unlinkIfThere(trays, path);
+    return facts?.mtimeMs ?? LONG_AGO_MS;
+  } catch {
+    // No room for it: then nothing is old.
+    return LONG_AGO_MS;
+  }
+}
+
 /** A whole pass at once, for the command line. */
-export function sweepAll(trays: Trays, rules: SweepRules): SweepCounts {
+export function sweepAll(trays: Trays, rules: SweepRules): SweepCounts & { nowMs: number } {
   const sweep = new Sweep(trays, rules);
   while (!sweep.next(1024));
-  return sweep.counts;
+  return { ...sweep.counts, nowMs: sweep.nowMs };
 }

@@ -10,15 +10,18 @@ const STAGING_MS = 60_000;
 /** `<document>.<pid>`, and what write-file-atomic adds to it. */
 const STAGED = /\.(\d+)(?:\.\d+)?$/;
 
-/** @returns how many were removed (or would be) */
-export function sweepDocuments(tree: StateTree, wallMs: number, isDryRun = false): number {
+/**
+ * @param nowMs as the file system stamps files (`Sweep.nowMs`)
+ * @returns how many were removed (or would be)
+ */
+export function sweepDocuments(tree: StateTree, nowMs: number, isDryRun = false): number {
   let count = 0;
   for (const dir of stagingDirs(tree)) {
     for (const name of list(dir)) {
       const path = join(dir, name);
       const stats = fs.lstatSync(path, { throwIfNoEntry: false });
       if (stats === undefined) continue;
-      const ageMs = wallMs - stats.mtimeMs;
+      const ageMs = nowMs - stats.mtimeMs;
       if (stats.isDirectory()) {
         // Whoever holds a lock touches it all the time.
         if (!name.endsWith(".lock") || ageMs <= STAGED_MAX_AGE_MS) continue;

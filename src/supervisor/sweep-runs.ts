@@ -8,12 +8,13 @@ import type { StateTree } from "../core/state-tree.ts";
 
 /**
  * Removes old run directories; those of running attempts, and whatever is not named like one, stay.
+ * @param nowMs as the file system stamps files (`Sweep.nowMs`)
  * @returns how many were removed (or would be)
  */
 export function sweepRuns(
   tree: StateTree,
   retention: Settings["retention"],
-  wallMs: number,
+  nowMs: number,
   isDryRun = false,
 ): number {
   const days = Math.max(retention.outbox_days, retention.failed_days);
@@ -23,7 +24,7 @@ export function sweepRuns(
     if (!isRunName(name) || live.has(name)) continue;
     const path = join(tree.runs, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
-    if (stats?.isDirectory() !== true || !isExpired(wallMs - stats.mtimeMs, days)) continue;
+    if (stats?.isDirectory() !== true || !isExpired(nowMs - stats.mtimeMs, days)) continue;
     if (!isDryRun) fs.rmSync(path, { recursive: true, force: true });
     count++;
   }

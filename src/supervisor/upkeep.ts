@@ -49,11 +49,12 @@ export class Upkeep {
       this.atMs = nowMs + PERIOD_MS;
       if (!this.hasWork && !this.hasClockJumped()) this.begin();
     }
-    if (this.sweeps[0]?.next(SLICE_NAMES) !== true) return;
+    const [sweep] = this.sweeps;
+    if (sweep?.next(SLICE_NAMES) !== true) return;
     this.sweeps.shift();
     if (this.hasWork) return;
-    sweepRuns(this.tree, this.retention, this.clock.wallMs());
-    sweepDocuments(this.tree, this.clock.wallMs());
+    sweepRuns(this.tree, this.retention, sweep.nowMs);
+    sweepDocuments(this.tree, sweep.nowMs);
   }
 
   close(): void {

@@ -24,8 +24,8 @@ export const command = defineCommand({
       openTrays(tree.control, { durability: loaded.settings.durability }),
       rules,
     );
-    const runs = sweepRuns(tree, loaded.settings.retention, Date.now(), isDryRun);
-    const documents = sweepDocuments(tree, Date.now(), isDryRun);
+    const runs = sweepRuns(tree, loaded.settings.retention, tasks.nowMs, isDryRun);
+    const documents = sweepDocuments(tree, commands.nowMs, isDryRun);
     const counts = {
       results: tasks.results + commands.results,
       errors: tasks.errors + commands.errors,

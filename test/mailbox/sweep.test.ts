@@ -1,0 +1,60 @@
+/** Retention, and how old a file is: on the clock of its file system, not on ours. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
+import { stateTree } from "../../src/core/state-tree.ts";
+import { sweepAll } from "../../src/mailbox/sweep.ts";
+import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { Upkeep } from "../../src/supervisor/upkeep.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A mailbox as one sees it whose own clock is that much ahead. */
+function traysAhead(dir: string, aheadMs: number): Trays {
+  const clock = { ...systemClock, wallMs: () => Date.now() + aheadMs };
+  return openTrays(dir, { durability: "process", clock });
+}
+
+function put(dir: string, name: string, ageMs: number): void {
+  fs.writeFileSync(join(dir, name), "{}");
+  const seconds = (Date.now() - ageMs) / 1000;
+  fs.utimesSync(join(dir, name), seconds, seconds);
+}
+
+it.each([2 * HOUR_MS, -2 * HOUR_MS, 60 * DAY_MS])(
+  "a sweeper whose clock is off by %d ms takes what is old, and nothing that is new",
+  (aheadMs) => {
+    const trays = traysAhead(join(tempDir(), "mailbox"), aheadMs);
+    put(trays.tmp, "of-a-producer.json", 1000);
+    put(trays.tmp, "left.json", 2 * HOUR_MS);
+    put(trays.outbox, "new_result.json", DAY_MS);
+    put(trays.outbox, "old_result.json", 8 * DAY_MS);
+    put(trays.failed, "new_error.json", DAY_MS);
+    put(trays.failed, "old_error.json", 31 * DAY_MS);
+    const counts = sweepAll(trays, { outboxDays: 7, failedDays: 30 });
+    expect(counts).toMatchObject({ results: 1, errors: 1, staged: 1 });
+    expect(fs.readdirSync(trays.tmp)).toEqual(["of-a-producer.json"]);
+    expect(fs.readdirSync(trays.outbox)).toEqual(["new_result.json"]);
+    expect(fs.readdirSync(trays.failed)).toEqual(["new_error.json"]);
+  },
+);
+
+it("a supervisor that starts with its clock ahead leaves what others are staging, and the logs of fresh runs", () => {
+  const tree = stateTree(tempDir());
+  const trays = traysAhead(tree.mailbox, 60 * DAY_MS);
+  put(trays.tmp, "of-a-producer.json", 1000);
+  const run = join(tree.runs, "a@s.1.x-1");
+  const staged = join(tree.dir, ".tmp");
+  for (const dir of [run, staged]) fs.mkdirSync(dir, { recursive: true });
+  put(staged, "control.json", 1000);
+  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, trays.clock, () => false);
+  do upkeep.work(trays.clock.monotonicMs());
+  while (upkeep.hasWork);
+  expect(fs.readdirSync(trays.tmp)).toEqual(["of-a-producer.json"]);
+  expect(fs.readdirSync(staged)).toEqual(["control.json"]);
+  expect(fs.existsSync(run)).toBe(true);
+});
