@@ -1,15 +1,14 @@
-/** The lines of a batch: a task in, a result out. One JSON.parse a line, because there may be millions of them. */
+/** The lines of a batch: a task in, a result out. Little more than one JSON.parse a line, because there may be millions of them. */
 
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX, JSON_DEPTH_MAX } from "../core/limits.ts";
+import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
-import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { visible } from "../core/visible.ts";
-import { excerptOf } from "./json.ts";
+import { excerptOf, JsonFault, parseObjectText } from "./json.ts";
 import { shorten } from "./schema.ts";
-import { checkBody } from "./task-codec.ts";
+import { checkBody, FREE_MEMBERS } from "./task-codec.ts";
 import { type Static, Type } from "./typebox.ts";
 
 const LineNumber = Type.Integer({ minimum: 1, maximum: BATCH_LINES_MAX });
@@ -47,18 +46,16 @@ const NOT_IN_A_LINE = "enqueue it as a task of its own";
  */
 export function decodeLine(text: string, batchId: string, line: number): Task {
   const where = { id: batchId };
-  let value: unknown;
+  let fields: Record<string, unknown>;
   try {
-    value = JSON.parse(text);
+    fields = parseObjectText(text, FREE_MEMBERS);
   } catch (error) {
-    throw new ErrInvalidTask(`not JSON: ${visible(messageOf(error))}`, where);
+    const fault =
+      error instanceof JsonFault
+        ? `${error.message} (byte ${error.offset} of the line)`
+        : `not JSON: ${visible(messageOf(error))}`;
+    throw new ErrInvalidTask(fault, where);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new ErrInvalidTask("expected a JSON object", where);
-  // A shorter line cannot: most need no second look.
-  if (text.length > 2 * JSON_DEPTH_MAX && isDeeperThan(value, JSON_DEPTH_MAX))
-    throw new ErrInvalidTask(`nested deeper than ${JSON_DEPTH_MAX} levels`, where);
-  const fields = value as Record<string, unknown>;
   const own = fields["id"];
   const id = typeof own === "string" ? own : `${batchId}#${line}`;
   const task = checkBody(fields, id, where);

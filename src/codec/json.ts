@@ -71,6 +71,60 @@ export function parseObject(
 }
 
 /**
+ * The same for one of very many short texts: what can hide nothing from `JSON.parse` is not scanned a second time.
+ * @throws JsonFault; a SyntaxError when it is no JSON
+ */
+export function parseObjectText(
+  text: string,
+  freeMembers: ReadonlySet<string> = new Set(),
+): Record<string, unknown> {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new JsonFault("expected a JSON object", 0, true);
+  if (mayHide(text, value)) {
+    try {
+      new Scanner(text, freeMembers, JSON_DEPTH_MAX, true).document();
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      throw new JsonFault(error.message, Buffer.byteLength(text.slice(0, error.at)), true);
+    }
+  }
+  return value as Record<string, unknown>;
+}
+
+/** False when the text surely has as many members as the value, none of a forbidden name, and is small in every way. */
+function mayHide(text: string, value: object): boolean {
+  if (text.length > JSON_MEMBERS_MAX) return true;
+  let count = 0;
+  for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) {
+    const before = text.charCodeAt(at - 1);
+    // Behind a space it may stand in a string or not; behind anything else, in one.
+    if (before === QUOTE) count++;
+    else if (before <= SPACE) return true;
+  }
+  return countMembers(value, JSON_DEPTH_MAX) !== count;
+}
+
+/** Of it and all that is in it; NaN when it is nested too deep, or a name is forbidden. */
+function countMembers(value: object, depthLeft: number): number {
+  if (depthLeft === 0) return Number.NaN;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const member of value as unknown[])
+      if (typeof member === "object" && member !== null)
+        count += countMembers(member, depthLeft - 1);
+    return count;
+  }
+  for (const key in value) {
+    if (FORBIDDEN_KEYS.has(key)) return Number.NaN;
+    count++;
+    const member = (value as Record<string, unknown>)[key];
+    if (typeof member === "object" && member !== null) count += countMembers(member, depthLeft - 1);
+  }
+  return count;
+}
+
+/**
  * The value, when the grammar of RFC 8259 holds: then only what JSON.parse forgives is left to be checked. Not where there
  * may be too many members, or levels: to make them takes longer than to refuse them.
  */
@@ -146,6 +200,8 @@ class Fault extends Error {
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 /** A number that the end of the text cuts short: "-", "1.", "1e", "1e+". */
 const CUT_NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][+-]?)?)?$/y;
+const SPACE = 0x20;
+const QUOTE = 0x22;
 const COLON = 0x3a;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;

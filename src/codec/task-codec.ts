@@ -94,7 +94,8 @@ void _taskMatchesSchema;
 /** Values that may be secrets: messages end up in journals. */
 const UNSHOWN = /^(?:env|payload)\b/;
 const check = compileCheck(TaskSchema, UNSHOWN);
-const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
+/** Members whose inside is the user's own. */
+export const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
 const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
 
 export interface DecodedTask {

@@ -2,7 +2,13 @@
 import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { excerptOf, JsonFault, type JsonObject, parseObject } from "../../src/codec/json.ts";
+import {
+  excerptOf,
+  JsonFault,
+  type JsonObject,
+  parseObject,
+  parseObjectText,
+} from "../../src/codec/json.ts";
 import {
   EXCERPT_CHARS_MAX,
   JSON_DEPTH_MAX,
@@ -34,6 +40,48 @@ function judgedByJsonParse(text: string): { value: unknown } | undefined {
     return undefined;
   }
 }
+
+/** Objects whose keys and strings are made of what the quick look for hidden members looks at. */
+const tricky = fc.letrec<{ value: string; object: string }>((tie) => {
+  const word = fc
+    .array(fc.constantFrom("a", ":", " ", '\\"', "\\u003a", "\\u0061", "__proto__"), {
+      maxLength: 3,
+    })
+    .map((parts) => `"${parts.join("")}"`);
+  const space = fc.constantFrom("", "", " ");
+  const member = fc
+    .tuple(word, space, space, tie("value"))
+    .map(([key, before, after, value]) => `${key}${before}:${after}${value}`);
+  return {
+    object: fc.array(member, { maxLength: 4 }).map((members) => `{${members.join(",")}}`),
+    value: fc.oneof(
+      { maxDepth: 3 },
+      word,
+      fc.constant("1"),
+      tie("object"),
+      tie("object").map((o) => `[${o}]`),
+    ),
+  };
+}).object;
+
+it("a short text is read as a file is, whatever its keys and strings hold", () => {
+  const free = new Set(["a"]);
+  const answer = (read: () => unknown): unknown => {
+    try {
+      return read();
+    } catch (error) {
+      return error instanceof JsonFault ? error.message : error;
+    }
+  };
+  fc.assert(
+    fc.property(tricky, (text) => {
+      expect(answer(() => parseObjectText(text, free))).toEqual(
+        answer(() => parseObject(Buffer.from(text), free).value),
+      );
+    }),
+    { numRuns: 5000 },
+  );
+});
 
 const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value);

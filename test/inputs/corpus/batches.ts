@@ -160,6 +160,34 @@ export const BATCHES: InputCase[] = [
     ".ndjson",
   ),
   ...contents(
+    "what JSON.parse forgives in a line",
+    [
+      [
+        "a key twice",
+        around('{"id":"x","prompt":"a","id":"y"}', '{"payload":{"a" :1, "a" :2}}'),
+        batch(2, { 2: 'the key "id" is there twice', 3: 'the key "a" is there twice' }),
+      ],
+      [
+        "a key twice, one of them escaped",
+        around('{"prompt":"a","\\u0070rompt":"b:"}'),
+        batch(2, { 2: 'the key "prompt" is there twice' }),
+      ],
+      [
+        "a dangerous key",
+        around('{"prompt":"a","metadata":{"__proto__":{"x":1}}}'),
+        batch(2, { 2: 'the key "__proto__" is not allowed' }),
+      ],
+      [
+        "colons in strings, dangerous keys inside payload",
+        around(
+          '{"exec":["true"],"title":"a: b \\": c : d","payload":{"__proto__":1,"u":"https://x"}}',
+        ),
+        batch(3),
+      ],
+    ],
+    ".ndjson",
+  ),
+  ...contents(
     "nesting of lines",
     [
       ["64", around(deep(64)), batch(3)],
