@@ -13,7 +13,7 @@ import { readDocument } from "../host/documents.ts";
 import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
-import { RestartPolicy } from "./restarts.ts";
+import { type Death, RestartPolicy } from "./restarts.ts";
 
 export interface PoolHooks {
   onProgress(message: Extract<ToSupervisor, { type: "progress" }>): void;
@@ -55,6 +55,13 @@ interface Spawned extends PoolWorker {
 
 /** With durability `power` so many results wait for the disk together, and share its commits. */
 const SYNC_THREADS = "64";
+/** Signals that a process does not get by a fault of its own. */
+const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
+  "SIGKILL",
+  "SIGTERM",
+  "SIGINT",
+  "SIGHUP",
+]);
 /** A process that lived this long was healthy, even if it settled nothing (ms). */
 const HEALTHY_MS = 10_000;
 
@@ -326,7 +333,10 @@ export class Pool {
     this.spawned.set(pid, worker);
     child.on("message", (message) => this.receive(worker, message as ToSupervisor));
     child.on("error", () => {});
-    child.once("exit", (code, signal) => this.died(worker, signal ?? `exit code ${code}`));
+    child.once("exit", (code, signal) => {
+      const wasKilled = signal !== null && FROM_OUTSIDE.has(signal);
+      this.died(worker, signal ?? `exit code ${code}`, wasKilled);
+    });
     this.hooks.onChange();
   }
 
@@ -346,15 +356,12 @@ export class Pool {
     this.hooks.onProgress(message);
   }
 
-  private died(worker: Spawned | undefined, how: string): void {
+  private died(worker: Spawned | undefined, how: string, wasKilled = false): void {
     if (worker !== undefined) {
       this.spawned.delete(worker.pid);
       fs.rmSync(join(this.workersDir, `${worker.id}.json`), { force: true });
     }
-    const wasHealthy =
-      worker !== undefined &&
-      (worker.hasSettled || performance.now() - worker.startedMs > HEALTHY_MS);
-    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(wasHealthy);
+    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(deathOf(worker, wasKilled));
     if (!this.isClosing && restartInMs > 0) {
       clearTimeout(this.restartTimer);
       this.restartTimer = setTimeout(() => {
@@ -373,6 +380,12 @@ export class Pool {
     });
     if (!this.isClosing) this.ensure();
   }
+}
+
+function deathOf(worker: Spawned | undefined, wasKilled: boolean): Death {
+  if (worker === undefined) return "fruitless";
+  if (worker.hasSettled || performance.now() - worker.startedMs > HEALTHY_MS) return "healthy";
+  return wasKilled && worker.isReady ? "killed" : "fruitless";
 }
 
 /** What the leases of a worker of this place begin with. */

@@ -5,16 +5,27 @@ const MAX_DELAY_MS = 30_000;
 /** So many deaths in a row without any progress open the circuit breaker. */
 export const BREAKER_DEATHS = 8;
 
-/** Counts deaths without progress in between. A worker that ran for a while, or settled something, was healthy. */
+/**
+ * `healthy`: it had settled something, or run for a while. `killed`: it was ready for work, and somebody ended it (a person, the
+ * kernel for want of memory): no fault of its own, so its successor comes soon, and the breaker stays closed; but not at once
+ * each time, for what it ran may be the reason. `fruitless`: it ended by itself, or before it was ready.
+ */
+export type Death = "healthy" | "killed" | "fruitless";
+
+/** Counts deaths without progress in between. */
 export class RestartPolicy {
   private fruitlessDeaths = 0;
+  private wasKilled = false;
 
-  /**
-   * @param wasHealthy whether the process that died had achieved anything
-   * @returns ms to wait before the next start
-   */
-  onDeath(wasHealthy: boolean): number {
-    this.fruitlessDeaths = wasHealthy ? 0 : this.fruitlessDeaths + 1;
+  /** @returns ms to wait before the next start */
+  onDeath(death: Death): number {
+    if (death === "killed") {
+      const delayMs = this.wasKilled || this.fruitlessDeaths > 0 ? FIRST_DELAY_MS : 0;
+      this.wasKilled = true;
+      return delayMs;
+    }
+    this.wasKilled = false;
+    this.fruitlessDeaths = death === "healthy" ? 0 : this.fruitlessDeaths + 1;
     if (this.fruitlessDeaths <= 1) return 0;
     return Math.min(FIRST_DELAY_MS * 2 ** (this.fruitlessDeaths - 2), MAX_DELAY_MS);
   }
@@ -25,5 +36,6 @@ export class RestartPolicy {
 
   onProgress(): void {
     this.fruitlessDeaths = 0;
+    this.wasKilled = false;
   }
 }

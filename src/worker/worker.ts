@@ -429,7 +429,6 @@ export class Worker {
     const claim = claimReady(this.o.trays, ready, this.o.newOwner());
     if (claim === undefined) return undefined;
     const attempt = readAttempt(this.tools, claim, file, isOffered);
-    this.backOffUnreadable(attempt);
     this.telemetry.lease("active", {
       ...attempt.subject,
       acquiredAtMs: attempt.startedWallMs,
@@ -440,7 +439,7 @@ export class Worker {
     return attempt;
   }
 
-  /** No attempt is used up while the disk does not give a task, so that it is asked ever less often, and not by its number. */
+  /** No attempt is used up while the disk does not give a task or batch, so that it is asked ever less often, and not by its number. */
   private backOffUnreadable({ decoded, outcome, subject }: Attempt): void {
     if (decoded !== undefined || outcome?.kind !== "deferred") {
       this.unreadable.delete(subject.task_id);
@@ -492,6 +491,7 @@ export class Worker {
       this.fenced(attempt);
       this.through(attempt);
     } else {
+      this.backOffUnreadable(attempt);
       this.decide(attempt);
       this.finished.push(attempt);
     }

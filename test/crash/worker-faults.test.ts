@@ -1,4 +1,4 @@
-/** Errors that a worker meets while it claims and settles: it lives on, says so, and goes on when they are over. */
+/** What goes wrong around a worker: errors of the disk, results that are none, and its own end again and again. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
 import { openTrays } from "../../src/mailbox/trays.ts";
 import { checkState } from "../support/check-state.ts";
 import { newPool } from "../support/pool.ts";
-import { steeredConfig, steps } from "../support/steered.ts";
+import { starts, steeredConfig, steps } from "../support/steered.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -44,6 +44,36 @@ it("a worker whose disk refuses a claim keeps its other work, and claims when th
   expect(pool.workers().map(({ pid }) => pid)).toEqual([worker?.pid]);
   await pool.stop();
   expect(checkState(pool.state, ["first", "second"])).toEqual([]);
+});
+
+it("a batch that cannot be read is asked for ever less often, and uses up no run", async () => {
+  const retry = "{max_attempts: 3, backoff_ms: 50, backoff_max_ms: 60000}";
+  const pool = newPool({ config: steeredConfig({ retry }) });
+  // A link is not followed: to open it is an error of the system each time.
+  const batch = join(pool.dir, "batch.ndjson");
+  fs.writeFileSync(batch, '{"title":"t"}\n');
+  fs.symlinkSync(batch, join(pool.processing, "batch@s.1~ready.ndjson"));
+  await pool.start(["--workers", "1"]);
+  const releases = (): Record<string, unknown>[] =>
+    pool.events().filter((e) => e["event"] === "released" && e["task_id"] === "batch");
+  await waitFor(() => releases().length >= 5, { what: "five releases", timeoutMs: 20_000 });
+  const delays = releases().map((e) => Number(e["delay_ms"]));
+  // Doubled each time, with a quarter of jitter either way.
+  expect(delays[4]).toBeGreaterThan(5 * (delays[0] ?? 0));
+  expect(new Set(releases().map((e) => e["attempt"]))).toEqual(new Set([1]));
+});
+
+it("a worker that is killed again and again before it has settled anything is replaced after a second", async () => {
+  const pool = newPool({ config: steeredConfig({ retry: "{max_attempts: 9, backoff_ms: 20}" }) });
+  const run = await pool.start(["--workers", "1"]);
+  pool.drop("task", steps(pool, { does: "await", until: join(pool.dir, "never") }));
+  for (let count = 1; count <= 3; count++) {
+    await waitFor(() => starts(pool, "task").length === count, { what: `run ${count}` });
+    process.kill(starts(pool, "task").at(-1)?.pid ?? 0, "SIGKILL");
+  }
+  await waitFor(() => starts(pool, "task").length === 4, { what: "the last run" });
+  const delays = [...run.stderr().matchAll(/the next one starts in (\d+) ms/g)];
+  expect(delays.map((match) => match[1])).toEqual(["1000", "1000"]);
 });
 
 it("a result that cannot be written down fails the attempt, and does not stay claimed", async () => {
