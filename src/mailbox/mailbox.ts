@@ -18,6 +18,7 @@ import {
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
   errorName,
+  foldId,
   leaseOf,
   type ProcessingName,
   parseName,
@@ -29,11 +30,12 @@ import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
+import { dropIdentical } from "./duplicates.ts";
 import { newId } from "./random.ts";
 import { findRecoverable, LeaseObserver, type Recovered, recoverStep } from "./recover.ts";
 import { retry } from "./retry.ts";
 import { newSettlement, type Settlement, settleAll } from "./settle.ts";
-import { submit } from "./submit.ts";
+import { hasSettled, liveIds, submit } from "./submit.ts";
 import { type SweepCounts, sweepAll } from "./sweep.ts";
 import { type OpenOptions, openTrays, type Trays } from "./trays.ts";
 
@@ -132,11 +134,16 @@ export class Mailbox {
 
   /**
    * Claims the best task among the accepted ones and a bounded look at the inbox.
-   * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks.
+   * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks, and files whose id
+   * a task has that runs or has settled: what is the very same task goes, another one is left to whoever looks after the inbox.
    * @throws ErrNoTasks
    */
   claim(): HeldTask {
     for (const candidate of this.candidates()) {
+      if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
+        dropIdentical(this.trays, candidate.file, candidate.id);
+        continue;
+      }
       const claim =
         candidate.tray === "inbox"
           ? claimFromInbox(this.trays, candidate.id, candidate.attempt, this.newOwner())
@@ -287,6 +294,8 @@ export class Mailbox {
     const { storage, clock, processing, inbox } = this.trays;
     const found: WaitingTask[] = [];
     const now = clock.wallMs();
+    // On their way out: what waits in the inbox may be their successor.
+    const live = liveIds(this.trays, ["again", "bad"]);
     for (const file of storage.list(processing)) {
       const name = parseName(file);
       if (name?.stage !== "ready" || name.isBatch === true) continue;
@@ -306,7 +315,8 @@ export class Mailbox {
     const walk = storage.walk(inbox);
     for (const file of walk.next(CLAIM_LOOK_MAX)) {
       const meaning = readInboxName(file);
-      if (meaning.kind !== "task" || meaning.isBatch === true) continue;
+      if (meaning.kind !== "task" || meaning.isBatch === true || live.has(foldId(meaning.id)))
+        continue;
       const task = this.readable(meaning.id);
       if (task === undefined || (task.not_before ?? 0) * 1000 > now) continue;
       const isBlocked = task.metadata?.dependencies?.some(

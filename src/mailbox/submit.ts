@@ -224,6 +224,13 @@ function isSameTask(trays: Trays, id: string, bytes: Buffer): boolean {
   }
 }
 
+/** Whether a record of a task of this id stands in `outbox/` or `failed/`. */
+export function hasSettled(trays: Trays, id: string): boolean {
+  if (trays.storage.look(pathIn(trays.outbox, resultName(id))) !== undefined) return true;
+  const failed = pathIn(trays.failed, errorName(id));
+  return trays.storage.look(failed) !== undefined && !isRefusal(trays, failed);
+}
+
 /** True for the record of a file that was refused unrun: it settles nothing, so its id is free. */
 export function isRefusal(trays: Trays, path: string): boolean {
   try {
@@ -296,7 +303,10 @@ function withTrays(trays: Trays, step: () => void): void {
 }
 
 /** Ids (folded) in `processing/`: a short listing, whatever the backlog. */
-function liveIds(trays: Trays, without: readonly ProcessingName["stage"][] = []): Set<string> {
+export function liveIds(
+  trays: Trays,
+  without: readonly ProcessingName["stage"][] = [],
+): Set<string> {
   const ids = new Set<string>();
   let names: string[] = [];
   try {

@@ -72,6 +72,24 @@ describe("the mailbox as a library", () => {
     ]);
   });
 
+  it.each(["completed", "failed"])("does not run an id again that has %s", async (how) => {
+    const { mailbox, dir, tray } = open();
+    await mailbox.enqueue({ id: "t", title: "t", created_at: 1 });
+    const held = mailbox.claim();
+    const drop = (text: string): void => fs.writeFileSync(join(dir, "inbox", "t.json"), text);
+    drop(held.taskText);
+    // While it runs, either.
+    expect(codeOf(() => mailbox.claim())).toBe("ErrNoTasks");
+    if (how === "completed") await mailbox.complete(held);
+    else await mailbox.fail(held, "boom", { canRetry: false });
+    expect(codeOf(() => mailbox.claim())).toBe("ErrNoTasks");
+    expect(tray("inbox")).toEqual([]);
+    drop('{"id":"t","title":"another"}');
+    expect(codeOf(() => mailbox.claim())).toBe("ErrNoTasks");
+    expect(tray("inbox")).toEqual(["t.json"]);
+    expect(tray("processing")).toEqual([]);
+  });
+
   it("passes over what has to wait: a time in the future, an unmet dependency", async () => {
     const { mailbox } = open();
     const future = Math.floor(Date.now() / 1000) + 3600;
