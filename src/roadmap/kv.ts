@@ -43,6 +43,8 @@ const NO_LINK: ReadonlySet<string> = new Set([
   "EOPNOTSUPP",
   "EMLINK",
 ]);
+/** A replacement takes far less (ms), and nobody loses the lock sooner. */
+const STALL_MS = 1000;
 /** How much of the end of the history is looked at (bytes). */
 const HISTORY_TAIL_BYTES = 64 * 1024 * 1024;
 
@@ -134,16 +136,21 @@ export class KvStore {
     let writtenAtMs = Number.POSITIVE_INFINITY;
     /** What somebody put without our knowing, and we replaced: it is put back. */
     let overwritten: Entries = new Map();
+    /** What somebody removed without our knowing, and when. */
+    const removed = new Map<string, number>();
     try {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const { entries, stamp, isBroken } = this.read(node);
         // What somebody put after us stands.
         const isNewer = (key: string): boolean => (entries.get(key)?.t ?? -1) >= writtenAtMs;
         const newPuts = puts.filter(
-          ([key, value]) => !isSame(entries.get(key), value, source) && !isNewer(key),
+          ([key, value]) =>
+            !isSame(entries.get(key), value, source) && !isNewer(key) && !removed.has(key),
         );
         const newRemoves = removes.filter((key) => entries.has(key) && !isNewer(key));
         const missing = [...overwritten].filter(([key, { t }]) => t > (entries.get(key)?.t ?? -1));
+        for (const [key, t] of removed)
+          if ((entries.get(key)?.t ?? Number.POSITIVE_INFINITY) <= t) newRemoves.push(key);
         if (newPuts.length + newRemoves.length + missing.length === 0) return tries > 0;
         this.refuseZombie(node, entries, source);
         if (isBroken) this.setAside(node);
@@ -157,7 +164,20 @@ export class KvStore {
         }
         // Correctness does not rest on the lock: what was replaced is compared with what was read, and the file is read
         // again, because a writer without the lock may have done the same to us.
+        const historyBytes = sizeOf(this.historyFile.path);
+        const beganMs = this.clock.monotonicMs();
         overwritten = this.replace(node, next, isBroken ? "" : stamp);
+        // Whoever stood still in there may have replaced what it has never seen; the history has it.
+        if (this.clock.monotonicMs() - beganMs > STALL_MS)
+          for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.since(
+            node,
+            historyBytes,
+          )) {
+            if (op === "remove") removed.set(key, entry.t);
+            else removed.delete(key);
+            if (op === "remove") overwritten.delete(key);
+            else overwritten.set(key, entry);
+          }
         if (release === undefined) await wait(5 + this.clock.random() * 20);
       }
       throw new ErrIo(`the values of ${node} change all the time`, {
@@ -266,9 +286,9 @@ export class KvStore {
   }
 
   /**
-   * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side.
-   * What is left: two writers without the lock, one of which is held up between these two calls. To move the old file
-   * away first would close that gap, and leave readers without a file for a moment at every put.
+   * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side. What
+   * is put between these two calls is not seen here; it takes a writer that stands still between them for so long that it
+   * loses the lock, and then sees in the history what it has replaced.
    * @returns the values of a file that was replaced without having been read; mostly none
    */
   private replace(node: string, entries: Entries, stamp: string): Entries {
@@ -318,9 +338,14 @@ export class KvStore {
 
   /** The records of one node near the end of the history. */
   private tail(node: string): KvHistoryRecord[] {
+    return this.since(node, 0);
+  }
+
+  /** Those that stand behind the first `bytes` of the history. */
+  private since(node: string, bytes: number): KvHistoryRecord[] {
     const records: KvHistoryRecord[] = [];
     const mark = `"node":${JSON.stringify(node)}`;
-    for (const line of readTailLines(this.historyFile.path)) {
+    for (const line of readTailLines(this.historyFile.path, bytes)) {
       const record = line.includes(mark) ? parseLine(line.replaceAll("\0", "")) : undefined;
       if (record?.["node"] === node && isEntry(record))
         records.push(record as unknown as KvHistoryRecord);
@@ -402,7 +427,12 @@ function stampAt(path: string): string {
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;
 }
 
-function readTailLines(path: string): string[] {
+function sizeOf(path: string): number {
+  return fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** @param from lines that begin before it are left out (bytes) */
+function readTailLines(path: string, from: number): string[] {
   let fd: number;
   try {
     fd = fs.openSync(path, "r");
@@ -412,7 +442,8 @@ function readTailLines(path: string): string[] {
   }
   try {
     const { size } = fs.fstatSync(fd);
-    const buffer = Buffer.allocUnsafe(Math.min(size, HISTORY_TAIL_BYTES));
+    const wanted = size < from ? size : size - from;
+    const buffer = Buffer.allocUnsafe(Math.min(wanted, HISTORY_TAIL_BYTES));
     const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
     return buffer.toString("utf8", 0, got).split("\n");
   } finally {
