@@ -42,7 +42,7 @@ export interface Assignment {
   /** From 1. */
   attempt: number;
   lease: string;
-  /** The file whose name is the lease. Not for programs to read: one that takes it away has lost the task. */
+  /** The file whose name is the lease. Not for programs to read: one that takes it away has lost the task. "": it runs no task. */
   claimFile: string;
   /** `runs/<run>`; made when something is put into it. */
   runDir: string;

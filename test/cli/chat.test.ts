@@ -1,11 +1,14 @@
 /** `chat` from a pipe: slash commands, their confirmations and effects, and what an agent may propose. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readProposal } from "../../src/cli/chat/propose.ts";
 import { parseSlash, SLASH_COMMANDS } from "../../src/cli/chat/slash-commands.ts";
 import { newPool, type Pool, QUICK_CONFIG, readJson } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 
 function waitingCommands(pool: Pool): { command: string; args: object }[] {
   const inbox = join(pool.state, "control", "inbox");
@@ -169,6 +172,25 @@ describe("free text", () => {
     const pool = newPoolWithAgent("/pause");
     await say(pool, ["hold on"], ["--no-llm", "--yes"]);
     expect(fs.readFileSync(join(pool.dir, "packet"), "utf8")).toBe("");
+  });
+
+  test("a program that it asks may read values of kv, and is told that it may put none", async () => {
+    const pool = newPoolWithAgent(
+      `END
+"${process.execPath}" "${LAUNCHER}" kv get a k > got
+"${process.execPath}" "${LAUNCHER}" kv put __run__ k v 2> refused
+echo $? >> refused
+cat <<'END'
+done`,
+    );
+    await pool.run(["kv", "put", "a", "k", "value"]);
+    const { code, stdout } = await say(pool, ["what is it?"], []);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("done") });
+    expect(fs.readFileSync(join(pool.dir, "got"), "utf8")).toBe("value\n");
+    const refused = fs.readFileSync(join(pool.dir, "refused"), "utf8");
+    expect(refused).toContain("ErrForeignKey");
+    expect(refused).toContain("a program that the chat asks runs no task");
+    expect(refused).toMatch(/\n4\n$/);
   });
 
   test("an agent that fails is reported", async () => {

@@ -40,6 +40,12 @@ function callingTask(
 function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSource {
   const caller = callingTask(ctx);
   if (caller === undefined) return { run: null, lease: null, attempt: 0, by: "cli" };
+  const claimed = claimFileOf(ctx.env["MAILCHUTE_RESULT_FILE"]);
+  if (claimed === "")
+    throw new ErrForeignKey("a program that the chat asks runs no task: it may read kv, not put", {
+      phase: "put",
+      hint: "put it yourself with `mailchute kv put`, or let a task do it",
+    });
   if (node !== RUN_SCOPE && foldId(node) !== foldId(caller.id))
     throw new ErrForeignKey(`the task ${caller.id} cannot write a key of ${node}`, {
       id: caller.id,
@@ -47,7 +53,6 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
       hint: `write into ${caller.id}, or into ${RUN_SCOPE}, which all share`,
     });
   // The claimed file's name is the lease; whoever took it over has another name.
-  const claimed = claimFileOf(ctx.env["MAILCHUTE_RESULT_FILE"]);
   if (claimed !== undefined && !fs.existsSync(claimed) && fs.existsSync(dirname(claimed)))
     throw new ErrLeaseLost(`this run of ${caller.id} holds its task no more; nothing was put`, {
       id: caller.id,
