@@ -4,11 +4,15 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { parseRoadmap } from "../../dist/roadmap/document.js";
-import { applyEdits } from "../../dist/roadmap/edit.js";
-import { Planner } from "../../dist/roadmap/next.js";
-import { RoadmapFile } from "../../dist/roadmap/roadmap-file.js";
+import { createJiti } from "jiti";
 import { median, quantile } from "../statistics.mjs";
+
+// From the sources: what is built has no files of its own for these.
+const jiti = createJiti(import.meta.url);
+const { parseRoadmap } = await jiti.import("../../src/roadmap/document.ts");
+const { applyEdits } = await jiti.import("../../src/roadmap/edit.ts");
+const { Planner } = await jiti.import("../../src/roadmap/next.ts");
+const { RoadmapFile } = await jiti.import("../../src/roadmap/roadmap-file.ts");
 
 const NODES = 10_000;
 const LAYER = 100;

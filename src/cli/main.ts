@@ -1,13 +1,13 @@
 /** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
-import fs from "node:fs";
 import { cac } from "cac";
 import { systemCode } from "../core/errors.ts";
 import { suggest } from "../core/suggest.ts";
+import { readVersion } from "../host/package.ts";
 import { type CommandSpec, type Context, ErrUsage, type Output } from "./command-spec.ts";
 import { EXIT } from "./exit-codes.ts";
 import { DEFAULT_COLUMNS, resolveStateDir, SHARED_OPTIONS } from "./options.ts";
 import { parseArguments } from "./parse.ts";
-import { REGISTRY, type RegistryEntry } from "./registry.ts";
+import { loadCommand, REGISTRY } from "./registry.ts";
 import { reportError } from "./report.ts";
 
 /**
@@ -82,6 +82,9 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
  * `--id 0012` into 12, lets unknown commands pass and knows no second words: `parse.ts` reads the raw arguments.
  */
 function splitVerb(argv: string[]): { verb: string | undefined; args: string[] } {
+  const [word, ...others] = argv;
+  // As nearly always. What follows is for shared options before the verb, and takes milliseconds.
+  if (word !== undefined && Object.hasOwn(REGISTRY, word)) return { verb: word, args: others };
   const end = argv.indexOf("--");
   const words = end === -1 ? argv : argv.slice(0, end);
   const cli = cac("mailchute");
@@ -104,28 +107,6 @@ function splitVerb(argv: string[]): { verb: string | undefined; args: string[] }
   return at === -1
     ? { verb: String(first).replace(/^_/, ""), args: argv }
     : { verb: String(first), args: rest };
-}
-
-function findEntry(verb: string): RegistryEntry | undefined {
-  return Object.hasOwn(REGISTRY, verb) ? REGISTRY[verb] : undefined;
-}
-
-/** The declaration of a verb. @throws ErrUsage when there is no such verb */
-export async function loadCommand(verb: string): Promise<CommandSpec> {
-  const entry = findEntry(verb);
-  if (entry === undefined) {
-    const near = suggest(verb, Object.keys(REGISTRY));
-    throw new ErrUsage(
-      `there is no command ${JSON.stringify(verb)}`,
-      near === undefined
-        ? "`mailchute help` lists all commands"
-        : `did you mean "mailchute ${near}"?`,
-    );
-  }
-  const module = await entry.load();
-  const spec = module.commands?.[verb] ?? module.command;
-  if (spec === undefined) throw new Error(`the module of ${verb} exports no command`);
-  return spec;
 }
 
 function takeSubcommand(verb: string, spec: CommandSpec, positionals: string[]): string {
@@ -171,12 +152,6 @@ function checkPositionals(
       ? `put a program and its arguments after --: mailchute ${verb} -- ${positionals.join(" ")}`
       : usage,
   );
-}
-
-/** The version in package.json. */
-export function readVersion(): string {
-  const text = fs.readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version?: string }).version ?? "unknown";
 }
 
 function makeOutput(): Output {

@@ -1,5 +1,6 @@
 /** Every verb with its summary and where its module is. Light: the list is made without loading any of them. */
-import type { CommandModule } from "./command-spec.ts";
+import { suggest } from "../core/suggest.ts";
+import { type CommandModule, type CommandSpec, ErrUsage } from "./command-spec.ts";
 
 export interface RegistryEntry {
   group: string;
@@ -147,3 +148,25 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   help: { group: "Upkeep", summary: "help on a command", load: () => import("./commands/help.ts") },
 };
+
+function findEntry(verb: string): RegistryEntry | undefined {
+  return Object.hasOwn(REGISTRY, verb) ? REGISTRY[verb] : undefined;
+}
+
+/** The declaration of a verb. @throws ErrUsage when there is no such verb */
+export async function loadCommand(verb: string): Promise<CommandSpec> {
+  const entry = findEntry(verb);
+  if (entry === undefined) {
+    const near = suggest(verb, Object.keys(REGISTRY));
+    throw new ErrUsage(
+      `there is no command ${JSON.stringify(verb)}`,
+      near === undefined
+        ? "`mailchute help` lists all commands"
+        : `did you mean "mailchute ${near}"?`,
+    );
+  }
+  const module = await entry.load();
+  const spec = module.commands?.[verb] ?? module.command;
+  if (spec === undefined) throw new Error(`the module of ${verb} exports no command`);
+  return spec;
+}

@@ -4,7 +4,6 @@
  */
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import lockfile from "proper-lockfile";
 import { systemCode } from "../core/errors.ts";
 import { judgeOwner, ownerSequence } from "./identity.ts";
 
@@ -24,6 +23,8 @@ const nextOwner = ownerSequence();
  * @returns how to give it back; undefined when it could not be had in time: then go on without it
  */
 export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
+  // Not before it is wanted: most worker processes never lock anything.
+  const { default: lockfile } = await import("proper-lockfile");
   const deadline = performance.now() + WAIT_MS_MAX;
   for (let pauseMs = 4; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
     try {

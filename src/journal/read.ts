@@ -2,7 +2,6 @@
 import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
-import ndjson from "ndjson";
 import { systemCode } from "../core/errors.ts";
 
 export interface ReadCounts {
@@ -84,6 +83,8 @@ export async function* readJournal(
   counts: ReadCounts = { records: 0, bad: 0 },
   start = 0,
 ): AsyncGenerator<Record<string, unknown>> {
+  // Not before it is wanted: it brings a library of streams.
+  const { default: ndjson } = await import("ndjson");
   const source = fs.createReadStream(path, { start });
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();

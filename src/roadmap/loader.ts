@@ -2,6 +2,7 @@
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf } from "../core/errors.ts";
 import type { RoadmapNode } from "../core/roadmap.ts";
+import { isSource, urlOfEntry } from "../host/package.ts";
 import { parseRoadmap, type RoadmapDocument } from "./document.ts";
 
 /** A text below this is parsed in place: some milliseconds (UTF-16 units). */
@@ -55,9 +56,8 @@ export class RoadmapLoader {
   }
 
   private startThread(): Thread {
-    const isSource = import.meta.url.endsWith(".ts");
     const thread = new Thread(
-      new URL(`./parse-thread.${isSource ? "ts" : "js"}`, import.meta.url),
+      urlOfEntry("roadmap/parse-thread"),
       isSource ? { execArgv: ["--import", "jiti/register"] } : {},
     );
     thread.on("message", (reply: LoadReply) => this.take(thread, reply));

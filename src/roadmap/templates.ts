@@ -1,12 +1,10 @@
 /** Finds the template of a packet: the user's own in the state tree, or the one that comes with the package. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { messageOf, systemCode } from "../core/errors.ts";
+import { pathInPackage } from "../host/package.ts";
 import type { PacketRole } from "./packet.ts";
 
-/** Found alike from `src/` and `dist/`. */
-const BUILT_IN = fileURLToPath(new URL("../../templates/", import.meta.url));
 const TEMPLATE_BYTES_MAX = 1024 * 1024;
 
 const builtIn = new Map<PacketRole, string>();
@@ -38,7 +36,7 @@ export function loadTemplate(stateDir: string, role: PacketRole): Template {
 function loadBuiltIn(role: PacketRole): string {
   let text = builtIn.get(role);
   if (text === undefined) {
-    text = fs.readFileSync(join(BUILT_IN, `${role}.md`), "utf8");
+    text = fs.readFileSync(pathInPackage(`templates/${role}.md`), "utf8");
     builtIn.set(role, text);
   }
   return text;

@@ -11,6 +11,7 @@ import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
 import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
+import { urlOfEntry } from "../host/package.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
@@ -297,8 +298,7 @@ export class Pool {
       Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
     );
     const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
-    const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-    const entry = fileURLToPath(new URL(`../worker/entry.${extension}`, import.meta.url));
+    const entry = fileURLToPath(urlOfEntry("worker/entry"));
     const child = spawn(process.execPath, [...process.execArgv, entry], {
       // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
       detached: true,

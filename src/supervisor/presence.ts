@@ -6,8 +6,8 @@ import { ErrIo, messageOf } from "../core/errors.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { thisProcess } from "../host/identity.ts";
+import { readVersion } from "../host/package.ts";
 import { randomToken } from "../mailbox/random.ts";
-import { VERSION } from "../version.ts";
 import { SupervisorLock } from "./lock.ts";
 
 /** What changes from one heartbeat to the next. */
@@ -15,6 +15,8 @@ export type PresenceFacts = Pick<
   SupervisorDocument,
   "status" | "workers" | "processes" | "watching" | "waiting" | "roadmap" | "roadmap_problem"
 >;
+
+const VERSION = readVersion();
 
 export class Presence {
   /** ISO 8601. */

@@ -13,6 +13,7 @@ import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { Doorbell } from "../host/doorbell.ts";
 import { cancellingSequence, judgeOwner, ownerSequence } from "../host/identity.ts";
+import { readVersion } from "../host/package.ts";
 import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
@@ -20,7 +21,6 @@ import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quar
 import { LeaseObserver } from "../mailbox/recover.ts";
 import { checkStateDir, makeTrays, openTrays, type Trays, traysAt } from "../mailbox/trays.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
-import { VERSION } from "../version.ts";
 import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
 import { type CommandInHand, Commands } from "./commands.ts";
@@ -227,7 +227,7 @@ export class Supervisor {
     if (this.o.dryRun === true) return this.dryRun();
     await this.presence.take(this.presenceFacts());
     this.startedMs = this.trays.clock.monotonicMs();
-    this.telemetry.note("supervisor_started", { pid: process.pid, version: VERSION });
+    this.telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
     if (this.o.paused === true && !this.control.current.paused) {
       this.control.change({
         paused: true,

@@ -1,5 +1,6 @@
 /** Starts the heartbeat thread and tells it when a blocked process must die. */
 import { Worker as Thread } from "node:worker_threads";
+import { urlOfEntry } from "../host/package.ts";
 import type { HeartbeatData } from "./heartbeat-thread.ts";
 
 export class Heartbeat {
@@ -9,8 +10,7 @@ export class Heartbeat {
   constructor(data: Omit<HeartbeatData, "deadline">) {
     const shared = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
     this.deadline = new Float64Array(shared);
-    const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-    this.thread = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), {
+    this.thread = new Thread(urlOfEntry("worker/heartbeat-thread"), {
       workerData: { ...data, deadline: shared } satisfies HeartbeatData,
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
     });

@@ -8,7 +8,7 @@ import { isReadyFile } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
-import { Doorbell } from "../host/doorbell.ts";
+import type { Doorbell } from "../host/doorbell.ts";
 import { judge, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
@@ -95,7 +95,9 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
 
     let idleSinceMs = performance.now();
     /** From here on nobody offers files: find them. */
-    const standAlone = (): void => {
+    const standAlone = async (): Promise<void> => {
+      // Not before it is wanted: a worker under a supervisor is told.
+      const { Doorbell } = await import("../host/doorbell.ts");
       if (isStopped) return;
       bell = new Doorbell(trays.processing, {
         onRing: (name) => {
@@ -122,11 +124,11 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
 
     if (isSpawned) {
       process.on("message", (message) => worker.receive(message as ToWorker));
-      process.once("disconnect", standAlone);
+      process.once("disconnect", () => void standAlone());
       // The supervisor may have died while we started: then we stand alone, and nobody need hear of it.
       process.send?.({ type: "hello", id } satisfies ToSupervisor, undefined, undefined, () => {});
     } else {
-      standAlone();
+      void standAlone();
     }
     let signals = 0;
     for (const signal of ["SIGTERM", "SIGINT"] as const) {

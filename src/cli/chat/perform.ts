@@ -1,9 +1,9 @@
 /** Carries out one action of the prompt and prints what came of it. */
 import { retry } from "../../mailbox/retry.ts";
 import type { Context } from "../command-spec.ts";
-import { loadCommand } from "../main.ts";
 import { existingTree, openMailbox, SHARED_OPTIONS } from "../options.ts";
 import { parseArguments } from "../parse.ts";
+import { loadCommand } from "../registry.ts";
 import { safe, wrap } from "../render.ts";
 import { describeError } from "../report.ts";
 import { awaitAcknowledgement, findSupervisor, sendCommand } from "../send-command.ts";

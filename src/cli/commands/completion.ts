@@ -1,9 +1,8 @@
 /** `completion`: a script for bash, zsh or fish, made from the option tables. */
 import { type CommandSpec, defineCommand, type OptionSpec } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
-import { loadCommand } from "../main.ts";
 import { SHARED_OPTIONS } from "../options.ts";
-import { REGISTRY } from "../registry.ts";
+import { loadCommand, REGISTRY } from "../registry.ts";
 
 export const command = defineCommand({
   usage: "SHELL",

@@ -1,8 +1,9 @@
 /** `help`: the overview, or the help of one command. */
+import { readVersion } from "../../host/package.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { commandHelp, overview } from "../help.ts";
-import { loadCommand, readVersion } from "../main.ts";
+import { loadCommand } from "../registry.ts";
 
 export const command = defineCommand({
   usage: "[COMMAND]",

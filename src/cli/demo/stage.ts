@@ -7,12 +7,12 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { type StateTree, stateTree } from "../../core/state-tree.ts";
 import { identityOf, judge } from "../../host/identity.ts";
+import { pathInPackage } from "../../host/package.ts";
 import { readJsonObject } from "../scan.ts";
 
-const LAUNCHER = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
+const LAUNCHER = pathInPackage("bin/mailchute.js");
 /** Ctrl-C, `kill`, and a terminal that is closed. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const LOOK_MS = 10;

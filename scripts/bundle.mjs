@@ -1,0 +1,105 @@
+/**
+ * The second half of the build: few files of many, because reading a hundred small ones was most of what a command and a
+ * worker process took to start. The packages that we use go in too, with their licences beside them.
+ */
+import fs from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { rolldown } from "rolldown";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const dist = join(root, "dist");
+
+/** Parts that share their files: the library, and the command line with one file for each verb, read when it is called. */
+const SHARED = ["index", "cli/main"];
+/** Processes and threads, each with files of its own: all of it is read at once (src/host/package.ts finds them). */
+const ALONE = ["worker/entry", "worker/heartbeat-thread", "roadmap/parse-thread"];
+/** Not bundled: it compiles what it is given, with files of its own that it looks for. */
+const EXTERNAL = ["jiti"];
+/** What these need, and what each command needs anyway, is one file: people wait for them. */
+const QUICK = ["cli/main", "cli/commands/status"];
+
+const options = (names) => ({
+  input: Object.fromEntries(names.map((name) => [name, join(root, "src", `${name}.ts`)])),
+  platform: "node",
+  external: EXTERNAL,
+  transform: {
+    target: "node20",
+    // CommonJS packages ask for these, and an ES module has them under other names.
+    define: { __filename: "import.meta.filename", __dirname: "import.meta.dirname" },
+  },
+  // Every verb is imported when it is called, also those that have to come with another.
+  checks: { ineffectiveDynamicImport: false },
+});
+
+async function bundle(names, chunks, codeSplitting = true, isWritten = true) {
+  const build = await rolldown(options(names));
+  const { output } = await build[isWritten ? "write" : "generate"]({
+    dir: dist,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: `${chunks}/[name].js`,
+    codeSplitting,
+  });
+  await build.close();
+  return output;
+}
+
+/** The files that are read before any of these runs. */
+async function findNeeds(names) {
+  const chunks = new Map(
+    (await bundle(names, "chunks", true, false)).map((chunk) => [chunk.fileName, chunk]),
+  );
+  const needed = new Set(names.map((name) => `${name}.js`));
+  for (const fileName of needed)
+    for (const next of chunks.get(fileName)?.imports ?? []) needed.add(next);
+  return new Set([...needed].flatMap((fileName) => chunks.get(fileName)?.moduleIds ?? []));
+}
+
+const quick = await findNeeds(QUICK);
+const written = await bundle(SHARED, "chunks", {
+  groups: [{ name: "quick", test: (id) => quick.has(id) }],
+});
+for (const name of ALONE) written.push(...(await bundle([name], dirname(name))));
+
+// src/host/package.ts counts on lying one folder deep.
+for (const { fileName, moduleIds } of written)
+  if (
+    moduleIds.some((id) => id.endsWith("src/host/package.ts")) &&
+    !/^[^/]+\/[^/]+$/.test(fileName)
+  )
+    throw new Error(`${fileName} must lie in a folder of dist/`);
+
+// What an earlier build left.
+const names = new Set(written.map((chunk) => chunk.fileName));
+for (const entry of fs.readdirSync(dist, { recursive: true, withFileTypes: true })) {
+  const path = join(entry.parentPath, entry.name);
+  if (entry.isFile() && entry.name.endsWith(".js") && !names.has(relative(dist, path)))
+    fs.rmSync(path);
+}
+
+/** The folder of the package that a file belongs to; undefined for our own. */
+function packageOf(id) {
+  const at = id.lastIndexOf("node_modules/");
+  if (at === -1) return undefined;
+  const path = id.slice(at).split("/");
+  return id.slice(0, at) + path.slice(0, path[1].startsWith("@") ? 3 : 2).join("/");
+}
+
+const folders = new Set(written.flatMap((chunk) => chunk.moduleIds.map(packageOf)));
+folders.delete(undefined);
+const licences = [...folders].sort().map((folder) => {
+  const { name, version, license, author } = JSON.parse(
+    fs.readFileSync(join(folder, "package.json"), "utf8"),
+  );
+  const file = fs.readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  const text =
+    file === undefined
+      ? `${license}, ${author?.name ?? author}`
+      : fs.readFileSync(join(folder, file), "utf8").trim();
+  return `${name} ${version}\n\n${text}\n`;
+});
+fs.writeFileSync(
+  join(dist, "THIRD-PARTY.txt"),
+  `Packages that are part of these files, each under its own licence.\n\n${licences.join(`\n${"-".repeat(80)}\n\n`)}`,
+);

@@ -1,0 +1,28 @@
+/** Where the parts of this package lie, alike for the sources and for what is built from them. */
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+
+// From src/host/ and from dist/chunks/, where the build puts this file, it is as far to everything.
+const ROOT = new URL("../../", import.meta.url);
+const EXTENSION = import.meta.url.endsWith(".ts") ? "ts" : "js";
+
+/** What runs as a process or a thread of its own. The build makes one file of each: scripts/bundle.mjs lists them too. */
+export type EntryName = "worker/entry" | "worker/heartbeat-thread" | "roadmap/parse-thread";
+
+/** Whether the sources run, and not what was built from them. */
+export const isSource = EXTENSION === "ts";
+
+export function urlOfEntry(name: EntryName): URL {
+  return new URL(`../${name}.${EXTENSION}`, import.meta.url);
+}
+
+/** A path in the package, absolute. */
+export function pathInPackage(path: string): string {
+  return fileURLToPath(new URL(path, ROOT));
+}
+
+/** The version in package.json. */
+export function readVersion(): string {
+  const text = fs.readFileSync(pathInPackage("package.json"), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
