@@ -1,6 +1,6 @@
 /** Text for people: tables that fit the terminal, times, durations, colour, and no byte that could play tricks on it. */
 
-import { UNSAFE } from "../core/visible.ts";
+import { isPlain, UNSAFE } from "../core/visible.ts";
 
 const ESCAPE = "\u001b";
 /** What passes on a terminal although it steers it. */
@@ -10,6 +10,7 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\
 /** Any text that came from a file, safe to print on one line. */
 export function safe(text: unknown): string {
   const plain = typeof text === "string" ? text : (JSON.stringify(text) ?? "");
+  if (isPlain(plain)) return plain;
   return plain.replace(UNSAFE, (c) => {
     const short = SHORT_ESCAPES[c];
     if (short !== undefined) return short;
@@ -80,7 +81,9 @@ function coarse(ms: number): string {
 
 /** "12,345"; "100,000+" when counting stopped there. */
 export function countText(count: number, isExact = true): string {
-  return `${count.toLocaleString("en-US")}${isExact ? "" : "+"}`;
+  // Not `toLocaleString`: its tables take some milliseconds at their first use.
+  const digits = String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+  return `${digits}${isExact ? "" : "+"}`;
 }
 
 export function bytesText(bytes: number): string {

@@ -5,7 +5,12 @@ export const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/gu;
 
 /** Any text, and nothing in it that steers a terminal or hides: `\\u202e` for what would turn the line round. */
 export function visible(text: string): string {
-  return text.replace(UNSAFE, escapeUnsafe);
+  return isPlain(text) ? text : text.replace(UNSAFE, escapeUnsafe);
+}
+
+/** Printable ASCII only. Asked first: making `UNSAFE` from the tables of Unicode takes some milliseconds at its first use. */
+export function isPlain(text: string): boolean {
+  return /^[ -~]*$/.test(text);
 }
 
 function escapeUnsafe(c: string): string {
