@@ -63,6 +63,8 @@ const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
   "SIGINT",
   "SIGHUP",
 ]);
+/** From the death of a worker until the next one is started, while others are there (ms). */
+const HAND_OVER_MS = 20;
 /** A process that lived this long was healthy, even if it settled nothing (ms). */
 const HEALTHY_MS = 10_000;
 
@@ -378,7 +380,9 @@ export class Pool {
       restartInMs,
       isBreakerOpen: this.restarts.isBreakerOpen,
     });
-    if (!this.isClosing) this.ensure();
+    // Starting a process blocks for some milliseconds: whoever is left takes over first what the dead one ran.
+    if (this.spawned.size > 0) setTimeout(() => this.ensure(), HAND_OVER_MS);
+    else this.ensure();
   }
 }
 

@@ -13,12 +13,15 @@ export interface HeartbeatData {
   heartbeatMs: number;
   /** One Float64, on the clock of `process.hrtime` (ms): then the process is killed because a handler holds it; 0 = never. */
   deadline: SharedArrayBuffer;
+  /** One Int32, counted up and notified when there is a deadline where none was. */
+  alarm: SharedArrayBuffer;
 }
 
 const data = workerData as HeartbeatData;
 const deadline = new Float64Array(data.deadline);
+const alarm = new Int32Array(data.alarm);
 const mark = `~w-${data.ownerPrefix}-`;
-/** How often the deadline is looked at while it is far, or none is set (ms); and how late it may be noticed. */
+/** How often the deadline is looked at while it is far (ms); and how late it may be noticed. */
 const DEADLINE_LOOK_MS = 500;
 const DEADLINE_LATE_MS = 10;
 
@@ -43,13 +46,25 @@ function touch(path: string, seconds: number): void {
   }
 }
 
-function lookAtDeadline(): void {
+/** @returns how long nothing need be looked at (ms) */
+function lookAtDeadline(): number {
   const at = deadline[0] ?? 0;
-  const leftMs = at === 0 ? DEADLINE_LOOK_MS : at - Number(process.hrtime.bigint()) / 1e6;
+  if (at === 0) return Number.POSITIVE_INFINITY;
+  const leftMs = at - Number(process.hrtime.bigint()) / 1e6;
   // The handler blocks the event loop past its time limit: only the end of the process stops it. Recovery takes over.
   if (leftMs < 0) process.kill(process.pid, "SIGKILL");
-  setTimeout(lookAtDeadline, Math.min(leftMs + DEADLINE_LATE_MS, DEADLINE_LOOK_MS));
+  return Math.min(leftMs + DEADLINE_LATE_MS, DEADLINE_LOOK_MS);
 }
 
-setInterval(beat, data.heartbeatMs);
-lookAtDeadline();
+// The thread waits here and not in an event loop: it wakes for a beat and for a deadline, and for nothing else.
+for (let beatAtMs = performance.now() + data.heartbeatMs; ; ) {
+  const seen = Atomics.load(alarm, 0);
+  const nowMs = performance.now();
+  if (nowMs >= beatAtMs) {
+    beat();
+    beatAtMs = nowMs + data.heartbeatMs;
+  }
+  const waitMs = Math.min(beatAtMs - performance.now(), lookAtDeadline());
+  // Returns at once when the alarm was raised since it was read.
+  Atomics.wait(alarm, 0, seen, Math.max(0, waitMs));
+}

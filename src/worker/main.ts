@@ -130,6 +130,8 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
     } else {
       void standAlone();
     }
+    // After saying hello: the supervisor looks for work meanwhile.
+    setImmediate(() => worker.warmUp());
     let signals = 0;
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {

@@ -4,6 +4,7 @@
  */
 import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
+import { decodeTask } from "../codec/task-codec.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX } from "../core/limits.ts";
 import { formatName, isReadyFile, parseName } from "../core/names.ts";
@@ -131,6 +132,13 @@ export class Worker {
     );
   }
 
+  /** What the first task would wait for, done while nobody does: the heartbeat, and the check of tasks, which is compiled. */
+  warmUp(): void {
+    if (this.isStopped) return;
+    this.heartbeat.start();
+    decodeTask(Buffer.from('{"prompt":"?"}'), "warm");
+  }
+
   receive(message: ToWorker): void {
     switch (message.type) {
       case "ready":
@@ -225,6 +233,7 @@ export class Worker {
     this.telemetry.flush();
     // Before they start: a handler that blocks at once must have its deadline set.
     this.updateDeadline();
+    if (launched.length > 0) this.heartbeat.start();
     for (const attempt of launched) this.start(attempt);
     this.report(false);
     if (this.stopping !== "no" && this.isIdle) this.finish();
