@@ -1,11 +1,15 @@
 /** Finds and ends every process of an attempt: its group, its descendants, and what left both but carries the lease. */
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
+import { parseOwner, thisPlace } from "./identity.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
 
 /** Stands between a lease and the number of a line of its batch: whoever ends the lease ends its lines. */
 const PART_MARK = ".".charCodeAt(0);
+
+/** The parent of all threads of the kernel, which have no environment. */
+const KERNEL_PARENT = 2;
 
 interface ProcessRow {
   pid: number;
@@ -35,12 +39,18 @@ export function findTree(
   if (rows.length === 0) return rootPid !== undefined && isGroupAlive(rootPid) ? [-rootPid] : [];
   const found = new Set<number>();
   const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}`);
+  const bornTicks = bornTicksOf(lease);
   for (const row of rows) {
     if (row.pid === process.pid) continue;
     const isGroup =
       rootPid !== undefined &&
       (row.pid === rootPid || row.group === rootPid || row.session === rootPid);
-    if (isGroup || known.get(row.pid) === row.startTicks || environHolds(row.pid, entry))
+    const mayHold = row.startTicks >= bornTicks && row.parent !== KERNEL_PARENT;
+    if (
+      isGroup ||
+      known.get(row.pid) === row.startTicks ||
+      (mayHold && environHolds(row.pid, entry))
+    )
       found.add(row.pid);
   }
   // Children that cleaned their environment still have a parent we know.
@@ -130,6 +140,12 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
       // It ended by itself, or is not ours.
     }
   }
+}
+
+/** When the holder of a lease was started, in ticks: whatever carries its lease is younger. 0 where that cannot be said. */
+function bornTicksOf(lease: string): number {
+  const owner = parseOwner(lease.split(".")[2] ?? "");
+  return owner?.place === thisPlace() ? owner.startTicks : 0;
 }
 
 function listProcesses(): ProcessRow[] {
