@@ -77,6 +77,8 @@ const SETTLED_SLICE_MS = 2;
 const HEARTBEAT_MS = 2000;
 /** How often it looks around when nothing waits or runs (ms). */
 const QUIET_MS = 1000;
+/** What is due within this time is done with what is due now, when everything is looked at (ms). */
+const EARLY_MS = 200;
 /** Pause between two pieces of a journal that has more than one (ms). */
 const JOURNAL_AGAIN_MS = 50;
 /** What settled last is carried into the plan within this time, or at the next start (ms). */
@@ -289,12 +291,16 @@ export class Supervisor {
       this.intake.work(nowMs + SLICE_MS_MAX);
       this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
     }
-    if (nowMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
-    if (nowMs >= this.journalAtMs) this.followJournal(nowMs);
+    const isLookDue = nowMs >= this.recoverAtMs || this.isListingWanted;
+    if (isLookDue) this.lookAtProcessing(nowMs);
+    // What is nearly due is done now: each time that we wake costs more than what is done.
+    const dueMs = isLookDue ? nowMs + EARLY_MS : nowMs;
+    if (dueMs >= this.journalAtMs) this.followJournal(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
     this.plan.work(this.planGate(nowMs));
     const hasMore = this.launch(nowMs);
-    this.housekeeping(nowMs);
+    if (dueMs >= this.heartbeatAtMs) this.heartbeat(nowMs);
+    if (this.intake.isComplete || !this.isOn) this.upkeep.work(nowMs);
     if (this.isOver()) return;
     const isWalking = (this.isOn && this.settledIds.hasWork) || this.upkeep.hasWork;
     const isLooking =
@@ -344,11 +350,6 @@ export class Supervisor {
     return this.o.maxTasks === undefined
       ? FAR
       : Math.max(0, this.o.maxTasks - this.selection.launchedCount);
-  }
-
-  private housekeeping(nowMs: number): void {
-    if (nowMs >= this.heartbeatAtMs) this.heartbeat(nowMs);
-    if (this.intake.isComplete || !this.isOn) this.upkeep.work(nowMs);
   }
 
   private nextMs(nowMs: number, nextDueMs: number | undefined): number {
@@ -491,7 +492,8 @@ export class Supervisor {
     const files = this.recovery.list();
     this.processing.take(files);
     this.plan.survey(files);
-    void this.recovery.round(files).then(() => this.wake());
+    const round = this.recovery.round(files);
+    if (files.length > 0) void round.then(() => this.wake());
   }
 
   private watchProcessing(): void {
