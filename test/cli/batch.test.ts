@@ -85,9 +85,7 @@ const runs = (pool: Pool): string[] =>
     ? fs.readFileSync(join(pool.dir, "runs"), "utf8").trim().split("\n")
     : [];
 
-test("a batch gives one result a line, with retries, failures and bad lines told apart", {
-  timeout: 60_000,
-}, async () => {
+test("a batch gives one result a line, with retries, failures and bad lines told apart", async () => {
   const pool = batchPool();
   const lines = [
     line(pool, 1),
@@ -173,9 +171,7 @@ test("a batch gives one result a line, with retries, failures and bad lines told
   expect((await pool.run(["logs", "b"])).code).toBeLessThan(4);
 });
 
-test("a retry runs the failed lines only and joins their results with the others", {
-  timeout: 60_000,
-}, async () => {
+test("a retry runs the failed lines only and joins their results with the others", async () => {
   const pool = batchPool();
   const lines = [1, 2, 3, 4, 5].map((n) =>
     line(pool, n, n % 2 === 0 ? "fail" : "ok", { max_attempts: 1 }),
@@ -202,9 +198,7 @@ test("a retry runs the failed lines only and joins their results with the others
   expect(again.stderr).toContain("every line");
 });
 
-test("an id is taken by a batch as it is by a task, whichever comes first", {
-  timeout: 60_000,
-}, async () => {
+test("an id is taken by a batch as it is by a task, whichever comes first", async () => {
   const pool = batchPool();
   const file = write(pool, [line(pool, 1)]);
   const batch = (id: string): Promise<{ code: number | null; stderr: string }> =>
@@ -229,9 +223,7 @@ test("an id is taken by a batch as it is by a task, whichever comes first", {
   expect(other.stderr).toContain("ErrTaskExists");
 });
 
-test("a batch that cannot be read is refused with its bytes kept, and can be given back", {
-  timeout: 60_000,
-}, async () => {
+test("a batch that cannot be read is refused with its bytes kept, and can be given back", async () => {
   const pool = batchPool("batch_bytes_max: 2048\n");
   fs.writeFileSync(join(pool.inbox, "empty.ndjson"), "\n \n");
   fs.writeFileSync(join(pool.inbox, "large.ndjson"), `${line(pool, 1)}\n`.repeat(100));
@@ -253,9 +245,7 @@ test("a batch that cannot be read is refused with its bytes kept, and can be giv
   expect(fs.readdirSync(pool.tmp)).toEqual([]);
 });
 
-test("a running batch shows how far it is, can be put back without losing a line, and be ended for good", {
-  timeout: 60_000,
-}, async () => {
+test("a running batch shows how far it is, can be put back without losing a line, and be ended for good", async () => {
   const pool = batchPool();
   const lines = [1, 2, 3, 4].map((n) => line(pool, n, n === 3 ? "wait" : "ok"));
   await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"]);
@@ -294,9 +284,7 @@ test("a running batch shows how far it is, can be put back without losing a line
     expect(fs.readdirSync(tray)).toEqual([]);
 });
 
-test("workers that are killed lose no line of a batch and repeat only those in flight", {
-  timeout: 60_000,
-}, async () => {
+test("workers that are killed lose no line of a batch and repeat only those in flight", async () => {
   const pool = batchPool("batch_concurrency: 8\n");
   const count = 3000;
   const lines = Array.from({ length: count }, (_, i) => line(pool, i + 1));

@@ -100,9 +100,7 @@ describe("without a supervisor", () => {
   });
 });
 
-test("with a running supervisor the effect is there when it is confirmed", {
-  timeout: 60_000,
-}, async () => {
+test("with a running supervisor the effect is there when it is confirmed", async () => {
   const pool = newPool();
   await pool.start();
   const control = () => readJson<Record<string, unknown>>(join(pool.state, "control.json"));

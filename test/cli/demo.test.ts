@@ -8,8 +8,6 @@ import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
-/** Two runs and a busy machine. */
-const SLOW = { timeout: 60_000 };
 
 interface Demo {
   child: ChildProcess;
@@ -40,7 +38,7 @@ function trees(pool: Pool): string[] {
   return fs.readdirSync(pool.dir).filter((name) => name.startsWith("mailchute-demo-"));
 }
 
-test("it plays to its end in less than 20 s, with the counts it expects", SLOW, async () => {
+test("it plays to its end in less than 20 s, with the counts it expects", async () => {
   const pool = newPool();
   const startedMs = performance.now();
   const demo = startDemo(pool);
@@ -53,23 +51,19 @@ test("it plays to its end in less than 20 s, with the counts it expects", SLOW, 
   expect(trees(pool)).toEqual([]);
 });
 
-test(
-  "with --json one document tells the counts, and that another worker took over",
-  SLOW,
-  async () => {
-    const pool = newPool();
-    const demo = startDemo(pool, ["--json"]);
-    expect(await demo.ended).toBe(0);
-    const report = JSON.parse(demo.stdout());
-    expect(report).toMatchObject({ ok: true, state_dir: null, faults: [] });
-    expect(report.counts.length).toBeGreaterThanOrEqual(12);
-    for (const { expected, found } of report.counts) expect(found).toBe(expected);
-    expect(report.killed.taken_over_by).not.toBe(report.killed.worker);
-    expect(report.killed.programs_left).toBe(0);
-  },
-);
+test("with --json one document tells the counts, and that another worker took over", async () => {
+  const pool = newPool();
+  const demo = startDemo(pool, ["--json"]);
+  expect(await demo.ended).toBe(0);
+  const report = JSON.parse(demo.stdout());
+  expect(report).toMatchObject({ ok: true, state_dir: null, faults: [] });
+  expect(report.counts.length).toBeGreaterThanOrEqual(12);
+  for (const { expected, found } of report.counts) expect(found).toBe(expected);
+  expect(report.killed.taken_over_by).not.toBe(report.killed.worker);
+  expect(report.killed.programs_left).toBe(0);
+});
 
-test("--keep leaves the state tree, and its lines fit 80 columns", SLOW, async () => {
+test("--keep leaves the state tree, and its lines fit 80 columns", async () => {
   const pool = newPool();
   const demo = startDemo(pool, ["--keep"]);
   expect(await demo.ended).toBe(0);
@@ -82,7 +76,7 @@ test("--keep leaves the state tree, and its lines fit 80 columns", SLOW, async (
   expect(pool.pids()).toEqual([]);
 });
 
-test("a count that is off ends in exit code 1 and is named", SLOW, async () => {
+test("a count that is off ends in exit code 1 and is named", async () => {
   const pool = newPool();
   // The program that is to fail succeeds on this machine.
   const bin = join(pool.dir, "bin");
@@ -100,7 +94,7 @@ test.each([
   { signal: "SIGTERM", at: "2. Tasks are JSON files" },
   { signal: "SIGINT", at: "ls mailbox/processing" },
   { signal: "SIGHUP", at: "4. Commands are files too" },
-] as const)("$signal at “$at” leaves nothing behind", SLOW, async ({ signal, at }) => {
+] as const)("$signal at “$at” leaves nothing behind", async ({ signal, at }) => {
   const pool = newPool();
   const demo = startDemo(pool);
   await waitFor(() => demo.stdout().includes(at), { what: at, timeoutMs: 20_000 });
@@ -110,7 +104,7 @@ test.each([
   expect(trees(pool)).toEqual([]);
 });
 
-test("a second Ctrl-C ends it at once, and still nothing is left", SLOW, async () => {
+test("a second Ctrl-C ends it at once, and still nothing is left", async () => {
   const pool = newPool();
   const demo = startDemo(pool);
   await waitFor(() => demo.stdout().includes("ls mailbox/processing"), {
@@ -124,7 +118,7 @@ test("a second Ctrl-C ends it at once, and still nothing is left", SLOW, async (
   expect(trees(pool)).toEqual([]);
 });
 
-test("a reader that goes away does not keep it from tidying up", SLOW, async () => {
+test("a reader that goes away does not keep it from tidying up", async () => {
   const pool = newPool();
   const demo = startDemo(pool);
   await waitFor(() => demo.stdout().includes("1. A supervisor"), { what: "its first words" });

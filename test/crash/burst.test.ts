@@ -58,14 +58,14 @@ it("works on after the inbox was removed, made again or not", async () => {
   fs.rmSync(pool.inbox, { recursive: true });
   fs.mkdirSync(pool.inbox, { recursive: true });
   pool.drop("made-again", { prompt: "x" });
-  await pool.result("made-again", timeLimitMs(3000));
+  await pool.result("made-again", 3000);
   // The new directory is watched like the old one: this one does not wait for a sweep.
   await isWatched(pool);
 
   fs.rmSync(pool.inbox, { recursive: true });
   await waitFor(() => fs.existsSync(pool.inbox), { what: "a new inbox", timeoutMs: 3000 });
   pool.drop("not-made-again", { prompt: "x" });
-  await pool.result("not-made-again", timeLimitMs(3000));
+  await pool.result("not-made-again", 3000);
 
   const enqueued = await pool.run(["enqueue", "--id", "enqueued", "--", "true"]);
   expect(enqueued.code).toBe(0);

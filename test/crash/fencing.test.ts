@@ -8,7 +8,6 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { starts, steeredConfig, steps, tracePath } from "../support/steered.ts";
-import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const CONFIG = { lease_ttl_ms: 1500, heartbeat_ms: 300 };
@@ -55,7 +54,7 @@ async function wakeUp({ pool, silent, lease }: Fencing): Promise<void> {
   process.kill(silent, "SIGCONT");
   await waitFor(() => fenced().length > 0, {
     what: "a fenced event",
-    timeoutMs: timeLimitMs(3000),
+    timeoutMs: 3000,
   });
   expect(fenced()).toEqual([
     expect.objectContaining({ task_id: "task", agent_id: expect.stringMatching(/./), lease }),

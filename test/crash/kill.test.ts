@@ -269,7 +269,7 @@ async function isClearedOf(pool: Pool, pid: number, held: readonly string[]): Pr
       !isAlive(pid) &&
       !heldNames(pool).some((lease) => dead.has(lease)) &&
       ![...leasesAtWork(pool).values()].some((lease) => dead.has(lease)),
-    { timeoutMs: timeLimitMs(2000), what: `the end of all that worker ${pid} had begun` },
+    { timeoutMs: 2000, what: `the end of all that worker ${pid} had begun` },
   );
 }
 

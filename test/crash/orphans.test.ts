@@ -1,7 +1,7 @@
 /** What a run had started is gone two seconds after somebody could notice its end, however that hid and whatever died. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { startTicksOf } from "../../src/host/identity.ts";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool, type Running } from "../support/pool.ts";
@@ -9,9 +9,6 @@ import { programPath } from "../support/programs.ts";
 import { steeredConfig } from "../support/steered.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
-
-// A busy machine starts a pool in its own time.
-vi.setConfig({ testTimeout: 120_000 });
 
 const ROLES = ["root", "child", "grandchild", "apart", "daemon"];
 const LEFT_MS = 2000;
@@ -55,10 +52,9 @@ async function startFamily(
 }
 
 async function isAllGone({ running }: Family): Promise<void> {
-  const limitMs = timeLimitMs(LEFT_MS);
   const what = "the end of the family";
-  await waitFor(() => running().length === 0, { timeoutMs: limitMs, what }).catch(() => {});
-  expect(running(), `left after ${limitMs} ms`).toEqual([]);
+  await waitFor(() => running().length === 0, { timeoutMs: LEFT_MS, what }).catch(() => {});
+  expect(running(), `left after ${timeLimitMs(LEFT_MS)} ms`).toEqual([]);
 }
 
 function workerOf({ pool }: Family): number {

@@ -70,7 +70,7 @@ it("a program that ignores SIGTERM is killed when its time is over", async () =>
   const error = await pool.error("stubborn");
   expect(error).toMatchObject({ kind: "timeout", code: "ErrTimeout", attempts: 1 });
   await waitFor(() => programsOf(pool).length === 0, {
-    timeoutMs: timeLimitMs(1000),
+    timeoutMs: 1000,
     what: "the end of the program",
   });
   await endsClean(pool, ["stubborn"]);

@@ -7,7 +7,6 @@ import { describe, expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
-import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const OWNER = 65_534;
@@ -87,9 +86,7 @@ async function busyPool(): Promise<Pool> {
 }
 
 describe.skipIf(isOff)("another user", () => {
-  it("reaches nothing of a state tree, its processes or their environment", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("reaches nothing of a state tree, its processes or their environment", async () => {
     const pool = await busyPool();
     // Only the tree's own modes protect it.
     fs.chmodSync(pool.dir, 0o755);
@@ -98,9 +95,7 @@ describe.skipIf(isOff)("another user", () => {
     expect(attack(pool, paths)).toEqual([]);
   });
 
-  it("reaches no file of it when the directories above the trays were opened", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("reaches no file of it when the directories above the trays were opened", async () => {
     const pool = await busyPool();
     for (const dir of [pool.dir, pool.state, pool.mailbox, join(pool.state, "control")])
       fs.chmodSync(dir, 0o755);
@@ -112,9 +107,7 @@ describe.skipIf(isOff)("another user", () => {
     expect(found.filter((what) => !mayBe.test(what))).toEqual([]);
   });
 
-  it("may drop into an open inbox with a sticky bit, and nothing of it runs", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("may drop into an open inbox with a sticky bit, and nothing of it runs", async () => {
     const pool = newPool({ uid: OWNER });
     for (const dir of [pool.dir, pool.state, pool.mailbox]) fs.chmodSync(dir, 0o755);
     fs.chmodSync(pool.inbox, 0o1777);
@@ -148,9 +141,7 @@ describe.skipIf(isOff)("another user", () => {
     expect(ran.map((event) => event["task_id"])).toEqual(["good"]);
   });
 
-  it("gives no commands, also where the control inbox was opened", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("gives no commands, also where the control inbox was opened", async () => {
     const pool = newPool({ uid: OWNER });
     await pool.start();
     const control = join(pool.state, "control");
@@ -208,9 +199,7 @@ describe.skipIf(isOff)("what others may change is not run from", () => {
 });
 
 describe.skipIf(isOff)("a pool of a user who is not root", () => {
-  it("works whole: runs, retries, gives up, recovers from kills, drains", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("works whole: runs, retries, gives up, recovers from kills, drains", async () => {
     const pool = newPool({ uid: OWNER });
     const supervisor = await pool.start();
     const ids = ["good", "flaky", "fails", "long", "last"];
@@ -243,9 +232,7 @@ describe.skipIf(isOff)("a pool of a user who is not root", () => {
     for (const path of pathsBelow(pool.state)) expect(fs.statSync(path).uid, path).toBe(OWNER);
   });
 
-  it("runs files of an allowed user, whose times it cannot set: a retry waits in the worker's hands", {
-    timeout: timeLimitMs(60_000),
-  }, async () => {
+  it("runs files of an allowed user, whose times it cannot set: a retry waits in the worker's hands", async () => {
     const pool = newPool({ uid: OWNER, config: `${QUICK_CONFIG}uids: [${STRANGER}]\n` });
     drop(pool, "good", { exec: ["true"] }, STRANGER);
     drop(pool, "fails", { exec: ["false"], max_attempts: 3 }, STRANGER);

@@ -62,5 +62,5 @@ it("leaves no timer or watch behind when it is stopped", async () => {
   const { bell, rings } = newBell(dir);
   await hears(dir, rings);
   bell.stop();
-  await waitFor(() => kinds().length <= before, { what: "the end of it all", timeoutMs: 500 });
+  await waitFor(() => kinds().length <= before, { what: "the end of it all" });
 });

@@ -60,7 +60,8 @@ describe("the corpus of command files", () => {
     await waitFor(
       () =>
         count("failed") === countOf("refused") + countOf("failed") &&
-        count("outbox") === countOf("done") + 1,
+        count("outbox") === countOf("done") + 1 &&
+        fs.readdirSync(tray("processing")).length === 0,
       { what: "an answer to everything", timeoutMs: 20_000 },
     ).catch((error: unknown) => {
       // Which one has none is told by its own test.
@@ -70,7 +71,7 @@ describe("the corpus of command files", () => {
       .readdirSync(tray("failed"))
       .filter((file) => file.endsWith("_error.json"))
       .flatMap((file) => readJson<Acknowledgement>(join(tray("failed"), file)) ?? []);
-  }, 60_000);
+  });
 
   it("is large enough", () => {
     process.stdout.write(

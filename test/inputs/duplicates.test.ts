@@ -219,9 +219,10 @@ describe("a mended file", () => {
       fs.writeFileSync(join(pool.inbox, "bad.json"), content);
       await waitFor(() => pool.errors().length === index + 1, { what: "the refusal" });
     }
-    const kept = pool
-      .errors()
-      .map((record) => fs.readFileSync(join(pool.mailbox, record.file ?? ""), "utf8"));
+    const files = pool.errors().map((record) => join(pool.mailbox, record.file ?? ""));
+    // A record comes first, its file a moment later.
+    await waitFor(() => files.every((file) => fs.existsSync(file)), { what: "the refused files" });
+    const kept = files.map((file) => fs.readFileSync(file, "utf8"));
     expect(kept.sort()).toEqual(contents);
   });
 });

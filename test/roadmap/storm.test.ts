@@ -117,5 +117,5 @@ describe("the checker of finished plans", () => {
       fs.rmSync(pool.state, { recursive: true });
       fs.renameSync(before, pool.state);
     }
-  }, 60_000);
+  });
 });

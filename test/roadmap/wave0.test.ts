@@ -42,7 +42,7 @@ beforeAll(async () => {
   });
   await waitFor(() => code !== undefined, { timeoutMs: 60_000, what: "the end of wave0" });
   expect(code).toBe(0);
-}, 70_000);
+});
 
 const jqLines = (script: string): Record<string, unknown>[] =>
   sh(script)

@@ -34,6 +34,6 @@ async function findFault({ variant, shownBy }: Control): Promise<string | undefi
   return undefined;
 }
 
-test.each(Object.entries(CONTROLS))("caught: %s", { timeout: 60_000 }, async (_name, control) => {
+test.each(Object.entries(CONTROLS))("caught: %s", async (_name, control) => {
   expect(await findFault(control)).toBeDefined();
 });

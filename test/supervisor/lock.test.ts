@@ -7,6 +7,7 @@ import { ErrSupervisorRunning } from "../../src/core/errors.ts";
 import { thisProcess } from "../../src/host/identity.ts";
 import { SupervisorLock } from "../../src/supervisor/lock.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
 
 interface Tree {
   dir: string;
@@ -53,7 +54,7 @@ it("is taken over at once from a process that was killed", async () => {
   const tree = newTree();
   fs.mkdirSync(tree.lockDir);
   introduce(tree, deadPid());
-  expect(await msToAcquire(tree)).toBeLessThan(500);
+  expect(await msToAcquire(tree)).toBeLessThan(timeLimitMs(500));
 });
 
 it("leaves a successor the time to say who it is", async () => {
@@ -69,5 +70,5 @@ it("leaves a successor the time to say who it is", async () => {
 it("is free again after its owner has freed it", async () => {
   const tree = newTree();
   await msToAcquire(tree);
-  expect(await msToAcquire(tree)).toBeLessThan(500);
+  expect(await msToAcquire(tree)).toBeLessThan(timeLimitMs(500));
 });

@@ -81,9 +81,12 @@ export interface Pool {
   workers(): WorkerDocument[];
   /** Writes `inbox/<id>.json` as `mv` does: whole, from elsewhere on the same file system. */
   drop(id: string, task: Partial<Task> | Record<string, unknown>): void;
-  /** Waits until `outbox/<id>_result.json` is there. */
+  /**
+   * Waits until `outbox/<id>_result.json` is there and its settlement is through: what follows the record, from its
+   * journal lines to the end of its marker and its staged file, has happened as well.
+   */
   result(id: string, timeoutMs?: number): Promise<ResultRecord>;
-  /** Waits until `failed/<id>_error.json` is there. */
+  /** The same for `failed/<id>_error.json`. */
   error(id: string, timeoutMs?: number): Promise<ErrorRecord>;
   /** All result records, now. */
   results(): ResultRecord[];
@@ -144,6 +147,18 @@ export function newPool(options: PoolOptions = {}): Pool {
   };
   const supervisor = (): SupervisorDocument | undefined =>
     readJson<SupervisorDocument>(join(state, "supervisor.json"));
+  /** The marker goes after the journal lines, the staged file after the marker. */
+  const isSettling = (id: string): boolean =>
+    list(processing).some((file) => file.startsWith(`${id}@`) && /~(?:ok|err|bad)-/.test(file)) ||
+    list(tmp).some((file) => file.startsWith(`${id}@`));
+  const settled = <T>(id: string, path: string, what: string, timeoutMs?: number) =>
+    waitFor(
+      () => {
+        const record = readJson<T>(path);
+        return record !== undefined && !isSettling(id) ? record : undefined;
+      },
+      { what, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+    );
   const errorFiles = (): string[] => list(failed).filter((file) => file.endsWith("_error.json"));
 
   return {
@@ -202,16 +217,10 @@ export function newPool(options: PoolOptions = {}): Pool {
       fs.writeFileSync(staged, JSON.stringify(task));
       fs.renameSync(staged, join(inbox, `${id}.json`));
     },
-    result: (id, timeoutMs = 10_000) =>
-      waitFor(() => readJson<ResultRecord>(join(outbox, resultName(id))), {
-        timeoutMs,
-        what: `the result of ${id}`,
-      }),
-    error: (id, timeoutMs = 10_000) =>
-      waitFor(() => readJson<ErrorRecord>(join(failed, errorName(id))), {
-        timeoutMs,
-        what: `the error of ${id}`,
-      }),
+    result: (id, timeoutMs) =>
+      settled<ResultRecord>(id, join(outbox, resultName(id)), `the result of ${id}`, timeoutMs),
+    error: (id, timeoutMs) =>
+      settled<ErrorRecord>(id, join(failed, errorName(id)), `the error of ${id}`, timeoutMs),
     results: () =>
       list(outbox)
         .map((file) => readJson<ResultRecord>(join(outbox, file)))
