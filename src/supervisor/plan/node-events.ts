@@ -9,6 +9,12 @@ const TASK_ID = /"task_id":"([^"\\]*)"/;
 
 export class NodeEvents {
   private readonly events = new Map<string, LifecycleEvent[]>();
+  private loading: Promise<void> | undefined = Promise.resolve();
+
+  /** False when there are nodes of which nobody has asked yet what was written before they were tracked. */
+  get isAsked(): boolean {
+    return this.loading !== undefined;
+  }
 
   track(id: string): void {
     if (!this.events.has(id)) this.events.set(id, []);
@@ -32,8 +38,22 @@ export class NodeEvents {
     return (this.events.get(id) ?? []).toSorted((a, b) => a.t - b.t);
   }
 
-  /** Reads what was written about the tracked nodes before we came. A line that comes again later is taken once. */
-  async load(path: string): Promise<void> {
+  /** For a node that others have begun: the next `load` reads the journal, whatever was read before. */
+  trackBegun(id: string): void {
+    this.track(id);
+    this.loading = undefined;
+  }
+
+  /**
+   * Reads what was written about the tracked nodes before we came, once for all who ask: none of them goes on before it
+   * is read. A line that comes again later is taken once.
+   */
+  load(path: string): Promise<void> {
+    this.loading ??= this.read(path);
+    return this.loading;
+  }
+
+  private async read(path: string): Promise<void> {
     if (this.events.size === 0) return;
     try {
       for await (const record of readJournal(path)) this.add(record);

@@ -88,7 +88,6 @@ export class PlanEngine {
   private readonly foreign = new Set<string>();
   private readonly unselected = new Set<string>();
   private submitAtMs = 0;
-  private areEventsLoaded = true;
   isStarted = false;
 
   readonly started: Promise<void>;
@@ -120,14 +119,8 @@ export class PlanEngine {
 
   private async takeOver(): Promise<void> {
     this.adoptRunning();
-    await this.loadEvents();
-    this.survey(this.p.trays.storage.list(this.p.trays.processing));
-  }
-
-  private async loadEvents(): Promise<void> {
-    if (this.areEventsLoaded) return;
-    this.areEventsLoaded = true;
     await this.events.load(this.p.tree.events);
+    this.survey(this.p.trays.storage.list(this.p.trays.processing));
   }
 
   /** Why the roadmap on disk cannot be used, when it cannot. */
@@ -211,8 +204,7 @@ export class PlanEngine {
       if (node.status !== "in_progress" || isContainer(node) || this.inFlight.has(id)) continue;
       this.inFlight.set(id, node.id);
       this.inherited.add(id);
-      this.events.track(node.id);
-      this.areEventsLoaded = false;
+      this.events.trackBegun(node.id);
     }
   }
 
@@ -481,10 +473,10 @@ export class PlanEngine {
       return;
     }
     if (record === "settling") return;
-    if (this.areEventsLoaded && !this.areEventsThere(key, id, record)) return;
+    if (this.events.isAsked && !this.areEventsThere(key, id, record)) return;
     this.applying.add(key);
     try {
-      await this.loadEvents();
+      await this.events.load(this.p.tree.events);
       await this.applyRecord(key, id, record);
       this.settled.delete(key);
       this.leave(key, id);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Settings } from "../../../src/core/settings.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
+import { timeLimitMs } from "../../support/time-limit.ts";
 import { checkEnd, checkInstant } from "./check-tree.ts";
 import { brokenStorage } from "./controls.ts";
 import type { Operation } from "./operations.ts";
@@ -61,6 +62,7 @@ const HOOK = process.env["MAILCHUTE_CRASH_HOOK"] ?? "";
 const VICTIM = fileURLToPath(new URL("./victim.js", import.meta.url));
 const VICTIM_MS_MAX = 30_000;
 const OBSERVED_MS_MAX = 10_000;
+const RECOVERY_MS_MAX = 20_000;
 
 interface Report {
   count: number;
@@ -140,7 +142,7 @@ export function startVictim(
             }, fault.lastsMs);
           }
         }, 10);
-  const limit = setTimeout(() => child.kill("SIGKILL"), VICTIM_MS_MAX);
+  const limit = setTimeout(() => child.kill("SIGKILL"), timeLimitMs(VICTIM_MS_MAX));
   const ended = new Promise<{
     exitCode: number | null;
     signal: NodeJS.Signals | null;
@@ -214,7 +216,7 @@ export async function finish(
   let limit: NodeJS.Timeout | undefined;
   let stop: (() => void) | undefined;
   const tooLong = new Promise<"too long">((resolve) => {
-    limit = setTimeout(() => resolve("too long"), 20_000);
+    limit = setTimeout(() => resolve("too long"), timeLimitMs(RECOVERY_MS_MAX));
   });
   const recovered = recoverTree(place, {
     settings: { ...quickSettings("process"), ...options.settings },
@@ -259,7 +261,7 @@ export async function observe(
   }).finally(() => {
     hasEnded = true;
   });
-  const deadline = performance.now() + OBSERVED_MS_MAX;
+  const deadline = performance.now() + timeLimitMs(OBSERVED_MS_MAX);
   while (!hasEnded && !afterwards.isAnswered(place) && performance.now() < deadline)
     await new Promise((resolve) => {
       setTimeout(resolve, 5);
