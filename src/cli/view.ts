@@ -1,27 +1,17 @@
-/** A read-only snapshot of a state tree, from its files alone: who runs it, what it holds, why nothing moves. */
+/** Takes a snapshot of a state tree, from its files alone. Reads only. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
-import type { BatchProgress } from "../core/batch.ts";
-import {
-  type ControlDocument,
-  INITIAL_CONTROL,
-  type SupervisorDocument,
-  type WorkerDocument,
-} from "../core/documents.ts";
+import { type ControlDocument, INITIAL_CONTROL, type WorkerDocument } from "../core/documents.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { judge, judgeOwner, parseOwner, type Verdict } from "../host/identity.ts";
+import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
 import { readBatchProgress } from "./batch-bar.ts";
 import { processingPlaces } from "./find-task.ts";
-import {
-  type Count,
-  countNames,
-  findFiles,
-  readJsonObject,
-  readTailLines,
-  textOf,
-} from "./scan.ts";
+import { findObstacles } from "./obstacles.ts";
+import { countNames, findFiles, readJsonObject, readTailLines, textOf } from "./scan.ts";
+import type { FailureView, RunningView, Snapshot, WorkerView } from "./snapshot.ts";
+import { readSupervisor } from "./supervisor-view.ts";
 
 /** Reading the tail of the journal and a few records must not take longer than a blink. */
 const JOURNAL_TAIL_BYTES = 256 * 1024;
@@ -29,80 +19,6 @@ const RECORDS_LOOKED_AT_MAX = 1000;
 const FAILURES_SHOWN = 5;
 /** Accepted tasks that are opened to see whether they can be. */
 const READY_READ_MAX = 256;
-/** A heartbeat older than this from a live process means that it is stuck (ms). */
-const HEARTBEAT_LATE_MS = 60_000;
-
-export interface SupervisorView {
-  /** `none`: never started or its file is gone. `dead`: it died without a word. `unknown`: on another host or container. */
-  state: SupervisorDocument["status"] | "dead" | "unknown" | "none";
-  document: SupervisorDocument | null;
-  heartbeat_age_ms: number | null;
-}
-
-export interface WorkerView {
-  id: string;
-  pid: number;
-  slots: number;
-  verdict: Verdict;
-  heartbeat_age_ms: number;
-  supervisor_pid: number | null;
-}
-
-export interface RunningView {
-  id: string;
-  /** 0 for the plain claim of a foreign worker. */
-  attempt: number;
-  run: string | null;
-  lease: string | null;
-  pid: number | null;
-  verdict: Verdict;
-  /** Since the attempt began; null when that left no trace. */
-  age_ms: number | null;
-  /** How far a batch has come; left out for a task. */
-  batch?: BatchProgress;
-}
-
-export interface FailureView {
-  id: string;
-  code: string;
-  kind: string;
-  error: string;
-  attempts: number;
-  /** Epoch ms. */
-  failed_at_ms: number;
-}
-
-/** Why nothing, or not everything, moves. */
-export interface Obstacle {
-  what: string;
-  do: string;
-}
-
-export interface Snapshot {
-  state_dir: string;
-  mailbox_dir: string;
-  /** ISO 8601. */
-  at: string;
-  supervisor: SupervisorView;
-  workers: WorkerView[];
-  control: ControlDocument;
-  counts: {
-    waiting: Count;
-    ready: number;
-    delayed: number;
-    running: number;
-    settling: number;
-    done: Count;
-    failed: Count;
-    commands_waiting: number;
-  };
-  /** Accepted tasks that wait because their files cannot be read. */
-  unreadable: string[];
-  running: RunningView[];
-  recent_failures: FailureView[];
-  metrics: Record<string, unknown> | null;
-  obstacles: Obstacle[];
-}
 
 /** Looks once. Throws only what the file system throws for directories that are there but cannot be read. */
 export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
@@ -174,38 +90,6 @@ function isReadable(path: string): boolean {
   } catch (error) {
     return systemCode(error) === "ENOENT";
   }
-}
-
-/** Who runs this tree, judged by the process itself and not by what its file says. */
-export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
-  const raw = readJsonObject(tree.supervisor);
-  if (raw === undefined || typeof raw["pid"] !== "number" || typeof raw["place"] !== "string") {
-    return { state: "none", document: null, heartbeat_age_ms: null };
-  }
-  const document = raw as unknown as SupervisorDocument;
-  const heartbeatAgeMs = Math.max(
-    0,
-    nowMs - (fs.statSync(tree.supervisor, { throwIfNoEntry: false })?.mtimeMs ?? nowMs),
-  );
-  if (document.status === "stopped")
-    return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
-  const verdict = judge({
-    place: document.place,
-    pid: document.pid,
-    startTicks: document.start_ticks,
-  });
-  const state = verdict === "alive" ? document.status : verdict;
-  return { state, document, heartbeat_age_ms: heartbeatAgeMs };
-}
-
-/** True when somebody looks after the tree, as far as can be told from here. */
-export function isAttended(view: SupervisorView): boolean {
-  return (
-    view.state === "running" ||
-    view.state === "draining" ||
-    view.state === "stopping" ||
-    view.state === "unknown"
-  );
 }
 
 function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
@@ -306,103 +190,4 @@ function readFailures(tree: StateTree): FailureView[] {
       },
     ];
   });
-}
-
-/** In the order in which a person would look. */
-function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
-  const found: Obstacle[] = [];
-  const say = (what: string, todo: string): void => void found.push({ what, do: todo });
-  const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
-  const { state, document, heartbeat_age_ms: lateMs } = s.supervisor;
-  const isOn = isAttended(s.supervisor);
-  if (state === "dead")
-    say(
-      `the supervisor (pid ${document?.pid}) died without stopping`,
-      "start it again: mailchute run; it takes back what was running",
-    );
-  else if (!isOn && (backlog > 0 || s.counts.running > 0))
-    say("no supervisor runs on this state tree", "mailchute run");
-  if (state === "unknown")
-    say(
-      `the supervisor runs on another host or in a container (${document?.host})`,
-      "look at it there",
-    );
-  if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS) {
-    say(
-      "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
-      "mailchute doctor; then stop and run it again",
-    );
-  }
-  if (state === "draining")
-    say("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop");
-  if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
-  if (s.control.paused) {
-    const by = s.control.paused_by === null ? "" : ` by command ${s.control.paused_by}`;
-    say(
-      `claiming is paused since ${s.control.paused_at ?? "an unknown time"}${by}`,
-      "mailchute resume",
-    );
-  }
-  if (s.control.replan_paused) say("replanning is paused", "mailchute control resume");
-  if (s.control.max_workers === 0)
-    say("the number of slots is set to 0", "mailchute set-workers N");
-  const hands = s.workers.filter((worker) => worker.verdict !== "dead");
-  if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0) {
-    say(
-      "no worker process is alive",
-      "it should be started again within seconds; see mailchute events",
-    );
-  }
-  if (backlog > 0 && isOn && document !== null) sayWaiting(document, say);
-  if (s.unreadable.length > 0)
-    say(
-      `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
-      `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
-    );
-  const orphans = s.running.filter((one) => one.verdict === "dead").length;
-  if (orphans > 0)
-    say(
-      `${orphans} running ${orphans === 1 ? "task is" : "tasks are"} held by processes that are dead`,
-      isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
-    );
-  return found;
-}
-
-function sayWaiting(document: SupervisorDocument, say: (what: string, todo: string) => void): void {
-  const waiting = document.waiting ?? {};
-  const more = waiting.is_complete === false ? " or more" : "";
-  const tasks = (count: number, one: string, many: string): string =>
-    `${count}${more} ${count === 1 && more === "" ? `task ${one}` : `tasks ${many}`}`;
-  if (waiting.blocked > 0)
-    say(
-      tasks(
-        waiting.blocked,
-        "waits for others that it depends on",
-        "wait for others that they depend on",
-      ),
-      "mailchute show ID names them",
-    );
-  if (waiting.delayed > 0)
-    say(
-      tasks(
-        waiting.delayed,
-        "waits for its time (not_before, backoff)",
-        "wait for their time (not_before, backoff)",
-      ),
-      "wait, or mailchute ls --state-is waiting",
-    );
-  if (waiting.unmatched > 0)
-    say(
-      tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent"),
-      "configure an agent in config.yaml, see mailchute config",
-    );
-  if (waiting.unsettled > 0)
-    say(
-      tasks(
-        waiting.unsettled,
-        "is still being written, or does not parse",
-        "are still being written, or do not parse",
-      ),
-      "they are refused with a reason when they stay as they are",
-    );
 }

@@ -7,7 +7,7 @@ import type { Context } from "./command-spec.ts";
 import { Doorbell } from "./doorbell.ts";
 import { findTask, lookForRecord, lookForTask, processingPlaces } from "./find-task.ts";
 import { countNames, eachName, readJsonObject, textOf } from "./scan.ts";
-import { isAttended, readSupervisor } from "./view.ts";
+import { isAttended, readSupervisor } from "./supervisor-view.ts";
 
 export interface Settled {
   id: string;

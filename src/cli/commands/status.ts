@@ -15,7 +15,8 @@ import {
   table,
   wrap,
 } from "../render.ts";
-import { type Snapshot, type SupervisorView, takeSnapshot } from "../view.ts";
+import type { Snapshot, SupervisorView } from "../snapshot.ts";
+import { takeSnapshot } from "../view.ts";
 
 /** More running tasks than this are counted, not listed. */
 const RUNNING_SHOWN = 20;

@@ -1,0 +1,39 @@
+/** Who runs a state tree, from its file and from the process itself. Reads only. */
+import fs from "node:fs";
+import type { SupervisorDocument } from "../core/documents.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judge } from "../host/identity.ts";
+import { readJsonObject } from "./scan.ts";
+import type { SupervisorView } from "./snapshot.ts";
+
+/** Who runs this tree, judged by the process itself and not by what its file says. */
+export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
+  const raw = readJsonObject(tree.supervisor);
+  if (raw === undefined || typeof raw["pid"] !== "number" || typeof raw["place"] !== "string") {
+    return { state: "none", document: null, heartbeat_age_ms: null };
+  }
+  const document = raw as unknown as SupervisorDocument;
+  const heartbeatAgeMs = Math.max(
+    0,
+    nowMs - (fs.statSync(tree.supervisor, { throwIfNoEntry: false })?.mtimeMs ?? nowMs),
+  );
+  if (document.status === "stopped")
+    return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
+  const verdict = judge({
+    place: document.place,
+    pid: document.pid,
+    startTicks: document.start_ticks,
+  });
+  const state = verdict === "alive" ? document.status : verdict;
+  return { state, document, heartbeat_age_ms: heartbeatAgeMs };
+}
+
+/** True when somebody looks after the tree, as far as can be told from here. */
+export function isAttended(view: SupervisorView): boolean {
+  return (
+    view.state === "running" ||
+    view.state === "draining" ||
+    view.state === "stopping" ||
+    view.state === "unknown"
+  );
+}
