@@ -1,7 +1,7 @@
 /** Bytes of a task file in, a `Task` or ErrInvalidTask out. The JSON Schema of tasks comes from here. */
 
 import { ErrInvalidTask } from "../core/errors.ts";
-import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
@@ -70,7 +70,7 @@ export const TaskSchema = Type.Object(
         additionalProperties: false,
       }),
     ),
-    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX })),
     verify: Type.Optional(
       // Decoded into the second form.
       Type.Unsafe<string[][]>(

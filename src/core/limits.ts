@@ -38,6 +38,8 @@ export const WORKERS_MAX = 1024;
 export const ID_CHARS_MAX = 96;
 /** Most runs a task may ask for. */
 export const MAX_ATTEMPTS_MAX = 1000;
+/** No timer of Node waits longer (ms). */
+export const TIMER_MS_MAX = 2_147_483_647;
 /** Longest wait that a file's future mtime can impose (ms): clocks jump, tasks must not be lost to that. */
 export const READY_WAIT_MS_MAX = 24 * 60 * 60 * 1000;
 /** One value in kv, as JSON (bytes). */

@@ -10,6 +10,16 @@ export type NodeType =
   | "integrate"
   | "final_verify";
 
+export const NODE_TYPES: readonly NodeType[] = [
+  "plan",
+  "epic",
+  "milestone",
+  "task",
+  "verify",
+  "integrate",
+  "final_verify",
+];
+
 /** `open` is written `pending` in items under `epics`; both are read everywhere. */
 export type NodeStatus = "open" | "in_progress" | "blocked" | "needs_human" | "done" | "failed";
 

@@ -10,12 +10,18 @@ import {
   type Scalar,
   type YAMLMap,
 } from "yaml";
-import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
+import {
+  JSON_DEPTH_MAX,
+  JSON_MEMBERS_MAX,
+  MAX_ATTEMPTS_MAX,
+  TIMER_MS_MAX,
+} from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { isDeeperThan, isWiderThan } from "../core/nesting.ts";
 import {
   NODE_PRIORITIES,
   NODE_STATUSES,
+  NODE_TYPES,
   type NodeDependency,
   type NodeInput,
   type NodeStatus,
@@ -24,16 +30,6 @@ import {
 } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
 
-export const NODE_TYPES: readonly NodeType[] = [
-  "plan",
-  "epic",
-  "milestone",
-  "task",
-  "verify",
-  "integrate",
-  "final_verify",
-];
-
 /** Keys that mean something to us. Others are the reader's own and are left alone. */
 const ITEM_KEYS: readonly string[] = (
   "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
@@ -41,8 +37,6 @@ const ITEM_KEYS: readonly string[] = (
 ).split(" ");
 /** What people write when they mean a key of ours; `suggest` is not bold enough to see it. */
 const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
-/** The wait of a timer is limited to this (ms). */
-const TIMER_MS_MAX = 2_147_483_647;
 const PAYLOAD_CHARS_MAX = 1024 * 1024;
 const MERGE_DEPTH_MAX = 8;
 const ALIASES_MAX = 100;

@@ -1,10 +1,10 @@
 /** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
-import { NODE_PRIORITIES } from "../../core/roadmap.ts";
+import { NODE_PRIORITIES, NODE_TYPES } from "../../core/roadmap.ts";
 import { suggest } from "../../core/suggest.ts";
 import { findNode } from "../../roadmap/document.ts";
 import type { NewNode, RoadmapEdit, SettableField } from "../../roadmap/edit.ts";
-import { NODE_TYPES, readStatus } from "../../roadmap/item.ts";
+import { readStatus } from "../../roadmap/item.ts";
 import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { editPlan } from "../plan.ts";

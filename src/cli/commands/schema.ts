@@ -27,7 +27,7 @@ const SCHEMAS: Readonly<Record<string, { what: string; load: () => Promise<TSche
   },
   config: {
     what: "config.yaml",
-    load: async () => (await import("../../codec/config-codec.ts")).ConfigSchema,
+    load: async () => (await import("../../codec/config-schema.ts")).ConfigSchema,
   },
 };
 
