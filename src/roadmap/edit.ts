@@ -3,6 +3,7 @@
  * for byte. Pure: a document in, a new one out, without reading the whole text again.
  */
 import { isMap, isScalar, isSeq, type Node, type Pair, parseDocument, type YAMLMap } from "yaml";
+import { findRepeatedKeys } from "../codec/yaml-keys.ts";
 import { ErrInvalidRoadmap, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import { foldId } from "../core/names.ts";
 import {
@@ -146,9 +147,16 @@ function readItem(draft: Draft, node: RoadmapNode, what: string): { item: ItemTe
 
 /** What a piece of the text says by itself; undefined when it cannot stand by itself. Aliases may lead out of it. */
 function parseAlone(text: string): Node | undefined {
-  const doc = parseDocument(text, { strict: true, prettyErrors: false, merge: true });
+  // Repeated keys are looked for here: the library compares each key with each.
+  const doc = parseDocument(text, {
+    strict: true,
+    prettyErrors: false,
+    merge: true,
+    uniqueKeys: false,
+  });
   const isBroken = doc.errors.some((one) => one.code !== "BAD_ALIAS");
-  return isBroken ? undefined : (doc.contents ?? undefined);
+  if (isBroken || findRepeatedKeys(doc.contents).length > 0) return undefined;
+  return doc.contents ?? undefined;
 }
 
 /** Makes sure that the item says the same as before but for one key, which says `value`. */
