@@ -5,8 +5,8 @@ import { parse } from "yaml";
 import { SAMPLE_ROADMAP } from "../../src/cli/samples.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/core/roadmap.ts";
 import { findNode, parseRoadmap, type RoadmapDocument } from "../../src/roadmap/document.ts";
+import { renderFlow } from "../../src/roadmap/edit/flow-text.ts";
 import { applyEdits, type RoadmapEdit } from "../../src/roadmap/edit.ts";
-import { renderFlow } from "../../src/roadmap/flow-text.ts";
 import { planText } from "./plan-text.ts";
 
 function edit(text: string, ...edits: RoadmapEdit[]): string {
