@@ -21,14 +21,10 @@ import type { NodeType, RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
 import { visible } from "../core/visible.ts";
 import { checkPlan, type FindNode, type Locate, placeInContainers } from "./check.ts";
-import {
-  decodeItem,
-  type ItemContext,
-  type ItemMarks,
-  type ItemSource,
-  keyOf,
-  type ProblemCode,
-} from "./item.ts";
+import { decodeItem, type ItemContext } from "./item.ts";
+import type { ItemMarks } from "./item-fields.ts";
+import type { ItemSource, ProblemCode } from "./item-values.ts";
+import { keyOf } from "./yaml-text.ts";
 
 /** Problems beyond these are not told: one fault often brings many. */
 const PROBLEMS_MAX = 200;

@@ -4,7 +4,9 @@ import { findRepeatedKeys } from "../../codec/yaml-keys.ts";
 import { ErrInvalidRoadmap, ErrTaskNotFound } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
 import { findNode, type Span } from "../document.ts";
-import { decodeItem, type ItemSource, keyOf } from "../item.ts";
+import { decodeItem } from "../item.ts";
+import type { ItemSource } from "../item-values.ts";
+import { keyOf } from "../yaml-text.ts";
 import type { Draft, ItemText } from "./draft.ts";
 import { sameBut, valuesOf } from "./shape.ts";
 

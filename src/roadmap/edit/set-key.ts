@@ -1,7 +1,7 @@
 /** Writes the value of one key of an item: over the old one, or as a new pair. All else stays byte for byte. */
 import type { Node, Pair, YAMLMap } from "yaml";
 import type { RoadmapNode } from "../../core/roadmap.ts";
-import { keyOf } from "../item.ts";
+import { keyOf } from "../yaml-text.ts";
 import type { Draft, ItemText } from "./draft.ts";
 import { findPair, rangeOfPair, readItem, refuse, verifyItem } from "./one-item.ts";
 import { endOfLine, newlineAt, trimEnd } from "./text-lines.ts";

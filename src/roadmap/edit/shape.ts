@@ -1,6 +1,6 @@
 /** Whether two pieces of YAML say the same, anchors and aliases included. Pure. */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap } from "yaml";
-import { keyOf, textOf } from "../item.ts";
+import { keyOf, textOf } from "../yaml-text.ts";
 
 export function sameShape(a: unknown, b: unknown): boolean {
   return JSON.stringify(shapeOf(a)) === JSON.stringify(shapeOf(b));
