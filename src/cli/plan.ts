@@ -5,7 +5,8 @@ import type { StateTree } from "../core/state-tree.ts";
 import { parseRoadmap, type RoadmapDocument, type RoadmapProblem } from "../roadmap/document.ts";
 import { applyEdits, type RoadmapEdit } from "../roadmap/edit.ts";
 import { withRoadmapLock } from "../roadmap/lock.ts";
-import { RoadmapFile, type Settled } from "../roadmap/roadmap-file.ts";
+import type { Settled } from "../roadmap/replaced-files.ts";
+import { RoadmapFile } from "../roadmap/roadmap-file.ts";
 import type { Context } from "./command-spec.ts";
 import { existingTree, openSettings } from "./options.ts";
 
