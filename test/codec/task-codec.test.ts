@@ -9,6 +9,7 @@ import {
   TaskSchema,
 } from "../../src/codec/task-codec.ts";
 import { ErrInvalidTask } from "../../src/core/errors.ts";
+import { NUMBER_FIELDS, TEXT_FIELDS, TIME_FIELDS } from "../support/task-fields.ts";
 
 /** @param text the members of a task that has a body already, as JSON text */
 function decodeMembers(text: string, id = "task-1"): DecodedTask {
@@ -25,30 +26,6 @@ function refusalOf(step: () => unknown): ErrInvalidTask {
   throw new Error("accepted");
 }
 
-const TEXTS = [
-  "title",
-  "description",
-  "epic_id",
-  "parent_id",
-  "type",
-  "status",
-  "last_error",
-  "claimed_by",
-  "operator",
-  "verdict",
-  "verdict_reason",
-  "test_mode",
-  "test_scope",
-  "test_command",
-  "agent",
-  "prompt",
-  "cwd",
-  "group",
-  "dedup_key",
-];
-const TIMES = ["claimed_at", "created_at", "updated_at", "not_before"];
-const COUNTS = ["attempts", "max_attempts"];
-const NUMBERS = [...TIMES, ...COUNTS, "sequence_number", "priority", "timeout_ms"];
 const NOT_INTEGERS = [
   "1.5",
   "1e999",
@@ -65,9 +42,15 @@ const NOT_INTEGERS = [
 /** Each field with values that it must refuse. */
 const BAD: [string, string[]][] = [
   ["id", ['""', "1", "null", "[]", JSON.stringify("a".repeat(97))]],
-  ...TEXTS.map((field): [string, string[]] => [field, ["1", "null", "true", "[]", "{}", '["a"]']]),
-  ...NUMBERS.map((field): [string, string[]] => [field, NOT_INTEGERS]),
-  ...TIMES.map((field): [string, string[]] => [field, ["-1", "253402300800", "1767225600000"]]),
+  ...TEXT_FIELDS.map((field): [string, string[]] => [
+    field,
+    ["1", "null", "true", "[]", "{}", '["a"]'],
+  ]),
+  ...NUMBER_FIELDS.map((field): [string, string[]] => [field, NOT_INTEGERS]),
+  ...TIME_FIELDS.map((field): [string, string[]] => [
+    field,
+    ["-1", "253402300800", "1767225600000"],
+  ]),
   ["attempts", ["-1", "1001"]],
   ["max_attempts", ["0", "-1", "1001"]],
   ["priority", ["1000000001", "-1000000001"]],

@@ -1,22 +1,4 @@
-/** Builds the machine that strikes at every step, and runs it: `node test/crash/every-step.mjs [ARGS]`. */
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { buildOnce } from "./build.mjs";
+/** Runs the machine that strikes at every step: `node test/crash/every-step.mjs [ARGS]`. */
+import { launch } from "./launch.mjs";
 
-const dir = buildOnce();
-const child = spawn(
-  process.execPath,
-  [join(dir, "test/crash/every-step/run.js"), ...process.argv.slice(2)],
-  {
-    stdio: "inherit",
-    env: {
-      ...process.env,
-      MAILCHUTE_CRASH_HOOK: fileURLToPath(new URL("hook.cjs", import.meta.url)),
-    },
-  },
-);
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
-child.once("exit", (code) => {
-  process.exitCode = code ?? 1;
-});
+launch("run.js");

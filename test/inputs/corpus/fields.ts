@@ -1,38 +1,9 @@
 /** Tasks that are whole JSON and break a rule of a field, or stand just at its limit. */
+import { NUMBER_FIELDS, TEXT_FIELDS } from "../../support/task-fields.ts";
 import { contents, GOOD, type InputCase, RUNS, refused, WAITS } from "./input-case.ts";
 
 type Row = readonly [string, string, ReturnType<typeof refused>];
 
-const TEXT_FIELDS = [
-  "title",
-  "description",
-  "epic_id",
-  "parent_id",
-  "type",
-  "status",
-  "last_error",
-  "claimed_by",
-  "operator",
-  "verdict",
-  "verdict_reason",
-  "test_mode",
-  "test_scope",
-  "test_command",
-  "agent",
-  "prompt",
-  "cwd",
-  "group",
-  "dedup_key",
-];
-const TIMES = ["claimed_at", "created_at", "updated_at", "not_before"];
-const NUMBER_FIELDS = [
-  ...TIMES,
-  "attempts",
-  "max_attempts",
-  "sequence_number",
-  "priority",
-  "timeout_ms",
-];
 const NO_TEXTS = ["1", "null", "true", '["a"]', '{"a":1}'];
 const NO_INTEGERS = [
   "1.5",
