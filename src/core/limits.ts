@@ -28,6 +28,8 @@ export const ACCEPTS_PER_TICK_MAX = 256;
 export const SLICE_MS_MAX = 8;
 /** Tasks accepted ahead of free slots never exceed this. */
 export const PREFETCH_MAX = 256;
+/** Results of one worker that wait for the disk together; more would only use memory, and run again after a crash. */
+export const UNSETTLED_MAX = 512;
 /** A line of a batch has at most this number: what a file of the largest size could hold. */
 export const BATCH_LINES_MAX = 2 ** 31;
 /** Lines of a batch that run at once in one worker process. */

@@ -7,6 +7,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { WorkerDocument } from "../core/documents.ts";
+import { UNSETTLED_MAX } from "../core/limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
@@ -52,6 +53,8 @@ interface Spawned extends PoolWorker {
   offered: Set<string>;
   /** Attempts it found by itself. */
   extra: number;
+  /** Attempts that have run and wait for the disk. */
+  unsettled: number;
 }
 
 /** With durability `power` so many results wait for the disk together, and share its commits. */
@@ -331,6 +334,7 @@ export class Pool {
       hasSettled: false,
       offered: new Set(),
       extra: 0,
+      unsettled: 0,
     };
     this.spawned.set(pid, worker);
     child.on("message", (message) => this.receive(worker, message as ToSupervisor));
@@ -351,6 +355,7 @@ export class Pool {
     }
     for (const file of message.done) worker.offered.delete(file);
     worker.extra = message.extra;
+    worker.unsettled = message.unsettled;
     if (message.settled.length > 0) {
       worker.hasSettled = true;
       this.restarts.onProgress();
@@ -400,7 +405,8 @@ function ownerPrefixOf(workerId: string): string {
 /** How much a worker can be offered now. Refilled from half empty, in one message rather than in many. */
 function roomOf(worker: Spawned, prefetch: number): number {
   if (!worker.isReady || worker.slots === 0) return 0;
-  const load = worker.offered.size + worker.extra;
+  const held = worker.offered.size + worker.extra;
+  const load = held - Math.min(worker.unsettled, UNSETTLED_MAX);
   return load > worker.slots + prefetch / 2 ? 0 : Math.max(0, worker.slots + prefetch - load);
 }
 

@@ -33,4 +33,6 @@ export type ToSupervisor =
       returned: ReturnedNotice[];
       /** Attempts it found by itself and runs now. */
       extra: number;
+      /** Attempts that have run and wait for the disk: they take no slot. */
+      unsettled: number;
     };

@@ -6,7 +6,7 @@ import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
-import { READY_WAIT_MS_MAX } from "../core/limits.ts";
+import { READY_WAIT_MS_MAX, UNSETTLED_MAX } from "../core/limits.ts";
 import { formatName, isReadyFile, parseName } from "../core/names.ts";
 import { backoffMs } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
@@ -46,8 +46,6 @@ export interface WorkerOptions {
   onStopped: () => void;
 }
 
-/** Settlements that wait for the disk at once; more would only use memory. */
-const UNSETTLED_MAX = 256;
 /** With so many tasks in hand a worker tells of its progress only now and then. */
 const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
@@ -86,6 +84,7 @@ export class Worker {
   private wakeAt: NodeJS.Timeout | undefined;
 
   private reportTimer: NodeJS.Timeout | undefined;
+  private toldUnsettled = 0;
   private done: string[] = [];
   private settled: SettledNotice[] = [];
   private returned: ReturnedNotice[] = [];
@@ -120,6 +119,10 @@ export class Worker {
 
   get runningCount(): number {
     return this.running.size;
+  }
+
+  private get unsettledCount(): number {
+    return this.finished.length + this.settlingCount + this.stuck.length;
   }
 
   get isIdle(): boolean {
@@ -407,7 +410,7 @@ export class Worker {
     const launched: Attempt[] = [];
     if (this.stopping !== "no" || this.queue.length === 0) return launched;
     const free = this.gate.slots() - this.running.size;
-    const unsettled = this.finished.length + this.settlingCount + this.stuck.length;
+    const unsettled = this.unsettledCount;
     if (unsettled >= UNSETTLED_MAX || this.diskRetry !== undefined) return launched;
     while (launched.length < free) {
       const next = this.queue.shift();
@@ -599,7 +602,15 @@ export class Worker {
     }
     clearTimeout(this.reportTimer);
     this.reportTimer = undefined;
-    if (this.done.length === 0 && this.settled.length === 0 && this.returned.length === 0) return;
+    const unsettled = this.unsettledCount;
+    if (
+      this.done.length === 0 &&
+      this.settled.length === 0 &&
+      this.returned.length === 0 &&
+      unsettled === this.toldUnsettled
+    )
+      return;
+    this.toldUnsettled = unsettled;
     let extra = 0;
     for (const attempt of this.running.values()) if (!attempt.isOffered) extra++;
     this.o.send({
@@ -608,6 +619,7 @@ export class Worker {
       settled: this.settled,
       returned: this.returned,
       extra,
+      unsettled,
     });
     this.done = [];
     this.settled = [];
