@@ -8,21 +8,18 @@ import { Backlog } from "../core/backlog.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { JOURNAL_ROTATE_BYTES, SLICE_MS_MAX } from "../core/limits.ts";
-import { errorName, formatName, parseName, resultName } from "../core/names.ts";
+import { formatName, parseName, resultName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { Doorbell } from "../host/doorbell.ts";
-import { cancellingSequence, judgeOwner, ownerSequence } from "../host/identity.ts";
+import { cancellingSequence, ownerSequence } from "../host/identity.ts";
 import { readVersion } from "../host/package.ts";
 import { rotate } from "../journal/journal.ts";
 import { Telemetry } from "../journal/telemetry.ts";
-import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
-import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quarantine.ts";
-import { LeaseObserver } from "../mailbox/recover.ts";
 import { checkStateDir, makeTrays, openTrays, type Trays, traysAt } from "../mailbox/trays.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
 import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
+import { Bells } from "./bells.ts";
 import { type CommandInHand, Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Intake } from "./intake.ts";
@@ -32,8 +29,10 @@ import type { LaunchGate, PlanEngine } from "./plan/plan-engine.ts";
 import { Pool } from "./pool.ts";
 import { Presence, type PresenceFacts } from "./presence.ts";
 import { Processing } from "./processing.ts";
-import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
-import { Recovery } from "./recovery.ts";
+import { RECOVER_MS } from "./recoverer.ts";
+import { makeCommandRecovery, makeTaskRecovery } from "./recoveries.ts";
+import type { Recovery } from "./recovery.ts";
+import { Refusals } from "./refusals.ts";
 import { Selection } from "./selection.ts";
 import { SettledIds } from "./settled-ids.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -112,11 +111,9 @@ export class Supervisor {
   private readonly controlRecovery: Recovery;
   private readonly metrics: Metrics;
   private readonly plan: PlanEngine;
+  private readonly refusals: Refusals;
   /** Refused files on their way into failed/. */
-  private readonly filing = new Set<Promise<void>>();
-  private bells: Doorbell[] = [];
-  private processingBell: Doorbell | undefined;
-  private watching: "events" | "polling" = "events";
+  private readonly bells: Bells;
 
   private status: SupervisorDocument["status"] = "running";
   private isTickDue = false;
@@ -128,7 +125,6 @@ export class Supervisor {
   private heartbeatAtMs = 0;
   private isListingWanted = true;
   private isHalfWay = false;
-  private refusedCount = 0;
   private readonly settledCounts = { completed: 0, failed: 0 };
   private finish: ((endedBy: RunSummary["endedBy"]) => void) | undefined;
   private endedBy: RunSummary["endedBy"] | undefined;
@@ -161,6 +157,21 @@ export class Supervisor {
     this.control = new ControlState(tree.controlState, settings.durability === "power");
     this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));
     this.pool = this.makePool();
+    this.refusals = new Refusals(this.trays, this.telemetry, this.alerts);
+    this.bells = new Bells(this.trays, this.controlTrays, this.isOn, this.alerts, {
+      onTask: (name) => {
+        this.intake.ring(name);
+        this.wake();
+      },
+      onCommand: () => this.wake(),
+      onProcessing: () => {
+        this.isListingWanted = true;
+        this.wake();
+      },
+      onFallback: () => {
+        this.heartbeatAtMs = 0;
+      },
+    });
     this.settledIds = new SettledIds(this.trays, (error) =>
       this.alerts.report(
         `settled:${systemCode(error)}`,
@@ -195,7 +206,9 @@ export class Supervisor {
       },
     });
     this.intake = new Intake(this.trays, this.backlog, settings, {
-      refuse: (refusal) => this.refuse(refusal),
+      refuse: (refusal) => {
+        if (options.dryRun !== true) this.refusals.refuse(refusal);
+      },
       report: (file, error) =>
         this.alerts.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
       isTaken: (id) => this.selection.isTaken(id),
@@ -208,7 +221,23 @@ export class Supervisor {
       onAcknowledged: (nonce) => this.control.keepApplied((other) => other !== nonce),
       onError: (error) => this.alerts.report("control", `control mailbox: ${messageOf(error)}`),
     });
-    this.recovery = this.makeRecovery();
+    this.recovery = makeTaskRecovery({
+      tree,
+      trays,
+      settings,
+      telemetry,
+      alerts: this.alerts,
+      newOwner: this.newOwner,
+      onReady: (name) => {
+        this.processing.admit(name, formatName(name));
+        this.wake();
+      },
+      onSettled: (id, isCompleted) => {
+        this.selection.onSettled(id);
+        this.countSettled(id, isCompleted);
+        this.wake();
+      },
+    });
     this.processing = new Processing({
       trays,
       settings,
@@ -218,7 +247,13 @@ export class Supervisor {
       list: () => this.recovery.list(),
       hint: (file) => this.intake.hint(file),
     });
-    this.controlRecovery = this.makeControlRecovery();
+    this.controlRecovery = makeCommandRecovery({
+      controlTrays: this.controlTrays,
+      settings,
+      alerts: this.alerts,
+      newOwner: this.newOwner,
+      onReady: (file) => this.commands.takeReady(file),
+    });
   }
 
   /**
@@ -250,7 +285,8 @@ export class Supervisor {
       this.alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
     this.shareSlots();
     await this.recoverAtStart();
-    this.startBells();
+    this.bells.start();
+    this.intake.hint(undefined);
     void this.plan.start(this.o.once === true).then(() => this.wake());
     this.wake();
     const endedBy = await ended;
@@ -423,26 +459,6 @@ export class Supervisor {
 
   // ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private startBells(): void {
-    const onFallback = (error: unknown): void => {
-      this.watching = "polling";
-      const text = `no directory watch can be had (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
-      this.alerts.notice(text);
-      this.alerts.raise("polling", text);
-      this.heartbeatAtMs = 0;
-    };
-    this.bells = [new Doorbell(this.controlTrays.inbox, { onRing: () => this.wake(), onFallback })];
-    if (this.isOn) {
-      const onRing = (name: string | undefined): void => {
-        this.intake.ring(name);
-        this.wake();
-      };
-      this.bells.push(new Doorbell(this.trays.inbox, { onRing, onFallback }));
-    }
-    for (const bell of this.bells) bell.start();
-    this.intake.hint(undefined);
-  }
-
   /** Lists `processing/`: what to recover, what waits there, what others do. */
   private lookAtProcessing(nowMs: number): void {
     this.recoverAtMs = nowMs + this.pauseMs();
@@ -487,30 +503,13 @@ export class Supervisor {
     this.pool.survey();
     this.pool.ensure();
     this.shareSlots();
-    this.watchProcessing();
+    this.bells.watchProcessing(this.pool.hasOthers);
     this.intake.sweepDue(nowMs);
     const files = this.recovery.list();
     this.processing.take(files);
     this.plan.survey(files);
     const round = this.recovery.round(files);
     if (files.length > 0) void round.then(() => this.wake());
-  }
-
-  private watchProcessing(): void {
-    if (!this.pool.hasOthers) {
-      this.processingBell?.stop();
-      this.processingBell = undefined;
-      return;
-    }
-    if (this.processingBell !== undefined) return;
-    this.processingBell = new Doorbell(this.trays.processing, {
-      onRing: () => {
-        this.isListingWanted = true;
-        this.wake();
-      },
-      onFallback: () => {},
-    });
-    this.processingBell.start();
   }
 
   private mendTrays(): void {
@@ -520,12 +519,7 @@ export class Supervisor {
     } catch (error) {
       this.alerts.report("trays", messageOf(error));
     }
-    for (const bell of [
-      ...this.bells,
-      ...(this.processingBell === undefined ? [] : [this.processingBell]),
-    ]) {
-      if (bell.rearm()) this.intake.restartScan();
-    }
+    if (this.bells.rearm()) this.intake.restartScan();
   }
 
   private recheckDependencies(): void {
@@ -540,108 +534,7 @@ export class Supervisor {
     );
   }
 
-  // ── refusing ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  private refuse(refusal: Refusal): void {
-    if (this.o.dryRun === true) return;
-    const { id } = refusal;
-    if (
-      refusal.code === "ErrTaskExists" &&
-      id !== undefined &&
-      typeof refusal.name === "string" &&
-      (refusal.name.endsWith(".ndjson")
-        ? dropIdenticalBatch(this.trays, refusal.name, id)
-        : dropIdentical(this.trays, refusal.name, id))
-    ) {
-      this.telemetry.event(
-        "duplicate",
-        { task_id: id, agent_id: "", attempt: 0, lease: "" },
-        { error: "the same bytes again: nothing to do" },
-      );
-      return;
-    }
-    const marker = beginQuarantine(this.trays, refusal);
-    if (marker === undefined) return;
-    this.refusedCount++;
-    // What fails here, recovery does again.
-    const filing = finishQuarantine(this.trays, marker, refusal.isIdTaken)
-      .then((filedAs) => this.noteRefusal(refusal, filedAs))
-      .catch((error: unknown) => this.alerts.report("refuse", messageOf(error)))
-      .finally(() => this.filing.delete(filing));
-    this.filing.add(filing);
-  }
-
-  private noteRefusal(refusal: Refusal, filedAs: string): void {
-    const details = {
-      error: refusal.reason,
-      code: refusal.code,
-      file: join("failed", errorName(filedAs)),
-    };
-    this.telemetry.event(
-      "quarantined",
-      { task_id: refusal.id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
-      details,
-    );
-    this.alerts.notice(`refused ${String(refusal.name)}: ${refusal.reason}`);
-  }
-
   // ── recovery ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  private makeRecovery(): Recovery {
-    const recoverer = makeRecoverer({
-      trays: this.trays,
-      settings: this.settings,
-      telemetry: this.telemetry,
-      eventsPath: this.tree.events,
-      leasesPath: this.tree.leases,
-      newOwner: this.newOwner,
-      onReady: (name, why) => {
-        this.processing.admit(name, formatName(name));
-        this.alerts.notice(`took back ${name.id}: ${why}`);
-        this.wake();
-      },
-      onSettled: (id, isCompleted) => {
-        this.selection.onSettled(id);
-        this.countSettled(id, isCompleted);
-        this.wake();
-      },
-      onFailed: (id) =>
-        this.alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
-      onUnkillable: (lease, count) =>
-        this.alerts.report(
-          `tree:${lease}`,
-          `${count} processes of lease ${lease} cannot be killed`,
-        ),
-    });
-    return new Recovery(recoverer, this.settings.lease_ttl_ms, (error) =>
-      this.alerts.report(
-        `recover:${systemCode(error)}`,
-        `recovery: ${messageOf(error)}; trying again`,
-      ),
-    );
-  }
-
-  private makeControlRecovery(): Recovery {
-    return new Recovery(
-      {
-        trays: this.controlTrays,
-        newOwner: this.newOwner,
-        judge: judgeOwner,
-        observer: new LeaseObserver(RECOVER_MS),
-        unfinished: new Set(),
-        endLease: () => Promise.resolve(),
-        // Commands are idempotent: taken up again as often as it takes.
-        policyOf: () => ({ maxAttempts: FAR, agentId: "supervisor" }),
-        onRecovered: (what) => {
-          if (what.action === "reclaimed" || what.action === "reopened")
-            this.commands.takeReady(formatName(what.next));
-        },
-        onSettled: () => {},
-      },
-      this.settings.lease_ttl_ms,
-      (error) => this.alerts.report("control-recover", `control recovery: ${messageOf(error)}`),
-    );
-  }
 
   private async recoverAtStart(): Promise<void> {
     const commands = this.controlRecovery.list();
@@ -787,7 +680,7 @@ export class Supervisor {
       status,
       workers: this.control.current.max_workers ?? this.settings.workers,
       processes: this.settings.processes,
-      watching: this.watching,
+      watching: this.bells.watching,
       waiting: {
         runnable: this.backlog.count("runnable"),
         delayed: this.backlog.count("delayed"),
@@ -803,8 +696,7 @@ export class Supervisor {
 
   private async shutDown(endedBy: RunSummary["endedBy"]): Promise<void> {
     clearTimeout(this.timer);
-    for (const bell of this.bells) bell.stop();
-    this.processingBell?.stop();
+    this.bells.stop();
     this.upkeep.close();
     this.settledIds.close();
     if (endedBy === "lock-lost") this.pool.abandon();
@@ -815,7 +707,7 @@ export class Supervisor {
       if (this.isOn) await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
       await this.plan.finish(PLAN_FINISH_MS);
-      await Promise.all(this.filing);
+      await this.refusals.idle();
       this.commands.work();
     }
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
@@ -847,7 +739,7 @@ export class Supervisor {
     return {
       completed: this.settledCounts.completed,
       failed: this.settledCounts.failed,
-      refused: this.refusedCount,
+      refused: this.refusals.count,
       blocked: this.backlog.count("blocked") + this.backlog.count("unmatched"),
       wouldRun: [],
       endedBy,

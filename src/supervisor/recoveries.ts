@@ -1,0 +1,80 @@
+/** The two recoveries of a supervisor: of tasks, and of commands. What they find is told to whoever keeps count of it. */
+import { messageOf, systemCode } from "../core/errors.ts";
+import { formatName, type ProcessingName } from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judgeOwner } from "../host/identity.ts";
+import type { Telemetry } from "../journal/telemetry.ts";
+import { LeaseObserver } from "../mailbox/recover.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import type { Alerts } from "./alerts.ts";
+import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
+import { Recovery } from "./recovery.ts";
+
+export interface TaskRecoveryParts {
+  tree: StateTree;
+  trays: Trays;
+  settings: Settings;
+  telemetry: Telemetry;
+  alerts: Alerts;
+  newOwner: () => string;
+  /** A task waits in `processing/` again. */
+  onReady(name: ProcessingName): void;
+  onSettled(id: string, isCompleted: boolean): void;
+}
+
+export function makeTaskRecovery(parts: TaskRecoveryParts): Recovery {
+  const { tree, trays, settings, telemetry, alerts, newOwner } = parts;
+  const recoverer = makeRecoverer({
+    trays,
+    settings,
+    telemetry,
+    eventsPath: tree.events,
+    leasesPath: tree.leases,
+    newOwner,
+    onReady: (name, why) => {
+      parts.onReady(name);
+      alerts.notice(`took back ${name.id}: ${why}`);
+    },
+    onSettled: (id, isCompleted) => parts.onSettled(id, isCompleted),
+    onFailed: (id) =>
+      alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
+    onUnkillable: (lease, count) =>
+      alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
+  });
+  return new Recovery(recoverer, settings.lease_ttl_ms, (error) =>
+    alerts.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
+  );
+}
+
+export interface CommandRecoveryParts {
+  controlTrays: Trays;
+  settings: Settings;
+  alerts: Alerts;
+  newOwner: () => string;
+  /** A command waits in `processing/` again. */
+  onReady(file: string): void;
+}
+
+export function makeCommandRecovery(parts: CommandRecoveryParts): Recovery {
+  const { controlTrays, settings, alerts, newOwner } = parts;
+  return new Recovery(
+    {
+      trays: controlTrays,
+      newOwner,
+      judge: judgeOwner,
+      observer: new LeaseObserver(RECOVER_MS),
+      unfinished: new Set(),
+      endLease: () => Promise.resolve(),
+      // Commands are idempotent: taken up again as often as it takes.
+      policyOf: () => ({ maxAttempts: Number.POSITIVE_INFINITY, agentId: "supervisor" }),
+      onRecovered: (what) => {
+        if (what.action === "reclaimed" || what.action === "reopened")
+          parts.onReady(formatName(what.next));
+      },
+      onSettled: () => {},
+    },
+    settings.lease_ttl_ms,
+    (error) => alerts.report("control-recover", `control recovery: ${messageOf(error)}`),
+  );
+}
