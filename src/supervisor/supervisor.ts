@@ -73,6 +73,7 @@ export interface RunSummary {
 const FIRST_SCAN_MS = 250;
 /** Listing what settled takes at most about this much of a tick (ms). */
 const SETTLED_SLICE_MS = 2;
+/** Done with the look around that comes next: nobody wakes for it. */
 const HEARTBEAT_MS = 2000;
 /** How often it looks around when nothing waits or runs (ms). */
 const QUIET_MS = 1000;
@@ -393,7 +394,6 @@ export class Supervisor {
     return Math.min(
       this.recoverAtMs,
       this.journalAtMs,
-      this.heartbeatAtMs,
       this.plan.nextMs(),
       this.intake.nextLookMs() ?? FAR,
       nextDueMs === undefined ? FAR : nowMs + Math.max(1, nextDueMs),
