@@ -64,6 +64,12 @@ export function processOf(owner: string): string {
   return /^[^-]+-[^-]+-[^-]+(?=-[^-]+$)/.exec(owner)?.[0] ?? owner;
 }
 
+/** The name that the worker process of these owner strings, or of this prefix of them, goes by. */
+export function workerIdOf(owner: string): string {
+  const [, pid = "", start = ""] = owner.split("-");
+  return `w-${pid}-${start}`;
+}
+
 /** The process that an owner string names; undefined when it is not one of ours. */
 export function parseOwner(owner: string): ProcessIdentity | undefined {
   const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9A-Za-z]+)?$/.exec(owner);

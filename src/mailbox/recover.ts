@@ -46,6 +46,11 @@ export interface Recoverer {
   /** Makes the owner strings under which this recoverer settles. */
   newOwner: () => string;
   judge: (owner: string) => "alive" | "dead" | "unknown";
+  /**
+   * When the process of this owner last said elsewhere that it lives (epoch ms). For claims on files of another user, whose
+   * times it may not be allowed to set; undefined: it is not known to.
+   */
+  beatOf?: (owner: string) => number | undefined;
   /** Remembers how long each file has not changed, on this process's own clock. */
   observer: LeaseObserver;
   /** Markers that this recoverer committed and could not publish: it lives, so that nobody else would come for them. */
@@ -108,7 +113,7 @@ export class LeaseObserver {
     for (const file of this.seen.keys()) if (!files.has(file)) this.seen.delete(file);
   }
 
-  /** For how long this file has shown this mtime (ms). */
+  /** For how long this file has shown this time (ms). */
   silenceMs(file: string, mtimeMs: number, nowMs: number): number {
     const entry = this.seen.get(file);
     if (entry === undefined || entry.mtimeMs !== mtimeMs) {
@@ -135,9 +140,13 @@ export function findRecoverable(
   const nowMs = r.trays.clock.monotonicMs();
   const steps: RecoverStep[] = [];
   r.observer.beginRound(nowMs, new Set(files));
-  const silentFor = (file: string, limitMs: number): boolean => {
+  const silentFor = (file: string, limitMs: number, owner?: string): boolean => {
     const facts = r.trays.storage.look(pathIn(r.trays.processing, file));
-    return facts !== undefined && r.observer.silenceMs(file, facts.mtimeMs, nowMs) >= limitMs;
+    if (facts === undefined) return false;
+    const isOurs = owner === undefined || facts.uid === process.getuid?.();
+    // Whichever of the two changes, the sum does.
+    const signOfLifeMs = facts.mtimeMs + (isOurs ? 0 : (r.beatOf?.(owner) ?? 0));
+    return r.observer.silenceMs(file, signOfLifeMs, nowMs) >= limitMs;
   };
   const verdicts = new Map<string, ReturnType<Recoverer["judge"]>>();
   // One process holds many leases: it is asked for once a round.
@@ -160,7 +169,7 @@ export function findRecoverable(
         break;
       case "w":
         if (isDead(name.token)) steps.push({ kind: "reclaim", claim, reason: "dead" });
-        else if (silentFor(file, leaseTtlMs))
+        else if (silentFor(file, leaseTtlMs, name.token))
           steps.push({ kind: "reclaim", claim, reason: "silent" });
         break;
       case "ok":

@@ -1,9 +1,11 @@
 /** Recovery of the task mailbox with its telemetry: what the mailbox does by renames, told in the journals. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { matchAgent } from "../core/matching.ts";
 import { leaseOf, type ProcessingName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
-import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { judgeOwner, ownerSequence, workerIdOf } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { hasRecord } from "../journal/lookup.ts";
 import { recordSettled } from "../journal/settled.ts";
@@ -26,6 +28,8 @@ export interface RecovererParts {
   telemetry: Telemetry;
   eventsPath: string;
   leasesPath: string;
+  /** Where worker processes say that they live. */
+  workersDir: string;
   newOwner?: () => string;
   /** A task waits to be claimed again. */
   onReady(name: ProcessingName, why: string): void;
@@ -41,6 +45,10 @@ export function makeRecoverer(parts: RecovererParts): Recoverer {
     trays,
     newOwner: parts.newOwner ?? ownerSequence(),
     judge: judgeOwner,
+    beatOf: (owner) => {
+      const path = join(parts.workersDir, `${workerIdOf(owner)}.json`);
+      return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    },
     observer: new LeaseObserver(RECOVER_MS),
     unfinished: new Set(),
     endLease: async (lease) => {

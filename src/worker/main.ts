@@ -9,7 +9,7 @@ import type { Settings } from "../core/settings.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
-import { judge, ownerPrefix, ownerSequence, thisProcess } from "../host/identity.ts";
+import { judge, ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { Worker } from "./worker.ts";
@@ -29,7 +29,7 @@ const ORPHAN_IDLE_MS = 30_000;
 const LEAVE_MS = 50;
 
 export function workerId(): string {
-  return `w-${ownerPrefix(thisProcess()).replace(/^[0-9a-f]{12}-/, "")}`;
+  return workerIdOf(ownerPrefix(thisProcess()));
 }
 
 /** Runs until it is told to stop. @returns the exit code */

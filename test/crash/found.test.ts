@@ -79,6 +79,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
     ),
     eventsPath: tree.events,
     leasesPath: tree.leases,
+    workersDir: tree.workers,
     onReady: () => {},
     onSettled: () => {},
     onFailed: () => {},

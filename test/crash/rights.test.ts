@@ -248,4 +248,13 @@ describe.skipIf(isOff)("a pool of a user who is not root", () => {
     expect(started.filter((event) => event["task_id"] === "later")).toHaveLength(2);
     expect(checkState(pool.state, ["good", "fails", "later"])).toEqual([]);
   });
+
+  it("holds a file of an allowed user for as long as it lives, though it cannot touch it", async () => {
+    const config = `${QUICK_CONFIG}uids: [${STRANGER}]\nlease_ttl_ms: 1500\nheartbeat_ms: 200\n`;
+    const pool = newPool({ uid: OWNER, config });
+    drop(pool, "long", { exec: ["sleep", "5"] }, STRANGER);
+    expect((await pool.run(["run", "--drain"])).code).toBe(0);
+    expect((await pool.result("long")).attempts).toBe(1);
+    expect(checkState(pool.state, ["long"])).toEqual([]);
+  });
 });

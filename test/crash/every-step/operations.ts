@@ -891,6 +891,7 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
       telemetry,
       eventsPath: place.tree.events,
       leasesPath: place.tree.leases,
+      workersDir: place.tree.workers,
       newOwner: owners,
       onReady: () => {},
       onSettled: () => {},
