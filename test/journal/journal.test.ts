@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../../src/core/limits.ts";
 import { Journal, rotate } from "../../src/journal/journal.ts";
 import { parseLine } from "../../src/journal/read.ts";
-import { startProgram } from "../support/programs.ts";
+import { type Program, startProgram } from "../support/programs.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -184,11 +184,13 @@ describe("two processes", () => {
     const writers = ["a", "b"].map((writer) =>
       startProgram("append-records.mjs", [path, writer, "2000"]),
     );
-    await waitFor(
-      () => writers.every((program) => program.stdout() !== "" || program.child.exitCode !== null),
-      { what: "both writers" },
-    );
-    for (const program of writers) program.child.stdin?.end("go\n");
+    for (const words of ["ready\n", "ready\nready\n"]) {
+      const isReady = ({ stdout, child }: Program): boolean =>
+        stdout() === words || child.exitCode !== null;
+      await waitFor(() => writers.every(isReady), { what: "both writers" });
+      for (const program of writers) program.child.stdin?.write("go\n");
+    }
+    for (const program of writers) program.child.stdin?.end();
     for (const program of writers)
       expect(await program.ended, program.stderr()).toMatchObject({ exitCode: 0 });
     const { records, bad } = readAll(path);
