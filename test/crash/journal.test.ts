@@ -61,7 +61,7 @@ it.skipIf(!hasJq())("jq reads every line of a run of all kinds of ends", async (
   }
   // What goes into the journal from outside is long, and full of what JSON must escape.
   drop("speaks", { exec: ["sh", "-c", "printf '\\001\\n\"%20000s' x >&2; exit 64"] });
-  await waitFor(() => pool.results().length + pool.errors().length === ids.length, {
+  await waitFor(() => pool.settledCount() === ids.length, {
     what: `${ids.length} ends`,
   });
   await pool.stop();
@@ -104,7 +104,7 @@ it.skipIf(!hasJq())("jq reads the journals of a run with kills and torn lines", 
   // The last write of a process that was killed inside it.
   for (const path of journals(pool)) fs.appendFileSync(path, '{"event":"torn","task_id":"t-');
   await pool.start();
-  await waitFor(() => pool.results().length === ids.length, { what: `${ids.length} results` });
+  await waitFor(() => pool.settledCount() === ids.length, { what: `${ids.length} records` });
   await pool.stop();
 
   for (const path of journals(pool)) {

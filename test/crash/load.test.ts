@@ -8,8 +8,8 @@ import { steeredConfig } from "../support/steered.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 describe.each([
-  { durability: "process", count: 3000 },
-  { durability: "power", count: 400 },
+  { durability: "process", count: 1500 },
+  { durability: "power", count: 200 },
 ])("$count tasks, 4 worker processes, 2 racing producers, durability $durability", (level) => {
   it("gives each task one result, and each clash an ErrTaskExists", async () => {
     const { durability, count } = level;
@@ -37,9 +37,9 @@ describe.each([
       accepted: count,
       clashes: count,
     });
-    await waitFor(() => pool.results().length === count, {
+    await waitFor(() => pool.settledCount() === count, {
       timeoutMs: 90_000,
-      what: `${count} results`,
+      what: `${count} records`,
     });
     await pool.stop();
     const results = pool.results();

@@ -43,8 +43,8 @@ describe("a foreign worker beside ours", () => {
     const foreign = [1, 2].map(() => startForeign(pool, log.path, "work"));
     const ids = Array.from({ length: 300 }, (_, i) => `shared-${i}`);
     for (const id of ids) pool.drop(id, task(id, log.path));
-    await waitFor(() => pool.results().length === ids.length, {
-      what: "300 results",
+    await waitFor(() => pool.settledCount() === ids.length, {
+      what: "300 records",
       timeoutMs: 25_000,
     });
     for (const { child } of foreign) child.stdin?.end();

@@ -6,7 +6,7 @@ import { newPool, type Pool } from "../support/pool.ts";
 import { runStorm, STORM_CONFIG } from "./storm.ts";
 
 /** `npm run test:storm` makes it a thousand. */
-const NODES = Number(process.env["MAILCHUTE_STORM_NODES"] ?? 40);
+const NODES = Number(process.env["MAILCHUTE_STORM_NODES"] ?? 30);
 const SEED = Number(process.env["MAILCHUTE_TEST_SEED"] ?? 1);
 const TIMEOUT_MS = 60_000 + NODES * 600;
 

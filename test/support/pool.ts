@@ -88,6 +88,8 @@ export interface Pool {
   result(id: string, timeoutMs?: number): Promise<ResultRecord>;
   /** The same for `failed/<id>_error.json`. */
   error(id: string, timeoutMs?: number): Promise<ErrorRecord>;
+  /** How many result and error records there are, now: as cheap as two listings. */
+  settledCount(): number;
   /** All result records, now. */
   results(): ResultRecord[];
   /** All error records, now, with the name of their file. */
@@ -221,6 +223,8 @@ export function newPool(options: PoolOptions = {}): Pool {
       settled<ResultRecord>(id, join(outbox, resultName(id)), `the result of ${id}`, timeoutMs),
     error: (id, timeoutMs) =>
       settled<ErrorRecord>(id, join(failed, errorName(id)), `the error of ${id}`, timeoutMs),
+    settledCount: () =>
+      list(outbox).filter((file) => file.endsWith("_result.json")).length + errorFiles().length,
     results: () =>
       list(outbox)
         .map((file) => readJson<ResultRecord>(join(outbox, file)))
