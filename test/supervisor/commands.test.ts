@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { resultName } from "../../src/core/names.ts";
+import { errorName, resultName } from "../../src/core/names.ts";
 import { startTicksOf } from "../../src/host/identity.ts";
 import {
   acknowledgeCommand,
@@ -444,10 +444,40 @@ describe("a running supervisor", () => {
   });
 
   describe("killed between the claim of a command and its acknowledgement", () => {
-    /**
-     * Leaves this command as a supervisor does that is killed right after its claim, and starts the next one.
-     * @param subject what it had noted that the command is about
-     */
+    interface Begun {
+      command: string;
+      args?: Record<string, unknown>;
+      expires_at?: number;
+      /** What its supervisor had noted that it is about. */
+      subject?: string;
+    }
+    /** Leaves these commands as a supervisor does that is killed right after it claimed them, and starts the next one. */
+    async function dieOver(
+      pool: Pool,
+      commands: readonly Begun[],
+    ): Promise<Record<string, unknown>[]> {
+      const dead = pool.supervisor();
+      if (dead === undefined) throw new Error("there was a supervisor");
+      process.kill(dead.pid, "SIGKILL");
+      await waitFor(() => startTicksOf(dead.pid) === undefined, { what: "its end" });
+      const trays = openTrays(join(pool.state, "control"), { durability: "process" });
+      const ids: string[] = [];
+      for (const [n, { subject, ...request }] of commands.entries()) {
+        ids.push((await enqueueCommand(trays, request)).id);
+        const owner = `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}`;
+        const claimed = claimNextCommand(trays, `${owner}-${n + 1}`);
+        if (claimed !== undefined && subject !== undefined)
+          await noteSubject(trays, claimed.claim.name, subject);
+      }
+      expect(fs.readdirSync(trays.inbox)).toEqual([]);
+      await pool.start();
+      const answers: Record<string, unknown>[] = [];
+      for (const id of ids)
+        answers.push(await waitFor(() => readAcknowledgement(trays, id), { what: "the answer" }));
+      // Its last step comes after it can be read.
+      await waitFor(() => fs.readdirSync(trays.processing).length === 0, { what: "its end" });
+      return answers;
+    }
     async function diesOver(
       pool: Pool,
       command: string,
@@ -455,57 +485,48 @@ describe("a running supervisor", () => {
       more = {},
       subject?: string,
     ): Promise<Record<string, unknown>> {
-      const dead = pool.supervisor();
-      if (dead === undefined) throw new Error("there was a supervisor");
-      process.kill(dead.pid, "SIGKILL");
-      await waitFor(() => startTicksOf(dead.pid) === undefined, { what: "its end" });
-      const trays = openTrays(join(pool.state, "control"), { durability: "process" });
-      const { id } = await enqueueCommand(trays, { command, args, ...more });
-      const claimed = claimNextCommand(
-        trays,
-        `${dead.place}-${dead.pid.toString(36)}-${dead.start_ticks.toString(36)}-1`,
-      );
-      if (claimed !== undefined && subject !== undefined)
-        await noteSubject(trays, claimed.claim.name, subject);
-      expect(fs.readdirSync(trays.inbox)).toEqual([]);
-      await pool.start();
-      const answer = await waitFor(() => readAcknowledgement(trays, id), { what: "the answer" });
-      // Its last step comes after it can be read.
-      await waitFor(() => fs.readdirSync(trays.processing).length === 0, { what: "its end" });
-      return answer;
+      const begun = { command, args, ...more, ...(subject === undefined ? {} : { subject }) };
+      return (await dieOver(pool, [begun]))[0] ?? {};
     }
     const count = (pool: Pool, event: string): number =>
       pool.events().filter((e) => e["event"] === event).length;
 
-    it("pause is in effect once", async () => {
+    it("pause, set-workers and a final cancel are in effect once", async () => {
       const pool = newPool();
       await pool.start();
-      expect(await diesOver(pool, "pause")).toMatchObject({
-        status: "completed",
-        result: { paused: true },
-        attempts: 2,
-      });
+      pool.drop("t", { exec: ["true"], not_before: 4_000_000_000 });
+      await waitFor(() => pool.supervisor()?.waiting.delayed === 1, { what: "t to wait" });
+      const [pause, workers, cancel] = await dieOver(pool, [
+        { command: "pause" },
+        { command: "set-workers", args: { workers: 2 } },
+        { command: "cancel", args: { node: "t", final: true } },
+      ]);
+      expect(pause).toMatchObject({ status: "completed", result: { paused: true }, attempts: 2 });
+      expect(workers).toMatchObject({ result: { workers: 2 } });
+      expect(cancel).toMatchObject({ result: { cancelled: "t" } });
       expect(count(pool, "paused")).toBe(1);
-    });
-
-    it("resume is in effect once", async () => {
-      const pool = newPool();
-      await startPaused(pool);
-      expect(await diesOver(pool, "resume")).toMatchObject({ result: { paused: false } });
-      expect(count(pool, "resumed")).toBe(1);
-      pool.drop("t", { exec: ["true"] });
-      await pool.result("t");
-    });
-
-    it("set-workers is in effect", async () => {
-      const pool = newPool();
-      await pool.start();
-      expect(await diesOver(pool, "set-workers", { workers: 2 })).toMatchObject({
-        result: { workers: 2 },
-      });
       expect(JSON.parse(fs.readFileSync(join(pool.state, "control.json"), "utf8"))).toMatchObject({
+        paused: true,
         max_workers: 2,
       });
+      expect(await pool.error("t")).toMatchObject({ kind: "cancelled" });
+      expect([...waiting(pool), ...fs.readdirSync(pool.processing)]).toEqual([]);
+    });
+
+    it("resume and retry are in effect once: the task runs again", async () => {
+      const pool = newPool();
+      await startPaused(pool);
+      const record = { task_id: "t", status: "failed", error: "x", task: { exec: ["true"] } };
+      fs.writeFileSync(join(pool.failed, errorName("t")), JSON.stringify(record));
+      const [resume, retry] = await dieOver(pool, [
+        { command: "resume" },
+        { command: "retry", args: { node: "t" } },
+      ]);
+      expect(resume).toMatchObject({ result: { paused: false } });
+      expect(retry).toMatchObject({ result: { retried: "t" } });
+      expect(count(pool, "resumed")).toBe(1);
+      await pool.result("t");
+      expect(fs.readdirSync(pool.failed)).toEqual([]);
     });
 
     it("cancel stops the program, which had gone on without a supervisor", async () => {
@@ -524,30 +545,6 @@ describe("a running supervisor", () => {
       });
       expect(startTicksOf(pid)).toBeUndefined();
       expect(waiting(pool)).toEqual(["long.json"]);
-    });
-
-    it("a final cancel of a waiting task settles it once", async () => {
-      const pool = newPool();
-      await startPaused(pool);
-      pool.drop("t", { exec: ["true"] });
-      expect(await diesOver(pool, "cancel", { node: "t", final: true })).toMatchObject({
-        result: { cancelled: "t" },
-      });
-      expect(await pool.error("t")).toMatchObject({ kind: "cancelled" });
-      expect([...waiting(pool), ...fs.readdirSync(pool.processing)]).toEqual([]);
-    });
-
-    it("retry runs the task again", async () => {
-      const pool = newPool();
-      const flag = join(pool.dir, "flag");
-      await pool.start();
-      pool.drop("t", { exec: ["test", "-e", flag], max_attempts: 1 });
-      await pool.error("t");
-      fs.writeFileSync(flag, "");
-      expect(await diesOver(pool, "retry", { node: "t" })).toMatchObject({
-        result: { retried: "t" },
-      });
-      await pool.result("t");
     });
 
     it("a retry that was carried out is not carried out on what failed since", async () => {
