@@ -84,6 +84,10 @@ export class PlanStore {
     this.isOnDisk = this.pending.length > 0;
   }
 
+  get nodes(): readonly RoadmapNode[] {
+    return this.doc?.nodes ?? [];
+  }
+
   find(id: string): RoadmapNode | undefined {
     return this.doc === undefined ? undefined : findNode(this.doc, id);
   }
@@ -164,6 +168,15 @@ export class PlanStore {
     }
     this.pending.push(...edits);
     this.isPendingSaved = false;
+  }
+
+  /** What cannot be written is told; whoever asked goes on, and the next survey sees what is true. */
+  setStatus(id: string, status: NodeStatus): void {
+    try {
+      this.edit([{ kind: "status", id, status }]);
+    } catch (error) {
+      this.hooks.report(`status:${id}`, `cannot set ${id} to ${status}: ${messageOf(error)}`);
+    }
   }
 
   /** Why these edits cannot be made, or undefined. */

@@ -1,0 +1,58 @@
+/** Finds out what is true of the nodes in flight: what a supervisor before us left, what settled unnoticed, what vanished. */
+import { join } from "node:path";
+import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
+import { isContainer } from "../../core/roadmap.ts";
+import { readSettled } from "../../mailbox/archive.ts";
+import type { Launcher } from "./launcher.ts";
+import type { NodeEnds } from "./node-ends.ts";
+import type { EngineParts } from "./plan-parts.ts";
+
+export class FlightSurvey {
+  private readonly p: EngineParts;
+  private readonly launcher: Launcher;
+  private readonly ends: NodeEnds;
+  private readonly absentOnce = new Set<string>();
+
+  constructor(parts: EngineParts, launcher: Launcher, ends: NodeEnds) {
+    this.p = parts;
+    this.launcher = launcher;
+    this.ends = ends;
+  }
+
+  /** Nodes that are said to be in progress, and are not as far as we know: `compare` tells what is true. */
+  adoptRunning(): void {
+    const { store, flights } = this.p;
+    for (const node of store.nodes) {
+      if (node.status !== "in_progress" || isContainer(node) || flights.has(node.id)) continue;
+      flights.inherit(node.id);
+    }
+  }
+
+  /** @param files a listing of `processing/` */
+  compare(files: readonly string[]): void {
+    const { trays, flights } = this.p;
+    this.launcher.forgetForeign();
+    const live = new Set<string>();
+    for (const file of files) {
+      const id = parseName(file)?.id ?? parsePlainClaim(file);
+      if (id !== undefined) live.add(foldId(id));
+    }
+    for (const id of flights.list()) {
+      const isKnown = live.has(foldId(id)) || this.launcher.isOnTheWay(id) || this.ends.has(id);
+      if (isKnown || trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined)
+        this.absentOnce.delete(id);
+      else if (readSettled(trays, id) !== undefined) this.ends.noteSettled(id);
+      // One listing may miss a name that is being renamed; two in a row hardly do.
+      else if (!this.absentOnce.has(id)) this.absentOnce.add(id);
+      else this.noteVanished(id);
+    }
+  }
+
+  private noteVanished(id: string): void {
+    const { store, flights } = this.p;
+    this.absentOnce.delete(id);
+    flights.leave(id);
+    // Never launched by a supervisor that died, or taken out of the mailbox by somebody.
+    if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
+  }
+}

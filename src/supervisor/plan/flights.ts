@@ -1,0 +1,70 @@
+/** Which nodes are in flight: their task is in the mailbox, or about to be, and has not been carried back, as far as we know. */
+import { foldId } from "../../core/names.ts";
+import { NodeEvents } from "./node-events.ts";
+
+export class Flights {
+  /** What the journal says of them. */
+  readonly events = new NodeEvents();
+  /** Their ids by folded id. */
+  private readonly ids = new Map<string, string>();
+  /** On their way to be selected. */
+  private readonly unselected = new Set<string>();
+  /** Whose follow-up a dead supervisor may have begun. */
+  private readonly inherited = new Set<string>();
+
+  get size(): number {
+    return this.ids.size;
+  }
+
+  get unselectedCount(): number {
+    return this.unselected.size;
+  }
+
+  has(id: string): boolean {
+    return this.ids.has(foldId(id));
+  }
+
+  /** The id as it is written, by the folded one. */
+  idOf(key: string): string | undefined {
+    return this.ids.get(key);
+  }
+
+  /** A copy: whoever walks it may end flights. */
+  list(): string[] {
+    return [...this.ids.values()];
+  }
+
+  /** It is to be submitted, and will be selected. */
+  launch(id: string): void {
+    this.join(id);
+    this.unselected.add(id);
+  }
+
+  noteSelected(id: string): void {
+    this.unselected.delete(id);
+    this.join(id);
+  }
+
+  /** It was in progress before we came. */
+  inherit(id: string): void {
+    this.ids.set(foldId(id), id);
+    this.inherited.add(foldId(id));
+    this.events.trackBegun(id);
+  }
+
+  isInherited(id: string): boolean {
+    return this.inherited.has(foldId(id));
+  }
+
+  leave(id: string): void {
+    this.ids.delete(foldId(id));
+    this.inherited.delete(foldId(id));
+    this.unselected.delete(id);
+    this.events.forget(id);
+  }
+
+  private join(id: string): void {
+    this.ids.set(foldId(id), id);
+    this.events.track(id);
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Carries the end of a node's task back into the plan: its outputs, the evidence, the escalation, and all that follows as one
+ * replacement of the roadmap. A node in progress with a settled task still waits for that; it is found again at the start.
+ */
+import { ErrLeaseLost, messageOf, systemCode } from "../../core/errors.ts";
+import type { EventSubject } from "../../core/events.ts";
+import { foldId, parseLease, parseName } from "../../core/names.ts";
+import { hasRecord } from "../../journal/lookup.ts";
+import { readSettled, type SettledRecord } from "../../mailbox/archive.ts";
+import { writeEvidence } from "../../roadmap/evidence.ts";
+import { type FollowUp, followUp } from "../../roadmap/follow-up.ts";
+import { isNodeTask } from "../../roadmap/node-task.ts";
+import { finishedContainers } from "../../roadmap/progress.ts";
+import { outputsOfRecord, writeRunOutputs } from "../../roadmap/run-outputs.ts";
+import type { Launcher } from "./launcher.ts";
+import type { EngineParts } from "./plan-parts.ts";
+import { readRun } from "./settled-run.ts";
+
+/** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
+const EVENTS_WAIT_MS = 2000;
+
+export class NodeEnds {
+  private readonly p: EngineParts;
+  private readonly launcher: Launcher;
+  /** Folded ids that settled, or are said to have: what follows is to be done. With the time since when (monotonic ms). */
+  private readonly settled = new Map<string, number>();
+  private readonly applying = new Set<string>();
+
+  constructor(parts: EngineParts, launcher: Launcher) {
+    this.p = parts;
+    this.launcher = launcher;
+  }
+
+  /** Something settled waits to be carried back. */
+  get isDue(): boolean {
+    return this.settled.size > 0;
+  }
+
+  get isBusy(): boolean {
+    return this.settled.size + this.applying.size > 0;
+  }
+
+  has(id: string): boolean {
+    return this.settled.has(foldId(id)) || this.applying.has(foldId(id));
+  }
+
+  noteSettled(id: string): void {
+    if (!this.settled.has(foldId(id)))
+      this.settled.set(foldId(id), this.p.trays.clock.monotonicMs());
+  }
+
+  work(): void {
+    for (const key of this.settled.keys()) if (!this.applying.has(key)) void this.apply(key);
+  }
+
+  /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
+  private async apply(key: string): Promise<void> {
+    const id = this.p.flights.idOf(key);
+    const record = id === undefined ? undefined : this.settledRecord(id);
+    if (id === undefined || record === undefined) {
+      this.settled.delete(key);
+      return;
+    }
+    if (record === "settling") return;
+    if (this.p.flights.events.isAsked && !this.areEventsThere(key, id, record)) return;
+    this.applying.add(key);
+    try {
+      await this.p.flights.events.load(this.p.tree.events);
+      await this.applyRecord(id, record);
+      this.settled.delete(key);
+      this.p.flights.leave(id);
+    } catch (error) {
+      this.p.report(
+        `apply:${systemCode(error)}`,
+        `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
+      );
+      // `settled` still holds it: the next look repeats all of it.
+    } finally {
+      this.applying.delete(key);
+      this.p.wake();
+    }
+  }
+
+  /** "settling" while its marker is there: its journal lines may not be written yet. */
+  private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
+    const { trays } = this.p;
+    const settled = readSettled(trays, id);
+    if (settled === undefined) return undefined;
+    for (const file of trays.storage.list(trays.processing)) {
+      const name = parseName(file);
+      if (name !== undefined && foldId(name.id) === foldId(id) && name.stage !== "bad")
+        return name.stage === "ok" || name.stage === "err" ? "settling" : undefined;
+    }
+    return settled.record;
+  }
+
+  private areEventsThere(key: string, id: string, record: SettledRecord["record"]): boolean {
+    this.p.readJournal();
+    const isThere = this.p.flights.events
+      .of(id)
+      .some((event) => event.event === "completed" && event.lease === record.lease);
+    return (
+      isThere || this.p.trays.clock.monotonicMs() - (this.settled.get(key) ?? 0) > EVENTS_WAIT_MS
+    );
+  }
+
+  private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {
+    const { store, tree } = this.p;
+    if (!isNodeTask(record.task, id)) {
+      this.launcher.noteForeign(id);
+      if (store.find(id)?.status === "in_progress") this.p.store.setStatus(id, "open");
+      return;
+    }
+    const node = store.find(id);
+    const { run, checkpoint } = readRun(record);
+    await this.writeOutputs(record);
+    if (checkpoint !== undefined)
+      await this.p.desk.ask(id, checkpoint, {
+        run: record.run,
+        lease: record.lease,
+        attempt: record.attempts,
+        by: record.agent_id,
+      });
+    if (node === undefined) return;
+    const follow = followUp(
+      node,
+      run,
+      (other) => store.find(other),
+      (edits) => store.explainRefused(edits),
+    );
+    const status = follow.status ?? node.status;
+    const facts = {
+      node,
+      status,
+      record,
+      events: this.p.flights.events.of(id),
+      runsDir: tree.runs,
+    };
+    writeEvidence(tree.evidence, facts, this.p.settings.durability === "power");
+    this.tell(id, record, follow);
+    store.edit(follow.edits);
+    const finished = finishedContainers(this.p.store.nodes).filter((each) =>
+      store.saysStatus(each),
+    );
+    if (finished.length > 0)
+      store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
+  }
+
+  /** What its worker wrote already, or did not live to write. What never ran has no outputs. */
+  private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
+    if (parseLease(record.lease) === undefined || record.attempts === 0) return;
+    try {
+      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.tree.runs));
+    } catch (error) {
+      // A newer run has written already.
+      if (!(error instanceof ErrLeaseLost)) throw error;
+    }
+  }
+
+  private tell(id: string, record: SettledRecord["record"], follow: FollowUp): void {
+    const { telemetry, tree } = this.p;
+    const subject: EventSubject = {
+      task_id: id,
+      agent_id: record.agent_id,
+      attempt: record.attempts,
+      lease: record.lease,
+    };
+    const say = (event: "escalated" | "blocked", details: Record<string, unknown>): void => {
+      if (this.p.flights.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
+      telemetry.event(event, subject, details);
+    };
+    if (follow.escalation !== undefined)
+      say("escalated", { to: follow.escalation.id, subject: follow.escalation.subject });
+    if (follow.status === "needs_human") say("blocked", { reason: "needs_human" });
+    telemetry.flush();
+    for (const { kind, message } of follow.alerts) this.p.alert(kind, message);
+  }
+}
