@@ -3,6 +3,7 @@
  * there letter for letter as we knew it becomes the item as we want it. Pure. Reading a large plan takes longer than some
  * programs take to save it again, and then no change of ours would ever get in.
  */
+import { foldId } from "../core/names.ts";
 import type { RoadmapNode } from "../core/roadmap.ts";
 import { findNode, type RoadmapDocument } from "./document.ts";
 import type { RoadmapEdit } from "./edit.ts";
@@ -31,8 +32,49 @@ export function carryOver(
     text = replaceOnce(text, itemText(before, old), itemText(after, node));
     if (text === undefined) return undefined;
   }
-  const added = edits.some((edit) => edit.kind === "add");
-  return added ? appendAdded(before, after, text) : text;
+  const added = edits.flatMap((edit) => (edit.kind === "add" ? [edit.node.id] : []));
+  if (!areNamesKnown(before, after, [...changed, ...added], theirs)) return undefined;
+  if (added.length === 0) return text;
+  const ids = idsIn(theirs);
+  return added.some((id) => ids.has(foldId(id))) ? undefined : appendAdded(before, after, text);
+}
+
+/** Whether all that our changes newly name is there as we know it, or comes with them. */
+function areNamesKnown(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  ids: readonly string[],
+  theirs: string,
+): boolean {
+  const named = new Set<string>();
+  for (const id of ids) {
+    const known = new Set(namesIn(findNode(before, id)));
+    for (const name of namesIn(findNode(after, id))) if (!known.has(name)) named.add(name);
+  }
+  return [...named].every((name) => {
+    const node = findNode(before, name);
+    return node === undefined ? findNode(after, name) !== undefined : stands(before, node, theirs);
+  });
+}
+
+function namesIn(node: RoadmapNode | undefined): string[] {
+  const names = node?.dependencies.map((one) => one.id) ?? [];
+  return node?.parent === undefined ? names : [...names, node.parent];
+}
+
+/** Letter for letter, and behind the same beginning of its line: not in a remark. */
+function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boolean {
+  const start = startOf(before, node);
+  const lineStart = before.text.lastIndexOf("\n", start - 1) + 1;
+  const text = before.text.slice(lineStart, endOf(before, node));
+  const at = theirs.indexOf(text);
+  return at === 0 || (at > 0 && theirs[at - 1] === "\n");
+}
+
+/** What may be an id of theirs, folded; also what a remark names. */
+function idsIn(text: string): Set<string> {
+  const found = text.matchAll(/\bid["']?\s*:\s*(?:[&!]\S+\s+)*["']?([^\s"',}\]]+)/gi);
+  return new Set(Array.from(found, ([, id = ""]) => foldId(id)));
 }
 
 /** New items stand behind the last one of the list that was there. */

@@ -53,6 +53,19 @@ describe("carrying changes over into a text that nobody has read", () => {
     expect(text).toContain("# last\n");
   });
 
+  it("gives up when a new node needs what the person has taken away, or has the id of one of theirs", () => {
+    const add: RoadmapEdit = { kind: "add", node: { id: "d", dependencies: ["a"] } };
+    expect(carried([add], BEFORE)).toContain("id: d");
+    const line = "  - { id: a, status: open }  # first\n";
+    for (const theirs of [
+      BEFORE.replace(line, ""),
+      BEFORE.replace(line, line.replace("- {", "# - {")),
+      `${BEFORE}  - { id: D }\n`,
+      `${BEFORE}  - title: x\n    "id": &x 'd'\n`,
+    ])
+      expect(carried([add], theirs), theirs).toBeUndefined();
+  });
+
   it("gives up when the person has changed the very item, taken it away, or written it twice", () => {
     const item = "{ id: a, status: open }";
     for (const theirs of [
