@@ -46,6 +46,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
         );
       },
       isLive: (id) => engine.isLive(id),
+      onEndRefused: (id, why) => engine.onEndRefused(id, why),
       report,
       wake,
     },

@@ -138,12 +138,41 @@ export class NodeEnds {
     };
     writeEvidence(tree.evidence, facts, this.p.settings.durability === "power");
     this.tell(id, record, follow);
-    store.edit(follow.edits);
+    store.edit(follow.edits, id);
     const finished = finishedContainers(this.p.store.nodes).filter((each) =>
       store.saysStatus(each),
     );
     if (finished.length > 0)
       store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
+  }
+
+  /**
+   * What followed from a node's end cannot be written into what a person has saved since. Half of it would be a plan that
+   * nobody wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
+   */
+  fail(id: string, why: string): void {
+    const { store, trays } = this.p;
+    const node = store.find(id);
+    const record = readSettled(trays, id)?.record;
+    const error = `what follows from it is not possible any more: ${why}`;
+    if (node?.status !== "in_progress" || record === undefined) {
+      this.p.report(`end:${id}`, `the end of ${id} changes nothing: ${error}`);
+      return;
+    }
+    const run = { ended: "failed", kind: "invalid_result", error } as const;
+    const follow = followUp(
+      node,
+      run,
+      (other) => store.find(other),
+      () => undefined,
+    );
+    try {
+      store.edit(follow.edits, id);
+      this.tell(id, record, follow);
+    } catch (fault) {
+      this.p.report(`end:${id}`, `cannot escalate ${id}, which failed: ${messageOf(fault)}`);
+      store.setStatus(id, "failed");
+    }
   }
 
   /** What its worker wrote already, or did not live to write. What never ran has no outputs. */

@@ -148,6 +148,11 @@ export class PlanEngine {
     this.flightSurvey.adoptRunning();
   }
 
+  /** What follows from a node's end cannot be written any more. */
+  onEndRefused(id: string, why: string): void {
+    this.ends.fail(id, why);
+  }
+
   /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
   survey(files: readonly string[]): void {
     this.flightSurvey.compare(files);

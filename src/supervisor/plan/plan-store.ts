@@ -20,8 +20,17 @@ export interface PlanStoreHooks {
   onRefused(problems: readonly RoadmapProblem[]): void;
   /** Whether the mailbox holds the node's task. */
   isLive(id: string): boolean;
+  /** What follows from this node cannot be written any more, after what a person has saved: nothing of it was. */
+  onEndRefused(id: string, why: string): void;
   report(key: string, message: string): void;
   wake(): void;
+}
+
+/** Edits that are made together or not at all. */
+interface EditGroup {
+  edits: readonly RoadmapEdit[];
+  /** The node whose end they follow from. */
+  endOf?: string;
 }
 
 /** Looking at the file's facts this often is enough (ms). */
@@ -36,7 +45,7 @@ const ADDED_STALE_MS = 5000;
 
 /** What cannot be written because the file is broken, kept over a restart. */
 interface PendingDocument {
-  edits: RoadmapEdit[];
+  groups: EditGroup[];
 }
 
 export class PlanStore {
@@ -48,7 +57,7 @@ export class PlanStore {
   private readonly history = new StatusHistory();
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
   private base: RoadmapText | undefined;
-  private pending: RoadmapEdit[];
+  private pending: EditGroup[];
   private isLoading = false;
   /** Since when the plan in force is what it is, but for our own changes (monotonic ms). */
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
@@ -80,7 +89,7 @@ export class PlanStore {
     this.pendingPath = pendingPath;
     this.monotonicMs = monotonicMs;
     this.hooks = hooks;
-    this.pending = readDocument<PendingDocument>(pendingPath)?.edits ?? [];
+    this.pending = readDocument<PendingDocument>(pendingPath)?.groups ?? [];
     this.isOnDisk = this.pending.length > 0;
   }
 
@@ -153,8 +162,12 @@ export class PlanStore {
     await this.loader.close();
   }
 
-  /** Changes the plan in force, all or nothing; `flush` writes it. @throws ErrInvalidRoadmap when an edit is impossible */
-  edit(edits: readonly RoadmapEdit[]): void {
+  /**
+   * Changes the plan in force, all or nothing; `flush` writes it.
+   * @param endOf the node whose end the edits follow from
+   * @throws ErrInvalidRoadmap when an edit is impossible
+   */
+  edit(edits: readonly RoadmapEdit[], endOf?: string): void {
     if (this.doc === undefined || edits.length === 0) return;
     const before = this.doc;
     this.doc = applyEdits(before, edits);
@@ -166,7 +179,7 @@ export class PlanStore {
       } else if (edit.kind === "add")
         this.added.set(foldId(edit.node.id), { node: edit.node, atMs: nowMs });
     }
-    this.pending.push(...edits);
+    this.pending.push({ edits, ...(endOf === undefined ? {} : { endOf }) });
     this.isPendingSaved = false;
   }
 
@@ -230,7 +243,7 @@ export class PlanStore {
   private savePending(): boolean {
     if (this.isPendingSaved) return true;
     if (this.pending.length > 0) {
-      replaceDocument(this.pendingPath, { edits: this.pending });
+      replaceDocument(this.pendingPath, { groups: this.pending });
       this.isOnDisk = true;
     } else if (this.isOnDisk) {
       fs.rmSync(this.pendingPath, { force: true });
@@ -306,7 +319,7 @@ export class PlanStore {
       const { disk, doc, pending } = this;
       if (disk === undefined || doc === undefined || pending.length === 0) return theirs;
       if (theirs.stamp === undefined) return theirs;
-      const text = carryOver(disk, doc, pending, theirs.text);
+      const text = carryOver(disk, doc, editsOf(pending), theirs.text);
       if (text === undefined) return theirs;
       const outcome = this.file.replace(theirs, text);
       if (outcome.kind === "gone") return theirs;
@@ -319,7 +332,7 @@ export class PlanStore {
   /** What was pending is on disk. */
   private wasWritten(): void {
     this.disk = this.doc;
-    if (this.isLoading) this.sinceRead.push(...this.pending);
+    if (this.isLoading) this.sinceRead.push(...editsOf(this.pending));
     this.pending = [];
     this.isPendingSaved = false;
     this.savePending();
@@ -331,24 +344,35 @@ export class PlanStore {
     const theirs = this.withWritten(read);
     // A person has saved as well: that is to be read next.
     this.isBehind = theirs.text !== this.base?.text;
-    const wanted = this.pending.filter((edit) => !isOverruled(edit, this.disk, theirs));
+    const wanted = this.pending.map(({ edits, ...rest }): EditGroup => {
+      return { ...rest, edits: edits.filter((edit) => !isOverruled(edit, this.disk, theirs)) };
+    });
     this.doc = theirs;
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
     this.pending = [];
     this.isPendingSaved = false;
-    for (const edit of [...wanted, ...this.corrections(before, theirs, wanted)]) {
-      try {
-        this.edit([edit]);
-      } catch (error) {
-        // The node is gone, or stands there already: theirs counts.
-        const isThere = edit.kind === "add" && this.find(edit.node.id) !== undefined;
-        if (!isThere)
-          this.hooks.report(
-            "roadmap:rebase",
-            `an edit of the plan is no longer possible: ${messageOf(error)}`,
-          );
-      }
+    const corrections = this.corrections(before, theirs, editsOf(wanted));
+    for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
+      this.editAgain(group);
+  }
+
+  /** The same edits in what somebody else has saved. */
+  private editAgain({ edits, endOf }: EditGroup): void {
+    // What stands there already is theirs, and counts.
+    const missing = edits.filter(
+      (edit) => edit.kind !== "add" || this.find(edit.node.id) === undefined,
+    );
+    try {
+      this.edit(missing, endOf);
+    } catch (error) {
+      for (const edit of missing) if (edit.kind === "add") this.added.delete(foldId(edit.node.id));
+      if (endOf !== undefined) this.hooks.onEndRefused(endOf, messageOf(error));
+      else
+        this.hooks.report(
+          "roadmap:rebase",
+          `an edit of the plan is no longer possible: ${messageOf(error)}`,
+        );
     }
   }
 
@@ -399,6 +423,10 @@ export class PlanStore {
     }
     return edits;
   }
+}
+
+function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
+  return groups.flatMap((group) => group.edits);
 }
 
 /** What a person has said meanwhile of a node that was about to be launched counts: blocked, or done without us. */

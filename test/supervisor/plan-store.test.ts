@@ -1,0 +1,94 @@
+/** The plan in force, between our edits and what people save. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import type { RoadmapEdit } from "../../src/roadmap/edit.ts";
+import { RoadmapLoader } from "../../src/roadmap/loader.ts";
+import { RoadmapFile } from "../../src/roadmap/roadmap-file.ts";
+import { PlanStore } from "../../src/supervisor/plan/plan-store.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const PLAN = "nodes:\n  - { id: base, status: done }\n  - { id: task, status: in_progress }\n";
+/** What a run of `task` may ask for. */
+const END: RoadmapEdit[] = [
+  { kind: "add", node: { id: "first" } },
+  { kind: "add", node: { id: "second", dependencies: ["base"] } },
+  { kind: "status", id: "task", status: "done" },
+];
+
+interface Bench {
+  store: PlanStore;
+  path: string;
+  refused: string[];
+  /** Somebody saves another text, and it comes into force with ours in it. */
+  save: (text: string) => Promise<void>;
+}
+
+async function newBench(): Promise<Bench> {
+  const dir = tempDir();
+  const path = join(dir, "roadmap.yaml");
+  fs.writeFileSync(path, PLAN);
+  const refused: string[] = [];
+  let adoptions = 0;
+  const store = new PlanStore(
+    new RoadmapFile(path, { durability: "process" }),
+    new RoadmapLoader(),
+    join(dir, "pending.json"),
+    () => performance.now(),
+    {
+      onAdopted: () => adoptions++,
+      onRefused: (problems) => refused.push(...problems.map((one) => one.message)),
+      onEndRefused: (id, why) => refused.push(`${id}: ${why}`),
+      isLive: () => false,
+      report: (_key, message) => refused.push(message),
+      wake: () => {},
+    },
+  );
+  await store.start();
+  onTestFinished(() => store.close());
+  const save = async (text: string): Promise<void> => {
+    const before = adoptions;
+    fs.writeFileSync(`${path}.new`, text);
+    fs.renameSync(`${path}.new`, path);
+    const look = (): boolean => {
+      store.look(performance.now());
+      return adoptions > before;
+    };
+    await waitFor(look, { what: "the saved plan to be in force" });
+  };
+  return { store, path, refused, save };
+}
+
+test("what follows from an end comes into another text as a whole", async () => {
+  const { store, path, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save(`# mine\n${PLAN}`);
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  expect(refused).toEqual([]);
+  expect(store.nodes.map((node) => node.id)).toEqual(["base", "task", "first", "second"]);
+  expect(fs.readFileSync(path, "utf8")).toMatch(/^# mine\n/);
+});
+
+test("when a person's text no longer allows one of its edits, none is made and it is said once", async () => {
+  const { store, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save("nodes:\n  - { id: task, status: in_progress }\n");
+  expect(store.nodes.map(({ id, status }) => [id, status])).toEqual([["task", "in_progress"]]);
+  expect(refused).toEqual([expect.stringMatching(/^task: .*base/)]);
+  expect(store.hasPending).toBe(false);
+  // It does not come back with the next text either.
+  await save("nodes:\n  - { id: task, status: in_progress, title: mine }\n");
+  expect(store.nodes).toHaveLength(1);
+  expect(refused).toHaveLength(1);
+});
+
+test("a node that a person has added with the same id is theirs, and all else is made", async () => {
+  const { store, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save(`${PLAN}  - { id: first, title: mine }\n`);
+  expect(refused).toEqual([]);
+  expect(store.find("first")?.title).toBe("mine");
+  expect(store.find("second")).toBeDefined();
+  expect(store.find("task")?.status).toBe("done");
+});
