@@ -2,9 +2,10 @@
 import { relative } from "node:path";
 import { ErrInvalidRoadmap } from "../core/errors.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { parseRoadmap, type RoadmapDocument, type RoadmapProblem } from "../roadmap/document.ts";
+import { parseRoadmap, type RoadmapDocument } from "../roadmap/document.ts";
 import { applyEdits, type RoadmapEdit } from "../roadmap/edit.ts";
 import { withRoadmapLock } from "../roadmap/lock.ts";
+import type { RoadmapProblem } from "../roadmap/problem.ts";
 import type { Settled } from "../roadmap/replaced-files.ts";
 import { RoadmapFile } from "../roadmap/roadmap-file.ts";
 import type { Context } from "./command-spec.ts";

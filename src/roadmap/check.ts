@@ -2,7 +2,7 @@
 import { foldId } from "../core/names.ts";
 import { isContainer, type RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
-import type { RoadmapProblem } from "./document.ts";
+import type { RoadmapProblem } from "./problem.ts";
 
 /** Where to point: at a node's id, at its parent, or at its dependency of that index. */
 export type Locate = (node: RoadmapNode, what?: "parent" | number) => { line: number; col: number };

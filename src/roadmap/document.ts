@@ -23,7 +23,8 @@ import { visible } from "../core/visible.ts";
 import { checkPlan, type FindNode, type Locate, placeInContainers } from "./check.ts";
 import { decodeItem, type ItemContext } from "./item.ts";
 import type { ItemMarks } from "./item-fields.ts";
-import type { ItemSource, ProblemCode } from "./item-values.ts";
+import type { ItemSource } from "./item-values.ts";
+import type { ProblemCode, RoadmapProblem } from "./problem.ts";
 import { keyOf } from "./yaml-text.ts";
 
 /** Problems beyond these are not told: one fault often brings many. */
@@ -31,16 +32,6 @@ const PROBLEMS_MAX = 200;
 const TOP_KEYS: readonly string[] = ["epics", "nodes"];
 /** Keys of people's own at the top that look like one of ours. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
-
-export interface RoadmapProblem {
-  code: ProblemCode;
-  message: string;
-  /** From 1. */
-  line: number;
-  /** From 1, in UTF-16 units. */
-  col: number;
-  hint: string;
-}
 
 /** Offsets into the text (UTF-16 units); `end` is the first one behind. */
 export interface Span {

@@ -1,25 +1,10 @@
 /** The keys of one item and their values, kind by kind: text, one of some words, a list. Each fault is told at its place. */
 import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 import { suggest } from "../core/suggest.ts";
+import type { ProblemCode } from "./problem.ts";
 import { isEmpty, keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 
 const MERGE_DEPTH_MAX = 8;
-
-export type ProblemCode =
-  | "yaml"
-  | "duplicate_key"
-  | "alias"
-  | "shape"
-  | "missing_id"
-  | "bad_id"
-  | "duplicate_id"
-  | "bad_value"
-  | "unknown_key"
-  | "unknown_dependency"
-  | "unknown_parent"
-  | "bad_parent"
-  | "cycle"
-  | "too_large";
 
 /** What an item is read with: aliases followed, faults told. */
 export interface ItemSource {

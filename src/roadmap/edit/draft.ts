@@ -1,13 +1,8 @@
 /** A plan under change: its text, with the places of all items kept right after each splice. Used by edits alone. */
 import { foldId } from "../../core/names.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
-import {
-  columnOf,
-  type NodesList,
-  type RoadmapDocument,
-  type RoadmapProblem,
-  type Span,
-} from "../document.ts";
+import { columnOf, type NodesList, type RoadmapDocument, type Span } from "../document.ts";
+import type { RoadmapProblem } from "../problem.ts";
 
 /** An item cut out of the text so that it can be read by itself. */
 export interface ItemText {

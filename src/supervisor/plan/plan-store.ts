@@ -8,9 +8,10 @@ import { foldId } from "../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../core/roadmap.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { carryOver } from "../../roadmap/carry-over.ts";
-import { findNode, type RoadmapDocument, type RoadmapProblem } from "../../roadmap/document.ts";
+import { findNode, type RoadmapDocument } from "../../roadmap/document.ts";
 import { applyEdits, type NewNode, type RoadmapEdit } from "../../roadmap/edit.ts";
 import type { RoadmapLoader } from "../../roadmap/loader.ts";
+import type { RoadmapProblem } from "../../roadmap/problem.ts";
 import type { RoadmapFile, RoadmapText } from "../../roadmap/roadmap-file.ts";
 import { StatusHistory } from "../../roadmap/stale-save.ts";
 
