@@ -2,11 +2,9 @@
  * The plan in force: the last good `roadmap.yaml` with our own edits on top. People write the same file: what they save is
  * taken over, what we want is put into their text anew, and a broken text changes nothing until it is mended.
  */
-import fs from "node:fs";
 import { ErrInvalidRoadmap, messageOf } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../core/roadmap.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { carryOver } from "../../roadmap/carry-over.ts";
 import { findNode, type RoadmapDocument } from "../../roadmap/document.ts";
 import { applyEdits, type NewNode, type RoadmapEdit } from "../../roadmap/edit.ts";
@@ -14,6 +12,7 @@ import type { RoadmapLoader } from "../../roadmap/loader.ts";
 import type { RoadmapProblem } from "../../roadmap/problem.ts";
 import type { RoadmapFile, RoadmapText } from "../../roadmap/roadmap-file.ts";
 import { StatusHistory } from "../../roadmap/stale-save.ts";
+import { type EditGroup, editsOf, PendingEdits } from "./pending-edits.ts";
 
 export interface PlanStoreHooks {
   /** Another plan is in force. */
@@ -27,13 +26,6 @@ export interface PlanStoreHooks {
   wake(): void;
 }
 
-/** Edits that are made together or not at all. */
-interface EditGroup {
-  edits: readonly RoadmapEdit[];
-  /** The node whose end they follow from. */
-  endOf?: string;
-}
-
 /** Looking at the file's facts this often is enough (ms). */
 const LOOK_MS = 50;
 const CARRY_LOOK_MS = 5;
@@ -44,21 +36,15 @@ const UNREADABLE_LOOK_MS = 1000;
 /** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
 const ADDED_STALE_MS = 5000;
 
-/** What cannot be written because the file is broken, kept over a restart. */
-interface PendingDocument {
-  groups: EditGroup[];
-}
-
 export class PlanStore {
   private readonly file: RoadmapFile;
   private readonly loader: RoadmapLoader;
-  private readonly pendingPath: string;
+  private readonly pending: PendingEdits;
   private readonly monotonicMs: () => number;
   private readonly hooks: PlanStoreHooks;
   private readonly history = new StatusHistory();
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
   private base: RoadmapText | undefined;
-  private pending: EditGroup[];
   private isLoading = false;
   /** Since when the plan in force is what it is, but for our own changes (monotonic ms). */
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
@@ -67,9 +53,6 @@ export class PlanStore {
   private sinceRead: RoadmapEdit[] = [];
   /** The file holds more than the plan in force: what people saved while it was being read. */
   private isBehind = false;
-  private isPendingSaved = true;
-  /** The document of what is pending is there. */
-  private isOnDisk: boolean;
   private lookAtMs = 0;
   /** The same without what is pending: its items stand in the file like this, where nobody has changed them. */
   private disk: RoadmapDocument | undefined;
@@ -87,11 +70,9 @@ export class PlanStore {
   ) {
     this.file = file;
     this.loader = loader;
-    this.pendingPath = pendingPath;
+    this.pending = new PendingEdits(pendingPath);
     this.monotonicMs = monotonicMs;
     this.hooks = hooks;
-    this.pending = readDocument<PendingDocument>(pendingPath)?.groups ?? [];
-    this.isOnDisk = this.pending.length > 0;
   }
 
   get nodes(): readonly RoadmapNode[] {
@@ -120,7 +101,7 @@ export class PlanStore {
     const isOld = this.monotonicMs() - this.adoptedAtMs > RECENT_MS;
     // Whoever saves all the time must not keep a drain from its end.
     return (
-      ((this.isLoading || this.isBehind) && isOld) || (this.pending.length > 0 && !this.isHeldBack)
+      ((this.isLoading || this.isBehind) && isOld) || (!this.pending.isEmpty && !this.isHeldBack)
     );
   }
 
@@ -180,8 +161,7 @@ export class PlanStore {
       } else if (edit.kind === "add")
         this.added.set(foldId(edit.node.id), { node: edit.node, atMs: nowMs });
     }
-    this.pending.push({ edits, ...(endOf === undefined ? {} : { endOf }) });
-    this.isPendingSaved = false;
+    this.pending.add({ edits, ...(endOf === undefined ? {} : { endOf }) });
   }
 
   /** What cannot be written is told; whoever asked goes on, and the next survey sees what is true. */
@@ -206,16 +186,16 @@ export class PlanStore {
 
   /** Writes what is pending. @returns true when it will survive a crash */
   flush(): boolean {
-    if (this.pending.length === 0) return true;
+    if (this.pending.isEmpty) return true;
     if (this.doc === undefined || this.base === undefined) return false;
     try {
-      if (this.isHeldBack) return this.savePending();
+      if (this.isHeldBack) return this.pending.save();
       if (this.isLoading || this.isBehind) {
         this.carry();
         return false;
       }
       const outcome = this.file.replace(this.base, this.doc.text);
-      if (outcome.kind === "gone") return this.savePending();
+      if (outcome.kind === "gone") return this.pending.save();
       if (outcome.kind === "changed") {
         this.lookAtMs = 0;
         return false;
@@ -239,19 +219,6 @@ export class PlanStore {
       `roadmap:${path}`,
       `two people saved the roadmap at once; what lost is kept as ${path}`,
     );
-  }
-
-  private savePending(): boolean {
-    if (this.isPendingSaved) return true;
-    if (this.pending.length > 0) {
-      replaceDocument(this.pendingPath, { groups: this.pending });
-      this.isOnDisk = true;
-    } else if (this.isOnDisk) {
-      fs.rmSync(this.pendingPath, { force: true });
-      this.isOnDisk = false;
-    }
-    this.isPendingSaved = true;
-    return true;
   }
 
   private async load(): Promise<void> {
@@ -294,7 +261,7 @@ export class PlanStore {
     this.readAndCarryOver().then(
       (file) => {
         // Only what we have written ourselves is known to hold what was pending.
-        if (this.pending.length > 0) return;
+        if (!this.pending.isEmpty) return;
         this.base = file;
         this.isBehind = true;
         this.hooks.wake();
@@ -318,9 +285,9 @@ export class PlanStore {
     for (;;) {
       const theirs = await this.file.read();
       const { disk, doc, pending } = this;
-      if (disk === undefined || doc === undefined || pending.length === 0) return theirs;
+      if (disk === undefined || doc === undefined || pending.isEmpty) return theirs;
       if (theirs.stamp === undefined) return theirs;
-      const text = carryOver(disk, doc, editsOf(pending), theirs.text);
+      const text = carryOver(disk, doc, pending.edits, theirs.text);
       if (text === undefined) return theirs;
       const outcome = this.file.replace(theirs, text);
       if (outcome.kind === "gone") return theirs;
@@ -333,10 +300,9 @@ export class PlanStore {
   /** What was pending is on disk. */
   private wasWritten(): void {
     this.disk = this.doc;
-    if (this.isLoading) this.sinceRead.push(...editsOf(this.pending));
-    this.pending = [];
-    this.isPendingSaved = false;
-    this.savePending();
+    const written = editsOf(this.pending.take());
+    if (this.isLoading) this.sinceRead.push(...written);
+    this.pending.save();
   }
 
   /** Takes over what others saved, and puts back what an old copy of theirs has undone. */
@@ -345,14 +311,12 @@ export class PlanStore {
     const theirs = this.withWritten(read);
     // A person has saved as well: that is to be read next.
     this.isBehind = theirs.text !== this.base?.text;
-    const wanted = this.pending.map(({ edits, ...rest }): EditGroup => {
+    const wanted = this.pending.take().map(({ edits, ...rest }): EditGroup => {
       return { ...rest, edits: edits.filter((edit) => !isOverruled(edit, this.disk, theirs)) };
     });
     this.doc = theirs;
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
-    this.pending = [];
-    this.isPendingSaved = false;
     const corrections = this.corrections(before, theirs, editsOf(wanted));
     for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
       this.editAgain(group);
@@ -424,10 +388,6 @@ export class PlanStore {
     }
     return edits;
   }
-}
-
-function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
-  return groups.flatMap((group) => group.edits);
 }
 
 /** What a person has said meanwhile of a node that was about to be launched counts: blocked, or done without us. */
