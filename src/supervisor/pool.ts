@@ -43,7 +43,7 @@ export interface PoolWorker {
   isSpawned: boolean;
 }
 
-interface Spawned extends PoolWorker {
+export interface Spawned extends PoolWorker {
   child: ChildProcess;
   ownerPrefix: string;
   isReady: boolean;

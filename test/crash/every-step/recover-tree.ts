@@ -8,7 +8,7 @@ import type { Settings } from "../../../src/core/settings.ts";
 import { identityOf, ownerPrefix, thisProcess } from "../../../src/host/identity.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
-import { Pool } from "../../../src/supervisor/pool.ts";
+import { Pool, type Spawned } from "../../../src/supervisor/pool.ts";
 import { type RunSummary, Supervisor } from "../../../src/supervisor/supervisor.ts";
 import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
@@ -85,10 +85,11 @@ function startInside(this: PoolInside): void {
     },
   });
   child = new InsideChild(worker);
-  const inside = {
+  const inside: Omit<Spawned, "child"> & { child: InsideChild } = {
     id: `w-${prefix.slice(13)}`,
     pid,
     slots: maxSlots,
+    slotsPeak: maxSlots,
     isSpawned: true,
     child,
     ownerPrefix: ownerPrefix(identityOf(process.pid)),
@@ -97,6 +98,7 @@ function startInside(this: PoolInside): void {
     hasSettled: false,
     offered: new Set<string>(),
     extra: 0,
+    unsettled: 0,
   };
   this.spawned.set(pid, inside);
   child.once("exit", (code) => this.died(inside, `exit code ${code}`));
