@@ -186,11 +186,14 @@ const CASES: [title: string, write: Write, answer: Answer, ending?: ".ndjson"][]
   [
     "one that grows beyond the limit",
     async (path) => {
-      fs.writeFileSync(path, '{"prompt":"');
+      // Open all the time: it is neither quiet, nor made again after it was refused.
+      const fd = fs.openSync(path, "wx");
+      fs.writeSync(fd, '{"prompt":"');
       for (let step = 0; step < 5; step++) {
-        fs.appendFileSync(path, "x".repeat(256 * 1024));
+        fs.writeSync(fd, "x".repeat(256 * 1024));
         await pause(STEP_MS);
       }
+      fs.closeSync(fd);
     },
     refused("more than the limit"),
   ],
