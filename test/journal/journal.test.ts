@@ -185,8 +185,8 @@ describe("two processes", () => {
       startProgram("append-records.mjs", [path, writer, "2000"]),
     );
     for (const words of ["ready\n", "ready\nready\n"]) {
-      const isReady = ({ stdout, child }: Program): boolean =>
-        stdout() === words || child.exitCode !== null;
+      const isReady = (program: Program): boolean =>
+        program.stdout() === words || program.child.exitCode !== null;
       await waitFor(() => writers.every(isReady), { what: "both writers" });
       for (const program of writers) program.child.stdin?.write("go\n");
     }
