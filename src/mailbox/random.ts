@@ -3,17 +3,19 @@ import { randomFillSync } from "node:crypto";
 
 const pool = Buffer.alloc(4096);
 let at = pool.length;
+/** Every two characters of [0-9a-v]: ten bits each. */
+const PAIRS = Array.from({ length: 1024 }, (_, n) => n.toString(32).padStart(2, "0"));
 
-/** `length` characters of [0-9a-z]. */
+/** `length` characters of [0-9a-v], five bits of chance each. */
 export function randomToken(length: number): string {
   let token = "";
   while (token.length < length) {
-    if (at + 4 > pool.length) {
+    if (at + 2 > pool.length) {
       randomFillSync(pool);
       at = 0;
     }
-    token += pool.readUInt32LE(at).toString(36).padStart(7, "0").slice(-6);
-    at += 4;
+    token += PAIRS[pool.readUInt16LE(at) & 1023];
+    at += 2;
   }
   return token.slice(0, length);
 }
