@@ -1,0 +1,107 @@
+/** The journal lines of a worker's attempts: what becomes of each, and who holds its lease. */
+import { recordSettled } from "../journal/settled.ts";
+import type { Telemetry } from "../journal/telemetry.ts";
+import type { Attempt } from "./attempt.ts";
+
+export class AttemptJournal {
+  private readonly telemetry: Telemetry;
+
+  constructor(telemetry: Telemetry) {
+    this.telemetry = telemetry;
+  }
+
+  /** Writes what was noted, in one write for each journal. */
+  flush(): void {
+    this.telemetry.flush();
+  }
+
+  close(): void {
+    this.telemetry.close();
+  }
+
+  noteClaimed(attempt: Attempt): void {
+    this.telemetry.lease("active", {
+      ...attempt.subject,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+    });
+    this.telemetry.event("assigned", attempt.subject);
+    this.telemetry.event("started", attempt.subject);
+  }
+
+  noteProgress(attempt: Attempt, details: Record<string, unknown>): void {
+    this.telemetry.event("progress", attempt.subject, { details });
+  }
+
+  notePhase(
+    attempt: Attempt,
+    event: "phase_started" | "phase_finished",
+    details: Record<string, unknown>,
+  ): void {
+    this.telemetry.event(event, attempt.subject, details);
+  }
+
+  /** @param mayBeRecorded somebody else may have written these lines */
+  noteSettled(attempt: Attempt, mayBeRecorded: boolean | undefined): void {
+    const { outcome } = attempt;
+    const isFailure = outcome?.kind === "failed";
+    const details = {
+      isCompleted: !isFailure,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+      durationMs: attempt.durationMs,
+      error: isFailure ? outcome.message : null,
+      kind: isFailure ? outcome.failure : null,
+      ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
+    };
+    recordSettled(this.telemetry, attempt.subject, details, mayBeRecorded);
+  }
+
+  noteConflict(attempt: Attempt): void {
+    this.telemetry.event("conflict", attempt.subject, {
+      error: "somebody else's record stands at the final name; it stays",
+    });
+    this.noteReleased(attempt);
+  }
+
+  /** It waits again in `processing/`. @param nextAttempt the number its next run has; @param notBeforeMs wall ms */
+  notePutBack(
+    attempt: Attempt,
+    event: "retry_scheduled" | "released",
+    delayMs: number,
+    notBeforeMs: number,
+    nextAttempt: number,
+  ): void {
+    const { outcome } = attempt;
+    this.telemetry.event(event, attempt.subject, {
+      error: outcome?.kind === "completed" ? null : outcome?.message,
+      delay_ms: delayMs,
+      not_before: new Date(notBeforeMs).toISOString(),
+      next_attempt: nextAttempt,
+    });
+    this.noteReleased(attempt);
+  }
+
+  /** It waits again in the inbox. */
+  noteRequeued(attempt: Attempt): void {
+    this.telemetry.event("cancelled", attempt.subject, {
+      error: "cancelled; it waits again",
+    });
+    this.noteReleased(attempt);
+  }
+
+  /** The lease was taken by somebody who thought us dead: say so, change nothing. */
+  noteFenced(attempt: Attempt): void {
+    this.telemetry.event("fenced", attempt.subject, {
+      error: "the lease was taken over; this attempt's work is dropped",
+    });
+  }
+
+  private noteReleased(attempt: Attempt): void {
+    this.telemetry.lease("released", {
+      ...attempt.subject,
+      acquiredAtMs: attempt.startedWallMs,
+      pid: process.pid,
+    });
+  }
+}

@@ -1,0 +1,38 @@
+/** The pause that follows when the disk refuses a claim or a settlement: nothing is claimed before it is over. */
+import { systemCode } from "../core/errors.ts";
+
+/** Length of the pause (ms), doubled up to the second value. */
+const PAUSE_MS = [100, 5000] as const;
+
+export class DiskPause {
+  private readonly onOver: () => void;
+  private pauseMs: number = PAUSE_MS[0];
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param onOver what was refused can be tried again */
+  constructor(onOver: () => void) {
+    this.onOver = onOver;
+  }
+
+  get isOn(): boolean {
+    return this.timer !== undefined;
+  }
+
+  /** @param what could not be done, for people: "settle a" */
+  begin(what: string, error: unknown): void {
+    if (this.timer !== undefined) return;
+    process.stderr.write(
+      `mailchute: cannot ${what} yet (${systemCode(error) || String(error)}); trying again in ${this.pauseMs} ms\n`,
+    );
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.pauseMs = Math.min(this.pauseMs * 2, PAUSE_MS[1]);
+      this.onOver();
+    }, this.pauseMs);
+  }
+
+  /** The disk takes what it is given: the next pause is a short one. */
+  shorten(): void {
+    this.pauseMs = PAUSE_MS[0];
+  }
+}

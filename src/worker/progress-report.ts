@@ -1,0 +1,72 @@
+/** What a worker tells the supervisor of its progress: gathered here, and sent in as few messages as will do. */
+import type { ReturnedNotice, SettledNotice, ToSupervisor } from "./protocol.ts";
+
+export interface ProgressReportHooks {
+  send: (message: ToSupervisor) => void;
+  /** Attempts that it found by itself and runs now. */
+  countExtra: () => number;
+  /** Attempts that have run and wait for the disk. */
+  countUnsettled: () => number;
+}
+
+/** With so many tasks in hand a worker tells of its progress only now and then. */
+const REPORT_QUEUE_MIN = 8;
+const REPORT_PAUSE_MS = 4;
+
+export class ProgressReport {
+  private readonly hooks: ProgressReportHooks;
+  private timer: NodeJS.Timeout | undefined;
+  private toldUnsettled = 0;
+  private done: string[] = [];
+  private settled: SettledNotice[] = [];
+  private returned: ReturnedNotice[] = [];
+
+  constructor(hooks: ProgressReportHooks) {
+    this.hooks = hooks;
+  }
+
+  /** We are through with the file that waited under this name, whatever came of it. */
+  noteDone(readyFile: string): void {
+    this.done.push(readyFile);
+  }
+
+  noteSettled(id: string, isCompleted: boolean): void {
+    this.settled.push({ id, isCompleted });
+  }
+
+  noteReturned(notice: ReturnedNotice): void {
+    this.returned.push(notice);
+  }
+
+  /** At once when we may need more, else in one message for many tasks. @param queuedCount tasks in hand */
+  tell(queuedCount: number): void {
+    if (queuedCount > REPORT_QUEUE_MIN)
+      this.timer ??= setTimeout(() => this.tellNow(), REPORT_PAUSE_MS);
+    else this.tellNow();
+  }
+
+  tellNow(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const unsettled = this.hooks.countUnsettled();
+    if (
+      this.done.length === 0 &&
+      this.settled.length === 0 &&
+      this.returned.length === 0 &&
+      unsettled === this.toldUnsettled
+    )
+      return;
+    this.toldUnsettled = unsettled;
+    this.hooks.send({
+      type: "progress",
+      done: this.done,
+      settled: this.settled,
+      returned: this.returned,
+      extra: this.hooks.countExtra(),
+      unsettled,
+    });
+    this.done = [];
+    this.settled = [];
+    this.returned = [];
+  }
+}
