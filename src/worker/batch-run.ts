@@ -4,28 +4,22 @@
  * the lines that were in flight, and those of the last such moment.
  */
 import { join } from "node:path";
-import {
-  type Agent,
-  type Assignment,
-  StopSignal,
-  stoppedOutcome,
-  timeoutOf,
-} from "../agents/agent.ts";
-import { decodeLine, encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
+import { type Assignment, StopSignal, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
+import { encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
 import { Heap } from "../core/backlog.ts";
-import { type BatchCounts, type BatchProgress, noCounts, Slots } from "../core/batch.ts";
+import { type BatchCounts, noCounts, Slots } from "../core/batch.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { SLICE_MS_MAX } from "../core/limits.ts";
-import { matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import { type AttemptOutcome, decide, type RetryPolicy } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
-import { replaceDocument } from "../host/documents.ts";
 import { isBlank, type Line, LineReader } from "../mailbox/batch-lines.ts";
 import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts";
 import { dropOwnResults } from "../mailbox/batch-settle.ts";
 import type { Claim } from "../mailbox/claim.ts";
 import type { AttemptTools } from "./attempt.ts";
+import { BatchOutput } from "./batch-output.ts";
+import { type LineRun, LineRuns } from "./line-run.ts";
 import { runVerify } from "./verify.ts";
 
 export interface BatchHooks {
@@ -43,35 +37,11 @@ export interface BatchEnd {
   counts: BatchCounts;
 }
 
-/** A line that is a task. */
-interface LineRun {
-  number: number;
-  text: string;
-  task: Task;
-  agent: Agent;
-  isModule: boolean;
-  /** From 1. */
-  attempt: number;
-  startedMs: number;
-  /** Monotonic ms of its next run. */
-  dueMs: number;
-  stop: StopSignal;
-  /** Its place among those that run. */
-  slot: number;
-  isStuck: boolean;
-}
-
 /** Lines that wait for their next run; beyond that no new ones are begun, so that memory stays bounded. */
 const WAITING_MAX = 4096;
 /** The clock is looked at after so many lines. */
 const LINES_PER_LOOK = 16;
 const PULSE_MS = 100;
-const PROGRESS_MS = 500;
-const PROGRESS_EVENT_MS = 10_000;
-/** With durability `power`, a power cut repeats the lines of about this time (ms). */
-const SYNC_MS = 1000;
-/** Pause before results that the disk refused are written again (ms), doubled up to the second value. */
-const WRITE_RETRY_MS = [100, 5000] as const;
 
 export class BatchRun {
   private readonly tools: AttemptTools;
@@ -84,6 +54,7 @@ export class BatchRun {
 
   private reader: LineReader | undefined;
   private results: BatchResults | undefined;
+  private output: BatchOutput | undefined;
   private isAtEnd = false;
   /** A line that could not start for want of room. */
   private head: LineRun | undefined;
@@ -91,7 +62,7 @@ export class BatchRun {
   private readonly running = new Slots<LineRun>();
   private moduleCount = 0;
   private room = 0;
-  private readonly agents = new Map<string, Agent | string>();
+  private readonly lines: LineRuns;
 
   private startedInSlice = 0;
   private sliceMs = 0;
@@ -99,12 +70,6 @@ export class BatchRun {
   private isTurnDue = false;
   private longestLimitMs = 0;
   private pulse: NodeJS.Timeout | undefined;
-  private progressAtMs = 0;
-  private progressEventAtMs = 0;
-  private syncAtMs = 0;
-  private isSyncing = false;
-  private writeRetryMs: number = WRITE_RETRY_MS[0];
-  private writeAgainMs = 0;
   private isOver = false;
   private fault: AttemptOutcome | undefined;
   private resolve: (end: BatchEnd) => void = () => {};
@@ -117,22 +82,31 @@ export class BatchRun {
     this.lease = leaseOf(claim.name);
     this.runDir = join(tools.runsDir, runOf(claim.name));
     this.moduleMax = tools.settings.batch_concurrency;
+    this.lines = new LineRuns(claim.name.id, tools, (number, why, bytes) =>
+      this.refuse(number, why, bytes),
+    );
   }
 
   /** Resolves when every line has a result, or when it was stopped and nothing of it runs any more. Never rejects. */
   async run(): Promise<BatchEnd> {
+    const { trays } = this.tools;
+    const { name, path } = this.claim;
     try {
-      this.reader = new LineReader(this.claim.path);
-      this.results = await takeOverResults(this.tools.trays, this.claim.name, true);
+      const reader = new LineReader(path);
+      this.reader = reader;
+      const results = await takeOverResults(trays, name, true);
+      this.results = results;
+      const { runDir, hooks } = this;
+      this.output = new BatchOutput(
+        { id: name.id, trays, reader, results, runDir, onProgress: hooks.onProgress },
+        this.nowMs(),
+      );
     } catch (error) {
       this.reader?.close();
       return { outcome: outcomeOfFault(error), counts: noCounts() };
     }
     return new Promise((resolve) => {
       this.resolve = resolve;
-      const nowMs = this.nowMs();
-      this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
-      this.syncAtMs = nowMs + SYNC_MS;
       this.pulse = setInterval(() => this.scheduleTurn(), PULSE_MS);
       this.stop.onStop((reason) => {
         for (const line of this.running.list()) line.stop.stop(reason);
@@ -163,12 +137,11 @@ export class BatchRun {
     const nowMs = this.nowMs();
     this.sliceMs = nowMs;
     this.isGivingWay = false;
-    this.flush(nowMs);
+    this.output?.flush(nowMs);
     this.room = this.hooks.room();
     if (this.longestLimitMs > 0)
       this.hooks.onDeadline(nowMs + this.longestLimitMs + 2 * this.tools.settings.grace_ms + 1000);
-    if (nowMs >= this.progressAtMs) this.tell(nowMs);
-    if (nowMs >= this.syncAtMs) this.sync(nowMs);
+    this.output?.work(nowMs, this.running.size, this.waiting.size);
     this.startMore();
     this.endWhenThrough();
   }
@@ -194,7 +167,7 @@ export class BatchRun {
       this.stop.reason === undefined &&
       this.fault === undefined &&
       this.room > 0 &&
-      this.writeAgainMs === 0 &&
+      this.output?.isRefused === false &&
       this.moduleCount < this.moduleMax
     );
   }
@@ -214,19 +187,19 @@ export class BatchRun {
     const isCut = this.stop.reason !== undefined || this.fault !== undefined;
     const isDone = this.isAtEnd && this.head === undefined && this.waiting.size === 0;
     // What the disk does not take now is kept and tried again; a run that must stop runs those lines again instead.
-    if (isDone && this.writeAgainMs > 0 && !isCut) return;
+    if (isDone && this.output?.isRefused === true && !isCut) return;
     if (isDone || isCut) this.end();
   }
 
   private end(): void {
     const nowMs = this.nowMs();
-    this.writeAgainMs = 0;
-    this.flush(nowMs);
-    if (this.writeAgainMs > 0 && this.stop.reason === undefined && this.fault === undefined) return;
+    this.output?.flushNow(nowMs);
+    const isCut = this.stop.reason !== undefined || this.fault !== undefined;
+    if (this.output?.isRefused === true && !isCut) return;
     this.isOver = true;
     clearInterval(this.pulse);
     this.stop.onStop(undefined);
-    this.tell(nowMs);
+    this.output?.tell(nowMs, this.running.size, this.waiting.size);
     this.reader?.close();
     this.results?.close();
     const { reason } = this.stop;
@@ -271,7 +244,7 @@ export class BatchRun {
     for (;;) {
       const line = this.nextLine();
       if (line === undefined) return undefined;
-      const run = this.begin(line);
+      const run = this.lines.begin(line);
       if (run !== undefined) return run;
       if (this.results?.isFull === true) this.giveWayInTime();
       if (this.isGivingWay) return undefined;
@@ -297,59 +270,10 @@ export class BatchRun {
     }
   }
 
-  private begin({ number, text, fault, bytes }: Line): LineRun | undefined {
-    if (text === undefined) {
-      this.refuse(number, fault, bytes);
-      return undefined;
-    }
-    let task: Task;
-    try {
-      task = decodeLine(text, this.claim.name.id, number);
-    } catch (error) {
-      this.refuse(number, messageOf(error), Buffer.from(text.slice(0, 1024), "utf8"));
-      return undefined;
-    }
-    const agent = this.agentOf(task);
-    if (typeof agent === "string") {
-      this.refuse(number, agent, Buffer.from(text.slice(0, 1024), "utf8"));
-      return undefined;
-    }
-    return {
-      number,
-      text,
-      task,
-      agent,
-      isModule: agent.settings.kind === "module",
-      attempt: (task.attempts ?? 0) + 1,
-      startedMs: 0,
-      dueMs: 0,
-      stop: NO_STOP,
-      slot: 0,
-      isStuck: false,
-    };
-  }
-
   private refuse(number: number, why: string, bytes: Buffer): void {
     const id = `${this.claim.name.id}#${number}`;
     this.results?.add(number, encodeBadLine(number, id, why, bytes), false, true);
     this.scheduleTurn();
-  }
-
-  /** The agent, or why there is none. Lines of a batch are much alike: what was found for one serves the others. */
-  private agentOf(task: Task): Agent | string {
-    const isPicky = task.capabilities !== undefined || task.type !== undefined;
-    const key = isPicky
-      ? undefined
-      : `${task.exec === undefined ? "" : "exec"} ${task.agent ?? ""}`;
-    const known = key === undefined ? undefined : this.agents.get(key);
-    if (known !== undefined) return known;
-    const { agent: settings, ...match } = matchAgent(task, this.tools.settings.agents);
-    const agent =
-      settings === undefined
-        ? (match as { reason: string }).reason
-        : (this.tools.agents.get(settings.name) ?? "this worker does not know the agent");
-    if (key !== undefined) this.agents.set(key, agent);
-    return agent;
   }
 
   private start(line: LineRun): void {
@@ -442,63 +366,7 @@ export class BatchRun {
       backoffMaxMs: retry.backoff_max_ms,
     };
   }
-
-  // ── what others see ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  private flush(nowMs: number): void {
-    if (nowMs < this.writeAgainMs) return;
-    try {
-      this.results?.flush();
-      this.writeAgainMs = 0;
-      this.writeRetryMs = WRITE_RETRY_MS[0];
-    } catch (error) {
-      // The work is done and kept in memory; nothing new starts until there is room for what it comes to.
-      if (this.writeAgainMs === 0)
-        process.stderr.write(
-          `mailchute: cannot write the results of ${this.claim.name.id} yet: ${messageOf(error)}\n`,
-        );
-      this.writeAgainMs = nowMs + this.writeRetryMs;
-      this.writeRetryMs = Math.min(2 * this.writeRetryMs, WRITE_RETRY_MS[1]);
-    }
-  }
-
-  private sync(nowMs: number): void {
-    this.syncAtMs = nowMs + SYNC_MS;
-    if (this.tools.trays.durability !== "power" || this.isSyncing) return;
-    this.isSyncing = true;
-    // Before the settlement it is done again, and there a failure counts.
-    void this.results
-      ?.sync()
-      .catch(() => {})
-      .then(() => {
-        this.isSyncing = false;
-      });
-  }
-
-  private tell(nowMs: number): void {
-    this.progressAtMs = nowMs + PROGRESS_MS;
-    const { reader, results } = this;
-    if (reader === undefined || results === undefined) return;
-    const progress: BatchProgress = {
-      ...results.counts,
-      running: this.running.size,
-      waiting: this.waiting.size,
-      bytes_read: reader.position,
-      bytes: reader.size,
-      updated_at: new Date(this.tools.trays.clock.wallMs()).toISOString(),
-    };
-    try {
-      replaceDocument(join(this.runDir, "batch.json"), progress);
-    } catch {
-      // For people to look at: a full disk must not end the work.
-    }
-    if (nowMs < this.progressEventAtMs) return;
-    this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
-    this.hooks.onProgress({ ...results.counts, bytes_read: reader.position, bytes: reader.size });
-  }
 }
-
-const NO_STOP = new StopSignal();
 
 /** A batch that is no file is at fault itself; a disk that does not give it now may give it later. */
 function outcomeOfFault(error: unknown): AttemptOutcome {

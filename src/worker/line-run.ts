@@ -1,0 +1,94 @@
+/** From a line of a batch to what is to be run: its task and its agent, or why there is neither. */
+import { type Agent, StopSignal } from "../agents/agent.ts";
+import { decodeLine } from "../codec/batch-codec.ts";
+import { messageOf } from "../core/errors.ts";
+import { matchAgent } from "../core/matching.ts";
+import type { Task } from "../core/task.ts";
+import type { Line } from "../mailbox/batch-lines.ts";
+import type { AttemptTools } from "./attempt.ts";
+
+/** A line that is a task. */
+export interface LineRun {
+  number: number;
+  text: string;
+  task: Task;
+  agent: Agent;
+  isModule: boolean;
+  /** From 1. */
+  attempt: number;
+  startedMs: number;
+  /** Monotonic ms of its next run. */
+  dueMs: number;
+  stop: StopSignal;
+  /** Its place among those that run. */
+  slot: number;
+  isStuck: boolean;
+}
+
+/** Gets a line that cannot be run. @param bytes the beginning of it */
+type RefuseLine = (number: number, why: string, bytes: Buffer) => void;
+
+const NO_STOP = new StopSignal();
+
+export class LineRuns {
+  private readonly batchId: string;
+  private readonly tools: AttemptTools;
+  private readonly refuse: RefuseLine;
+  private readonly agents = new Map<string, Agent | string>();
+
+  constructor(batchId: string, tools: AttemptTools, refuse: RefuseLine) {
+    this.batchId = batchId;
+    this.tools = tools;
+    this.refuse = refuse;
+  }
+
+  /** @returns undefined for a line that was refused */
+  begin({ number, text, fault, bytes }: Line): LineRun | undefined {
+    if (text === undefined) {
+      this.refuse(number, fault, bytes);
+      return undefined;
+    }
+    let task: Task;
+    try {
+      task = decodeLine(text, this.batchId, number);
+    } catch (error) {
+      this.refuse(number, messageOf(error), Buffer.from(text.slice(0, 1024), "utf8"));
+      return undefined;
+    }
+    const agent = this.agentOf(task);
+    if (typeof agent === "string") {
+      this.refuse(number, agent, Buffer.from(text.slice(0, 1024), "utf8"));
+      return undefined;
+    }
+    return {
+      number,
+      text,
+      task,
+      agent,
+      isModule: agent.settings.kind === "module",
+      attempt: (task.attempts ?? 0) + 1,
+      startedMs: 0,
+      dueMs: 0,
+      stop: NO_STOP,
+      slot: 0,
+      isStuck: false,
+    };
+  }
+
+  /** The agent, or why there is none. Lines of a batch are much alike: what was found for one serves the others. */
+  private agentOf(task: Task): Agent | string {
+    const isPicky = task.capabilities !== undefined || task.type !== undefined;
+    const key = isPicky
+      ? undefined
+      : `${task.exec === undefined ? "" : "exec"} ${task.agent ?? ""}`;
+    const known = key === undefined ? undefined : this.agents.get(key);
+    if (known !== undefined) return known;
+    const { agent: settings, ...match } = matchAgent(task, this.tools.settings.agents);
+    const agent =
+      settings === undefined
+        ? (match as { reason: string }).reason
+        : (this.tools.agents.get(settings.name) ?? "this worker does not know the agent");
+    if (key !== undefined) this.agents.set(key, agent);
+    return agent;
+  }
+}
