@@ -24,4 +24,5 @@ export {
   type MailboxOptions,
 } from "./mailbox/mailbox.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
-export { type RunSummary, Supervisor, type SupervisorOptions } from "./supervisor/supervisor.ts";
+export type { RunSummary, SupervisorOptions } from "./supervisor/run-shapes.ts";
+export { Supervisor } from "./supervisor/supervisor.ts";

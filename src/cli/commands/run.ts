@@ -1,6 +1,6 @@
 /** `run`: the supervisor with its pool, in the foreground. */
 import { stateTree } from "../../core/state-tree.ts";
-import type { RunSummary } from "../../supervisor/supervisor.ts";
+import type { RunSummary } from "../../supervisor/run-shapes.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { openSettings } from "../options.ts";

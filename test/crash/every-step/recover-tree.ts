@@ -9,7 +9,8 @@ import { identityOf, ownerPrefix, thisProcess } from "../../../src/host/identity
 import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
 import { Pool, type Spawned } from "../../../src/supervisor/pool.ts";
-import { type RunSummary, Supervisor } from "../../../src/supervisor/supervisor.ts";
+import type { RunSummary } from "../../../src/supervisor/run-shapes.ts";
+import { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
 import { Worker } from "../../../src/worker/worker.ts";

@@ -1,0 +1,36 @@
+/** What a supervisor is asked for, and what its run came to. Shapes only. */
+import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import type { StatusCounts } from "../roadmap/progress.ts";
+
+export interface SupervisorOptions {
+  tree: StateTree;
+  settings: Settings;
+  /** One pass over what waits, then end. */
+  once?: boolean;
+  /** End when nothing is left that could run. */
+  drain?: boolean;
+  /** With `once`: say what would be done, and do nothing. */
+  dryRun?: boolean;
+  /** End after so many tasks were started. */
+  maxTasks?: number;
+  paused?: boolean;
+  /** Lines for people: what is worth knowing as it happens. */
+  onNotice?: (notice: string) => void;
+}
+
+export interface RunSummary {
+  completed: number;
+  failed: number;
+  /** Files that are no tasks, or whose id was taken. */
+  refused: number;
+  /** Waiting tasks that cannot run: dependencies unmet, or no agent fits. */
+  blocked: number;
+  /** With `dryRun`: what would run, best first. */
+  wouldRun: string[];
+  endedBy: "drained" | "once" | "limit" | "stop" | "lock-lost";
+  /** Nodes of the plan by status; left out without a plan. */
+  roadmap?: StatusCounts;
+  /** What is wrong with `roadmap.yaml`, when it cannot be used. */
+  roadmapProblem?: string;
+}

@@ -1,0 +1,82 @@
+/** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
+import { parseName } from "../core/names.ts";
+import type { Telemetry } from "../journal/telemetry.ts";
+import type { Alerts } from "./alerts.ts";
+import type { Pool, PoolHooks, PoolWorker } from "./pool.ts";
+import type { Selection } from "./selection.ts";
+import type { TaskEnds } from "./task-ends.ts";
+
+export interface WorkerNewsParts {
+  selection: Selection;
+  pool: Pool;
+  taskEnds: TaskEnds;
+  telemetry: Telemetry;
+  alerts: Alerts;
+  /** True when this supervisor is ending: then its workers do. */
+  isEnding: () => boolean;
+  shareSlots: () => void;
+  /** Look at `processing/` soon. */
+  wantListing: () => void;
+  wake: () => void;
+}
+
+type Progress = Parameters<PoolHooks["onProgress"]>[0];
+type Death = Parameters<PoolHooks["onDeath"]>[0];
+
+export class WorkerNews implements PoolHooks {
+  private readonly p: WorkerNewsParts;
+
+  constructor(parts: WorkerNewsParts) {
+    this.p = parts;
+  }
+
+  onStarted(worker: PoolWorker): void {
+    this.p.telemetry.note("worker_started", { id: worker.id, pid: worker.pid });
+    this.p.shareSlots();
+  }
+
+  onChange(): void {
+    this.p.wantListing();
+    this.p.wake();
+  }
+
+  onProgress(message: Progress): void {
+    const { selection, pool, taskEnds } = this.p;
+    for (const { file, delayMs, unreadable } of message.returned) {
+      const id = parseName(file)?.id;
+      if (unreadable !== undefined)
+        this.p.alerts.report(
+          `unreadable:${id}`,
+          `${id} waits because its file cannot be read; it is tried again, ever less often: ${unreadable}`,
+          Number.POSITIVE_INFINITY,
+        );
+      const before = [...message.done]
+        .map((f) => selection.offeredTask(f))
+        .find((t) => t?.id === parseName(file)?.id);
+      if (!selection.onReturned(file, delayMs, before)) this.p.wantListing();
+    }
+    selection.onDone(message.done);
+    if (pool.isOversubscribed) this.p.wantListing();
+    for (const { id, isCompleted } of message.settled) taskEnds.noteSettled(id, isCompleted);
+    this.p.wake();
+  }
+
+  onDeath(death: Death): void {
+    if (!this.p.isEnding()) this.tellDeath(death);
+    this.p.selection.reoffer(death.files);
+    this.p.wantListing();
+    this.p.wake();
+  }
+
+  private tellDeath({ id, pid, how, restartInMs, isBreakerOpen }: Death): void {
+    const { telemetry, alerts } = this.p;
+    telemetry.note("worker_stopped", { id, pid, error: how });
+    const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
+    alerts.notice(`worker ${id} ended (${how})${next}`);
+    if (isBreakerOpen)
+      alerts.raise(
+        "restart_storm",
+        `workers die one after the other without getting anything done (${how})`,
+      );
+  }
+}
