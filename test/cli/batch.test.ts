@@ -41,9 +41,9 @@ export default async function handle(task, { attempt, signal }) {
 }
 `;
 
-function batchPool(more = ""): Pool {
+function batchPool(more = "", settings = QUICK_CONFIG): Pool {
   const pool = newPool({
-    config: `${QUICK_CONFIG}${more}agents: [{name: unit, kind: module, module: ./unit.mjs, default: true}]\n`,
+    config: `${settings}${more}agents: [{name: unit, kind: module, module: ./unit.mjs, default: true}]\n`,
   });
   fs.writeFileSync(join(pool.state, "unit.mjs"), HANDLER);
   return pool;
@@ -309,7 +309,8 @@ test("workers that are killed lose no line of a batch and repeat only those in f
 });
 
 test("two batches on two workers both go on to their ends when the pool is made smaller than what runs", async () => {
-  const pool = batchPool("processes: 2\n");
+  // A slot each: the second batch cannot go to the worker of the first.
+  const pool = batchPool("processes: 2\n", QUICK_CONFIG.replace("workers: 4", "workers: 2"));
   await pool.start();
   await waitFor(
     () => pool.events().filter(({ event }) => event === "worker_started").length === 2,
