@@ -62,9 +62,9 @@ export class Doorbell {
 
   /** Call now and then: a watch on a directory that was replaced is deaf for ever. True when it was set anew. */
   rearm(): boolean {
-    if (this.mode === "polling") return false;
-    if (this.dirKey() === this.watchedKey) return false;
-    void this.watcher?.close();
+    // Not started yet, or stopped: then nobody listens.
+    if (this.watcher === undefined || this.dirKey() === this.watchedKey) return false;
+    void this.watcher.close();
     this.start();
     return true;
   }

@@ -64,3 +64,19 @@ it("leaves no timer or watch behind when it is stopped", async () => {
   bell.stop();
   await waitFor(() => kinds().length <= before, { what: "the end of it all" });
 });
+
+it("is not set up by a look that comes before its start, or after its end", async () => {
+  const dir = tempDir();
+  const before = watchCount();
+  const bell = new Doorbell(dir, { onRing: () => {}, onFallback: () => {} });
+  expect(bell.rearm()).toBe(false);
+  bell.start();
+  await waitFor(() => watchCount() === before + 1, { what: "a watch" });
+  bell.stop();
+  expect(bell.rearm()).toBe(false);
+  await waitFor(() => watchCount() === before, { what: "no watch" });
+});
+
+function watchCount(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind.startsWith("FSEvent")).length;
+}
