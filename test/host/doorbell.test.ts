@@ -66,15 +66,15 @@ it("leaves no timer or watch behind when it is stopped", async () => {
 });
 
 it("is not set up by a look that comes before its start, or after its end", async () => {
+  await waitFor(() => watchCount() === 0, { what: "the end of others' watches" });
   const dir = tempDir();
-  const before = watchCount();
   const bell = new Doorbell(dir, { onRing: () => {}, onFallback: () => {} });
   expect(bell.rearm()).toBe(false);
   bell.start();
-  await waitFor(() => watchCount() === before + 1, { what: "a watch" });
+  await waitFor(() => watchCount() === 1, { what: "a watch" });
   bell.stop();
   expect(bell.rearm()).toBe(false);
-  await waitFor(() => watchCount() === before, { what: "no watch" });
+  await waitFor(() => watchCount() === 0, { what: "no watch" });
 });
 
 function watchCount(): number {
