@@ -86,10 +86,64 @@ export function renderReport(report) {
   return `${parts.join("\n\n")}\n`;
 }
 
-/** For README.md: how it was measured, the chart, the goals. */
-export function renderSummary(report) {
-  return `${describeMachine(report)}
-![Tasks per second beside peers and bare loops](${report.chart})
+/** The kinds of work of the short table; `bare` is the loop that stands beside, `peersOf` another row with the peers. */
+const KINDS_OF_WORK = [
+  { row: "drain", key: "rate", bare: "loop of the protocol's calls, Node" },
+  { row: "drain-power", key: "rate" },
+  { row: "batch", key: "rate", peersOf: "drain" },
+  { row: "enqueue", key: "rate", bare: "loop of submits, Node" },
+  { row: "pick-up", key: "median_ms" },
+  { row: "exec", key: "rate", bare: "bare spawn, Node" },
+];
 
-${goalsTable(report)}`;
+const isOurs = ({ name }) => name.startsWith("mailchute");
+const isBare = ({ name }) => /\bloop\b|^bare /.test(name);
+
+/** The best of the others who do the same work: of times the shortest. */
+function fastestPeer(contestants, key) {
+  const peers = contestants.filter(
+    (one) => !isOurs(one) && !isBare(one) && Number.isFinite(one.figures[key]),
+  );
+  const sign = key.endsWith("_ms") ? 1 : -1;
+  return peers.toSorted((a, b) => sign * (a.figures[key] - b.figures[key]))[0];
+}
+
+/** One row a kind of work: our figure, the fastest peer's and the bare loop's, each of the same run. */
+function shortTable(report) {
+  const contestantsOf = (name) =>
+    report.rows.find(({ row, disk }) => row === name && disk === "ext4")?.contestants ?? [];
+  const lines = ["| what | mailchute | fastest peer | bare loop |", "|---|---|---|---|"];
+  for (const { row, key, bare, peersOf = row } of KINDS_OF_WORK) {
+    const ours = contestantsOf(row).find(isOurs);
+    if (ours === undefined) continue;
+    const peer = fastestPeer(contestantsOf(peersOf), key);
+    const loop = contestantsOf(row).find(({ name }) => name === bare);
+    const cells = [ours, peer, loop].map((one) => (one ? formatFigure(key, one.figures[key]) : "–"));
+    const { title } = report.rows.find((one) => one.row === row);
+    const work = peersOf === row ? "" : ", as in the first row";
+    lines.push(
+      `| ${title} | ${cells[0]} | ${cells[1]}${peer ? ` (${peer.name}${work})` : ""} | ${cells[2]} |`,
+    );
+  }
+  return lines.join("\n");
+}
+
+/**
+ * For README.md: how it was measured, the chart, a row for each kind of work, and where the rest is.
+ * @param dir where results.md and chart.svg are, as README.md names it
+ */
+export function renderSummary(report, dir) {
+  const { machine, command, image_on, size, rounds } = report;
+  const { fileSystem } = report.rows.find((one) => one.fileSystem !== undefined);
+  const goals = report.rows.flatMap((one) => one.goals);
+  const met = goals.filter(({ isMet }) => isMet === true).length;
+  return `\`${command}\` at ${machine.at.slice(0, 10)}: ${size === "quick" ? "a quick run with small numbers, " : ""}medians of ${rounds} runs by turns.
+${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in \`${image_on}\`.
+
+![Tasks per second beside peers and bare loops](${dir}/chart.svg)
+
+${shortTable(report)}
+
+${met} of ${goals.length} goals are met; all of them, met and not met, and every figure: [${dir}](${dir}/results.md).
+`;
 }

@@ -9,6 +9,8 @@
  *     --out DIR                      default: bench/results, or bench/results/quick unless all is run
  *     --check                        exit code 1 when a goal is not met, or something could not be measured
  *     --readme                       puts table and chart into README.md too
+ *
+ *   node bench/run.mjs --from DIR    measures nothing: writes results.md, chart.svg and the README's part from DIR/results.json
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -57,8 +59,15 @@ const { values: options } = parseArgs({
     out: { type: "string" },
     check: { type: "boolean", default: false },
     readme: { type: "boolean", default: false },
+    from: { type: "string" },
   },
 });
+if (options.from !== undefined) {
+  const report = JSON.parse(fs.readFileSync(join(options.from, "results.json"), "utf8"));
+  writeTexts(report, options.from);
+  writeReadme(report, options.from);
+  process.exit();
+}
 const size = options.quick ? "quick" : "full";
 const rows = chooseRows();
 const isWhole = !options.quick && options.only === undefined;
@@ -255,22 +264,24 @@ const report = {
   size,
   minutes: Math.round((performance.now() - fromMs) / 6000) / 10,
   image_on: options["disk-dir"],
-  /** As README.md names it. */
-  chart: relative(join(here, ".."), join(outDir, "chart.svg")),
   rows: measured,
 };
 fs.mkdirSync(outDir, { recursive: true });
 fs.writeFileSync(join(outDir, "results.json"), `${JSON.stringify(report, null, 1)}\n`);
-fs.writeFileSync(join(outDir, "results.md"), renderReport(report));
-fs.writeFileSync(join(outDir, "chart.svg"), drawChart(report));
-if (options.readme || isWhole) writeReadme();
+writeTexts(report, outDir);
+if (options.readme || isWhole) writeReadme(report, outDir);
 const goals = measured.flatMap((one) => one.goals);
 const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
 if (options.check && unmet.length > 0) process.exitCode = 1;
 
+function writeTexts(report, dir) {
+  fs.writeFileSync(join(dir, "results.md"), renderReport(report));
+  fs.writeFileSync(join(dir, "chart.svg"), drawChart(report));
+}
+
 /** Between its two marks. */
-function writeReadme() {
+function writeReadme(report, dir) {
   const path = join(here, "..", "README.md");
   const text = fs.readFileSync(path, "utf8");
   const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
@@ -278,5 +289,5 @@ function writeReadme() {
     throw new Error(`README.md has no ${begin} … ${end} to put the table in`);
   const before = text.slice(0, text.indexOf(begin) + begin.length);
   const after = text.slice(text.indexOf(end));
-  fs.writeFileSync(path, `${before}\n${renderSummary(report)}${after}`);
+  fs.writeFileSync(path, `${before}\n${renderSummary(report, relative(join(here, ".."), dir))}${after}`);
 }
