@@ -118,7 +118,9 @@ function shortTable(report) {
     if (ours === undefined) continue;
     const peer = fastestPeer(contestantsOf(peersOf), key);
     const loop = contestantsOf(row).find(({ name }) => name === bare);
-    const cells = [ours, peer, loop].map((one) => (one ? formatFigure(key, one.figures[key]) : "–"));
+    const cells = [ours, peer, loop].map((one) =>
+      one ? formatFigure(key, one.figures[key]) : "–",
+    );
     const { title } = report.rows.find((one) => one.row === row);
     const work = peersOf === row ? "" : ", as in the first row";
     lines.push(

@@ -289,5 +289,8 @@ function writeReadme(report, dir) {
     throw new Error(`README.md has no ${begin} … ${end} to put the table in`);
   const before = text.slice(0, text.indexOf(begin) + begin.length);
   const after = text.slice(text.indexOf(end));
-  fs.writeFileSync(path, `${before}\n${renderSummary(report, relative(join(here, ".."), dir))}${after}`);
+  fs.writeFileSync(
+    path,
+    `${before}\n${renderSummary(report, relative(join(here, ".."), dir))}${after}`,
+  );
 }

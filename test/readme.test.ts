@@ -1,14 +1,22 @@
-/** README.md names every verb, code and setting that there is, and none that is not. */
+/** README.md and docs/ name every verb, code, setting and field that there is, and none that is not; what they show runs as it stands. */
+import { spawn } from "node:child_process";
 import fs from "node:fs";
-import { fileURLToPath } from "node:url";
-import { describe, expect, test } from "vitest";
+import { delimiter, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { EXIT } from "../src/cli/exit-codes.ts";
 import { REGISTRY } from "../src/cli/registry.ts";
+import { ErrorSchema, ResultSchema } from "../src/codec/record-schemas.ts";
+import { decodeTask, TaskSchema } from "../src/codec/task-codec.ts";
 import { COMMAND_NAMES } from "../src/core/command.ts";
 import { DEFAULT_SETTINGS } from "../src/core/settings.ts";
+import { tempDir } from "./support/temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const readme = fs.readFileSync(`${ROOT}README.md`, "utf8");
+const read = (path: string): string => fs.readFileSync(join(ROOT, path), "utf8");
+const readme = read("README.md");
+const tasks = read("docs/tasks.md");
+const settings = read("docs/settings.md");
 
 /** Error codes that the sources hold as a string. */
 function codesInSources(): string[] {
@@ -21,6 +29,12 @@ function codesInSources(): string[] {
   return [...codes].sort();
 }
 
+/** They are a type, gone when the program runs; so they are read from its text. */
+function eventNames(): string[] {
+  const [, union = ""] = /LifecycleEventName =([^;]+);/.exec(read("src/core/events.ts")) ?? [];
+  return [...union.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
+}
+
 function leaves(value: object, path: string[] = []): [string, unknown][] {
   return Object.entries(value).flatMap(([key, one]): [string, unknown][] =>
     typeof one === "object" && !Array.isArray(one)
@@ -29,13 +43,24 @@ function leaves(value: object, path: string[] = []): [string, unknown][] {
   );
 }
 
+interface Block {
+  language: string;
+  text: string;
+}
+
+const blocksOf = (text: string): Block[] =>
+  [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = "", body = ""]) => ({
+    language,
+    text: body,
+  }));
+
 describe("the README", () => {
-  test.each(Object.keys(REGISTRY))("names the command %s", (verb) => {
-    expect(readme).toMatch(new RegExp(`^\\|.*\`${verb}[ \`]`, "m"));
+  test("is short enough for somebody who has one minute", () => {
+    expect(readme.split("\n").length).toBeLessThan(280);
   });
 
-  test.each([...COMMAND_NAMES])("names the control command %s", (name) => {
-    expect(readme).toContain(`\`${name}\``);
+  test.each(Object.keys(REGISTRY))("names the command %s", (verb) => {
+    expect(readme).toMatch(new RegExp(`^\\|.*\`${verb}[ \`]`, "m"));
   });
 
   // Given to what never ran because it was put back: no record can hold it.
@@ -52,12 +77,161 @@ describe("the README", () => {
     expect(readme).toMatch(new RegExp(`\\| ${code} \\|`));
   });
 
+  test("shows a task that is one", () => {
+    const [task] = blocksOf(readme).filter(({ language }) => language === "json");
+    const decoded = decodeTask(Buffer.from(task?.text ?? ""), "example");
+    expect(decoded.task.id).toBe("example");
+    for (const key of Object.keys(JSON.parse(task?.text ?? "{}") as object))
+      expect(Object.keys(TaskSchema.properties)).toContain(key);
+  });
+
+  test("has the figures of the results that it links to", async () => {
+    const [, block = ""] = /<!-- bench:begin -->\n([\s\S]*?)<!-- bench:end -->/.exec(readme) ?? [];
+    const [, dir = ""] = /\]\((\S+)\/results\.md\)/.exec(block) ?? [];
+    const { renderSummary } = (await import(pathToFileURL(`${ROOT}bench/report.mjs`).href)) as {
+      renderSummary: (report: unknown, dir: string) => string;
+    };
+    expect(block).toBe(renderSummary(JSON.parse(read(`${dir}/results.json`)), dir));
+  });
+});
+
+describe("docs/tasks.md", () => {
+  const fields = tasks.slice(tasks.indexOf("## Task file"), tasks.indexOf("## Programs"));
+  const records = tasks.slice(tasks.indexOf("## Result and"), tasks.indexOf("## Events"));
+  const events = tasks.slice(tasks.indexOf("## Events"), tasks.indexOf("## Recipes"));
+
+  test.each(Object.keys(TaskSchema.properties))("explains the field %s", (field) => {
+    expect(fields).toMatch(new RegExp(`^\\|[^|]*\`${field}(\\.\\w+)?\``, "m"));
+  });
+
+  test.each(
+    [...new Set([ResultSchema, ErrorSchema].flatMap((one) => Object.keys(one.properties)))].sort(),
+  )("names %s of the records", (field) => {
+    expect(records).toContain(`\`${field}\``);
+  });
+
+  test.each(eventNames())("names the event %s", (name) => {
+    expect(events).toContain(`\`${name}\``);
+  });
+
+  test.each([...COMMAND_NAMES])("names the control command %s", (name) => {
+    expect(tasks).toContain(`\`${name}\``);
+  });
+});
+
+describe("docs/settings.md", () => {
   test.each(leaves(DEFAULT_SETTINGS))("lists the setting %s with its default", (key, value) => {
     const shown = Array.isArray(value) ? `[${value.join(", ")}]` : String(value);
-    const settings = readme.slice(readme.indexOf("## Settings")).split("\n");
-    const row = settings.find((line) => line.startsWith(`| \`${key}\` |`));
+    const row = settings.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
     expect(row?.split("|")[2]?.trim().replaceAll("`", "")).toBe(shown);
     if (!Array.isArray(value))
       expect(row).toContain(`MAILCHUTE_${key.replace(".", "_").toUpperCase()}\``);
   });
 });
+
+const isThere = (program: string): boolean =>
+  (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .some((dir) => fs.existsSync(join(dir === "" ? "." : dir, program)));
+
+/** A block as a part of a shell script. */
+function asShell({ language, text }: Block): string {
+  if (language === "python") return `python3 - <<'PYTHON'\n${text}PYTHON\n`;
+  if (language === "js") return `cat > example.mjs <<'JS'\n${text}JS\nnode example.mjs\n`;
+  return language === "bash" ? text : "";
+}
+
+/**
+ * Runs a script in a directory with a fresh state tree, where `npx mailchute` is the built command line.
+ * @returns its output; it must end with 0
+ */
+async function runAsNewcomer(dir: string, script: string): Promise<string> {
+  const npx = join(dir, "bin", "npx");
+  fs.mkdirSync(join(dir, "bin"));
+  fs.writeFileSync(npx, `#!/bin/sh\nshift\nexec node '${ROOT}bin/mailchute.js' "$@"\n`);
+  fs.chmodSync(npx, 0o755);
+  fs.mkdirSync(join(dir, "node_modules"));
+  fs.symlinkSync(ROOT, join(dir, "node_modules", "mailchute"));
+  // A group of its own: whatever it started ends with the test.
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script.replaceAll("/tmp/", `${dir}/`)], {
+    cwd: dir,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, PATH: `${join(dir, "bin")}${delimiter}${process.env["PATH"]}` },
+  });
+  onTestFinished(() => {
+    try {
+      process.kill(-(child.pid as number), "SIGKILL");
+    } catch {
+      // All of it has ended.
+    }
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  // Not "close": a supervisor that a failed script left behind holds the pipes.
+  const code = await new Promise((done) => child.once("exit", done));
+  expect(code, output).toBe(0);
+  return output;
+}
+
+const STEPS_MS_MAX = 600_000;
+
+test.skipIf(!isThere("jq") || !isThere("python3"))(
+  "a newcomer who runs all that the README shows, in its order, gets what it says; then the recipes",
+  async () => {
+    const dir = tempDir();
+    const shown = blocksOf(readme).filter(({ text }) => !text.includes("npm ci"));
+    const recipes = blocksOf(tasks.slice(tasks.indexOf("## Recipes")));
+    const output = await runAsNewcomer(
+      dir,
+      [
+        "npx mailchute init >&2",
+        ...shown.map(asShell),
+        "npx mailchute enqueue --id broken --max-attempts 1 -- false",
+        "npx mailchute run --drain || test $? = 1",
+        ...recipes.map(asShell),
+      ].join("\n"),
+    );
+    const outbox = join(dir, "state", "mailbox", "outbox");
+    const done = fs.readdirSync(outbox).filter((name) => name.endsWith("_result.json"));
+    for (const id of ["now", "answer", "after-answer", "nap", "numbers"])
+      expect(done).toContain(`${id}_result.json`);
+    const numbers = JSON.parse(fs.readFileSync(join(outbox, "numbers_result.json"), "utf8"));
+    expect(numbers.batch).toMatchObject({ lines: 100, completed: 100 });
+    const site = fs.readdirSync(join(dir, "site", "mailbox", "outbox"));
+    for (const id of ["plan-000", "build", "test", "report"])
+      expect(site).toContain(`${id}_result.json`);
+    const events = fs.readFileSync(
+      join(dir, "site", "analytics", "supervisor_lifecycle.jsonl"),
+      "utf8",
+    );
+    expect(events).toContain('"replan_finished"');
+    expect(output).toMatch(/^answer\t1\t/m);
+    expect(output).toMatch(/^broken\tErrExit\t/m);
+  },
+  STEPS_MS_MAX,
+);
+
+test(
+  "the example of docs/plan.md is a plan, and the one of docs/library.md runs",
+  async () => {
+    const dir = tempDir();
+    const [plan] = blocksOf(read("docs/plan.md"));
+    expect(plan?.language).toBe("yaml");
+    await runAsNewcomer(
+      dir,
+      [
+        "npx mailchute init",
+        `cat > state/roadmap.yaml <<'YAML'\n${plan?.text}YAML`,
+        "npx mailchute roadmap check",
+        ...blocksOf(read("docs/library.md")).map(asShell),
+      ].join("\n"),
+    );
+    const outbox = fs.readdirSync(join(dir, "state", "mailbox", "outbox"));
+    expect(outbox.filter((name) => name.endsWith("_result.json"))).toHaveLength(1);
+  },
+  STEPS_MS_MAX,
+);

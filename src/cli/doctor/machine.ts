@@ -200,7 +200,7 @@ function checkJq(env: NodeJS.ProcessEnv): CheckResult {
   if (found !== undefined) return ok("jq", join(found, "jq"));
   return warned(
     "jq",
-    "not found; mailchute does without it, the recipes of the README do not",
+    "not found; mailchute does without it, the recipes of docs/tasks.md do not",
     "install jq if you want them",
   );
 }
