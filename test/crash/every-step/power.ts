@@ -51,6 +51,7 @@ let deadlineMs = Number.POSITIVE_INFINITY;
 /** Cuts of the recovery from a cut, for each file system. */
 const COMPOUND_MAX = 150;
 /** The file system's own checker is asked after so many cases. */
+const PROGRESS_MS = 60_000;
 const CASES_PER_CHECK = 20;
 
 /** Cuts the power before the `at`-th call of the victim; `at` beyond its last: when it has ended. */
@@ -159,8 +160,15 @@ async function walk(disk: PowerDisk, kind: string, cuts: readonly Cut[]): Promis
     counts.damaged += 1;
     process.stdout.write(`FAILED ${kind} on ${disk.kind}: the file system: ${damage}\n`);
   };
+  let toldMs = startedMs;
   for (const [index, cut] of cuts.entries()) {
     if (performance.now() > deadlineMs) break;
+    if (performance.now() - toldMs > PROGRESS_MS) {
+      toldMs = performance.now();
+      process.stderr.write(
+        `${kind} on ${disk.kind}: ${index} of ${cuts.length}, ${counts.failed} failed\n`,
+      );
+    }
     const { faults, struck, isReached } = await runCut(disk, cut);
     if (faults.length > 0) {
       counts.failed += 1;
@@ -257,9 +265,12 @@ async function main(): Promise<void> {
 }
 
 async function runOn(kind: FileSystem): Promise<void> {
-  // Leaving this way unmounts.
+  // What was tried counts, also when somebody has seen enough of it. Leaving the second way unmounts, too.
   for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => process.exit(130));
+    process.once(signal, () => {
+      deadlineMs = 0;
+      process.once(signal, () => process.exit(130));
+    });
   const chosen = ALL.filter(
     ({ name }) =>
       positionals.length === 0 || positionals.some((p) => name === p || name.startsWith(`${p}-`)),
@@ -277,7 +288,7 @@ async function runOn(kind: FileSystem): Promise<void> {
       }
       cuts.push(...cutsOf(operation, calls, { durability: "power" }));
     }
-  deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
+  if (deadlineMs > 0) deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
   const random = seededRandom(seed);
   const disk = await PowerDisk.make(kind);
   try {
@@ -304,7 +315,7 @@ async function runEach(): Promise<void> {
       stdio: ["ignore", "pipe", "inherit"],
     });
     for (const signal of ["SIGINT", "SIGTERM"] as const)
-      process.once(signal, () => child.kill(signal));
+      process.on(signal, () => child.kill(signal));
     let last = "";
     for await (const line of createInterface({ input: child.stdout })) {
       process.stdout.write(`${line}\n`);

@@ -26,8 +26,9 @@ const { values, positionals } = parseArgs({
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const sampleMax = values.sample === undefined ? Number.POSITIVE_INFINITY : Number(values.sample);
 const kinds = (values.only ?? "kill,zombie,error,compound,controls").split(",");
-const deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
+let deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
 const LANES = 3;
+const PROGRESS_MS = 60_000;
 /** Whole runs of test:crash. */
 const ERRORS_MAX = 1300;
 const COMPOUND_MAX = 1200;
@@ -72,6 +73,10 @@ async function inLanes<T>(items: readonly T[], run: (item: T) => Promise<void>):
 async function runAll(kind: string, cases: readonly Case[]): Promise<void> {
   const startedMs = performance.now();
   const counts = { passed: 0, failed: 0, missed: 0 };
+  const progress = setInterval(() => {
+    const done = counts.passed + counts.failed + counts.missed;
+    process.stderr.write(`${kind}: ${done} of ${cases.length}, ${counts.failed} failed\n`);
+  }, PROGRESS_MS);
   await inLanes(cases, async ({ operation, fault, options }) => {
     const result = await runCase(operation, fault, options);
     if (result.faults.length > 0) {
@@ -82,9 +87,10 @@ async function runAll(kind: string, cases: readonly Case[]): Promise<void> {
     } else if (result.isReached) counts.passed += 1;
     else counts.missed += 1;
   });
+  clearInterval(progress);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   process.stdout.write(
-    `${kind}: ${counts.passed} passed, ${counts.failed} failed, ${counts.missed} not reached, ${seconds} s\n`,
+    `${kind}: ${counts.passed} passed, ${counts.failed} failed, ${counts.missed} not reached of ${cases.length}, ${seconds} s\n`,
   );
   totals.passed += counts.passed;
   totals.failed += counts.failed;
@@ -191,7 +197,12 @@ async function runControls(): Promise<void> {
 }
 
 process.stdout.write(`seed ${seed}\n`);
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+// What was tried counts, also when somebody has seen enough of it.
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => {
+    deadlineMs = 0;
+    process.once(signal, () => process.exit(130));
+  });
 const kills: Case[] = [];
 const zombies: Case[] = [];
 const errors: Case[] = [];
