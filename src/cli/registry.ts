@@ -66,6 +66,16 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "what a node of the plan waits for",
     load: () => import("./commands/dep.ts"),
   },
+  answer: {
+    group: "Plan",
+    summary: "answer a node that waits for a person",
+    load: () => import("./commands/answer.ts"),
+  },
+  kv: {
+    group: "Plan",
+    summary: "values that nodes leave for each other",
+    load: () => import("./commands/kv.ts"),
+  },
 
   status: {
     group: "Look",
@@ -87,17 +97,6 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     group: "Look",
     summary: "lifecycle events as JSON lines",
     load: () => import("./commands/events.ts"),
-  },
-
-  answer: {
-    group: "Plan",
-    summary: "answer a node that waits for a person",
-    load: () => import("./commands/answer.ts"),
-  },
-  kv: {
-    group: "Plan",
-    summary: "values that nodes leave for each other",
-    load: () => import("./commands/kv.ts"),
   },
 
   pause: { group: "Steer", summary: "claim nothing new", load: control },

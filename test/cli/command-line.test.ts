@@ -12,6 +12,13 @@ test("without a command the overview goes to stderr and the exit code is 2", asy
   expect(result.stderr).toContain("Usage: mailchute <command>");
 });
 
+test("the overview names each group of commands once", async () => {
+  const { stdout } = await newCli()(["--help"]);
+  const groups = [...stdout.matchAll(/^([A-Z][a-z]+):$/gm)].map(([, name]) => name);
+  expect(groups).toContain("Plan");
+  expect(new Set(groups).size).toBe(groups.length);
+});
+
 test("--version prints the version of package.json", async () => {
   const version = JSON.parse(
     fs.readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
