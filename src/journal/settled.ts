@@ -29,11 +29,7 @@ export function recordSettled(
     mayBeRecorded && hasRecord(telemetry[journal].path, subject.lease, what);
   if (!isRecorded("events", "completed")) recordEnd(telemetry, subject, details);
   if (!isRecorded("leases", "released"))
-    telemetry.lease("released", {
-      ...subject,
-      acquiredAtMs: details.acquiredAtMs,
-      pid: details.pid,
-    });
+    telemetry.lease("released", subject, details.acquiredAtMs, details.pid);
 }
 
 function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {

@@ -4,12 +4,6 @@ import type { EventSubject, LeaseStatus, LifecycleEventName } from "../core/even
 import { isoTime } from "../core/iso-time.ts";
 import { Journal } from "./journal.ts";
 
-export interface LeaseFacts extends EventSubject {
-  /** Epoch ms at which it was acquired; 0 when not known. */
-  acquiredAtMs: number;
-  pid: number;
-}
-
 /** A subject, and its members as JSON. */
 interface MembersAbout extends EventSubject {
   who: string;
@@ -65,15 +59,19 @@ export class Telemetry {
     this.event(event, NO_SUBJECT, details);
   }
 
-  lease(status: LeaseStatus, facts: LeaseFacts): void {
+  /**
+   * @param acquiredAtMs epoch ms; 0 when it is not known
+   * @param pid of its holder; 0 when it is not known
+   */
+  lease(status: LeaseStatus, subject: EventSubject, acquiredAtMs = 0, pid = 0): void {
     const t = this.clock.wallMs();
-    const acquired = facts.acquiredAtMs === 0 ? t : facts.acquiredAtMs;
+    const acquired = acquiredAtMs === 0 ? t : acquiredAtMs;
     const expires = (status === "active" ? t : acquired) + this.leaseTtlMs;
-    const about = this.membersAbout(facts);
+    const about = this.membersAbout(subject);
     this.leases.append(
       `{${about.who},"status":"${status}","acquired_at":"${isoTime(acquired)}",` +
         `"expires_at":"${isoTime(expires)}",${about.which},"worker":${this.worker},` +
-        `"pid":${facts.pid},"ts":"${isoTime(t)}","t":${t}}`,
+        `"pid":${pid},"ts":"${isoTime(t)}","t":${t}}`,
     );
     this.flushSoon();
   }

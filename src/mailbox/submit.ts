@@ -60,7 +60,7 @@ export async function submitAll(
     const path = pathIn(trays.tmp, `${submission.id}-${randomToken(10)}.json.tmp`);
     try {
       withTrays(trays, () => trays.storage.create(path, submission.bytes));
-      staged.push({ ...submission, index, path });
+      staged.push({ id: submission.id, bytes: submission.bytes, index, path });
     } catch (error) {
       outcomes.set(index, failed(error, submission.id, path, "write the task"));
     }

@@ -169,7 +169,7 @@ async function take(
     // Also what runs under the lease before, when it was taken to be cancelled by one who died over it.
     await endTree(leasesOfAttempt(claim.name), settings.grace_ms);
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
-    context.telemetry.lease("expired", { ...subject, acquiredAtMs: 0, pid: 0 });
+    context.telemetry.lease("expired", subject);
   }
   // Wherever it waited, also for its retry: a drain must not wait for it.
   context.backlog.remove(id);

@@ -78,7 +78,7 @@ function recordRecovered(parts: RecovererParts, telemetry: Telemetry, what: Reco
         reason: what.reason,
         next_attempt: what.next.attempt,
       });
-      telemetry.lease("expired", { ...subject, acquiredAtMs: 0, pid: 0 });
+      telemetry.lease("expired", subject);
       parts.onReady(
         what.next,
         what.reason === "dead" ? "its worker died" : "its worker fell silent",
@@ -133,8 +133,7 @@ function recordSettlement(
     // It died between its claim and its journal lines, and has no attempt left that could write them.
     for (const event of ["assigned", "started"] as const)
       if (!hasRecord(parts.eventsPath, record.lease, event)) telemetry.event(event, subject);
-    if (!hasRecord(parts.leasesPath, record.lease, "active"))
-      telemetry.lease("active", { ...subject, acquiredAtMs: 0, pid: 0 });
+    if (!hasRecord(parts.leasesPath, record.lease, "active")) telemetry.lease("active", subject);
   }
   const details = {
     isCompleted: record.status === "completed",

@@ -20,11 +20,7 @@ export class AttemptJournal {
   }
 
   noteClaimed(attempt: Attempt): void {
-    this.telemetry.lease("active", {
-      ...attempt.subject,
-      acquiredAtMs: attempt.startedWallMs,
-      pid: process.pid,
-    });
+    this.telemetry.lease("active", attempt.subject, attempt.startedWallMs, process.pid);
     this.telemetry.event("assigned", attempt.subject);
     this.telemetry.event("started", attempt.subject);
   }
@@ -98,10 +94,6 @@ export class AttemptJournal {
   }
 
   private noteReleased(attempt: Attempt): void {
-    this.telemetry.lease("released", {
-      ...attempt.subject,
-      acquiredAtMs: attempt.startedWallMs,
-      pid: process.pid,
-    });
+    this.telemetry.lease("released", attempt.subject, attempt.startedWallMs, process.pid);
   }
 }

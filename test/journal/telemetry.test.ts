@@ -82,12 +82,11 @@ describe("a lease record", () => {
   it("says who holds what until when, and moves its end on with each heartbeat", async () => {
     let now = T;
     const telemetry = openTelemetry({ wallMs: () => now });
-    const facts = { ...SUBJECT, acquiredAtMs: T, pid: 42 };
-    telemetry.lease("active", facts);
+    telemetry.lease("active", SUBJECT, T, 42);
     now += 5000;
-    telemetry.lease("active", facts);
+    telemetry.lease("active", SUBJECT, T, 42);
     now += 5000;
-    telemetry.lease("released", facts);
+    telemetry.lease("released", SUBJECT, T, 42);
     telemetry.close();
     const common = {
       ...SUBJECT,
@@ -122,7 +121,7 @@ describe("a lease record", () => {
 
   it("of a lease whose beginning is not known begins now", async () => {
     const telemetry = openTelemetry();
-    telemetry.lease("expired", { ...SUBJECT, acquiredAtMs: 0, pid: 0 });
+    telemetry.lease("expired", SUBJECT);
     telemetry.close();
     expect(await recordsOf(telemetry.leases.path)).toMatchObject([
       { status: "expired", acquired_at: "2026-01-02T03:04:05.678Z" },

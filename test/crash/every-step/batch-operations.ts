@@ -92,7 +92,7 @@ function tell(place: Place, name: ProcessingName, isClaimed: boolean): void {
   telemetry.event("selected", { ...subject, lease: `${name.submission}.${name.attempt}` });
   if (isClaimed) {
     const lease = leaseOf(name);
-    telemetry.lease("active", { ...subject, lease, acquiredAtMs: 0, pid: 1 });
+    telemetry.lease("active", { ...subject, lease }, 0, 1);
     telemetry.event("assigned", { ...subject, lease });
     telemetry.event("started", { ...subject, lease });
   }
@@ -132,7 +132,7 @@ async function workOn(
   };
   const telemetry = telemetryOf(place);
   const attempt = readAttempt(attemptTools, claim, formatName(ready), true);
-  telemetry.lease("active", { ...attempt.subject, acquiredAtMs: Date.now(), pid: process.pid });
+  telemetry.lease("active", attempt.subject, Date.now(), process.pid);
   telemetry.event("assigned", attempt.subject);
   telemetry.event("started", attempt.subject);
   telemetry.flush();

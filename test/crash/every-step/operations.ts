@@ -154,7 +154,7 @@ function tell(place: Place, name: ProcessingName): void {
   const telemetry = telemetryOf(place);
   telemetry.event("selected", subjectOf(name, `${name.submission}.${name.attempt}`));
   if (name.stage !== "ready") {
-    telemetry.lease("active", { ...subjectOf(name), acquiredAtMs: 0, pid: 1 });
+    telemetry.lease("active", subjectOf(name), 0, 1);
     telemetry.event("assigned", subjectOf(name));
     telemetry.event("started", subjectOf(name));
   }
@@ -211,11 +211,7 @@ function claimAndTell(
   if (claim === undefined) return undefined;
   const { text } = readClaim(trays, claim);
   const telemetry = telemetryOf(place);
-  telemetry.lease("active", {
-    ...subjectOf(claim.name),
-    acquiredAtMs: Date.now(),
-    pid: process.pid,
-  });
+  telemetry.lease("active", subjectOf(claim.name), Date.now(), process.pid);
   telemetry.event("assigned", subjectOf(claim.name));
   telemetry.event("started", subjectOf(claim.name));
   telemetry.flush();
