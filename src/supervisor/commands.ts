@@ -179,7 +179,7 @@ export class Commands {
       settle({
         status: "failed",
         error: messageOf(error),
-        code: error instanceof MailchuteError ? error.code : "ErrBug",
+        code: codeOf(error),
       });
     const done = (result: object): void => settle({ status: "completed", result });
     const isAgain = claim.name.attempt > 1;
@@ -300,4 +300,10 @@ export class Commands {
     if (marker !== undefined)
       finishQuarantine(this.trays, marker, false).catch((e: unknown) => this.hooks.onError(e));
   }
+}
+
+/** What the disk says to a command is no fault of ours, nor of the command. */
+function codeOf(error: unknown): string {
+  if (error instanceof MailchuteError) return error.code;
+  return systemCode(error) === "" ? "ErrBug" : "ErrIo";
 }

@@ -324,8 +324,8 @@ export async function runCase(
       kills += 1;
       faults.push(...checkInstant(place, book), ...(operation.checkInstant?.(place) ?? []));
     }
-    faults.push(...(await observe(place, operation)));
     const journals = isKill ? "strict" : "lossy";
+    faults.push(...(await observe(place, operation, journals)));
     faults.push(
       ...(await finish(place, book, kills, {
         journals,

@@ -160,7 +160,8 @@ function errorsOf(operation: Operation, calls: readonly string[]): Case[] {
       faults.push({ at, act: "short", hasReads: true });
       faults.push({ at, act: "short", hasReads: true, lastsMs: 60 });
     }
-    return faults.map((fault) => ({ operation, fault, options: {} }));
+    const { window } = operation;
+    return faults.map((fault) => ({ operation, fault: { ...fault, ...window }, options: {} }));
   });
 }
 
@@ -224,7 +225,7 @@ await inLanes(chosen, async (operation) => {
   if (operation.isWhole !== true && operation.name !== "sweep")
     zombies.push(...zombiesOf(operation, calls));
   // A cancel that fails because of its fault leaves a task that waits for an hour, as it should.
-  if (kinds.includes("error") && operation.name !== "cancel-waiting") {
+  if (kinds.includes("error") && !/cancel(?:-final)?-waiting$/.test(operation.name)) {
     const all = isSample ? calls : (await countCalls(operation, { hasReads: true })).calls;
     errors.push(...errorsOf(operation, all));
   }

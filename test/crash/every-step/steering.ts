@@ -17,6 +17,7 @@ import {
   acknowledge,
   type Book,
   isPlanning,
+  type Journals,
   type Place,
   readLines,
   writePlanner,
@@ -159,6 +160,7 @@ function steering(spec: Steering): Operation {
         const [answer, ...more] = answersTo(place, ID);
         const faults = more.length > 0 ? ["two acknowledgements"] : [];
         if (answer === undefined) faults.push("no acknowledgement");
+        else if (hasGivenUp(answer, journals)) return faults;
         else if (
           answer["status"] !== "completed" ||
           (result !== undefined && JSON.stringify(answer["result"]) !== JSON.stringify(result))
@@ -178,8 +180,17 @@ function steering(spec: Steering): Operation {
         if (isPlanning(place)) writePlanner(place, "done");
       },
     },
-    checkEnd: (place) => spec.checkEnd?.(place) ?? [],
+    checkEnd(place, journals) {
+      const [answer] = answersTo(place, ID);
+      if (answer !== undefined && hasGivenUp(answer, journals)) return [];
+      return spec.checkEnd?.(place) ?? [];
+    },
   };
+}
+
+/** After an error a command may say that the disk refused, and then nothing follows from it but that. */
+function hasGivenUp(answer: Json, journals: Journals): boolean {
+  return journals === "lossy" && answer["status"] === "failed" && answer["code"] === "ErrIo";
 }
 
 const EITHER = ["completed", "failed"] as const;
