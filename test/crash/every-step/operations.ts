@@ -79,6 +79,8 @@ export interface Operation {
   /** A second supervisor comes before the one that drains: what must be true when it has answered. */
   afterwards?: {
     isAnswered(place: Place): boolean;
+    /** Whether the answer is that the disk refused: after an error that is one, and nothing follows from it. */
+    hasGivenUp(place: Place): boolean;
     check(place: Place, journals: Journals): string[];
     /** Makes the drain possible. */
     goOn(place: Place): void;

@@ -17,7 +17,6 @@ import {
   acknowledge,
   type Book,
   isPlanning,
-  type Journals,
   type Place,
   readLines,
   writePlanner,
@@ -156,11 +155,12 @@ function steering(spec: Steering): Operation {
       }),
     afterwards: {
       isAnswered,
+      hasGivenUp,
       check(place, journals) {
         const [answer, ...more] = answersTo(place, ID);
         const faults = more.length > 0 ? ["two acknowledgements"] : [];
         if (answer === undefined) faults.push("no acknowledgement");
-        else if (hasGivenUp(answer, journals)) return faults;
+        else if (journals === "lossy" && hasGivenUp(place)) return faults;
         else if (
           answer["status"] !== "completed" ||
           (result !== undefined && JSON.stringify(answer["result"]) !== JSON.stringify(result))
@@ -181,16 +181,15 @@ function steering(spec: Steering): Operation {
       },
     },
     checkEnd(place, journals) {
-      const [answer] = answersTo(place, ID);
-      if (answer !== undefined && hasGivenUp(answer, journals)) return [];
+      if (journals === "lossy" && hasGivenUp(place)) return [];
       return spec.checkEnd?.(place) ?? [];
     },
   };
 }
 
-/** After an error a command may say that the disk refused, and then nothing follows from it but that. */
-function hasGivenUp(answer: Json, journals: Journals): boolean {
-  return journals === "lossy" && answer["status"] === "failed" && answer["code"] === "ErrIo";
+function hasGivenUp(place: Place): boolean {
+  const [answer] = answersTo(place, ID);
+  return answer?.["status"] === "failed" && answer["code"] === "ErrIo";
 }
 
 const EITHER = ["completed", "failed"] as const;
