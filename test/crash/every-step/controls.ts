@@ -164,9 +164,11 @@ export const CONTROLS: readonly Control[] = [
     operation: "retry-dead-letter",
     by: "kill",
     storage: linkInstead(
-      (from) => from.includes("~again-"),
+      (from) => from.endsWith(".again.tmp"),
       (from, to) => {
-        fs.rmSync(join(processingBeside(to), basename(from, ".tmp")), { force: true });
+        const processing = processingBeside(to);
+        for (const file of fs.readdirSync(processing))
+          if (file.includes("~again-")) fs.rmSync(join(processing, file));
         nodeStorage.link(from, to);
       },
     ),
