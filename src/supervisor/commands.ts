@@ -302,8 +302,8 @@ export class Commands {
   }
 }
 
-/** What the disk says to a command is no fault of ours, nor of the command. */
+/** What the disk says to a command is no fault of ours, nor of the command. Node's own `ERR_…` are faults of ours. */
 function codeOf(error: unknown): string {
   if (error instanceof MailchuteError) return error.code;
-  return systemCode(error) === "" ? "ErrBug" : "ErrIo";
+  return /^E[A-Z0-9]+$/.test(systemCode(error)) ? "ErrIo" : "ErrBug";
 }

@@ -50,8 +50,8 @@ const fileSystems = (values.fs ?? "ext4,xfs").split(",") as FileSystem[];
 let deadlineMs = Number.POSITIVE_INFINITY;
 /** Cuts of the recovery from a cut, for each file system. */
 const COMPOUND_MAX = 150;
-/** The file system's own checker is asked after so many cases. */
 const PROGRESS_MS = 60_000;
+/** The file system's own checker is asked after so many cases. */
 const CASES_PER_CHECK = 20;
 
 /** Cuts the power before the `at`-th call of the victim; `at` beyond its last: when it has ended. */

@@ -29,6 +29,7 @@ const kinds = (values.only ?? "kill,zombie,error,compound,controls").split(",");
 let deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
 const LANES = 3;
 const PROGRESS_MS = 60_000;
+const triesMax = values.few === true ? 4 : 1;
 /** Whole runs of test:crash. */
 const ERRORS_MAX = 1300;
 const COMPOUND_MAX = 1200;
@@ -78,7 +79,14 @@ async function runAll(kind: string, cases: readonly Case[]): Promise<void> {
     process.stderr.write(`${kind}: ${done} of ${cases.length}, ${counts.failed} failed\n`);
   }, PROGRESS_MS);
   await inLanes(cases, async ({ operation, fault, options }) => {
-    const result = await runCase(operation, fault, options);
+    let result = await runCase(operation, fault, options);
+    // A whole supervisor does not make the same calls each time. Of few cases none may go by untried for that.
+    for (
+      let tries = 1;
+      tries < triesMax && !result.isReached && result.faults.length === 0;
+      tries++
+    )
+      result = await runCase(operation, fault, options);
     if (result.faults.length > 0) {
       counts.failed += 1;
       process.stdout.write(
