@@ -21,7 +21,11 @@ export function compileCheck(
     const isShown = unshown?.test(place) !== true;
     const found =
       first.value === undefined ? "nothing" : isShown ? shorten(first.value) : kindOf(first.value);
-    return `${shown === "" ? "the value" : shown}: ${lowerFirst(first.message)}, found ${found}`;
+    // A pattern, or the forms of which none fits, say little: what is meant says more.
+    const { description, pattern, anyOf } = first.schema;
+    const isMeant = description !== undefined && (pattern ?? anyOf) !== undefined;
+    const expected = isMeant ? `expected ${description}` : lowerFirst(first.message);
+    return `${shown === "" ? "the value" : shown}: ${expected}, found ${found}`;
   };
 }
 

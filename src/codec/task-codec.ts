@@ -16,7 +16,10 @@ const Seconds = Type.Integer({
 });
 const Count = Type.Integer({ minimum: 0, maximum: MAX_ATTEMPTS_MAX });
 const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1024 });
-const Argument = Type.String({ pattern: "^[^\\u0000]*$" });
+const Argument = Type.String({
+  pattern: "^[^\\u0000]*$",
+  description: "text without NUL characters",
+});
 const Argv = Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" });
 
 export const TaskSchema = Type.Object(
@@ -75,7 +78,8 @@ export const TaskSchema = Type.Object(
       // Decoded into the second form.
       Type.Unsafe<string[][]>(
         Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], {
-          description: "programs that must all exit with 0 for the task to be done",
+          description:
+            "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
         }),
       ),
     ),

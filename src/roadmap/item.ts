@@ -1,5 +1,7 @@
 /** One item of the roadmap: from its YAML to a node, with every fault at its place. Knows nothing of the other items. */
 import { isScalar, type Pair, type YAMLMap } from "yaml";
+import { checkBody } from "../codec/task-codec.ts";
+import { ErrInvalidTask } from "../core/errors.ts";
 import { TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import {
@@ -21,6 +23,7 @@ import {
   readVerify,
 } from "./item-fields.ts";
 import { type Entry, type ItemSource, ItemValues } from "./item-values.ts";
+import { taskOfNode } from "./node-task.ts";
 import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 
 /** Keys that mean something to us. Others are the reader's own and are left alone. */
@@ -30,6 +33,10 @@ const ITEM_KEYS: readonly string[] = (
 ).split(" ");
 /** What people write when they mean a key of ours; `suggest` is not bold enough to see it. */
 const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
+
+/** In the place of the agent that is chosen at the launch, and of the id, which has a check of its own. */
+const ANY_AGENT = "any";
+const ANY_ID = "any";
 
 /** Where in the file an item stands. */
 export interface ItemContext {
@@ -108,7 +115,21 @@ class ItemReader {
     assign(node, "timeout_ms", values.integer("timeout_ms", 1, TIMER_MS_MAX));
     assign(node, "reopened", values.integer("reopened", 0, Number.MAX_SAFE_INTEGER));
     assign(node, "payload", readPayload(values));
+    this.checkTaskOf(node);
     return { node, marks };
+  }
+
+  /** What passes the check can be launched: the task that a node becomes is held against the rules of every task. */
+  private checkTaskOf(node: RoadmapNode): void {
+    const { source, map } = this.values;
+    try {
+      checkBody({ ...taskOfNode(node, ANY_AGENT, 0, []), id: ANY_ID }, ANY_ID);
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask)) throw error;
+      const member = /^\w+/.exec(error.message)?.[0] ?? "";
+      const at = this.values.get(member)?.at ?? map.range?.[0] ?? 0;
+      source.fault("bad_value", at, error.message, `mend the ${member} of ${node.id}`);
+    }
   }
 
   private readId(): number | undefined {
