@@ -152,6 +152,17 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
   }
 }
 
+/** One link. False when something stands there already; any other failure is thrown. */
+export function linked(trays: Trays, from: string, to: string): boolean {
+  try {
+    trays.storage.link(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
 /** One unlink; that it is gone already is no fault. */
 export function unlinkIfThere(trays: Trays, path: string): void {
   try {

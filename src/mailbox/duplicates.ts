@@ -1,87 +1,166 @@
-/** A file dropped a second time with the very same content is no fault: it goes, and nothing else happens. */
+/** One task that comes twice is no fault: the second file goes, or takes the place of the first, and nothing else happens. */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
+import { systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
   errorName,
   foldId,
-  formatName,
+  inboxName,
   type ProcessingName,
   parseName,
   resultName,
   settledBatchName,
   submissionOf,
 } from "../core/names.ts";
-import { moved, unlinkIfThere } from "./claim.ts";
-import { randomToken } from "./random.ts";
+import { asidePath, takeAside } from "./aside.ts";
+import { linked, unlinkIfThere } from "./claim.ts";
 import type { Trays } from "./trays.ts";
 
 /**
- * Drops `inbox/<name>` if the task of this id, wherever it is now, has the same text.
- * @returns false when it differs, or cannot be compared: then the file is still there
+ * What a file that came under a taken id was found to be. "dropped": the same task again, gone now. "other": another task.
+ * "unsure": the task of this id is on its way to where it can be retried from, or has just left, and this file may be all there
+ * is of it. "free": no task of this very id is there any more.
  */
-export function dropIdentical(trays: Trays, name: string, id: string): boolean {
-  const first = findTaskText(trays, id);
-  const path = join(trays.inbox, name);
-  if (first === undefined || taskText(trays, path, id) !== first) return false;
-  // Taken aside, and compared again: what is compared is what goes, even if somebody writes a new file under the name. Aside
-  // is a refused file's marker, which recovery never loses: if we die here, or it differs after all, it is carried on from there.
-  const marker: ProcessingName = {
-    id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "bad",
-    token: randomToken(8),
-  };
-  if (moved(trays, path, join(trays.processing, formatName(marker))))
-    dropMarked(trays, marker, first);
-  return true;
+export type Resend = "dropped" | "other" | "unsure" | "free";
+
+/** Drops `inbox/<id>.json` if the task of this id, wherever it waits or runs, or its record, has the same text. */
+export function dropIdentical(trays: Trays, id: string): Resend {
+  const likeness = compare(trays, join(trays.inbox, inboxName({ id })), id);
+  return likeness === "same" ? dropAside(trays, takeAside(trays, { id })) : likeness;
 }
 
-/** Drops a refused file, on its way into `failed/`, if it is a task that is there already. */
-export function dropMarked(
+/** Drops the batch `inbox/<id>.ndjson` if the batch of this id, wherever it is now, has the same bytes. */
+export function dropIdenticalBatch(trays: Trays, id: string): Resend {
+  const batch = { id, isBatch: true } as const;
+  if (!isBatchThere(trays, join(trays.inbox, inboxName(batch)), id)) return "other";
+  return dropAside(trays, takeAside(trays, batch));
+}
+
+/** Compared again, aside: what is compared is what goes, and what it repeats is there while nobody rests on it any more. */
+function dropAside(trays: Trays, marker: ProcessingName | undefined): "dropped" | "unsure" {
+  if (marker === undefined) return "unsure";
+  return finishAside(trays, marker) === "dropped" ? "dropped" : "unsure";
+}
+
+/**
+ * What was taken aside goes if it is a resend; else it waits in the inbox again.
+ * @returns "other" when another task has taken that place; "later" when nobody can tell yet: until then it stays aside
+ */
+export function finishAside(
   trays: Trays,
   marker: ProcessingName,
-  first = findTaskText(trays, marker.id),
-): boolean {
-  const path = join(trays.processing, formatName(marker));
-  if (first === undefined || taskText(trays, path, marker.id) !== first) return false;
-  unlinkIfThere(trays, path);
-  unlinkIfThere(trays, join(trays.tmp, formatName(marker)));
-  return true;
+): "dropped" | "put back" | "other" | "later" {
+  const { id, isBatch } = marker;
+  const aside = asidePath(trays, marker);
+  const waiting = join(trays.inbox, inboxName(marker));
+  const isSame = (path: string): boolean =>
+    isBatch === true ? isSameFile(aside, path) : taskText(trays, path, id) === text;
+  const text = taskText(trays, aside, id);
+  const isResend =
+    isBatch === true ? isBatchThere(trays, aside, id) : compare(trays, aside, id) === "same";
+  if (!isResend) {
+    if (isBatch !== true && text === undefined) return "other";
+    if (linked(trays, aside, waiting)) {
+      unlinkIfThere(trays, aside);
+      return "put back";
+    }
+    const there = findSame(trays, waiting, isSame);
+    if (there !== "stays") return there === "other" ? "other" : "later";
+  }
+  unlinkIfThere(trays, aside);
+  return "dropped";
+}
+
+/** Whether a file in the inbox is the same. With one name it is nobody's to take back, and stays until it is accepted. */
+function findSame(
+  trays: Trays,
+  path: string,
+  isSame: (path: string) => boolean,
+): "stays" | "may go" | "other" | "gone" {
+  const before = trays.storage.look(path);
+  if (before === undefined) return "gone";
+  if (!isSame(path)) return trays.storage.look(path) === undefined ? "gone" : "other";
+  const isOne = before.nlink === 1 && trays.storage.look(path)?.ino === before.ino;
+  return isOne ? "stays" : "may go";
+}
+
+/** Two who send one task again and again could pass each other for ever. */
+const PUBLISH_TRIES_MAX = 16;
+
+/**
+ * Publishes a staged task in the inbox, unless it is there. A file that says the same and has a second name is of somebody who
+ * may be about to take it back: ours takes its place.
+ * @param isSame says of a file (path) whether it holds what is published
+ * @returns "taken" when another task waits there
+ */
+export function publishTask(
+  trays: Trays,
+  staged: string,
+  id: string,
+  isSame: (path: string) => boolean,
+): "published" | "there" | "taken" {
+  const target = join(trays.inbox, inboxName({ id }));
+  // They stay until ours is there: whoever put them there may have been told that they are safe.
+  const replaced: ProcessingName[] = [];
+  const end = (outcome: "published" | "there"): typeof outcome => {
+    for (const marker of replaced) unlinkIfThere(trays, asidePath(trays, marker));
+    return replaced.length > 0 ? "there" : outcome;
+  };
+  for (let tries = 0; tries < PUBLISH_TRIES_MAX; tries++) {
+    if (linked(trays, staged, target)) return end("published");
+    const there = findSame(trays, target, isSame);
+    if (there === "stays") return end("there");
+    if (there === "other") break;
+    if (there === "gone") continue;
+    const marker = takeAside(trays, { id });
+    if (marker === undefined) continue;
+    if (isSame(asidePath(trays, marker))) replaced.push(marker);
+    else finishAside(trays, marker);
+  }
+  for (const marker of replaced) finishAside(trays, marker);
+  return "taken";
+}
+
+/**
+ * How a task file compares with the task of its id. What is being settled counts for nothing: its record may have been retried
+ * already, into this very file. Neither does the claim that this file was linked from: whoever puts it back unlinks it next.
+ */
+function compare(trays: Trays, path: string, id: string): "same" | "other" | "unsure" | "free" {
+  const ino = trays.storage.look(path)?.ino;
+  const own = taskText(trays, path, id);
+  if (own === undefined) return "other";
+  let isUnsure = false;
+  const holder = findTask(trays, id, (live, file) => {
+    const isLeaving =
+      live.stage === "ok" ||
+      live.stage === "err" ||
+      (live.stage === "w" && trays.storage.look(file)?.ino === ino);
+    if (isLeaving && taskText(trays, file, id) === own) isUnsure = true;
+    return !isLeaving;
+  });
+  if (isUnsure) return "unsure";
+  if (holder === undefined) return "free";
+  return holder.text === own ? "same" : "other";
 }
 
 /** Batches larger than this are not compared byte by byte (bytes): it would hold up everything else. */
 const COMPARED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Drops the batch `inbox/<name>` if the batch of this id, wherever it is now, has the same bytes. */
-export function dropIdenticalBatch(trays: Trays, name: string, id: string): boolean {
-  const path = join(trays.inbox, name);
-  const firsts = trays.storage
-    .list(trays.processing)
-    .filter((file) => {
-      const live = parseName(file);
-      return live?.id === id && live.stage !== "again" && live.stage !== "bad";
-    })
-    .map((file) => join(trays.processing, file));
-  for (const record of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))])
-    firsts.push(keptBatchOf(trays, id, record));
-  if (!firsts.some((first) => isSameFile(path, first))) return false;
-  // Aside is a refused file's marker, as above: what differs after all is filed by recovery.
-  const marker: ProcessingName = {
-    id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "bad",
-    token: randomToken(8),
-    isBatch: true,
-  };
-  const aside = join(trays.processing, formatName(marker));
-  if (moved(trays, path, aside) && firsts.some((first) => isSameFile(aside, first)))
-    unlinkIfThere(trays, aside);
-  return true;
+/** Whether a batch of this id that waits, runs or has settled has the bytes of this file. */
+function isBatchThere(trays: Trays, path: string, id: string): boolean {
+  const { storage, processing, outbox, failed } = trays;
+  const live = storage.list(processing).filter((file) => {
+    const name = parseName(file);
+    return name?.id === id && name.stage !== "again" && name.stage !== "bad";
+  });
+  // A list made before the records are read: a batch that settles meanwhile is met in one of the two places.
+  if (live.some((file) => isSameFile(path, join(processing, file)))) return true;
+  return [join(outbox, resultName(id)), join(failed, errorName(id))].some((record) =>
+    isSameFile(path, keptBatchOf(trays, id, record)),
+  );
 }
 
 /** Where the batch that this record is of is kept, as it was dropped. @param record path of the record */
@@ -109,22 +188,36 @@ export function isSameFile(a: string, b: string): boolean {
 }
 
 /** The text of the task of this very id, in `processing/` or inside its record; undefined when there is none to compare. */
-export function findTaskText(trays: Trays, id: string): string | undefined {
+export function findTaskText(trays: Trays, id: string, holds?: Holds): string | undefined {
+  return findTask(trays, id, holds)?.text;
+}
+
+/** Whether a file in `processing/` (its name, its path) counts. */
+type Holds = (name: ProcessingName, path: string) => boolean;
+
+/** @returns undefined when there is no such task; without a text when there is none to compare */
+function findTask(
+  trays: Trays,
+  id: string,
+  holds: Holds = () => true,
+): { text: string | undefined } | undefined {
   for (const file of trays.storage.list(trays.processing)) {
     const name = parseName(file);
     // On their way out of `processing/`: what waits in the inbox may be their only successor.
     if (name?.stage === "again" || name?.stage === "bad") continue;
+    const path = join(trays.processing, file);
     const isIt = file === `${id}.json` || name?.id === id;
-    if (isIt && name?.isBatch === true) return undefined;
-    if (isIt) return taskText(trays, join(trays.processing, file), id);
-    if (foldId(name?.id ?? "") === foldId(id)) return undefined;
+    if (isIt && name?.isBatch === true) return { text: undefined };
+    if (isIt && name !== undefined && !holds(name, path)) continue;
+    if (isIt) return { text: taskText(trays, path, id) };
+    if (foldId(name?.id ?? "") === foldId(id)) return { text: undefined };
   }
   for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
     try {
       const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-      if (bytes !== undefined) return decodeRecord(bytes)?.taskText;
-    } catch {
-      // Not this one.
+      return { text: bytes === undefined ? undefined : decodeRecord(bytes)?.taskText };
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") return { text: undefined };
     }
   }
   return undefined;

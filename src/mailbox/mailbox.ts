@@ -141,7 +141,7 @@ export class Mailbox {
   claim(): HeldTask {
     for (const candidate of this.candidates()) {
       if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
-        dropIdentical(this.trays, candidate.file, candidate.id);
+        dropIdentical(this.trays, candidate.id);
         continue;
       }
       const claim =

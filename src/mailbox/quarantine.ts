@@ -5,7 +5,7 @@ import { wallSeconds } from "../core/clock.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, formatName, inboxName, isId, type ProcessingName } from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
-import { moved, unlinkIfThere } from "./claim.ts";
+import { linked, moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
 import { isRefusal } from "./submit.ts";
 import { makeTrays, type Trays } from "./trays.ts";
@@ -95,6 +95,7 @@ export async function finishQuarantine(
   if (trays.durability === "power") await trays.storage.syncFiles([staged]);
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
+  let isUniqueOurs = false;
   // Gone with its marker: somebody else has finished. Gone without it: the link below fails, and recovery begins anew.
   const isFiled =
     ours === undefined
@@ -103,15 +104,15 @@ export async function finishQuarantine(
   if (!isFiled) {
     // A refused file has no claim on its plain name when another task lives, or lived, under it.
     if (!isIdTaken && linked(trays, staged, plainRecord)) filedAs = marker.id;
-    else linked(trays, staged, uniqueRecord);
+    else isUniqueOurs = linked(trays, staged, uniqueRecord);
   } else if (ours !== undefined && trays.storage.look(plainRecord)?.ino === ours) {
     filedAs = marker.id;
   }
-  moved(
-    trays,
-    join(trays.processing, file),
-    join(trays.failed, inboxName({ ...marker, id: unique })),
-  );
+  const kept = join(trays.failed, inboxName({ ...marker, id: unique }));
+  const isKept = moved(trays, join(trays.processing, file), kept);
+  // While we stood still somebody else filed it, and it was retried: a reason without a file is none.
+  if (isUniqueOurs && !isKept && trays.storage.look(kept) === undefined)
+    unlinkIfThere(trays, uniqueRecord);
   unlinkIfThere(trays, staged);
   return filedAs;
 }
@@ -161,16 +162,6 @@ function isWhole(trays: Trays, path: string): boolean {
   if (trays.storage.look(path) === undefined) return false;
   const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
   return bytes !== undefined && decodeRecord(bytes) !== undefined;
-}
-
-function linked(trays: Trays, from: string, to: string): boolean {
-  try {
-    trays.storage.link(from, to);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") return false;
-    throw error;
-  }
 }
 
 /** A file name's readable rest, made into a legal id. */

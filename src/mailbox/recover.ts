@@ -35,7 +35,7 @@ import {
   unlinkIfThere,
 } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
-import { dropMarked } from "./duplicates.ts";
+import { finishAside } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { finalPath, type Settlement, settleAll } from "./settle.ts";
@@ -195,8 +195,8 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
       return publishCommitted(r, step.claim);
     case "finish":
       if (step.name.stage === "bad") {
-        // Without a reason it was only taken aside, as a duplicate perhaps.
-        if (!hasReason(r.trays, step.name) && dropMarked(r.trays, step.name)) return;
+        // Without a reason it was only taken aside, as a resend perhaps.
+        if (!hasReason(r.trays, step.name) && finishAside(r.trays, step.name) !== "other") return;
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {

@@ -14,9 +14,10 @@ import {
   type ProcessingName,
   resultName,
   resultsName,
+  submissionOf,
 } from "../core/names.ts";
 import { moved, unlinkIfThere } from "./claim.ts";
-import { findTaskText } from "./duplicates.ts";
+import { findTaskText, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { makeTrays, type Trays } from "./trays.ts";
@@ -131,20 +132,33 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
     const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
     if (trays.durability === "power") await trays.storage.syncFiles([staged]);
-    const isThere = linkUnlessThere(trays, staged, target);
+    const published = publishAgain(trays, staged, marker.id, decoded.taskText);
     // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
-    if (!isThere && !isKnown(trays, marker.id, decoded.taskText)) return keepAside(trays, marker);
+    const { lease } = decoded.record;
+    if (published === "taken" && !isKnown(trays, marker.id, decoded.taskText, lease))
+      return keepAside(trays, marker);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
     return true;
   }
+  dropTwin(trays, path, decoded?.record);
   // The record goes last: until here a crash finds it and comes again. A refused file that is gone from failed/ is in the
   // inbox already, or further.
   unlinkIfThere(trays, path);
   return true;
+}
+
+/** Of two who filed one refusal at once, each may have linked its reason: under the id, and under the name of the file. */
+function dropTwin(trays: Trays, record: string, facts: object | undefined): void {
+  const { file } = (facts ?? {}) as { file?: unknown };
+  const [, stem] =
+    /^failed\/([^/]+)\.(?:nd)?json$/.exec(typeof file === "string" ? file : "") ?? [];
+  if (stem === undefined) return;
+  const twin = join(trays.failed, errorName(stem));
+  if (trays.storage.look(twin)?.ino === trays.storage.look(record)?.ino) unlinkIfThere(trays, twin);
 }
 
 /** The bytes of a file that was refused unrun, if they still lie where its record says. */
@@ -166,10 +180,29 @@ function keepAside(trays: Trays, marker: ProcessingName): false {
   return false;
 }
 
-/** True for a task that waits in the inbox with this text, or that was accepted from there: an earlier try of a retry. */
-function isKnown(trays: Trays, id: string, text: string): boolean {
-  const waiting = readIfThere(trays, join(trays.inbox, `${id}.json`));
-  return waiting?.toString("utf8").trim() === text || findTaskText(trays, id) === text;
+function publishAgain(
+  trays: Trays,
+  staged: string,
+  id: string,
+  text: string,
+): ReturnType<typeof publishTask> {
+  const isSame = (path: string): boolean =>
+    readIfThere(trays, path)?.toString("utf8").trim() === text;
+  try {
+    return publishTask(trays, staged, id, isSame);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    makeTrays(trays);
+    return publishTask(trays, staged, id, isSame);
+  }
+}
+
+/**
+ * True for a task that was accepted from the inbox: an earlier try of a retry.
+ * @param lease of the record that is retried: the marker it was settled with may still stand, and is no later run
+ */
+function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
+  return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;
 }
 
 /** @returns false when something stands there already */

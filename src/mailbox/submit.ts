@@ -12,7 +12,8 @@ import {
   parsePlainClaim,
   resultName,
 } from "../core/names.ts";
-import { findTaskText } from "./duplicates.ts";
+import { asidePath, takeAside } from "./aside.ts";
+import { findTaskText, finishAside, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { SettledNames } from "./settled-names.ts";
 import { makeTrays, pathIn, type Trays } from "./trays.ts";
@@ -146,12 +147,14 @@ async function makeNamesDurable(
 function publish(trays: Trays, { id, path, bytes }: Staged): SubmitOutcome {
   const target = pathIn(trays.inbox, `${id}.json`);
   try {
-    withTrays(trays, () => trays.storage.link(path, target));
-    return { id, outcome: "submitted" };
+    const published = withTrays(trays, () =>
+      publishTask(trays, path, id, (file) => hasBytes(trays, file, bytes)),
+    );
+    if (published === "taken")
+      return { id, outcome: "refused", error: exists(id, target, "waits in the inbox") };
+    return { id, outcome: published === "published" ? "submitted" : "unchanged" };
   } catch (error) {
-    if (systemCode(error) !== "EEXIST") return failed(error, id, target, "publish the task");
-    if (hasBytes(trays, target, bytes)) return { id, outcome: "unchanged" };
-    return { id, outcome: "refused", error: exists(id, target, "waits in the inbox") };
+    return failed(error, id, target, "publish the task");
   }
 }
 
@@ -199,20 +202,30 @@ function clash(
   settled: SettledNames,
   isPublished = false,
 ): SubmitOutcome | undefined {
-  const error = live.has(foldId(id))
-    ? exists(id, trays.processing, "is being worked on")
-    : settled.has("outbox", resultName(id))
-      ? exists(id, pathIn(trays.outbox, resultName(id)), "has a result already")
-      : settled.has("failed", errorName(id)) &&
-          !isRefusal(trays, pathIn(trays.failed, errorName(id)))
-        ? exists(id, pathIn(trays.failed, errorName(id)), "has failed already")
-        : undefined;
+  const error =
+    live.has(foldId(id)) && !isAsideOnly(trays, id, bytes)
+      ? exists(id, trays.processing, "is being worked on")
+      : settled.has("outbox", resultName(id))
+        ? exists(id, pathIn(trays.outbox, resultName(id)), "has a result already")
+        : settled.has("failed", errorName(id)) &&
+            !isRefusal(trays, pathIn(trays.failed, errorName(id)))
+          ? exists(id, pathIn(trays.failed, errorName(id)), "has failed already")
+          : undefined;
   if (error === undefined) return undefined;
   if (isPublished && trays.storage.look(pathIn(trays.inbox, `${id}.json`)) === undefined)
     return undefined;
   return isSameTask(trays, id, bytes)
     ? { id, outcome: "unchanged" }
     : { id, outcome: "refused", error };
+}
+
+/** Whether all there is of this id in `processing/` is this very task, taken aside for a moment by another who sends it. */
+function isAsideOnly(trays: Trays, id: string, bytes: Buffer): boolean {
+  return trays.storage.list(trays.processing).every((file) => {
+    const name = parseName(file);
+    if (foldId(name?.id ?? parsePlainClaim(file) ?? "") !== foldId(id)) return true;
+    return name?.stage === "bad" && hasBytes(trays, pathIn(trays.processing, file), bytes);
+  });
 }
 
 /** A resend whose acknowledgement was lost: the task was accepted, perhaps settled, meanwhile. */
@@ -253,23 +266,22 @@ function exists(id: string, path: string, where: string): ErrTaskExists {
 
 /** Takes our own link back. False when somebody moved it on already: then it is theirs to judge. */
 function withdraw(trays: Trays, { id, path }: Staged): boolean {
-  const target = pathIn(trays.inbox, `${id}.json`);
-  const aside = `${path}.withdrawn`;
   const ours = trays.storage.look(path);
-  const theirs = trays.storage.look(target);
+  const theirs = trays.storage.look(pathIn(trays.inbox, `${id}.json`));
   if (ours === undefined || theirs === undefined || ours.ino !== theirs.ino) return false;
   try {
-    trays.storage.rename(target, aside);
+    const marker = takeAside(trays, { id });
+    if (marker === undefined) return false;
+    const aside = asidePath(trays, marker);
     const taken = trays.storage.look(aside);
-    // Gone, if we stood still for so long that it was swept: then nobody has it, and nobody must be told so.
-    if (taken === undefined || taken.ino === ours.ino) {
-      drop(trays, aside);
-      return true;
+    if (taken?.ino !== ours.ino || taken.nlink === 1) {
+      // Another producer's file stood there by now; or ours has lost its staged name, and others rest on it.
+      finishAside(trays, marker);
+      return false;
     }
-    // Another producer's file stood there by now: put it back.
-    trays.storage.link(aside, target);
-    drop(trays, aside);
-    return false;
+    // Gone, if we stood still for so long that recovery has put it back.
+    trays.storage.unlink(aside);
+    return true;
   } catch {
     return false;
   }
@@ -292,13 +304,13 @@ function drop(trays: Trays, path: string): void {
 }
 
 /** One step, once more with the trays made again if one was deleted. */
-function withTrays(trays: Trays, step: () => void): void {
+function withTrays<T>(trays: Trays, step: () => T): T {
   try {
-    step();
+    return step();
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
     makeTrays(trays);
-    step();
+    return step();
   }
 }
 

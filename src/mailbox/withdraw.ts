@@ -1,8 +1,9 @@
 /** Withdraw: a task that waits in the inbox is taken out again by whoever put it there. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { unlinkIfThere } from "./claim.ts";
-import { randomToken } from "./random.ts";
+import { inboxName } from "../core/names.ts";
+import { asidePath, takeAside } from "./aside.ts";
+import { finishAside } from "./duplicates.ts";
 import type { Trays } from "./trays.ts";
 
 /**
@@ -12,20 +13,31 @@ import type { Trays } from "./trays.ts";
  */
 export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => boolean): boolean {
   const { storage } = trays;
-  const path = join(trays.inbox, `${id}.json`);
-  const aside = join(trays.tmp, `${id}-${randomToken(10)}.withdrawn.tmp`);
+  if (!holdsOurs(trays, join(trays.inbox, inboxName({ id })), isOurs)) return false;
+  const marker = takeAside(trays, { id });
+  if (marker === undefined) return false;
+  const aside = asidePath(trays, marker);
+  if (!holdsOurs(trays, aside, isOurs)) {
+    // Replaced between the look and the move: it is theirs.
+    finishAside(trays, marker);
+    return false;
+  }
   try {
-    const { bytes } = storage.read(path, Number.MAX_SAFE_INTEGER);
-    if (bytes === undefined || !isOurs(bytes)) return false;
-    storage.rename(path, aside);
+    storage.unlink(aside);
+    return true;
+  } catch (error) {
+    // We stood still for so long that recovery has put it back.
+    if (systemCode(error) === "ENOENT") return false;
+    throw error;
+  }
+}
+
+function holdsOurs(trays: Trays, path: string, isOurs: (bytes: Buffer) => boolean): boolean {
+  try {
+    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+    return bytes !== undefined && isOurs(bytes);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return false;
     throw error;
   }
-  const { bytes } = storage.read(aside, Number.MAX_SAFE_INTEGER);
-  const isTaken = bytes !== undefined && isOurs(bytes);
-  // Replaced between the look and the move: it is theirs.
-  if (!isTaken) storage.link(aside, path);
-  unlinkIfThere(trays, aside);
-  return isTaken;
 }

@@ -16,10 +16,13 @@ import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-
 import type { Refusal } from "../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../mailbox/storage.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
+import { keyOf, UnsettledFiles } from "./unsettled-files.ts";
 
 export interface IntakeHooks {
   /** The file is to be moved to `failed/`. */
   refuse(refusal: Refusal): void;
+  /** Drops the file if it is the task of its id once more. "unsure": ask again. */
+  dropResend(name: string, id: string): "dropped" | "other" | "unsure";
   /** The file cannot be read or moved; it stays, and is looked at again when it changes. */
   report(file: string, error: unknown): void;
   /** Whether a task of this id (in any case) is in `processing/`, or has settled; "unsure": ask again soon. */
@@ -29,16 +32,6 @@ export interface IntakeHooks {
   isMet(dependency: string): boolean;
 }
 
-interface Unsettled {
-  key: string;
-  /** Monotonic ms since when the file has not changed. */
-  sinceMs: number;
-  lookAtMs: number;
-}
-
-/** First pause before a file that is not whole is looked at again (ms); it grows with the file's quietness. */
-const RELOOK_MS_MIN = 5;
-const RELOOK_MS_MAX = 250;
 /** Pause before a file that could not be moved to `failed/` is tried again (ms): the disk may have room by then. */
 const MOVE_AGAIN_MS = 2000;
 /** A batch that is smaller is looked into before it is accepted (bytes). */
@@ -54,7 +47,7 @@ export class Intake {
   private hints = new Set<string>();
   /** What we moved away since the last scan began, and whose ring has not come yet. */
   private readonly leaving = new Set<string>();
-  private readonly unsettled = new Map<string, Unsettled>();
+  private readonly unsettled: UnsettledFiles;
   /** Files that could be neither read nor moved: not looked at again before they change, or their time has come. */
   private readonly hopeless = new Map<string, { key: string; againMs: number }>();
   /** Names whose id was found taken when they were about to be accepted. */
@@ -72,10 +65,11 @@ export class Intake {
     this.backlog = backlog;
     this.settings = settings;
     this.hooks = hooks;
+    this.unsettled = new UnsettledFiles(trays.clock, settings.settle_ms);
   }
 
   get unsettledCount(): number {
-    return this.unsettled.size;
+    return this.unsettled.count;
   }
 
   /** The doorbell rang for this name, or for an unknown one. It rings for what we take out, too. */
@@ -101,10 +95,7 @@ export class Intake {
 
   /** Monotonic ms at which an unsettled file is to be looked at again. */
   nextLookMs(): number | undefined {
-    let next: number | undefined;
-    for (const { lookAtMs } of this.unsettled.values())
-      if (next === undefined || lookAtMs < next) next = lookAtMs;
-    return next;
+    return this.unsettled.nextLookMs();
   }
 
   /** Works until there is nothing to do or `untilMs` (monotonic). */
@@ -119,9 +110,7 @@ export class Intake {
       else this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
-    const now = clock.monotonicMs();
-    for (const [name, entry] of this.unsettled) {
-      if (entry.lookAtMs > now) continue;
+    for (const name of this.unsettled.due(clock.monotonicMs())) {
       this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
@@ -176,9 +165,9 @@ export class Intake {
         gone.push(task.id);
     }
     for (const id of gone) this.backlog.remove(id);
-    for (const name of this.unsettled.keys()) {
+    for (const name of this.unsettled.names()) {
       if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
-        this.unsettled.delete(name);
+        this.unsettled.forget(name);
     }
     for (const name of this.hopeless.keys()) {
       if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
@@ -198,7 +187,7 @@ export class Intake {
     try {
       this.judge(name);
     } catch (error) {
-      this.unsettled.delete(name);
+      this.unsettled.forget(name);
       const facts = this.trays.storage.look(pathIn(this.trays.inbox, name));
       if (facts === undefined || this.isHopeless(name, facts)) return;
       this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
@@ -234,13 +223,11 @@ export class Intake {
     if (this.duplicates.has(name)) {
       const isTaken = this.hooks.isTaken(id);
       if (isTaken === "unsure") {
-        this.askAgain(name, facts);
+        this.unsettled.askAgain(name, facts);
         return;
       }
       if (isTaken || (meaning.isBatch === true && this.hooks.hasLeftResults(id))) {
-        this.waitQuiet(name, facts, () =>
-          this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`),
-        );
+        this.waitQuiet(name, facts, () => this.refuseTaken(name, id, facts));
         return;
       }
       this.duplicates.delete(name);
@@ -274,7 +261,7 @@ export class Intake {
     }
     try {
       const { task } = decodeTask(bytes, id, path);
-      this.unsettled.delete(name);
+      this.unsettled.forget(name);
       this.admit(name, task, facts);
     } catch (error) {
       if (!(error instanceof ErrInvalidTask)) throw error;
@@ -299,14 +286,14 @@ export class Intake {
     }
     const isMovedIn = facts.ctimeMs > facts.mtimeMs;
     const writer = isMovedIn ? hasWriter(facts) : true;
-    if (writer === "unsure") this.askAgain(name, facts);
+    if (writer === "unsure") this.unsettled.askAgain(name, facts);
     else if (!writer) this.admitBatch(name, id, facts);
     else this.waitQuiet(name, facts, () => this.admitBatch(name, id, facts));
   }
 
   private admitBatch(name: string, id: string, facts: FileFacts): void {
     const { clock } = this.trays;
-    this.unsettled.delete(name);
+    this.unsettled.forget(name);
     if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
     const task = {
       id,
@@ -361,44 +348,12 @@ export class Intake {
 
   /** Refuses only what did not change for the settle time, and that nobody has open for writing. */
   private waitQuiet(name: string, facts: FileFacts, refuse: () => void): void {
-    const nowMs = this.trays.clock.monotonicMs();
-    const key = keyOf(facts);
-    let entry = this.unsettled.get(name);
-    if (entry === undefined || entry.key !== key) {
-      entry = { key, sinceMs: nowMs, lookAtMs: 0 };
-      this.unsettled.set(name, entry);
-    }
-    const quietMs = nowMs - entry.sinceMs;
-    if (quietMs < this.settings.settle_ms) {
-      entry.lookAtMs = nowMs + Math.min(Math.max(quietMs / 4, RELOOK_MS_MIN), RELOOK_MS_MAX);
-      return;
-    }
-    const isWritten = facts.kind === "file" && hasWriter(facts);
-    if (isWritten === "unsure") {
-      entry.lookAtMs = nowMs + RELOOK_MS_MIN;
-      return;
-    }
-    if (isWritten) {
-      entry.sinceMs = nowMs;
-      entry.lookAtMs = nowMs + RELOOK_MS_MAX;
-      return;
-    }
-    this.unsettled.delete(name);
-    refuse();
-  }
-
-  /** Whether its id is taken is being found out; its settle time runs meanwhile. */
-  private askAgain(name: string, facts: FileFacts): void {
-    const nowMs = this.trays.clock.monotonicMs();
-    const key = keyOf(facts);
-    const known = this.unsettled.get(name);
-    const sinceMs = known?.key === key ? known.sinceMs : nowMs;
-    this.unsettled.set(name, { key, sinceMs, lookAtMs: nowMs + RELOOK_MS_MIN });
+    if (this.unsettled.isQuiet(name, facts)) refuse();
   }
 
   /** What waited under this name is gone. */
   private forget(name: string): void {
-    this.unsettled.delete(name);
+    this.unsettled.forget(name);
     const id = name.slice(0, -5);
     if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
   }
@@ -429,9 +384,14 @@ export class Intake {
       this.look(name);
       return;
     }
-    if (this.hooks.isTaken(id)) {
+    const isTaken = this.hooks.isTaken(id);
+    if (isTaken === "unsure") {
+      this.unsettled.askAgain(name, facts);
+      return;
+    }
+    if (isTaken) {
       // A requeue that stands still between its two steps: the task itself is in processing/, and this its second name.
-      this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`);
+      this.refuseTaken(name, id, facts);
       return;
     }
     this.refuse(name, id, "ErrInvalidTask", SECOND_LINK);
@@ -441,6 +401,18 @@ export class Intake {
   noteDuplicate(name: string): void {
     this.duplicates.add(name);
     this.look(name);
+  }
+
+  /** A task of this id is there already. */
+  private refuseTaken(name: string, id: string, facts: FileFacts): void {
+    if (this.isHopeless(name, facts)) return;
+    this.moveAway(name, facts, () => {
+      const resend = this.hooks.dropResend(name, id);
+      if (resend === "other")
+        this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`);
+      else if (resend === "unsure") this.unsettled.askAgain(name, facts);
+      else this.duplicates.delete(name);
+    });
   }
 
   private refuse(
@@ -458,10 +430,10 @@ export class Intake {
     const facts = this.trays.storage.look(
       raw === undefined ? path : Buffer.concat([Buffer.from(`${this.trays.inbox}/`), raw]),
     );
-    this.unsettled.delete(name);
+    this.unsettled.forget(name);
     this.duplicates.delete(name);
     if (facts === undefined || this.isHopeless(name, facts)) return;
-    try {
+    this.moveAway(name, facts, () =>
       this.hooks.refuse({
         name: raw ?? name,
         id,
@@ -473,7 +445,14 @@ export class Intake {
             (this.hooks.isTaken(id) !== false || this.backlog.get(id) !== undefined)),
         ...(offset === undefined ? {} : { offset }),
         ...(excerpt === undefined ? {} : { excerpt }),
-      });
+      }),
+    );
+  }
+
+  /** What cannot be moved now is let be for a while. */
+  private moveAway(name: string, facts: FileFacts, move: () => void): void {
+    try {
+      move();
     } catch (error) {
       this.hopeless.set(name, {
         key: keyOf(facts),
@@ -492,8 +471,4 @@ function faultOfBatch(bytes: Buffer | undefined): string | undefined {
   return bytes?.includes(0) === true
     ? "the batch holds NUL bytes; if it is UTF-16 or UTF-32, save it as UTF-8"
     : undefined;
-}
-
-function keyOf(facts: FileFacts): string {
-  return `${facts.dev}.${facts.ino}.${facts.size}.${facts.mtimeMs}.${facts.ctimeMs}`;
 }

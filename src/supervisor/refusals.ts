@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { errorName } from "../core/names.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
-import { dropIdentical, dropIdenticalBatch } from "../mailbox/duplicates.ts";
+import { dropIdentical, dropIdenticalBatch, type Resend } from "../mailbox/duplicates.ts";
 import { beginQuarantine, finishQuarantine, type Refusal } from "../mailbox/quarantine.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
@@ -12,18 +12,25 @@ export class Refusals {
   private readonly trays: Trays;
   private readonly telemetry: Telemetry;
   private readonly alerts: Alerts;
+  private readonly hasSettled: (id: string) => boolean | "unsure";
   private readonly filing = new Set<Promise<void>>();
   /** Files refused since the start; resends are none. */
   count = 0;
 
-  constructor(trays: Trays, telemetry: Telemetry, alerts: Alerts) {
+  /** @param hasSettled whether a task of this id, in any case, has settled */
+  constructor(
+    trays: Trays,
+    telemetry: Telemetry,
+    alerts: Alerts,
+    hasSettled: (id: string) => boolean | "unsure",
+  ) {
+    this.hasSettled = hasSettled;
     this.trays = trays;
     this.telemetry = telemetry;
     this.alerts = alerts;
   }
 
   refuse(refusal: Refusal): void {
-    if (this.dropResend(refusal)) return;
     const marker = beginQuarantine(this.trays, refusal);
     if (marker === undefined) return;
     this.count++;
@@ -40,18 +47,20 @@ export class Refusals {
     await Promise.all(this.filing);
   }
 
-  private dropResend({ code, id, name }: Refusal): boolean {
-    if (code !== "ErrTaskExists" || id === undefined || typeof name !== "string") return false;
-    const isDropped = name.endsWith(".ndjson")
-      ? dropIdenticalBatch(this.trays, name, id)
-      : dropIdentical(this.trays, name, id);
-    if (isDropped)
+  /** Drops `inbox/<name>`, whose id is taken, if it is the very same task again. "unsure": that cannot be told yet, ask again. */
+  dropResend(name: string, id: string): Exclude<Resend, "free"> {
+    const resend = name.endsWith(".ndjson")
+      ? dropIdenticalBatch(this.trays, id)
+      : dropIdentical(this.trays, id);
+    if (resend === "dropped")
       this.telemetry.event(
         "duplicate",
         { task_id: id, agent_id: "", attempt: 0, lease: "" },
         { error: "the same bytes again: nothing to do" },
       );
-    return isDropped;
+    // Its own id is free: then it is taken in another case, or was when that was last asked.
+    if (resend === "free") return this.hasSettled(id) === true ? "other" : "unsure";
+    return resend;
   }
 
   private note(refusal: Refusal, filedAs: string): void {

@@ -123,7 +123,15 @@ export class Supervisor {
     this.control = new ControlState(tree.controlState, settings.durability === "power");
     this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));
     this.pool = this.makePool();
-    this.refusals = new Refusals(this.trays, this.telemetry, this.alerts);
+    this.settledIds = new SettledIds(this.trays, (error) =>
+      alerts.report(
+        `settled:${systemCode(error)}`,
+        `cannot list what settled: ${messageOf(error)}`,
+      ),
+    );
+    this.refusals = new Refusals(this.trays, this.telemetry, this.alerts, (id) =>
+      this.settledIds.has(id),
+    );
     this.bells = new Bells(this.trays, this.controlTrays, this.isOn, this.alerts, {
       onTask: (name) => {
         this.intake.ring(name);
@@ -133,12 +141,6 @@ export class Supervisor {
       onProcessing: () => this.lookSoon(),
       onFallback: () => this.documents.hurry(),
     });
-    this.settledIds = new SettledIds(this.trays, (error) =>
-      alerts.report(
-        `settled:${systemCode(error)}`,
-        `cannot list what settled: ${messageOf(error)}`,
-      ),
-    );
     const { trays, backlog, pool, telemetry, settledIds } = this;
     this.plan = makePlanEngine({
       tree,
@@ -170,6 +172,8 @@ export class Supervisor {
       refuse: (refusal) => {
         if (options.dryRun !== true) this.refusals.refuse(refusal);
       },
+      dropResend: (name, id) =>
+        options.dryRun === true ? "other" : this.refusals.dropResend(name, id),
       report: (file, error) => alerts.report(`inbox:${file}`, `inbox/${file}: ${messageOf(error)}`),
       isTaken: (id) => this.selection.isTaken(id),
       hasLeftResults: (id) => this.selection.hasLeftResults(id),

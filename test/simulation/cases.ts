@@ -164,6 +164,43 @@ export const SMALL_CASES: readonly SmallCase[] = [
     programs: () => [retrier("c", "a", 1), producer("p", [task("a", "1")]), supervisor("s", 1)],
   },
   {
+    name: "a dead letter is retried while the same task is dropped again",
+    kills: 1,
+    durability: "process",
+    before: { failed: [task("a", "1")] },
+    programs: () => [retrier("c", "a", 1), dropper("d", [task("a", "1")]), supervisor("s", 1)],
+  },
+  {
+    name: "a dead letter is retried before its settler has taken its marker away",
+    kills: 0,
+    durability: "process",
+    before: { inbox: [task("a", "1", { max_attempts: 1 })] },
+    programs: () => [supervisor("s", 2), worker("w", ["fail"], 2), retrier("c", "a", 2)],
+  },
+  {
+    name: "a dead letter is retried, and another task dropped, before its settler has ended",
+    kills: 0,
+    durability: "process",
+    before: { inbox: [task("a", "1", { max_attempts: 1 })] },
+    programs: () => [
+      supervisor("s", 1),
+      worker("w", ["fail"], 2),
+      retrier("c", "a", 2),
+      dropper("d", [task("a", "2")]),
+    ],
+  },
+  {
+    name: "a task is put back by somebody who stands still between its two names",
+    kills: 1,
+    durability: "process",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [
+      supervisor("s", 2, 1),
+      worker("w", ["complete"], 2),
+      canceller("c", "a", false, 1),
+    ],
+  },
+  {
     name: "a refused file is retried while a mended one is submitted",
     kills: 1,
     durability: "process",
@@ -263,7 +300,7 @@ export function openLargeCase(chance: SeededRandom, variant?: Variant): World {
   const programs: Program[] = [
     producer("p", [drop(), ...some(2, drop)]),
     producer("o", some(2, drop)),
-    supervisor("s", 3 + chance.below(4)),
+    supervisor("s", 3 + chance.below(4), chance.below(3)),
     worker("w", script(), 2 + chance.below(6)),
     worker("v", script(), 2 + chance.below(6)),
     recoverer("r", chance.below(4), 1 + chance.below(3)),

@@ -101,18 +101,23 @@ export function dropper(name: string, files: readonly Dropped[]): Program {
   };
 }
 
-/** Looks through the inbox as src/supervisor does: refuses, drops duplicates, accepts. */
-export function supervisor(name: string, turnsMax: number): Program {
+/**
+ * Looks through the inbox as src/supervisor does: refuses, drops duplicates, accepts.
+ * @param suspicions how often it takes whoever made a second link to a file for dead, as it does with one that stands still
+ */
+export function supervisor(name: string, turnsMax: number, suspicions = 0): Program {
   return {
     name,
     kind: "supervisor",
-    start: {},
+    start: { suspicions },
     turnsMax,
     async run(api, memory) {
       const { trays } = api;
       const { inFlight, absentOnce } = noteListing(memory, trays.storage.list(trays.processing));
-      for (const file of trays.storage.list(trays.inbox)) await admit(api, file, inFlight);
-      return { ...memory, inFlight: [...inFlight], absentOnce };
+      let left = memory.suspicions ?? 0;
+      const suspect = (): boolean => left-- > 0;
+      for (const file of trays.storage.list(trays.inbox)) await admit(api, file, inFlight, suspect);
+      return { ...memory, inFlight: [...inFlight], absentOnce, suspicions: Math.max(0, left) };
     },
   };
 }
@@ -140,7 +145,12 @@ function noteListing(
   return { inFlight, absentOnce };
 }
 
-async function admit(api: Api, file: string, inFlight: Set<string>): Promise<void> {
+async function admit(
+  api: Api,
+  file: string,
+  inFlight: Set<string>,
+  suspect: () => boolean,
+): Promise<void> {
   const { trays } = api;
   const { storage } = trays;
   const id = file.slice(0, -5);
@@ -164,8 +174,10 @@ async function admit(api: Api, file: string, inFlight: Set<string>): Promise<voi
   }
   if (facts.nlink > 1) {
     // Under way, unless whoever was at it is gone.
-    if (api.ask((world) => isAnyLive(world, ["producer", "operator", "worker", "recoverer"])))
-      return;
+    const isUnderWay = api.ask((world) =>
+      isAnyLive(world, ["producer", "operator", "worker", "recoverer"]),
+    );
+    if (isUnderWay && !suspect()) return;
     for (const staged of storage.list(trays.tmp)) {
       const isOurs = staged.startsWith(`${id}-`) || staged.startsWith(`${id}@`);
       if (!isOurs || storage.look(join(trays.tmp, staged))?.ino !== facts.ino) continue;
@@ -174,12 +186,14 @@ async function admit(api: Api, file: string, inFlight: Set<string>): Promise<voi
     }
     const isIdTaken = isTaken(trays, id, inFlight) !== false;
     const code = isIdTaken ? "ErrTaskExists" : "ErrInvalidTask";
+    if (isIdTaken && dropIdentical(trays, id) !== "other") return;
     await refuse(trays, { name: file, id, code, reason: "a second name", isIdTaken });
     return;
   }
   const taken = isTaken(trays, id, inFlight);
   if (taken === true) {
-    if (dropIdentical(trays, file, id)) return;
+    // "free": it was taken when that was last asked.
+    if (dropIdentical(trays, id) !== "other") return;
     const code = "ErrTaskExists";
     await refuse(trays, { name: file, id, code, reason: "taken", isIdTaken: true });
     return;

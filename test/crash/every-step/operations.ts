@@ -435,7 +435,7 @@ export const OPERATIONS: readonly Operation[] = [
     },
     async act({ trays }) {
       await insist(
-        () => dropIdentical(trays, "a.json", "a"),
+        () => dropIdentical(trays, "a"),
         () => !fs.existsSync(join(trays.inbox, "a.json")),
       );
     },

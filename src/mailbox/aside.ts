@@ -1,0 +1,30 @@
+/**
+ * Aside: a file is taken out of the inbox, to be looked at while nobody can rest on it. It gets the name of a refused file
+ * without a reason, which recovery never loses: whoever dies here leaves it to be put back.
+ */
+import { join } from "node:path";
+import { formatName, inboxName, type ProcessingName } from "../core/names.ts";
+import { moved } from "./claim.ts";
+import { randomToken } from "./random.ts";
+import type { Trays } from "./trays.ts";
+
+/** @returns undefined when it does not wait there */
+export function takeAside(
+  trays: Trays,
+  file: Pick<ProcessingName, "id" | "isBatch">,
+): ProcessingName | undefined {
+  const marker: ProcessingName = {
+    id: file.id,
+    submission: randomToken(8),
+    attempt: 0,
+    stage: "bad",
+    token: randomToken(8),
+    ...(file.isBatch === true ? { isBatch: true as const } : {}),
+  };
+  const isTaken = moved(trays, join(trays.inbox, inboxName(marker)), asidePath(trays, marker));
+  return isTaken ? marker : undefined;
+}
+
+export function asidePath(trays: Trays, marker: ProcessingName): string {
+  return join(trays.processing, formatName(marker));
+}
