@@ -68,7 +68,7 @@ export function newSettlement(
 /**
  * Takes each settlement as far as it goes. Never throws: what could not be done is in `error`, and a later call goes on.
  * With durability `process` all of it happens before this returns.
- * @param onPublished writes the journal lines of settlements that are now visible; called at most once. Should it throw,
+ * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. Should it throw,
  *   it is called again for them by a later call
  */
 export async function settleAll(
@@ -97,11 +97,15 @@ export async function settleAll(
   if (isDurable && visible.length > 0) {
     await barrier(visible, () => trays.storage.syncDirs(visible.map((s) => finalDir(trays, s))));
   }
-  for (const s of publishing) if (s.error === undefined) s.phase = "published";
+  for (const s of publishing)
+    if (s.error === undefined && s.phase === "committed") s.phase = "published";
 
   const published = settlements.filter((s) => s.phase === "published");
   record(trays, published, onPublished);
   for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
+
+  const anew = publishing.filter((s) => s.error === undefined && s.phase === "new");
+  if (anew.length > 0) await settleAll(trays, anew, onPublished);
 }
 
 /** What must be durable before the commit: the record, and the results of a batch. */
@@ -160,10 +164,26 @@ function publish(trays: Trays, s: Settlement): void {
       if (code !== "ENOENT" || tries > 0) throw error;
       if (wasFinished(trays, s)) return;
       // The staged record was swept, or a tray was deleted: we still hold the bytes.
+      if (beganAnew(trays, s)) return;
       makeTrays(trays);
       if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
     }
   }
+}
+
+/**
+ * Stages and commits under a name of its own: whoever took us for dead and saw a marker without a record runs the task again,
+ * and then this commit is lost. Results of a batch are found by the name of the marker, which stays.
+ */
+function beganAnew(trays: Trays, s: Settlement): boolean {
+  const path = pathIn(trays.processing, s.marker);
+  const name = parseName(s.marker);
+  if (name === undefined || name.isBatch === true || trays.storage.look(path) === undefined)
+    return false;
+  s.claim = { ...s.claim, path };
+  s.marker = formatName({ ...name, token: `${name.token}r` });
+  s.phase = "new";
+  return true;
 }
 
 /**
