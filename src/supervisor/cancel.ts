@@ -52,7 +52,8 @@ function findSubject({ trays, plan }: CommandContext, id: string, isFinal: boole
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, { id });
   if (isFinal && isSettled)
     throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has settled already`, { id });
-  throw new ErrInvalidTransition(`${id} is not in flight`, {
+  const where = live?.name.stage === "ready" ? ": it is accepted, and waits for a worker" : "";
+  throw new ErrInvalidTransition(`${id} is not in flight${where}`, {
     id,
     hint: plan.isNode(id)
       ? `to keep a node from running: mailchute node set-status ${id} blocked`
