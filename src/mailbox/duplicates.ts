@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
-import { systemCode } from "../core/errors.ts";
+import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
   errorName,
@@ -195,7 +195,10 @@ export function findTaskText(trays: Trays, id: string, holds?: Holds): string | 
 /** Whether a file in `processing/` (its name, its path) counts. */
 type Holds = (name: ProcessingName, path: string) => boolean;
 
-/** @returns undefined when there is no such task; without a text when there is none to compare */
+/**
+ * @returns undefined when there is no such task; without a text when there is none to compare
+ * @throws a system error
+ */
 function findTask(
   trays: Trays,
   id: string,
@@ -217,17 +220,19 @@ function findTask(
       const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
       return { text: bytes === undefined ? undefined : decodeRecord(bytes)?.taskText };
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") return { text: undefined };
+      if (systemCode(error) !== "ENOENT") throw error;
     }
   }
   return undefined;
 }
 
+/** @throws a system error: a disk that does not give it now is no evidence */
 function taskText(trays: Trays, path: string, id: string): string | undefined {
   try {
     const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
     return bytes === undefined ? undefined : decodeTask(bytes, id).text;
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return undefined;
+    throw error;
   }
 }

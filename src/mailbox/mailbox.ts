@@ -141,7 +141,7 @@ export class Mailbox {
   claim(): HeldTask {
     for (const candidate of this.candidates()) {
       if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
-        dropIdentical(this.trays, candidate.id);
+        this.dropResend(candidate.id);
         continue;
       }
       const claim =
@@ -336,6 +336,14 @@ export class Mailbox {
     }
     walk.close();
     return found.sort(compareTasks);
+  }
+
+  private dropResend(id: string): void {
+    try {
+      dropIdentical(this.trays, id);
+    } catch {
+      // It cannot be read now: it waits, and the others must not.
+    }
   }
 
   private readable(id: string): Task | undefined {

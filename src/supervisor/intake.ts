@@ -406,7 +406,7 @@ export class Intake {
   /** A task of this id is there already. */
   private refuseTaken(name: string, id: string, facts: FileFacts): void {
     if (this.isHopeless(name, facts)) return;
-    this.moveAway(name, facts, () => {
+    this.attempt(name, facts, "compare it with the task of its id", () => {
       const resend = this.hooks.dropResend(name, id);
       if (resend === "other")
         this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(id)} is there already`);
@@ -433,7 +433,7 @@ export class Intake {
     this.unsettled.forget(name);
     this.duplicates.delete(name);
     if (facts === undefined || this.isHopeless(name, facts)) return;
-    this.moveAway(name, facts, () =>
+    this.attempt(name, facts, "move it to failed/", () =>
       this.hooks.refuse({
         name: raw ?? name,
         id,
@@ -449,19 +449,16 @@ export class Intake {
     );
   }
 
-  /** What cannot be moved now is let be for a while. */
-  private moveAway(name: string, facts: FileFacts, move: () => void): void {
+  /** What cannot be done now is let be for a while. */
+  private attempt(name: string, facts: FileFacts, what: string, step: () => void): void {
     try {
-      move();
+      step();
     } catch (error) {
       this.hopeless.set(name, {
         key: keyOf(facts),
         againMs: this.trays.clock.monotonicMs() + MOVE_AGAIN_MS,
       });
-      this.hooks.report(
-        name,
-        new Error(`cannot move it to failed/: ${messageOf(error)}`, { cause: error }),
-      );
+      this.hooks.report(name, new Error(`cannot ${what}: ${messageOf(error)}`, { cause: error }));
     }
   }
 }

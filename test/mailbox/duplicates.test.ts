@@ -262,3 +262,19 @@ describe("a settlement whose staged record was swept after the commit", () => {
     expect(filesOf(trays)).toEqual(["processing/a@s.2~ready.json"]);
   });
 });
+
+it("a disk that does not give the first one now is no evidence: the second one stays", () => {
+  const { read } = nodeStorage;
+  const trays = open({
+    ...nodeStorage,
+    read(path, bytesMax) {
+      if (String(path).includes("~ready"))
+        throw Object.assign(new Error("EIO: a bad sector"), { code: "EIO" });
+      return read.call(nodeStorage, path, bytesMax);
+    },
+  });
+  put(trays, "processing", "a@s.1~ready.json", TEXT);
+  put(trays, "inbox", "a.json", TEXT);
+  expect(() => dropIdentical(trays, "a")).toThrow("EIO");
+  expect(filesOf(trays)).toEqual(["inbox/a.json", "processing/a@s.1~ready.json"]);
+});
