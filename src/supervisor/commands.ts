@@ -36,6 +36,8 @@ export interface CommandHooks {
   apply(inHand: CommandInHand): object | Promise<object>;
   /** Whether its effect is there already, so that it must be acknowledged even if it has expired since. */
   isApplied(nonce: string): boolean;
+  /** Saves what commands have changed. False when the disk refuses: until then nothing is acknowledged. */
+  save(): boolean;
   /** Nobody will ask for it again. */
   onAcknowledged(nonce: string): void;
   onError(error: unknown): void;
@@ -229,7 +231,8 @@ export class Commands {
   private async acknowledge(): Promise<void> {
     this.isAcknowledging = true;
     try {
-      while (this.unacknowledged.length > 0) {
+      // In force it is, but whoever comes after us would not know: acknowledged with a later look.
+      while (this.unacknowledged.length > 0 && this.hooks.save()) {
         const batch = this.unacknowledged;
         this.unacknowledged = [];
         await settleAll(this.trays, batch, () => {});

@@ -182,6 +182,7 @@ export class Supervisor {
     this.commands = new Commands(this.controlTrays, this.newOwner, settings.uids, {
       apply: (inHand) => this.applyCommand(inHand),
       isApplied: (nonce) => this.control.isApplied(nonce),
+      save: () => this.control.save(),
       onAcknowledged: (nonce) => this.control.keepApplied((other) => other !== nonce),
       onError: (error) => alerts.report("control", `control mailbox: ${messageOf(error)}`),
     });

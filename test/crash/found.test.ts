@@ -8,11 +8,12 @@ import { type ProcessingName, parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
-import { thisPlace } from "../../src/host/identity.ts";
+import { ownerSequence, thisPlace } from "../../src/host/identity.ts";
 import { LEASE_VARIABLE } from "../../src/host/process-tree.ts";
 import { recordSettled } from "../../src/journal/settled.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { claimAt } from "../../src/mailbox/claim.ts";
+import { enqueueCommand } from "../../src/mailbox/command-queue.ts";
 import { findTaskText } from "../../src/mailbox/duplicates.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
@@ -21,6 +22,7 @@ import { newSettlement, type Settlement, settleAll } from "../../src/mailbox/set
 import type { Storage } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { applyCommand } from "../../src/supervisor/apply-command.ts";
+import { Commands } from "../../src/supervisor/commands.ts";
 import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
 import { Recovery } from "../../src/supervisor/recovery.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
@@ -427,4 +429,26 @@ test("a last attempt whose task cannot be read for a moment is settled later, wi
   await recovery.round(recovery.list());
   const record = decodeRecord(fs.readFileSync(join(trays.failed, "a_error.json")));
   expect(record?.taskText).toBe(TEXT);
+});
+
+test("a command whose change of control.json the disk refuses is acknowledged only once that is saved", async () => {
+  const control = openTrays(tempDir(), { durability: "process" });
+  let isSavable = false;
+  const faults: unknown[] = [];
+  const commands = new Commands(control, ownerSequence(), [], {
+    apply: () => ({ paused: true }),
+    isApplied: () => false,
+    save: () => isSavable,
+    onAcknowledged: () => {},
+    onError: (error) => faults.push(error),
+  });
+  const { id } = await enqueueCommand(control, { command: "pause" });
+  commands.work();
+  commands.work();
+  expect(fs.readdirSync(control.outbox)).toEqual([]);
+  expect(commands.isBusy).toBe(true);
+  isSavable = true;
+  commands.work();
+  expect(fs.readdirSync(control.outbox)).toEqual([`${id}_result.json`]);
+  expect(faults).toEqual([]);
 });

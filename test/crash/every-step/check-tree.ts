@@ -53,11 +53,15 @@ function isWholeJson(path: string): boolean {
   }
 }
 
+const EMPTY = Buffer.alloc(0);
 const inode = (path: string): number | undefined =>
   fs.statSync(path, { throwIfNoEntry: false })?.ino;
 
-/** What is true at any instant, also in the moment after a crash. */
-export function checkInstant(place: Place, book: Book): string[] {
+/**
+ * What is true at any instant, also in the moment after a crash.
+ * @param isLossy after errors: whoever could not look may have sent a task a second time, which is dropped
+ */
+export function checkInstant(place: Place, book: Book, isLossy = false): string[] {
   const faults: string[] = [];
   const dir = place.tree.mailbox;
   const seen = see(dir);
@@ -98,7 +102,11 @@ export function checkInstant(place: Place, book: Book): string[] {
       // A requeue or a reclaim that died half-way leaves two names of one file; the one in the inbox is dropped as a duplicate.
       const isOneFile =
         inode(join(dir, "inbox", `${id}.json`)) === inode(join(dir, "processing", file));
-      if (waits && !isOneFile && stage !== "w" && stage !== "again" && book.duplicated !== id)
+      const waiting = read(join(dir, "inbox", `${id}.json`));
+      const isResend =
+        book.duplicated === id ||
+        (isLossy && waiting?.equals(read(join(dir, "processing", file)) ?? EMPTY));
+      if (waits && !isOneFile && stage !== "w" && stage !== "again" && !isResend)
         faults.push(`${id}: in the inbox and as ${file}`);
       if (
         waits &&

@@ -304,6 +304,7 @@ export async function runCase(
     const last = reports.at(-1);
     const injected = last?.faults ?? 0;
     const isKill = fault.act === "kill" || fault.act === "torn";
+    const isLossy = fault.act === "error" || fault.act === "short";
     let isReached = strike !== undefined || injected > 0;
     if (isKill && isReached && fault.role === undefined && signal !== "SIGKILL")
       faults.push(`the victim was not killed: ${exitCode} ${signal}`);
@@ -314,7 +315,7 @@ export async function runCase(
       if (injected > FAULTS_PER_S_MAX * ((fault.lastsMs ?? 0) / 1000 + 0.5))
         faults.push(`a busy loop: ${injected} faults in ${fault.lastsMs} ms`);
     }
-    faults.push(...checkInstant(place, book), ...(operation.checkInstant?.(place) ?? []));
+    faults.push(...checkInstant(place, book, isLossy), ...(operation.checkInstant?.(place) ?? []));
     let kills = isKill ? 1 : injected;
     if (options.recoveryFault !== undefined) {
       fs.rmSync(`${place.runs}.wait`, { force: true });
