@@ -153,10 +153,16 @@ function checkLeftovers(place: Place): string[] {
   );
 }
 
+/** Half a line says nothing, whatever stands in it. */
 function countEvents(place: Place, id: string, event: string): number {
-  return readLines(place.tree.events).filter(
-    (line) => line.includes(`"event":"${event}"`) && line.includes(`"task_id":"${id}"`),
-  ).length;
+  return readLines(place.tree.events).filter((line) => {
+    try {
+      const told = JSON.parse(line) as Record<string, unknown>;
+      return told["event"] === event && told["task_id"] === id;
+    } catch {
+      return false;
+    }
+  }).length;
 }
 
 function readJson(path: string): Record<string, unknown> | undefined {
