@@ -76,7 +76,7 @@ export class Commands {
     return this.runningCount > 0 || this.unacknowledged.length > 0 || this.isAcknowledging;
   }
 
-  /** Ms after which a file that is not whole is to be looked at again. */
+  /** Ms after which a file that is not whole is to be looked at again; undefined when there is none. */
   get relookMs(): number | undefined {
     return this.young.size === 0 ? undefined : 50;
   }
@@ -97,14 +97,17 @@ export class Commands {
 
   private arrivals(): string[] {
     const { storage, inbox } = this.trays;
-    let names: string[];
+    let names: string[] = [];
     try {
       names = storage.list(inbox);
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
-      return [];
+      if (systemCode(error) !== "ENOENT") {
+        this.hooks.onError(error);
+        return [];
+      }
     }
-    for (const name of this.troubled.keys()) if (!names.includes(name)) this.troubled.delete(name);
+    for (const files of [this.troubled, this.young])
+      for (const name of files.keys()) if (!names.includes(name)) files.delete(name);
     if (names.length === 0) return names;
     const nowMs = this.trays.clock.monotonicMs();
     const found: { name: string; mtimeMs: number }[] = [];

@@ -41,7 +41,8 @@ export class Ending {
     if (this.p.presence.isLost) return "lock-lost";
     const isLimited = launching.left === 0;
     if (!isDrain && !isOnePass && !isLimited) return undefined;
-    if (commands.isBusy) return undefined;
+    // What is not whole yet, or has a second name, is judged within a second.
+    if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!isOn) return isOnePass ? "once" : "drained";
     if (!intake.isComplete || !plan.isStarted) return undefined;
     const isPassOver = this.isPassOver();

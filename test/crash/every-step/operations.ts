@@ -67,6 +67,8 @@ export interface ActTools {
 
 export interface Operation {
   name: string;
+  /** It runs the task twice itself: with a second kill no attempt may be left. */
+  usesAttempts?: true;
   durability?: Durability;
   /** Whole supervisors: slower, and not the same number of calls each time. */
   isWhole?: boolean;
@@ -472,6 +474,7 @@ export const OPERATIONS: readonly Operation[] = [
   settling("fail-power", "power", "failed"),
   {
     name: "retry",
+    usesAttempts: true,
     prepare(place) {
       const book = makeTree(place);
       putAccepted(place, book, ready("a"));

@@ -323,6 +323,9 @@ export async function runCase(
       await second.ended;
       isReached &&= second.reports().some((r) => r.fault !== undefined);
       kills += 1;
+      if (operation.usesAttempts === true)
+        for (const promised of Object.values(book.tasks))
+          promised.ends = [...promised.ends, "failed"];
       faults.push(...checkInstant(place, book), ...(operation.checkInstant?.(place) ?? []));
     }
     const journals = isKill ? "strict" : "lossy";
