@@ -101,13 +101,12 @@ describe("a second file of a task", () => {
   });
 
   it("is put back when the first one was retried between the look and the move", () => {
-    const { rename } = nodeStorage;
     const trays = open({
       ...nodeStorage,
       rename(from, to) {
         // The retry found it in the inbox, and rests on it.
         if (to.includes("~bad-")) fs.rmSync(join(trays.failed, "a_error.json"), { force: true });
-        rename.call(nodeStorage, from, to);
+        nodeStorage.rename(from, to);
       },
     });
     put(trays, "failed", "a_error.json", failedRecord());
@@ -156,7 +155,6 @@ describe("a task that is sent while the same one waits in the inbox", () => {
   it("is the same for a retry: what it retries stays, whatever that producer does", async () => {
     const trays = open();
     put(trays, "failed", "a_error.json", failedRecord());
-    const { link } = nodeStorage;
     let hasCome = false;
     trays.storage = {
       ...nodeStorage,
@@ -166,7 +164,7 @@ describe("a task that is sent while the same one waits in the inbox", () => {
           put(trays, "inbox", "a.json", TEXT);
           fs.linkSync(to, join(trays.tmp, "a-staged.json.tmp"));
         }
-        link.call(nodeStorage, from, to);
+        nodeStorage.link(from, to);
       },
     };
     await retry(trays, "a");
@@ -189,12 +187,11 @@ it("a retry does not take the marker of the settlement that it retries for a lat
   const trays = open();
   put(trays, "failed", "a_error.json", failedRecord("s.1.x-1"));
   put(trays, "processing", "a@s.1~err-x-1.json", TEXT);
-  const { link } = nodeStorage;
   trays.storage = {
     ...nodeStorage,
     link(from, to) {
       if (to === join(trays.inbox, "a.json")) put(trays, "inbox", "a.json", OTHER);
-      link.call(nodeStorage, from, to);
+      nodeStorage.link(from, to);
     },
   };
   await expect(retry(trays, "a")).rejects.toMatchObject({ code: "ErrTaskExists" });
@@ -214,7 +211,6 @@ describe("a settlement whose staged record was swept after the commit", () => {
   }
 
   function sweepAtLink(trays: Trays, also: () => void = () => {}): void {
-    const { link } = nodeStorage;
     let isSwept = false;
     trays.storage = {
       ...nodeStorage,
@@ -224,7 +220,7 @@ describe("a settlement whose staged record was swept after the commit", () => {
           fs.rmSync(from);
           also();
         }
-        link.call(nodeStorage, from, to);
+        nodeStorage.link(from, to);
       },
     };
   }
@@ -242,7 +238,6 @@ describe("a settlement whose staged record was swept after the commit", () => {
   it("is lost when somebody has begun to run the task again", async () => {
     const trays = open();
     const settlement = settling(trays);
-    const { create } = nodeStorage;
     sweepAtLink(trays);
     const storage = trays.storage;
     trays.storage = {
@@ -254,7 +249,7 @@ describe("a settlement whose staged record was swept after the commit", () => {
             join(trays.processing, `a@s.1~err-${me}.json`),
             join(trays.processing, "a@s.2~ready.json"),
           );
-        create.call(nodeStorage, path, bytes);
+        nodeStorage.create(path, bytes);
       },
     };
     await settleAll(trays, [settlement], () => {});
@@ -264,13 +259,12 @@ describe("a settlement whose staged record was swept after the commit", () => {
 });
 
 it("a disk that does not give the first one now is no evidence: the second one stays", () => {
-  const { read } = nodeStorage;
   const trays = open({
     ...nodeStorage,
     read(path, bytesMax) {
       if (String(path).includes("~ready"))
         throw Object.assign(new Error("EIO: a bad sector"), { code: "EIO" });
-      return read.call(nodeStorage, path, bytesMax);
+      return nodeStorage.read(path, bytesMax);
     },
   });
   put(trays, "processing", "a@s.1~ready.json", TEXT);
