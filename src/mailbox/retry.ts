@@ -16,11 +16,11 @@ import {
   resultsName,
   submissionOf,
 } from "../core/names.ts";
-import { moved, unlinkIfThere } from "./claim.ts";
+import { linked, moved, unlinkIfThere } from "./claim.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { type Trays, withTrays } from "./trays.ts";
 
 /**
  * Runs a failed task again, from its first attempt, under its own id.
@@ -121,7 +121,7 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
   if (refused !== undefined) {
     const isBatch = refused.endsWith(".ndjson");
     const to = isBatch ? join(trays.inbox, inboxName({ id: marker.id, isBatch })) : target;
-    const isThere = linkUnlessThere(trays, refused, to);
+    const isThere = withTrays(trays, () => linked(trays, refused, to));
     // Its second name tells that an earlier try put it there.
     if (!isThere && (trays.storage.look(refused)?.nlink ?? 0) === 1)
       return keepAside(trays, marker);
@@ -132,12 +132,15 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
     const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
     if (trays.durability === "power") await trays.storage.syncFiles([staged]);
-    const published = publishAgain(trays, staged, marker.id, decoded.taskText);
+    const { id } = marker;
+    const text = decoded.taskText;
+    const isSame = (file: string): boolean =>
+      readIfThere(trays, file)?.toString("utf8").trim() === text;
+    const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
     // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
     const { lease } = decoded.record;
-    if (published === "taken" && !isKnown(trays, marker.id, decoded.taskText, lease))
-      return keepAside(trays, marker);
+    if (published === "taken" && !isKnown(trays, id, text, lease)) return keepAside(trays, marker);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // Not a record we can read: give it back as it was.
@@ -180,43 +183,12 @@ function keepAside(trays: Trays, marker: ProcessingName): false {
   return false;
 }
 
-function publishAgain(
-  trays: Trays,
-  staged: string,
-  id: string,
-  text: string,
-): ReturnType<typeof publishTask> {
-  const isSame = (path: string): boolean =>
-    readIfThere(trays, path)?.toString("utf8").trim() === text;
-  try {
-    return publishTask(trays, staged, id, isSame);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-    makeTrays(trays);
-    return publishTask(trays, staged, id, isSame);
-  }
-}
-
 /**
  * True for a task that was accepted from the inbox: an earlier try of a retry.
  * @param lease of the record that is retried: the marker it was settled with may still stand, and is no later run
  */
 function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
   return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;
-}
-
-/** @returns false when something stands there already */
-function linkUnlessThere(trays: Trays, from: string, to: string): boolean {
-  try {
-    trays.storage.link(from, to);
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === "EEXIST") return false;
-    if (code !== "ENOENT") throw error;
-    makeTrays(trays);
-    trays.storage.link(from, to);
-  }
-  return true;
 }
 
 function readIfThere(trays: Trays, path: string): Buffer | undefined {

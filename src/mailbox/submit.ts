@@ -16,7 +16,7 @@ import { asidePath, takeAside } from "./aside.ts";
 import { findTaskText, finishAside, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { SettledNames } from "./settled-names.ts";
-import { makeTrays, pathIn, type Trays } from "./trays.ts";
+import { pathIn, type Trays, withTrays } from "./trays.ts";
 
 export interface Submission {
   id: string;
@@ -300,17 +300,6 @@ function drop(trays: Trays, path: string): void {
     trays.storage.unlink(path);
   } catch {
     // A staged file that stays behind is swept by age.
-  }
-}
-
-/** One step, once more with the trays made again if one was deleted. */
-function withTrays<T>(trays: Trays, step: () => T): T {
-  try {
-    return step();
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-    makeTrays(trays);
-    return step();
   }
 }
 

@@ -162,3 +162,14 @@ function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
     });
   }
 }
+
+/** One step, once more with the trays made again if one was deleted. */
+export function withTrays<T>(trays: Trays, step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    makeTrays(trays);
+    return step();
+  }
+}
