@@ -4,7 +4,8 @@
 if (process.argv[2] === "enqueue" || process.argv[2] === "worker")
   process.env.UV_THREADPOOL_SIZE ??= "64";
 
+const { main } = require("../dist/cli/main.cjs");
+
 void (async () => {
-  const { main } = await import("../dist/cli/main.js");
   process.exitCode = await main(process.argv.slice(2));
 })();

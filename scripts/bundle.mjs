@@ -10,8 +10,10 @@ import { rolldown } from "rolldown";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 
-/** Parts that share their files: the library, and the command line with one file for each verb, read when it is called. */
-const SHARED = ["index", "cli/main"];
+/** The library: ES modules. */
+const LIBRARY = ["index"];
+/** The command line: one file for each verb, read when it is called. */
+const COMMANDS = ["cli/main"];
 /** Processes and threads, each with files of its own: all of it is read at once (src/host/package.ts finds them). */
 const ALONE = ["worker/entry", "worker/heartbeat-thread", "roadmap/parse-thread"];
 /** Not bundled: it compiles what it is given, with files of its own that it looks for. */
@@ -19,27 +21,37 @@ const EXTERNAL = ["jiti"];
 /** What these need, and what each command needs anyway, is one file: people wait for them. */
 const QUICK = ["cli/main", "cli/commands/status"];
 
-const options = (names) => ({
+/**
+ * What we start ourselves is CommonJS: Node has it read and compiled in half the time, and does not begin by loading its
+ * streams, which an ES module that names node:fs makes it do.
+ */
+const ENDINGS = { esm: "js", cjs: "cjs" };
+
+const options = (names, format) => ({
   input: Object.fromEntries(names.map((name) => [name, join(root, "src", `${name}.ts`)])),
   platform: "node",
   external: EXTERNAL,
   transform: {
     target: "node20",
     // CommonJS packages ask for these, and an ES module has them under other names.
-    define: { __filename: "import.meta.filename", __dirname: "import.meta.dirname" },
+    define:
+      format === "esm"
+        ? { __filename: "import.meta.filename", __dirname: "import.meta.dirname" }
+        : {},
   },
   // Every verb is imported when it is called, also those that have to come with another.
   checks: { ineffectiveDynamicImport: false },
 });
 
-async function bundle(names, chunks, codeSplitting = true, isWritten = true) {
-  const build = await rolldown(options(names));
+async function bundle(names, format, chunks, codeSplitting = true, isWritten = true) {
+  const build = await rolldown(options(names, format));
   const { output } = await build[isWritten ? "write" : "generate"]({
     dir: dist,
-    format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: `${chunks}/[name].js`,
+    format,
+    entryFileNames: `[name].${ENDINGS[format]}`,
+    chunkFileNames: `${chunks}/[name].${ENDINGS[format]}`,
     codeSplitting,
+    comments: { annotation: false, jsdoc: false, legal: true },
   });
   await build.close();
   return output;
@@ -48,33 +60,36 @@ async function bundle(names, chunks, codeSplitting = true, isWritten = true) {
 /** The files that are read before any of these runs. */
 async function findNeeds(names) {
   const chunks = new Map(
-    (await bundle(names, "chunks", true, false)).map((chunk) => [chunk.fileName, chunk]),
+    (await bundle(names, "cjs", "chunks", true, false)).map((chunk) => [chunk.fileName, chunk]),
   );
-  const needed = new Set(names.map((name) => `${name}.js`));
+  const needed = new Set(names.map((name) => `${name}.cjs`));
   for (const fileName of needed)
     for (const next of chunks.get(fileName)?.imports ?? []) needed.add(next);
   return new Set([...needed].flatMap((fileName) => chunks.get(fileName)?.moduleIds ?? []));
 }
 
 const quick = await findNeeds(QUICK);
-const written = await bundle(SHARED, "chunks", {
+const written = await bundle(COMMANDS, "cjs", "chunks", {
   groups: [{ name: "quick", test: (id) => quick.has(id) }],
 });
-for (const name of ALONE) written.push(...(await bundle([name], dirname(name))));
+const findsPackage = (id) => id.endsWith("src/host/package.ts");
+written.push(
+  ...(await bundle(LIBRARY, "esm", "chunks", {
+    groups: [{ name: "package", test: findsPackage }],
+  })),
+);
+for (const name of ALONE) written.push(...(await bundle([name], "cjs", dirname(name))));
 
 // src/host/package.ts counts on lying one folder deep.
 for (const { fileName, moduleIds } of written)
-  if (
-    moduleIds.some((id) => id.endsWith("src/host/package.ts")) &&
-    !/^[^/]+\/[^/]+$/.test(fileName)
-  )
+  if (moduleIds.some(findsPackage) && !/^[^/]+\/[^/]+$/.test(fileName))
     throw new Error(`${fileName} must lie in a folder of dist/`);
 
 // What an earlier build left.
 const names = new Set(written.map((chunk) => chunk.fileName));
 for (const entry of fs.readdirSync(dist, { recursive: true, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name);
-  if (entry.isFile() && entry.name.endsWith(".js") && !names.has(relative(dist, path)))
+  if (entry.isFile() && /\.c?js$/.test(entry.name) && !names.has(relative(dist, path)))
     fs.rmSync(path);
 }
 

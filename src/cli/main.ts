@@ -1,11 +1,10 @@
 /** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
-import { cac } from "cac";
-import { systemCode } from "../core/errors.ts";
 import { suggest } from "../core/suggest.ts";
 import { readVersion } from "../host/package.ts";
-import { type CommandSpec, type Context, ErrUsage, type Output } from "./command-spec.ts";
+import { type CommandSpec, type Context, ErrUsage } from "./command-spec.ts";
 import { EXIT } from "./exit-codes.ts";
 import { DEFAULT_COLUMNS, resolveStateDir, SHARED_OPTIONS } from "./options.ts";
+import { makeOutput, Stdout, writeStderr } from "./output.ts";
 import { parseArguments } from "./parse.ts";
 import { loadCommand, REGISTRY } from "./registry.ts";
 import { reportError } from "./report.ts";
@@ -27,8 +26,9 @@ export async function main(argv: string[]): Promise<number> {
 }
 
 async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const out = makeOutput();
-  const { verb, args } = splitVerb(argv);
+  const stdout = new Stdout();
+  const out = makeOutput(stdout);
+  const { verb, args } = await splitVerb(argv);
   if (verb === undefined) {
     if (args.includes("--version") || args.includes("-v") || args.includes("-V")) {
       out.line(readVersion());
@@ -55,7 +55,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
   const parsed = parseArguments(verb, args, { ...spec.options, ...SHARED_OPTIONS });
   const subcommand = takeSubcommand(verb, spec, parsed.positionals);
   checkPositionals(verb, subcommand, spec, parsed.positionals, parsed.rest);
-  const isTerminal = process.stdout.isTTY === true;
+  const { isTerminal } = stdout;
   const noColour =
     parsed.values["no-color"] === true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
   const cwd = process.cwd();
@@ -64,7 +64,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
     json: parsed.values["json"] === true,
     colour: isTerminal && !noColour,
     isTerminal,
-    columns: (isTerminal ? process.stdout.columns : 0) || Number(env["COLUMNS"]) || DEFAULT_COLUMNS,
+    columns: stdout.columns || Number(env["COLUMNS"]) || DEFAULT_COLUMNS,
     cwd,
     env,
     options: parsed.values as Context["options"],
@@ -73,7 +73,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
     rest: parsed.rest,
     out,
   };
-  quietBrokenPipes(spec.isLongLived === true);
+  if (spec.isLongLived === true) stdout.outliveReader();
   return spec.run(ctx);
 }
 
@@ -81,10 +81,11 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
  * Which of the words is the verb. cac finds it behind shared options; it is not asked for values, because it turns
  * `--id 0012` into 12, lets unknown commands pass and knows no second words: `parse.ts` reads the raw arguments.
  */
-function splitVerb(argv: string[]): { verb: string | undefined; args: string[] } {
+async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; args: string[] }> {
   const [word, ...others] = argv;
   // As nearly always. What follows is for shared options before the verb, and takes milliseconds.
   if (word !== undefined && Object.hasOwn(REGISTRY, word)) return { verb: word, args: others };
+  const { cac } = await import("cac");
   const end = argv.indexOf("--");
   const words = end === -1 ? argv : argv.slice(0, end);
   const cli = cac("mailchute");
@@ -152,34 +153,4 @@ function checkPositionals(
       ? `put a program and its arguments after --: mailchute ${verb} -- ${positionals.join(" ")}`
       : usage,
   );
-}
-
-function makeOutput(): Output {
-  const write = (chunk: string | Uint8Array): boolean => process.stdout.write(chunk);
-  return {
-    line: (text = "") => void write(`${text}\n`),
-    json: (value) => void write(`${JSON.stringify(value)}\n`),
-    raw: async (chunk) => {
-      if (!write(chunk))
-        await new Promise<void>((resolve) => process.stdout.once("drain", () => resolve()));
-    },
-    note: (text) => writeStderr(`mailchute: ${text}\n`),
-  };
-}
-
-/** `mailchute events | head` ends when head has seen enough, without a word; a supervisor goes on. */
-function quietBrokenPipes(goesOn: boolean): void {
-  process.stdout.on("error", (error) => {
-    if (goesOn) return;
-    if (systemCode(error) === "EPIPE") process.exit(EXIT.ok);
-    writeStderr(`mailchute: ErrIo: cannot write the answer: ${error.message}\n`);
-    process.exit(EXIT.io);
-  });
-  process.stderr.on("error", () => {
-    // There is nobody left to tell.
-  });
-}
-
-function writeStderr(text: string): void {
-  process.stderr.write(text);
 }

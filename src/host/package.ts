@@ -1,24 +1,24 @@
 /** Where the parts of this package lie, alike for the sources and for what is built from them. */
 import fs from "node:fs";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 
 // From src/host/ and from dist/chunks/, where the build puts this file, it is as far to everything.
-const ROOT = new URL("../../", import.meta.url);
-const EXTENSION = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const HERE = import.meta.dirname;
 
 /** What runs as a process or a thread of its own. The build makes one file of each: scripts/bundle.mjs lists them too. */
 export type EntryName = "worker/entry" | "worker/heartbeat-thread" | "roadmap/parse-thread";
 
 /** Whether the sources run, and not what was built from them. */
-export const isSource = EXTENSION === "ts";
+export const isSource = import.meta.filename.endsWith(".ts");
 
-export function urlOfEntry(name: EntryName): URL {
-  return new URL(`../${name}.${EXTENSION}`, import.meta.url);
+/** The file of an entry, absolute. */
+export function pathOfEntry(name: EntryName): string {
+  return join(HERE, "..", `${name}.${isSource ? "ts" : "cjs"}`);
 }
 
 /** A path in the package, absolute. */
 export function pathInPackage(path: string): string {
-  return fileURLToPath(new URL(path, ROOT));
+  return join(HERE, "../..", path);
 }
 
 /** The version in package.json. */

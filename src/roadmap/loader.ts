@@ -2,7 +2,7 @@
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf } from "../core/errors.ts";
 import type { RoadmapNode } from "../core/roadmap.ts";
-import { isSource, urlOfEntry } from "../host/package.ts";
+import { isSource, pathOfEntry } from "../host/package.ts";
 import { parseRoadmap, type RoadmapDocument } from "./document.ts";
 
 /** A text below this is parsed in place: some milliseconds (UTF-16 units). */
@@ -57,7 +57,7 @@ export class RoadmapLoader {
 
   private startThread(): Thread {
     const thread = new Thread(
-      urlOfEntry("roadmap/parse-thread"),
+      pathOfEntry("roadmap/parse-thread"),
       isSource ? { execArgv: ["--import", "jiti/register"] } : {},
     );
     thread.on("message", (reply: LoadReply) => this.take(thread, reply));

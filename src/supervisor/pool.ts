@@ -5,14 +5,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { WorkerDocument } from "../core/documents.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
 import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
-import { urlOfEntry } from "../host/package.ts";
+import { pathOfEntry } from "../host/package.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
@@ -303,7 +302,7 @@ export class Pool {
       Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
     );
     const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
-    const entry = fileURLToPath(urlOfEntry("worker/entry"));
+    const entry = pathOfEntry("worker/entry");
     const child = spawn(process.execPath, [...process.execArgv, entry], {
       // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
       detached: true,

@@ -7,5 +7,7 @@ if (orders === undefined) {
   process.stderr.write("mailchute: start workers with `mailchute worker`\n");
   process.exitCode = 2;
 } else {
-  process.exitCode = await runWorker(JSON.parse(orders) as WorkerBoot);
+  void runWorker(JSON.parse(orders) as WorkerBoot).then((code) => {
+    process.exitCode = code;
+  });
 }

@@ -1,6 +1,6 @@
 /** Starts the heartbeat thread and tells it when a blocked process must die. */
 import { Worker as Thread } from "node:worker_threads";
-import { urlOfEntry } from "../host/package.ts";
+import { pathOfEntry } from "../host/package.ts";
 import type { HeartbeatData } from "./heartbeat-thread.ts";
 
 export class Heartbeat {
@@ -20,7 +20,7 @@ export class Heartbeat {
   /** Before work starts, which may block this thread at once. Does nothing when it was started before. */
   start(): void {
     if (this.thread !== undefined) return;
-    this.thread = new Thread(urlOfEntry("worker/heartbeat-thread"), {
+    this.thread = new Thread(pathOfEntry("worker/heartbeat-thread"), {
       workerData: this.data,
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
     });

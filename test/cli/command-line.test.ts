@@ -114,27 +114,19 @@ test("status reads few files, and neither typebox nor chokidar nor yaml", async 
   put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
   const hook = put(
     cli,
-    "hook.mjs",
-    "export async function load(url, context, next) { process._rawDebug(url); return next(url, context); }",
+    "hook.cjs",
+    'process.on("exit", () => process._rawDebug(Object.keys(require.cache).join("\\n")));',
   );
-  const register = put(
-    cli,
-    "register.mjs",
-    `import { register } from "node:module"; register("file://${hook}");`,
-  );
-  const result = await cli(["status"], { env: { NODE_OPTIONS: `--import=${register}` } });
+  const result = await cli(["status"], { env: { NODE_OPTIONS: `--require=${hook}` } });
   expect(result.code).toBe(0);
-  const loaded = result.stderr
-    .split("\n")
-    .filter((line) => line.startsWith("file://") && line.includes("/dist/"))
-    .map((url) => fileURLToPath(url));
+  const dist = fileURLToPath(new URL("../../dist", import.meta.url));
+  const loaded = result.stderr.split("\n").filter((path) => path.startsWith(dist));
   // Each file is one more to find and read.
   expect(loaded.length).toBeGreaterThan(0);
   expect(loaded.length).toBeLessThan(6);
-  const dist = fileURLToPath(new URL("../../dist", import.meta.url));
   const built = fs
     .readdirSync(dist, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".js"))
+    .filter((name) => name.endsWith(".cjs"))
     .map((name) => join(dist, name));
   for (const part of ["FSWatcher", "YAMLMap", "TypeCompiler"]) {
     const holders = built.filter((path) => fs.readFileSync(path, "utf8").includes(part));

@@ -1,0 +1,85 @@
+/** Where the answers of a command go. */
+import fs from "node:fs";
+import { messageOf, systemCode } from "../core/errors.ts";
+import type { Output } from "./command-spec.ts";
+import { EXIT } from "./exit-codes.ts";
+
+const STDOUT = 1;
+
+/**
+ * Standard output. A file or pipe is written to directly, because Node's own stream for it takes longer to load than most
+ * commands take to run; like that stream, such a write waits for a reader who is slow.
+ */
+export class Stdout {
+  readonly isTerminal: boolean;
+  /** Of the terminal; 0 when it is none, or does not say. */
+  readonly columns: number;
+  private isDirect: boolean;
+  private onError: (error: unknown) => void = fail;
+
+  constructor() {
+    const facts = fs.fstatSync(STDOUT);
+    this.isDirect = !facts.isCharacterDevice() || facts.rdev === deviceOf("/dev/null");
+    this.isTerminal = !this.isDirect && process.stdout.isTTY === true;
+    this.columns = this.isTerminal ? process.stdout.columns : 0;
+    if (!this.isDirect) this.handOver();
+  }
+
+  /** What lives long goes on when nobody reads any more; `mailchute events | head` ends when head has seen enough. */
+  outliveReader(): void {
+    this.onError = () => {};
+  }
+
+  /** @returns when more may be written */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    let at = 0;
+    while (this.isDirect && at < bytes.length) {
+      try {
+        at += fs.writeSync(STDOUT, bytes, at);
+      } catch (error) {
+        // Somebody made the pipe one that does not wait: Node's stream can.
+        if (systemCode(error) === "EAGAIN") this.handOver();
+        else return this.onError(error);
+      }
+    }
+    if (at < bytes.length && !process.stdout.write(bytes.subarray(at)))
+      await new Promise<void>((resolve) => process.stdout.once("drain", () => resolve()));
+  }
+
+  private handOver(): void {
+    this.isDirect = false;
+    process.stdout.on("error", (error) => this.onError(error));
+  }
+}
+
+function deviceOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
+}
+
+function fail(error: unknown): void {
+  if (systemCode(error) === "EPIPE") process.exit(EXIT.ok);
+  writeStderr(`mailchute: ErrIo: cannot write the answer: ${messageOf(error)}\n`);
+  process.exit(EXIT.io);
+}
+
+export function makeOutput(stdout: Stdout): Output {
+  return {
+    line: (text = "") => void stdout.write(`${text}\n`),
+    json: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
+    raw: (chunk) => stdout.write(chunk),
+    note: (text) => writeStderr(`mailchute: ${text}\n`),
+  };
+}
+
+let isStderrGuarded = false;
+
+export function writeStderr(text: string): void {
+  if (!isStderrGuarded) {
+    isStderrGuarded = true;
+    process.stderr.on("error", () => {
+      // There is nobody left to tell.
+    });
+  }
+  process.stderr.write(text);
+}
