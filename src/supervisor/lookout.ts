@@ -78,10 +78,9 @@ export class Lookout {
 
   /** Looks at what is due. @returns what is due by then (monotonic ms) is to be done in this tick, too */
   work(nowMs: number): number {
-    const isLookDue = nowMs >= this.recoverAtMs || this.isListingWanted;
-    if (isLookDue) this.lookAtProcessing(nowMs);
     // What is nearly due is done now: each time that we wake costs more than what is done.
-    const dueMs = isLookDue ? nowMs + EARLY_MS : nowMs;
+    const dueMs = nowMs >= this.nextMs || this.isListingWanted ? nowMs + EARLY_MS : nowMs;
+    if (dueMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
     if (dueMs >= this.journalAtMs) this.followJournal(nowMs);
     return dueMs;
   }

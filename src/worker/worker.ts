@@ -32,6 +32,9 @@ import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { ReadyQueue } from "./ready-queue.ts";
 import { Settler } from "./settler.ts";
 
+/** How often it is asked whether the leases of what runs are still ours (ms). */
+const LEASE_LOOK_MS = 2000;
+
 export interface WorkerOptions {
   id: string;
   slots: number;
@@ -58,7 +61,8 @@ export class Worker {
   private readonly settler: Settler;
   private readonly gate: Gate;
   private readonly heartbeat: Heartbeat;
-  private readonly timer: NodeJS.Timeout;
+  /** While something runs. */
+  private leaseTimer: NodeJS.Timeout | undefined;
 
   private readonly running = new Map<string, Attempt>();
   /** How often in a row each of these tasks could not be read. */
@@ -105,7 +109,6 @@ export class Worker {
       workerFile: options.workerFile,
       heartbeatMs: settings.heartbeat_ms,
     });
-    this.timer = setInterval(() => this.lookAfterLeases(), Math.min(settings.heartbeat_ms, 2000));
   }
 
   get runningCount(): number {
@@ -179,7 +182,10 @@ export class Worker {
     this.journal.flush();
     // Before they start: a handler that blocks at once must have its deadline set.
     this.updateDeadline();
-    if (launched.length > 0) this.heartbeat.start();
+    if (launched.length > 0) {
+      this.heartbeat.start();
+      this.watchLeases();
+    }
     for (const attempt of launched) this.start(attempt);
     this.report.tell(this.queue.size);
     if (this.stopping !== "no" && this.isIdle) this.finish();
@@ -311,8 +317,19 @@ export class Worker {
     this.running.get(lease)?.stop.stop(reason);
   }
 
+  private watchLeases(): void {
+    const everyMs = Math.min(this.o.settings.heartbeat_ms, LEASE_LOOK_MS);
+    this.leaseTimer ??= setInterval(() => this.lookAfterLeases(), everyMs);
+  }
+
+  private restLeases(): void {
+    clearInterval(this.leaseTimer);
+    this.leaseTimer = undefined;
+  }
+
   /** Fencing, for work that is still running: whose claimed name is gone has lost its lease. */
   private lookAfterLeases(): void {
+    if (this.running.size === 0) this.restLeases();
     for (const [lease, attempt] of this.running) {
       if (!isHeld(this.o.trays, attempt.claim)) this.stopAttempt(lease, "fenced");
     }
@@ -348,7 +365,7 @@ export class Worker {
 
   private finish(): void {
     this.isStopped = true;
-    clearInterval(this.timer);
+    this.restLeases();
     this.queue.close();
     this.report.tellNow();
     this.journal.close();
