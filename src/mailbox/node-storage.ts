@@ -1,8 +1,9 @@
 /** The storage port on the real file system. Nothing but the calls; no decisions of the protocol. */
 import fs from "node:fs";
+import { systemCode } from "../core/errors.ts";
 import type { FileFacts, Storage, Walk } from "./storage.ts";
 
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOATIME } = fs.constants;
 /** Files that are open to be synced at once. */
 const SYNCS_MAX = 128;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
@@ -75,6 +76,17 @@ async function syncPaths(paths: Iterable<string>): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
+/** The time of reading is not kept: nobody asks for it, and each would be one more write of the disk. */
+function openToRead(path: string): number {
+  try {
+    return fs.openSync(path, READ_FLAGS | (O_NOATIME ?? 0));
+  } catch (error) {
+    // Only who owns a file may read it so.
+    if (systemCode(error) !== "EPERM") throw error;
+    return fs.openSync(path, READ_FLAGS);
+  }
+}
+
 export const nodeStorage: Storage = {
   list: (dir) => fs.readdirSync(dir),
   walk: walkDir,
@@ -87,7 +99,7 @@ export const nodeStorage: Storage = {
   read(path, bytesMax) {
     let fd: number;
     try {
-      fd = fs.openSync(path, READ_FLAGS);
+      fd = openToRead(path);
     } catch (error) {
       const facts = nodeStorage.look(path);
       // Links (ELOOP), sockets and devices (ENXIO) are not ours to open.

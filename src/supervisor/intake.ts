@@ -36,6 +36,9 @@ export interface IntakeHooks {
 const MOVE_AGAIN_MS = 2000;
 /** A batch that is smaller is looked into before it is accepted (bytes). */
 const BATCH_LOOK_BYTES = 64 * 1024;
+/** With so many tasks to choose from, having them run comes before looking at more: then a scan gets short slices (ms). */
+const ENOUGH_TASKS = 10_000;
+const SHORT_SLICE_MS = 1;
 /** Names hinted at by the doorbell; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
@@ -114,7 +117,9 @@ export class Intake {
       this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
-    while (clock.monotonicMs() < untilMs && this.scanSlice());
+    const isEnough = this.backlog.count("runnable") >= ENOUGH_TASKS;
+    const scanUntilMs = isEnough ? clock.monotonicMs() + SHORT_SLICE_MS : untilMs;
+    while (clock.monotonicMs() < Math.min(untilMs, scanUntilMs) && this.scanSlice());
   }
 
   /** Time for a whole scan, unless the last one was so long that scanning would be all we do. */
