@@ -17,6 +17,7 @@ const GROUP = 64;
 /** So many complaints are printed; the rest is counted. */
 const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
+const BRACE = 0x7b;
 
 export interface FileCounts {
   submitted: number;
@@ -44,7 +45,7 @@ export async function enqueueFile(
     if (complaints === COMPLAINTS_MAX + 1) ctx.out.note("further bad lines are only counted");
   };
   const settled = new SettledNames(trays);
-  let group: (Submission & { line: number })[] = [];
+  let group: NumberedSubmission[] = [];
   const flush = async (): Promise<void> => {
     const outcomes = await submitAll(trays, group, settled);
     const ids: string[] = [];
@@ -63,45 +64,55 @@ export async function enqueueFile(
     if (ids.length > 0) onIds(ids);
     group = [];
   };
-  for await (const { bytes, number } of linesOf(file)) {
-    try {
-      if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
-      group.push({ ...submissionOf(bytes), line: number });
-    } catch (error) {
-      counts.bad++;
-      complain(number, messageOf(error));
+  for await (const lines of linesOf(file)) {
+    for (const { bytes, number } of lines) {
+      try {
+        if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
+        group.push(submissionOf(bytes, number));
+      } catch (error) {
+        counts.bad++;
+        complain(number, messageOf(error));
+      }
+      if (group.length >= GROUP) await flush();
     }
-    if (group.length >= GROUP) await flush();
   }
   if (group.length > 0) await flush();
   return counts;
 }
 
-/** The line as it is becomes the file: a missing id is the file name's alone. @throws ErrInvalidTask */
-function submissionOf(bytes: Buffer): Submission {
-  const { task, text } = decodeLine(bytes, () => newId(systemClock.wallMs()));
-  return { id: task.id, bytes: Buffer.from(`${text}\n`, "utf8") };
+interface NumberedSubmission extends Submission {
+  line: number;
 }
 
-/** Lines that are not blank. `bytes` is undefined for a line that is too long: it is skipped without being kept. */
-async function* linesOf(
-  file: string,
-): AsyncGenerator<{ bytes: Buffer | undefined; number: number }> {
+/** The line as it is becomes the file: a missing id is the file name's alone. @throws ErrInvalidTask */
+function submissionOf(bytes: Buffer, line: number): NumberedSubmission {
+  const { task, text } = decodeLine(bytes, () => newId(systemClock.wallMs()));
+  return { id: task.id, bytes: Buffer.from(`${text}\n`, "utf8"), line };
+}
+
+interface Line {
+  /** Undefined for a line that is too long: it is skipped without being kept. */
+  bytes: Buffer | undefined;
+  number: number;
+}
+
+/** Lines that are not blank, as many at a time as were read at once. */
+async function* linesOf(file: string): AsyncGenerator<Line[]> {
   const source = file === "-" ? process.stdin : fs.createReadStream(file);
   let rest: Buffer = Buffer.alloc(0);
   let isSkipping = false;
   let number = 0;
-  const isBlank = (line: Buffer): boolean => line.toString("latin1").trim() === "";
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
+      const lines: Line[] = [];
       const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
       let from = 0;
       for (let at = data.indexOf(NEWLINE); at !== -1; at = data.indexOf(NEWLINE, from)) {
         number++;
         const line = data.subarray(from, at);
         from = at + 1;
-        if (isSkipping || line.length > TASK_BYTES_MAX) yield { bytes: undefined, number };
-        else if (!isBlank(line)) yield { bytes: line, number };
+        if (isSkipping || line.length > TASK_BYTES_MAX) lines.push({ bytes: undefined, number });
+        else if (!isBlank(line)) lines.push({ bytes: line, number });
         isSkipping = false;
       }
       rest = data.subarray(from);
@@ -109,6 +120,7 @@ async function* linesOf(
         isSkipping = true;
         rest = Buffer.alloc(0);
       }
+      yield lines;
     }
   } catch (error) {
     throw new ErrIo(`cannot read the tasks: ${messageOf(error)}`, {
@@ -118,6 +130,12 @@ async function* linesOf(
       hint: "lines before the fault were submitted; identical ones may be sent again",
     });
   }
-  if (isSkipping) yield { bytes: undefined, number: number + 1 };
-  else if (!isBlank(rest)) yield { bytes: rest, number: number + 1 };
+  if (isSkipping) yield [{ bytes: undefined, number: number + 1 }];
+  else if (!isBlank(rest)) yield [{ bytes: rest, number: number + 1 }];
+}
+
+function isBlank(line: Buffer): boolean {
+  // As nearly always.
+  if (line[0] === BRACE) return false;
+  return line.toString("latin1").trim() === "";
 }
