@@ -1,10 +1,11 @@
-/** Builds and runs the bare loops. */
+/** Builds and runs the bare loops, and the bare pool. */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findProgram } from "../machine.mjs";
+import { BODY } from "../pool.mjs";
 import { runProgram } from "../processes.mjs";
 
 const sourceOf = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -19,6 +20,16 @@ export async function runLoop(language, dir, count, mode) {
       : await runProgram(build(), args);
   const { submit_s, drain_s } = JSON.parse(stdout);
   return { submit: count / submit_s, drain: count / drain_s };
+}
+
+/** Fills an inbox as the pool's own is filled, and drains it. @returns {Promise<number>} tasks/s */
+export async function runBarePool(dir, count) {
+  for (const tray of ["inbox", "processing", "outbox", ".tmp"]) fs.mkdirSync(join(dir, tray));
+  for (let i = 0; i < count; i++) fs.writeFileSync(join(dir, "inbox", `t${i}.json`), BODY);
+  const { stdout } = await runProgram(process.execPath, [sourceOf("bare-pool.mjs"), dir]);
+  const settled = fs.readdirSync(join(dir, "outbox")).length;
+  if (settled !== count) throw new Error(`${settled} of ${count} tasks have settled`);
+  return count / JSON.parse(stdout).drain_s;
 }
 
 function build() {

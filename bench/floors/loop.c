@@ -4,6 +4,7 @@
  *
  *   cc -O2 -o loop loop.c && ./loop DIR COUNT submit|protocol|minimal
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,16 +72,15 @@ static void drop(const char *tray, int i, const char *suffix)
   check(unlink(at(a, tray, i, suffix)) == 0, "unlink");
 }
 
-/* As storage reads: open without following links, look, read to the end. */
+/* As storage reads: open without following links, look, read. */
 static void read_whole(const char *tray, int i, const char *suffix)
 {
   char a[PATH_MAX_BYTES];
   struct stat facts;
-  int fd = open(at(a, tray, i, suffix), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  int fd = open(at(a, tray, i, suffix), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOATIME | O_CLOEXEC);
   check(fd >= 0, "open");
   check(fstat(fd, &facts) == 0, "fstat");
   check(pread(fd, in, BODY + 1, 0) == BODY, "read");
-  check(pread(fd, in, 1, BODY) == 0, "read the end");
   close(fd);
 }
 

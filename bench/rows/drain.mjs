@@ -1,5 +1,5 @@
 /** Drain of many no-op tasks, one file each: the pool, what a user would pick instead, and the bare loops. */
-import { runLoop } from "../floors/floors.mjs";
+import { runBarePool, runLoop } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
 import { drainPlainjob } from "../peers/plainjob.mjs";
@@ -28,6 +28,10 @@ export const row = {
     { name: "loop of the protocol's calls, C", needs: ["cc"], run: loop("c", "protocol") },
     { name: "minimal loop, Node", run: loop("node", "minimal") },
     { name: "minimal loop, C", needs: ["cc"], run: loop("c", "minimal") },
+    {
+      name: "bare pool, Node",
+      run: async (bench) => ({ rate: await runBarePool(bench.dir(), bench.pick(COUNT)) }),
+    },
     {
       name: "BullMQ, everysec",
       needs: ["redis-server", "bullmq"],
