@@ -45,12 +45,11 @@ export class Ending {
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!isOn) return isOnePass ? "once" : "drained";
     if (!intake.isComplete || !plan.isStarted) return undefined;
-    const isPassOver = this.isPassOver();
     const canLaunch =
       (this.p.backlog.count("runnable") > 0 || plan.canLaunch(launching.isReplanning())) &&
       !this.p.control.current.paused;
-    if (isOnePass && isPassOver && !canLaunch) return "once";
-    if (isLimited && isPassOver) return "limit";
+    if (isOnePass && !canLaunch && this.isPassOver()) return "once";
+    if (isLimited && this.isPassOver()) return "limit";
     if (isDrain && !intake.hasWork && this.isDrained()) return "drained";
     return undefined;
   }
