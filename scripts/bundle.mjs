@@ -25,7 +25,7 @@ const QUICK = ["cli/main", "cli/commands/status"];
  * What we start ourselves is CommonJS: Node has it read and compiled in half the time, and does not begin by loading its
  * streams, which an ES module that names node:fs makes it do.
  */
-const ENDINGS = { esm: "js", cjs: "cjs" };
+const ENDINGS = { esm: { entry: "js", chunk: "mjs" }, cjs: { entry: "cjs", chunk: "cjs" } };
 
 const options = (names, format) => ({
   input: Object.fromEntries(names.map((name) => [name, join(root, "src", `${name}.ts`)])),
@@ -48,8 +48,8 @@ async function bundle(names, format, chunks, codeSplitting = true, isWritten = t
   const { output } = await build[isWritten ? "write" : "generate"]({
     dir: dist,
     format,
-    entryFileNames: `[name].${ENDINGS[format]}`,
-    chunkFileNames: `${chunks}/[name].${ENDINGS[format]}`,
+    entryFileNames: `[name].${ENDINGS[format].entry}`,
+    chunkFileNames: `${chunks}/[name].${ENDINGS[format].chunk}`,
     codeSplitting,
     comments: { annotation: false, jsdoc: false, legal: true },
   });
@@ -89,7 +89,7 @@ for (const { fileName, moduleIds } of written)
 const names = new Set(written.map((chunk) => chunk.fileName));
 for (const entry of fs.readdirSync(dist, { recursive: true, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name);
-  if (entry.isFile() && /\.c?js$/.test(entry.name) && !names.has(relative(dist, path)))
+  if (entry.isFile() && /\.[cm]?js$/.test(entry.name) && !names.has(relative(dist, path)))
     fs.rmSync(path);
 }
 

@@ -1,6 +1,6 @@
 /** Where the parts of this package lie, alike for the sources and for what is built from them. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 
 // From src/host/ and from dist/chunks/, where the build puts this file, it is as far to everything.
 const HERE = import.meta.dirname;
@@ -8,12 +8,14 @@ const HERE = import.meta.dirname;
 /** What runs as a process or a thread of its own. The build makes one file of each: scripts/bundle.mjs lists them too. */
 export type EntryName = "worker/entry" | "worker/heartbeat-thread" | "roadmap/parse-thread";
 
-/** Whether the sources run, and not what was built from them. */
-export const isSource = import.meta.filename.endsWith(".ts");
+const ENDING = extname(import.meta.filename);
 
-/** The file of an entry, absolute. */
+/** Whether the sources run, and not what was built from them. */
+export const isSource = ENDING === ".ts";
+
+/** The file of an entry, absolute. The library (.mjs) starts the same ones as the command line. */
 export function pathOfEntry(name: EntryName): string {
-  return join(HERE, "..", `${name}.${isSource ? "ts" : "cjs"}`);
+  return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 
 /** A path in the package, absolute. */

@@ -1,6 +1,7 @@
 /** Another user of the machine: cannot read, change, forge or learn more than the modes allow. And a pool of somebody who is not root. */
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -41,11 +42,15 @@ function asStranger(script: string, ...args: string[]): string {
 /** What the stranger could do that it should not. @param paths directories end in a slash */
 function attack(pool: Pool, paths: readonly string[]): string[] {
   const program = programPath("stranger.mjs");
+  // On the same file system: hard links lead to no other.
+  const home = fs.mkdtempSync(join(os.tmpdir(), "mailchute-stranger-"));
+  fs.chmodSync(home, 0o777);
   const { stdout, stderr } = spawnSync(
     process.execPath,
-    [program, pool.state, pool.pids().join(","), ...paths],
+    [program, home, pool.state, pool.pids().join(","), ...paths],
     { uid: STRANGER, gid: STRANGER, cwd: "/", encoding: "utf8" },
   );
+  fs.rmSync(home, { recursive: true });
   expect(stderr).toBe("");
   const found = JSON.parse(stdout) as string[];
   const hasProtection = fs.readFileSync("/proc/sys/fs/protected_hardlinks", "utf8").trim() === "1";
