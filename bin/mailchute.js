@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Files that are synced together share the commits of the file system: 64 at once are twenty times as fast as 4. The size
-// of the pool is read at its first use, which an ES module comes too late for.
+// of the pool is read at its first use, so this comes before all else.
 if (process.argv[2] === "enqueue" || process.argv[2] === "worker")
   process.env.UV_THREADPOOL_SIZE ??= "64";
 
