@@ -16,6 +16,9 @@ const UPDATE_MS = 2500;
 /** Time that a supervisor which has just taken the lock needs to say who it is (ms). */
 const INTRODUCTION_MS = 1000;
 
+/** So often a lock may vanish while it is taken; then it is the directory that is gone. */
+const ROBBED_MAX = 2;
+
 export class SupervisorLock {
   private readonly release: () => Promise<void>;
   /** Set when the lock was lost: somebody took us for dead. */
@@ -44,7 +47,10 @@ export class SupervisorLock {
         lock = new SupervisorLock(release);
         return lock;
       } catch (error) {
-        if (systemCode(error) !== "ELOCKED") throw error;
+        const code = systemCode(error);
+        // Another starter took it for a dead one's, between our making it and our looking at it.
+        if (code === "ENOENT" && tries < ROBBED_MAX) continue;
+        if (code !== "ELOCKED") throw error;
       }
       const holder = await findHolder(documentPath, lockPath);
       if (holder !== undefined || tries > 2) {

@@ -72,3 +72,18 @@ it("is free again after its owner has freed it", async () => {
   await msToAcquire(tree);
   expect(await msToAcquire(tree)).toBeLessThan(timeLimitMs(500));
 });
+
+it("is taken all the same when another starter removes it just as it is made", async () => {
+  const tree = newTree();
+  let isOver = false;
+  const rob = (): void => {
+    if (isOver) return;
+    if (fs.existsSync(tree.lockDir)) fs.rmdirSync(tree.lockDir);
+    else setImmediate(rob);
+  };
+  setImmediate(rob);
+  const lock = await SupervisorLock.acquire(tree.dir, tree.document);
+  isOver = true;
+  expect(fs.existsSync(tree.lockDir)).toBe(true);
+  await lock.free();
+});
