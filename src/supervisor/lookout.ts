@@ -47,6 +47,8 @@ export interface LookoutParts {
 const QUIET_MS = 1000;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
 const EARLY_MS = 200;
+/** A tick for something else looks at everything when that is due within this time (ms). */
+const LOOK_EARLY_MS = 20;
 /** Pause between two pieces of a journal that has more than one (ms). */
 const JOURNAL_AGAIN_MS = 50;
 
@@ -79,8 +81,9 @@ export class Lookout {
   /** Looks at what is due. @returns what is due by then (monotonic ms) is to be done in this tick, too */
   work(nowMs: number): number {
     // What is nearly due is done now: each time that we wake costs more than what is done.
-    const dueMs = nowMs >= this.nextMs || this.isListingWanted ? nowMs + EARLY_MS : nowMs;
-    if (dueMs >= this.recoverAtMs || this.isListingWanted) this.lookAtProcessing(nowMs);
+    const isLookDue = nowMs + LOOK_EARLY_MS >= this.recoverAtMs || this.isListingWanted;
+    if (isLookDue) this.lookAtProcessing(nowMs);
+    const dueMs = isLookDue ? nowMs + EARLY_MS : nowMs;
     if (dueMs >= this.journalAtMs) this.followJournal(nowMs);
     return dueMs;
   }
