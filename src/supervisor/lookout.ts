@@ -47,8 +47,6 @@ export interface LookoutParts {
 const QUIET_MS = 1000;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
 const EARLY_MS = 200;
-/** A tick for something else looks at everything when that is due within this time (ms). */
-const LOOK_EARLY_MS = 20;
 /** Pause between two pieces of a journal that has more than one (ms). */
 const JOURNAL_AGAIN_MS = 50;
 
@@ -80,12 +78,11 @@ export class Lookout {
 
   /** Looks at what is due. @returns what is due by then (monotonic ms) is to be done in this tick, too */
   work(nowMs: number): number {
-    // What is nearly due is done now: each time that we wake costs more than what is done.
-    const isLookDue = nowMs + LOOK_EARLY_MS >= this.recoverAtMs || this.isListingWanted;
+    const isLookDue = nowMs >= this.recoverAtMs || this.isListingWanted;
     if (isLookDue) this.lookAtProcessing(nowMs);
-    const dueMs = isLookDue ? nowMs + EARLY_MS : nowMs;
-    if (dueMs >= this.journalAtMs) this.followJournal(nowMs);
-    return dueMs;
+    // With each look, too, so that both are due at one time: each time that we wake costs more than what is done.
+    if (isLookDue || nowMs >= this.journalAtMs) this.followJournal(nowMs);
+    return isLookDue ? nowMs + EARLY_MS : nowMs;
   }
 
   /** A bounded piece of what the journal says. @returns true when there is more */
