@@ -68,6 +68,9 @@ export abstract class Agent {
     this.settings = settings;
   }
 
+  /** Makes ready what every first run waits for. Called before there is one; it runs no code of the user's. */
+  warmUp(): void {}
+
   /** Runs one attempt to its end. Never rejects for what the task did; a rejection is a fault of ours. */
   abstract run(assignment: Assignment): Promise<AttemptOutcome>;
 }

@@ -43,9 +43,18 @@ export class NoRetryError extends Error {
   readonly canRetry = false;
 }
 
+/** Node makes its loader of modules ready with the first import, and this one brings nothing else. Not a literal: bundlers read those. */
+const NOTHING_NEW: string = "node:fs";
+
 export class ModuleAgent extends Agent {
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
+
+  override warmUp(): void {
+    const loader = isTypeScript(this.settings.module ?? "") ? import("jiti") : import(NOTHING_NEW);
+    // The run that needs it says what is wrong.
+    loader.catch(() => {});
+  }
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
     let handler: Handler;
@@ -185,10 +194,11 @@ async function call(
   }
 }
 
+const isTypeScript = (path: string): boolean => /\.[cm]?ts$/.test(path);
+
 async function loadHandler(path: string): Promise<Handler> {
-  const isTypeScript = /\.[cm]?ts$/.test(path);
   let loaded: { default?: unknown };
-  if (isTypeScript) {
+  if (isTypeScript(path)) {
     const { createJiti } = await import("jiti");
     loaded = await createJiti(import.meta.url).import(path);
   } else {

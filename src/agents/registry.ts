@@ -17,6 +17,11 @@ export class AgentRegistry {
   get(name: string): Agent | undefined {
     return this.agents.get(name);
   }
+
+  /** Has every agent make ready what its first run would wait for. */
+  warmUp(): void {
+    for (const agent of this.agents.values()) agent.warmUp();
+  }
 }
 
 function makeAgent(settings: AgentSettings): Agent {

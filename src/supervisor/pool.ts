@@ -66,7 +66,7 @@ const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
   "SIGHUP",
 ]);
 /** From the death of a worker until the next one is started, while others are there (ms). */
-const HAND_OVER_MS = 20;
+const HAND_OVER_MS = 50;
 /** A process that lived this long was healthy, even if it settled nothing (ms). */
 const HEALTHY_MS = 10_000;
 

@@ -32,6 +32,8 @@ import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { ReadyQueue } from "./ready-queue.ts";
 import { Settler } from "./settler.ts";
 
+/** A worker without work for this long (ms) has its agents get ready. */
+const AGENTS_AFTER_MS = 50;
 /** How often it is asked whether the leases of what runs are still ours (ms). */
 const LEASE_LOOK_MS = 2000;
 
@@ -126,6 +128,10 @@ export class Worker {
     if (this.isStopped) return;
     this.heartbeat.start();
     decodeTask(Buffer.from('{"prompt":"?"}'), "warm");
+    // A task that waits already has its agent do no more than it needs.
+    setTimeout(() => {
+      if (this.isIdle) this.tools.agents.warmUp();
+    }, AGENTS_AFTER_MS).unref();
   }
 
   receive(message: ToWorker): void {
