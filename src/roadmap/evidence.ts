@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { LifecycleEvent } from "../core/events.ts";
 import type { NodeStatus, RoadmapNode } from "../core/roadmap.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import { replaceText } from "../host/documents.ts";
+import { readDocument, replaceText } from "../host/documents.ts";
 
 export interface EvidenceFacts {
   node: RoadmapNode;
@@ -14,6 +14,8 @@ export interface EvidenceFacts {
   events: readonly LifecycleEvent[];
   /** `runs/`, for links. */
   runsDir: string;
+  /** Why the plan does not say what the record says; left out = it does. */
+  error?: string;
 }
 
 const TEXT_CHARS_MAX = 4000;
@@ -32,7 +34,13 @@ export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: bool
   replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
 }
 
-function lifecycleOf({ node, status, record, events }: EvidenceFacts): object {
+/** The events in the bundle of a node, as they were written last. */
+export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
+  const events = readDocument<{ events?: unknown }>(join(dir, id, "lifecycle.json"))?.events;
+  return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
+}
+
+function lifecycleOf({ node, status, record, events, error }: EvidenceFacts): object {
   const last = (name: string): string | null =>
     events.findLast((event) => event.event === name)?.timestamp ?? null;
   return {
@@ -41,6 +49,7 @@ function lifecycleOf({ node, status, record, events }: EvidenceFacts): object {
     type: node.type,
     status,
     ended: record.status,
+    ...(error === undefined ? {} : { error }),
     attempts: record.attempts,
     agent_id: record.agent_id,
     lease: record.lease,
@@ -68,8 +77,8 @@ function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
   const said = record.status === "completed" ? record.output : record["output" as never];
   const envelope = isObject(said) ? said : {};
   section(lines, "What it said", textOf(envelope["summary"]) ?? textOf(said));
-  if (record.status === "failed")
-    section(lines, "What went wrong", `${record.kind}: ${record.error}`);
+  const fault = record.status === "failed" ? `${record.kind}: ${record.error}` : undefined;
+  section(lines, "What went wrong", facts.error ?? fault);
   list(lines, "Errors", envelope["errors"]);
   list(lines, "Files changed", envelope["filesChanged"]);
   list(lines, "Commands run", envelope["commandsRun"]);

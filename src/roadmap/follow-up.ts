@@ -17,6 +17,8 @@ export interface FollowUp {
   edits: RoadmapEdit[];
   /** The node's own new status; undefined when a person has decided otherwise meanwhile. */
   status: NodeStatus | undefined;
+  /** Why a run that ended well has failed all the same. */
+  error?: string;
   escalation?: { id: string; subject: string };
   /** For people: what should be looked at. */
   alerts: { kind: string; message: string }[];
@@ -41,7 +43,7 @@ export function followUp(
   const refused = edits.length === 0 ? undefined : check([...edits, own]);
   if (refused !== undefined) {
     const error = `what it wants next is not possible: ${refused}`;
-    return failure(node, "invalid_result", error, find);
+    return { ...failure(node, "invalid_result", error, find), error };
   }
   if (run.ended === "checkpoint")
     alerts.push({

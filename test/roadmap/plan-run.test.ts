@@ -33,6 +33,10 @@ function plan(pool: Pool, text: string): void {
   fs.writeFileSync(join(pool.state, "roadmap.yaml"), text);
 }
 
+function readJson(path: string): Record<string, unknown> {
+  return JSON.parse(fs.readFileSync(path, "utf8")) as Record<string, unknown>;
+}
+
 function statuses(pool: Pool): Record<string, string> {
   const path = join(pool.state, "roadmap.yaml");
   // While it is being replaced there is no file for some microseconds: then we look again.
@@ -293,6 +297,42 @@ describe("a person and the file", () => {
     expect((await running.ended).exitCode).toBe(0);
     expect(statuses(pool)).toMatchObject({ a: "done", b: "done", c: "done" });
     expect(fs.readFileSync(path, "utf8")).toMatch(/^# mended\n/);
+  });
+
+  it("has a node fail, and its evidence say so, when a person's text no longer allows what it wants next", async () => {
+    const wish = say({
+      status: "success",
+      next: { addNodes: [{ id: "task-b", title: "After the base", dependencies: ["base"] }] },
+    });
+    const planner = `while [ ! -e go-wish ]; do sleep 0.02; done; ${wish}`;
+    const pool = newPool({
+      config: agent(
+        "exit 0",
+        `  - {name: planner, kind: exec, program: sh, args: [-c, ${JSON.stringify(planner)}], types: [planner]}\n`,
+      ),
+    });
+    const wanting = "  - { id: wish, type: plan, status: open }\n";
+    plan(pool, `nodes:\n  - { id: base, exec: ["true"], status: done }\n${wanting}`);
+    const running = await pool.start(["--drain"]);
+    await until(pool, "wish", "in_progress");
+    plan(pool, "nodes: [");
+    await waitFor(() => pool.supervisor()?.roadmap_problem, { what: "the text to be refused" });
+    letGo(pool, "wish");
+    await pool.result("wish");
+    const bundle = join(pool.state, "evidence", "wish");
+    await waitFor(() => fs.existsSync(join(bundle, "summary.md")), { what: "the first evidence" });
+    expect(readJson(join(bundle, "lifecycle.json"))).toMatchObject({ status: "done" });
+    plan(pool, "nodes:\n  - { id: wish, type: plan, status: in_progress }\n");
+    await until(pool, "wish", "failed");
+    expect((await running.ended).exitCode).toBe(1);
+    expect(statuses(pool)).not.toHaveProperty("task-b");
+    const lifecycle = readJson(join(bundle, "lifecycle.json"));
+    expect(lifecycle).toMatchObject({ status: "failed", ended: "completed" });
+    expect(lifecycle["error"]).toContain("base");
+    expect((lifecycle["events"] as unknown[]).length).toBeGreaterThan(3);
+    expect(fs.readFileSync(join(bundle, "summary.md"), "utf8")).toMatch(
+      /- status: failed.*What went wrong.*base/s,
+    );
   });
 
   it("runs a node again when somebody sets it open, and keeps the record of its first run", async () => {

@@ -7,7 +7,7 @@ import type { EventSubject } from "../../core/events.ts";
 import { foldId, parseLease, parseName } from "../../core/names.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { readSettled, type SettledRecord } from "../../mailbox/archive.ts";
-import { writeEvidence } from "../../roadmap/evidence.ts";
+import { eventsInEvidence, writeEvidence } from "../../roadmap/evidence.ts";
 import { type FollowUp, followUp } from "../../roadmap/follow-up.ts";
 import { isNodeTask } from "../../roadmap/node-task.ts";
 import { finishedContainers } from "../../roadmap/progress.ts";
@@ -135,6 +135,7 @@ export class NodeEnds {
       record,
       events: this.p.flights.events.of(id),
       runsDir: tree.runs,
+      ...(follow.error === undefined ? {} : { error: follow.error }),
     };
     writeEvidence(tree.evidence, facts, this.p.settings.durability === "power");
     this.tell(id, record, follow);
@@ -151,7 +152,7 @@ export class NodeEnds {
    * nobody wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
    */
   fail(id: string, why: string): void {
-    const { store, trays } = this.p;
+    const { store, trays, tree } = this.p;
     const node = store.find(id);
     const record = readSettled(trays, id)?.record;
     const error = `what follows from it is not possible any more: ${why}`;
@@ -167,6 +168,18 @@ export class NodeEnds {
       () => undefined,
     );
     try {
+      writeEvidence(
+        tree.evidence,
+        {
+          node,
+          status: follow.status ?? node.status,
+          record,
+          events: eventsInEvidence(tree.evidence, id),
+          runsDir: tree.runs,
+          error,
+        },
+        this.p.settings.durability === "power",
+      );
       store.edit(follow.edits, id);
       this.tell(id, record, follow);
     } catch (fault) {
