@@ -75,9 +75,11 @@ export class Intake {
     return this.unsettled.count;
   }
 
-  /** The doorbell rang for this name, or for an unknown one. It rings for what we take out, too. */
-  ring(name: string | undefined): void {
-    if (name === undefined || !this.leaving.delete(name)) this.hint(name);
+  /** The doorbell rang for this name, or for an unknown one. @returns false when it rang for what we took out ourselves */
+  ring(name: string | undefined): boolean {
+    if (name !== undefined && this.leaving.delete(name)) return false;
+    this.hint(name);
+    return true;
   }
 
   /** We moved this file away: the next ring with its name says no more than that. */

@@ -134,8 +134,7 @@ export class Supervisor {
     );
     this.bells = new Bells(this.trays, this.controlTrays, this.isOn, this.alerts, {
       onTask: (name) => {
-        this.intake.ring(name);
-        wake();
+        if (this.intake.ring(name)) wake();
       },
       onCommand: wake,
       onProcessing: () => this.lookSoon(),
