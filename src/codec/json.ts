@@ -251,10 +251,9 @@ class Scanner {
   }
 
   private space(): void {
-    for (;;) {
+    for (; this.at < this.text.length; this.at++) {
       const c = this.text.charCodeAt(this.at);
       if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return;
-      this.at++;
     }
   }
 

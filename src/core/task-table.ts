@@ -233,11 +233,14 @@ export class TaskTable {
     const lengthA = this.idLengths[a] ?? 0;
     const lengthB = this.idLengths[b] ?? 0;
     const shorter = Math.min(lengthA, lengthB);
+    let order = lengthA - lengthB;
     for (let i = 0; i < shorter; i++) {
       const difference = (this.ids[fromA + i] ?? 0) - (this.ids[fromB + i] ?? 0);
-      if (difference !== 0) return difference < 0;
+      if (difference === 0) continue;
+      order = difference;
+      break;
     }
-    return lengthA < lengthB;
+    return order < 0;
   }
 
   /** Puts a row where another was taken out. */

@@ -57,8 +57,9 @@ export class Intake {
   private readonly duplicates = new Set<string>();
   private walk: Walk | undefined;
   private scanCount = 0;
-  private scanDueMs = 0;
-  private scanStartedMs = 0;
+  // No whole numbers: the first fraction would change the shape of the object, and all that V8 has compiled for it.
+  private scanDueMs = Number.NEGATIVE_INFINITY;
+  private scanStartedMs = Number.NEGATIVE_INFINITY;
   private isScanWanted = true;
   /** True once every file was looked at. */
   isComplete = false;

@@ -119,6 +119,7 @@ export class Selection {
       ? Math.max(0, this.pool.otherSlots + prefetch - this.otherClaims - this.floating.size)
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), onlyPlanners);
+    if (taken.length === 0 && toOffer.length === 0) return false;
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
     const ready = taken.filter((task) => task.tray === "processing");
     toOffer.push(...ready, ...accepted);
