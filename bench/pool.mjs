@@ -135,22 +135,33 @@ export class Pool {
       .flatMap((name) => eventsIn(fs.readFileSync(join(dir, name), "utf8")));
   }
 
-  /** Reads only what is new since its last call. */
+  /** Reads only what is new since its last call, also past a rotation of the journal. */
   follow() {
-    const followed = this.followed ?? { offset: 0, rest: "" };
-    this.followed = followed;
-    if (!fs.existsSync(this.eventsPath)) return [];
-    const fd = fs.openSync(this.eventsPath, "r");
-    const buffer = Buffer.alloc(fs.fstatSync(fd).size - followed.offset);
-    fs.readSync(fd, buffer, 0, buffer.length, followed.offset);
-    fs.closeSync(fd);
+    this.followed ??= { fd: undefined, offset: 0, rest: "" };
+    const { followed } = this;
+    if (followed.fd === undefined) {
+      if (!fs.existsSync(this.eventsPath)) return [];
+      followed.fd = fs.openSync(this.eventsPath, "r");
+      followed.offset = 0;
+    }
+    const { size, ino } = fs.fstatSync(followed.fd);
+    const buffer = Buffer.alloc(size - followed.offset);
+    fs.readSync(followed.fd, buffer, 0, buffer.length, followed.offset);
     followed.offset += buffer.length;
+    // Writers go on in a file that was rotated away for a second.
+    if (buffer.length === 0 && fs.statSync(this.eventsPath, MAY_LACK)?.ino !== ino) {
+      fs.closeSync(followed.fd);
+      followed.fd = undefined;
+      return this.follow();
+    }
     const text = followed.rest + buffer.toString("utf8");
     const end = text.lastIndexOf("\n") + 1;
     followed.rest = text.slice(end);
     return eventsIn(text.slice(0, end));
   }
 }
+
+const MAY_LACK = { throwIfNoEntry: false };
 
 /** Far faster than JSON.parse, over millions of lines. */
 const EVENT = /^\{"event":"(started|completed)","task_id":"([^"]*)".*?"t":(\d+)/gm;
