@@ -7,6 +7,7 @@ import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
+import { pathOfNothing } from "../host/package.ts";
 import {
   Agent,
   type Assignment,
@@ -43,15 +44,15 @@ export class NoRetryError extends Error {
   readonly canRetry = false;
 }
 
-/** Node makes its loader of modules ready with the first import, and this one brings nothing else. Not a literal: bundlers read those. */
-const NOTHING_NEW: string = "node:fs";
-
 export class ModuleAgent extends Agent {
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
 
   override warmUp(): void {
-    const loader = isTypeScript(this.settings.module ?? "") ? import("jiti") : import(NOTHING_NEW);
+    // Node makes its loader of modules ready with the first file that it imports.
+    const loader = isTypeScript(this.settings.module ?? "")
+      ? import("jiti")
+      : import(pathToFileURL(pathOfNothing()).href);
     // The run that needs it says what is wrong.
     loader.catch(() => {});
   }

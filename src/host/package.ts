@@ -18,6 +18,11 @@ export function pathOfEntry(name: EntryName): string {
   return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 
+/** The file of an ES module that holds nothing, absolute. The build keeps it as it is: scripts/bundle.mjs lists it, too. */
+export function pathOfNothing(): string {
+  return join(HERE, "..", `agents/nothing${isSource ? ".ts" : ".js"}`);
+}
+
 /** A path in the package, absolute. */
 export function pathInPackage(path: string): string {
   return join(HERE, "../..", path);
