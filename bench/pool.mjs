@@ -142,16 +142,16 @@ export class Pool {
     if (followed.fd === undefined) {
       if (!fs.existsSync(this.eventsPath)) return [];
       followed.fd = fs.openSync(this.eventsPath, "r");
-      followed.offset = 0;
     }
     const { size, ino } = fs.fstatSync(followed.fd);
     const buffer = Buffer.alloc(size - followed.offset);
     fs.readSync(followed.fd, buffer, 0, buffer.length, followed.offset);
     followed.offset += buffer.length;
     // Writers go on in a file that was rotated away for a second.
-    if (buffer.length === 0 && fs.statSync(this.eventsPath, MAY_LACK)?.ino !== ino) {
+    const there = fs.statSync(this.eventsPath, { throwIfNoEntry: false });
+    if (buffer.length === 0 && there?.ino !== ino) {
       fs.closeSync(followed.fd);
-      followed.fd = undefined;
+      this.followed = undefined;
       return this.follow();
     }
     const text = followed.rest + buffer.toString("utf8");
@@ -160,8 +160,6 @@ export class Pool {
     return eventsIn(text.slice(0, end));
   }
 }
-
-const MAY_LACK = { throwIfNoEntry: false };
 
 /** Far faster than JSON.parse, over millions of lines. */
 const EVENT = /^\{"event":"(started|completed)","task_id":"([^"]*)".*?"t":(\d+)/gm;

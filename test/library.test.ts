@@ -1,5 +1,7 @@
 /** The library as it is built: another program runs a pool with it. */
 import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { newCli, put } from "./cli/run-cli.ts";
 import { programPath } from "./support/programs.ts";
@@ -12,4 +14,9 @@ test("a program that imports the library runs a pool with worker processes", () 
     `${cli.dir}/state`,
   ]);
   expect(JSON.parse(stdout.toString())).toMatchObject({ completed: 1, endedBy: "drained" });
+});
+
+test("the build holds the empty module that an idle worker imports", () => {
+  const path = fileURLToPath(new URL("../dist/agents/nothing.js", import.meta.url));
+  expect(fs.readFileSync(path, "utf8").trim()).toBe("export {};");
 });

@@ -77,8 +77,9 @@ function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
   const said = record.status === "completed" ? record.output : record["output" as never];
   const envelope = isObject(said) ? said : {};
   section(lines, "What it said", textOf(envelope["summary"]) ?? textOf(said));
-  const fault = record.status === "failed" ? `${record.kind}: ${record.error}` : undefined;
-  section(lines, "What went wrong", facts.error ?? fault);
+  const faults = record.status === "failed" ? [`${record.kind}: ${record.error}`] : [];
+  if (facts.error !== undefined) faults.push(facts.error);
+  section(lines, "What went wrong", faults.join("\n"));
   list(lines, "Errors", envelope["errors"]);
   list(lines, "Files changed", envelope["filesChanged"]);
   list(lines, "Commands run", envelope["commandsRun"]);

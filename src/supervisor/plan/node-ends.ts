@@ -3,8 +3,9 @@
  * replacement of the roadmap. A node in progress with a settled task still waits for that; it is found again at the start.
  */
 import { ErrLeaseLost, messageOf, systemCode } from "../../core/errors.ts";
-import type { EventSubject } from "../../core/events.ts";
+import type { EventSubject, LifecycleEvent } from "../../core/events.ts";
 import { foldId, parseLease, parseName } from "../../core/names.ts";
+import type { RoadmapNode } from "../../core/roadmap.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { readSettled, type SettledRecord } from "../../mailbox/archive.ts";
 import { eventsInEvidence, writeEvidence } from "../../roadmap/evidence.ts";
@@ -105,7 +106,7 @@ export class NodeEnds {
   }
 
   private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {
-    const { store, tree } = this.p;
+    const { store } = this.p;
     if (!isNodeTask(record.task, id)) {
       this.launcher.noteForeign(id);
       if (store.find(id)?.status === "in_progress") this.p.store.setStatus(id, "open");
@@ -128,16 +129,7 @@ export class NodeEnds {
       (other) => store.find(other),
       (edits) => store.explainRefused(edits),
     );
-    const status = follow.status ?? node.status;
-    const facts = {
-      node,
-      status,
-      record,
-      events: this.p.flights.events.of(id),
-      runsDir: tree.runs,
-      ...(follow.error === undefined ? {} : { error: follow.error }),
-    };
-    writeEvidence(tree.evidence, facts, this.p.settings.durability === "power");
+    this.keepEvidence(node, record, follow, this.p.flights.events.of(id));
     this.tell(id, record, follow);
     store.edit(follow.edits, id);
     const finished = finishedContainers(this.p.store.nodes).filter((each) =>
@@ -168,24 +160,26 @@ export class NodeEnds {
       () => undefined,
     );
     try {
-      writeEvidence(
-        tree.evidence,
-        {
-          node,
-          status: follow.status ?? node.status,
-          record,
-          events: eventsInEvidence(tree.evidence, id),
-          runsDir: tree.runs,
-          error,
-        },
-        this.p.settings.durability === "power",
-      );
+      const events = eventsInEvidence(tree.evidence, id);
+      this.keepEvidence(node, record, { ...follow, error }, events);
       store.edit(follow.edits, id);
       this.tell(id, record, follow);
     } catch (fault) {
       this.p.report(`end:${id}`, `cannot escalate ${id}, which failed: ${messageOf(fault)}`);
       store.setStatus(id, "failed");
     }
+  }
+
+  private keepEvidence(
+    node: RoadmapNode,
+    record: SettledRecord["record"],
+    { status = node.status, error }: FollowUp,
+    events: readonly LifecycleEvent[],
+  ): void {
+    const { tree, settings } = this.p;
+    const why = error === undefined ? {} : { error };
+    const facts = { node, status, record, events, runsDir: tree.runs, ...why };
+    writeEvidence(tree.evidence, facts, settings.durability === "power");
   }
 
   /** What its worker wrote already, or did not live to write. What never ran has no outputs. */
