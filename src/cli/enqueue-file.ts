@@ -18,6 +18,7 @@ const GROUP = 64;
 const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
 
 export interface FileCounts {
   submitted: number;
@@ -84,14 +85,18 @@ interface NumberedSubmission extends Submission {
   line: number;
 }
 
-/** The line as it is becomes the file: a missing id is the file name's alone. @throws ErrInvalidTask */
-function submissionOf(bytes: Buffer, line: number): NumberedSubmission {
-  const { task, text } = decodeLine(bytes, () => newId(systemClock.wallMs()));
-  return { id: task.id, bytes: Buffer.from(`${text}\n`, "utf8"), line };
+/** The line as it is becomes the file: a missing id is the file name's alone. @throws JsonFault, ErrInvalidTask */
+function submissionOf(line: Buffer, number: number): NumberedSubmission {
+  const hasBreak = line.at(-1) === NEWLINE;
+  const text = hasBreak ? line.subarray(0, -1) : line;
+  const { id } = decodeLine(text, () => newId(systemClock.wallMs()));
+  const isTrimmed = hasBreak && text[0] === BRACE && text.at(-1) === CLOSING_BRACE;
+  const bytes = isTrimmed ? line : Buffer.from(`${text.toString("utf8").trim()}\n`, "utf8");
+  return { id, bytes, line: number };
 }
 
 interface Line {
-  /** Undefined for a line that is too long: it is skipped without being kept. */
+  /** With its line break, if it has one. Undefined for a line that is too long: it is skipped without being kept. */
   bytes: Buffer | undefined;
   number: number;
 }
@@ -109,9 +114,10 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
       let from = 0;
       for (let at = data.indexOf(NEWLINE); at !== -1; at = data.indexOf(NEWLINE, from)) {
         number++;
-        const line = data.subarray(from, at);
+        const line = data.subarray(from, at + 1);
         from = at + 1;
-        if (isSkipping || line.length > TASK_BYTES_MAX) lines.push({ bytes: undefined, number });
+        if (isSkipping || line.length - 1 > TASK_BYTES_MAX)
+          lines.push({ bytes: undefined, number });
         else if (!isBlank(line)) lines.push({ bytes: line, number });
         isSkipping = false;
       }

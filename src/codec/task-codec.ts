@@ -4,7 +4,7 @@ import { ErrInvalidTask } from "../core/errors.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { JsonFault, type JsonObject, parseObject } from "./json.ts";
+import { JsonFault, type JsonObject, parseObject, parseObjectQuickly } from "./json.ts";
 import { compileCheck, shorten } from "./schema.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -133,14 +133,13 @@ export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTas
 }
 
 /**
- * A task that is one line among others, and need not say its id.
+ * A task that is one line among very many others, and need not say its id.
  * @param freshId makes the id of one that says none
  * @throws JsonFault, ErrInvalidTask
  */
-export function decodeLine(bytes: Buffer, freshId: () => string): DecodedTask {
-  const { value, text, spans } = parseObject(bytes, FREE_MEMBERS);
-  const id = typeof value["id"] === "string" ? value["id"] : freshId();
-  return { task: checkTask(value, id), text, spans };
+export function decodeLine(bytes: Buffer, freshId: () => string): Task {
+  const value = parseObjectQuickly(bytes, FREE_MEMBERS);
+  return checkTask(value, typeof value["id"] === "string" ? value["id"] : freshId());
 }
 
 /** Checks a task that is already a value (library, command line). @throws ErrInvalidTask */

@@ -17,7 +17,7 @@ import {
 } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
 import { linked, unlinkIfThere } from "./claim.ts";
-import type { Trays } from "./trays.ts";
+import { pathIn, type Trays } from "./trays.ts";
 
 /**
  * What a file that came under a taken id was found to be. "dropped": the same task again, gone now. "other": another task.
@@ -102,7 +102,7 @@ export function publishTask(
   id: string,
   isSame: (path: string) => boolean,
 ): "published" | "there" | "taken" {
-  const target = join(trays.inbox, inboxName({ id }));
+  const target = pathIn(trays.inbox, inboxName({ id }));
   // They stay until ours is there: whoever put them there may have been told that they are safe.
   const replaced: ProcessingName[] = [];
   const end = (outcome: "published" | "there"): typeof outcome => {

@@ -49,7 +49,9 @@ export async function submitAll(
   const live = liveIds(trays);
   settled.refresh(true);
   const inGroup = new Map<string, string>();
+  const token = randomToken(10);
   for (const [index, submission] of submissions.entries()) {
+    const { id, bytes } = submission;
     const outcome =
       refuse(submission) ??
       clash(trays, submission, live, settled) ??
@@ -58,10 +60,10 @@ export async function submitAll(
       outcomes.set(index, outcome);
       continue;
     }
-    const path = pathIn(trays.tmp, `${submission.id}-${randomToken(10)}.json.tmp`);
+    const path = pathIn(trays.tmp, `${id}-${token}${index}.json.tmp`);
     try {
-      withTrays(trays, () => trays.storage.create(path, submission.bytes));
-      staged.push({ id: submission.id, bytes: submission.bytes, index, path });
+      withTrays(trays, () => trays.storage.create(path, bytes));
+      staged.push({ id, bytes, index, path });
     } catch (error) {
       outcomes.set(index, failed(error, submission.id, path, "write the task"));
     }
