@@ -79,6 +79,8 @@ export class Pool {
   private others = new Map<string, PoolWorker>();
   private readonly restarts = new RestartPolicy();
   private restartTimer: NodeJS.Timeout | undefined;
+  /** Runs while those who are left take over what a dead worker ran. */
+  private handOverTimer: NodeJS.Timeout | undefined;
   private maxSlots: number;
   private processCount: number;
   private isClosing = false;
@@ -108,6 +110,7 @@ export class Pool {
   ensure(): void {
     if (!this.boot.settings.mailbox_enabled) return;
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
+    if (this.handOverTimer !== undefined && this.spawned.size > 0) return;
     const wanted = Math.min(this.processCount, this.maxSlots);
     for (let have = this.spawned.size + this.adopted().length; have < wanted; have++) this.start();
   }
@@ -262,7 +265,7 @@ export class Pool {
   /** Tells all to end. Resolves when our children are gone; those that do not go in time are killed. */
   async close(drain: boolean, limitMs: number): Promise<void> {
     this.isClosing = true;
-    clearTimeout(this.restartTimer);
+    this.clearTimers();
     this.tellAll({ type: "stop", drain });
     for (const worker of this.adopted()) if (!drain) trySignal(worker.pid, "SIGTERM");
     const gone = [...this.spawned.values()].map(
@@ -280,7 +283,7 @@ export class Pool {
   /** Another supervisor has taken over: leave the workers to it. */
   abandon(): void {
     this.isClosing = true;
-    clearTimeout(this.restartTimer);
+    this.clearTimers();
     for (const { child } of this.spawned.values()) {
       if (child.connected) child.disconnect();
       child.unref();
@@ -290,6 +293,11 @@ export class Pool {
   /** A drain that is to become a stop. */
   hurry(): void {
     this.tellAll({ type: "stop", drain: false });
+  }
+
+  private clearTimers(): void {
+    clearTimeout(this.restartTimer);
+    clearTimeout(this.handOverTimer);
   }
 
   private adopted(): PoolWorker[] {
@@ -375,6 +383,7 @@ export class Pool {
         this.ensure();
       }, restartInMs);
     }
+    if (!this.isClosing) this.letOthersTakeOver();
     this.hooks.onDeath({
       id: worker?.id ?? "",
       pid: worker?.pid ?? 0,
@@ -384,9 +393,16 @@ export class Pool {
       restartInMs,
       isBreakerOpen: this.restarts.isBreakerOpen,
     });
-    // Starting a process blocks for some milliseconds: whoever is left takes over first what the dead one ran.
-    if (this.spawned.size > 0) setTimeout(() => this.ensure(), HAND_OVER_MS);
-    else this.ensure();
+    this.ensure();
+  }
+
+  /** Starting a process blocks for some milliseconds, and takes the other processor for more: that comes later. */
+  private letOthersTakeOver(): void {
+    clearTimeout(this.handOverTimer);
+    this.handOverTimer = setTimeout(() => {
+      this.handOverTimer = undefined;
+      this.ensure();
+    }, HAND_OVER_MS);
   }
 }
 

@@ -1,9 +1,10 @@
 /** SIGKILL of workers, of the supervisor, of everything: nothing is lost, nothing settles twice, nothing stays behind. */
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { parseName } from "../../src/core/names.ts";
-import { parseOwner } from "../../src/host/identity.ts";
+import { identityOf, parseOwner } from "../../src/host/identity.ts";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool, type Running } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
@@ -97,6 +98,32 @@ it("the tasks of a killed worker run again within a second, and nothing of them 
     }),
   ).toEqual([]);
   expect(pool.pids()).toEqual([]);
+});
+
+it("the process that replaces a killed worker does not start in the way of who takes over its tasks", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  await pool.start(["--workers", "2", "--processes", "2"]);
+  await waitFor(() => pool.workers().length === 2, { what: "two workers" });
+  const pids = pool.workers().map((w) => w.pid);
+  const until = join(pool.dir, "go");
+  // Workers that have settled nothing yet are replaced later in any case.
+  for (const id of ["one", "other"]) pool.drop(id, steps(pool, { does: "await", until }));
+  await waitFor(() => trace(pool).length === 2, { what: "both to run" });
+  fs.writeFileSync(until, "");
+  for (const id of ["one", "other"]) await pool.result(id);
+  pool.drop("module", steps(pool, { does: "await", until: join(pool.dir, "never") }));
+  await waitFor(() => starts(pool, "module").length === 1, { what: "the run" });
+
+  // Its start is a mark on the clock that dates processes.
+  const mark = spawn("sleep", ["60"], { stdio: "ignore" });
+  onTestFinished(() => void mark.kill("SIGKILL"));
+  const markTicks = identityOf(mark.pid ?? 0).startTicks;
+  process.kill(holderOf(starts(pool, "module")[0]?.lease ?? "") ?? 0, "SIGKILL");
+  const next = await waitFor(() => pool.workers().find((w) => !pids.includes(w.pid)), {
+    what: "the next worker",
+  });
+  const ticks = identityOf(next.pid).startTicks - markTicks;
+  expect(ticks, "hundredths of a second").toBeGreaterThanOrEqual(4);
 });
 
 it("a new supervisor leaves running workers alone, adopts them, and uses them further", async () => {
