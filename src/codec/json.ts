@@ -20,6 +20,9 @@ export interface JsonObject {
   value: Record<string, unknown>;
   /** The text as it was, without a byte order mark and surrounding white space. */
   text: string;
+}
+
+export interface ScannedObject extends JsonObject {
   /** Where the value of each top-level member stands in `text`: [from, to). */
   spans: Map<string, [number, number]>;
 }
@@ -29,14 +32,34 @@ const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor",
 /**
  * Reads exactly one JSON object.
  * @param freeMembers top-level members whose inside is the user's own (any keys allowed)
- * @param depthMax objects and arrays may nest this deep, the outermost included
  * @throws JsonFault
  */
 export function parseObject(
   bytes: Buffer,
   freeMembers: ReadonlySet<string> = new Set(),
-  depthMax: number = JSON_DEPTH_MAX,
 ): JsonObject {
+  // As nearly all are. Too many members, or levels, do not fit into so little.
+  if (bytes.length <= JSON_MEMBERS_MAX && isUtf8(bytes)) {
+    const text = bytes.toString("utf8");
+    try {
+      return { value: parseObjectText(text, freeMembers), text: text.trim() };
+    } catch {
+      // What is wrong, and where, the scan tells.
+    }
+  }
+  return scanObject(bytes, freeMembers);
+}
+
+/**
+ * The same, read by our own eyes, and with the places of its members.
+ * @param depthMax objects and arrays may nest this deep, the outermost included
+ * @throws JsonFault
+ */
+export function scanObject(
+  bytes: Buffer,
+  freeMembers: ReadonlySet<string>,
+  depthMax: number = JSON_DEPTH_MAX,
+): ScannedObject {
   const skip =
     bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const body = skip === 0 ? bytes : bytes.subarray(skip);
@@ -71,7 +94,7 @@ export function parseObject(
 }
 
 /**
- * The same for one of very many short texts: what can hide nothing from `JSON.parse` is not scanned a second time.
+ * The same for a text: what can hide nothing from `JSON.parse` is not scanned a second time.
  * @throws JsonFault; a SyntaxError when it is no JSON
  */
 export function parseObjectText(
@@ -90,21 +113,6 @@ export function parseObjectText(
     }
   }
   return value as Record<string, unknown>;
-}
-
-/** As `parseObject`, for who wants no more than the value of one of very many short texts. @throws JsonFault */
-export function parseObjectQuickly(
-  bytes: Buffer,
-  freeMembers: ReadonlySet<string>,
-): Record<string, unknown> {
-  if (isUtf8(bytes)) {
-    try {
-      return parseObjectText(bytes.toString("utf8"), freeMembers);
-    } catch {
-      // What is wrong, and where, is told below.
-    }
-  }
-  return parseObject(bytes, freeMembers).value;
 }
 
 /** False when the text surely has as many members as the value, none of a forbidden name, and is small in every way. */

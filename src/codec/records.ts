@@ -2,7 +2,7 @@
 
 import { RECORD_DEPTH_MAX } from "../core/limits.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import { JsonFault, parseObject } from "./json.ts";
+import { JsonFault, scanObject } from "./json.ts";
 
 /** The bytes of a record. `taskText` is the task as it ran, or undefined when there never was one. */
 export function encodeRecord(
@@ -25,7 +25,7 @@ export interface DecodedRecord {
 /** Reads a record back. Undefined when the bytes are not one: somebody else's file, or torn. */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   try {
-    const { value, text, spans } = parseObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);
+    const { value, text, spans } = scanObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);
     if (typeof value["task_id"] !== "string") return undefined;
     const span = spans.get("task");
     return {

@@ -4,7 +4,7 @@ import { ErrInvalidTask } from "../core/errors.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { JsonFault, type JsonObject, parseObject, parseObjectQuickly } from "./json.ts";
+import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, shorten } from "./schema.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -106,8 +106,6 @@ export interface DecodedTask {
   task: Task;
   /** The JSON text as dropped (trimmed): what travels inside the result, digit for digit. */
   text: string;
-  /** Where members stand in `text`, for handing `payload` on as its original bytes. */
-  spans: Map<string, [number, number]>;
 }
 
 /**
@@ -129,16 +127,16 @@ export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTas
     });
   }
   const task = checkTask(object.value, id, where);
-  return { task, text: object.text, spans: object.spans };
+  return { task, text: object.text };
 }
 
 /**
- * A task that is one line among very many others, and need not say its id.
+ * A task that is one line among others, and need not say its id.
  * @param freshId makes the id of one that says none
  * @throws JsonFault, ErrInvalidTask
  */
 export function decodeLine(bytes: Buffer, freshId: () => string): Task {
-  const value = parseObjectQuickly(bytes, FREE_MEMBERS);
+  const { value } = parseObject(bytes, FREE_MEMBERS);
   return checkTask(value, typeof value["id"] === "string" ? value["id"] : freshId());
 }
 

@@ -5,9 +5,10 @@ import { describe, expect, it } from "vitest";
 import {
   excerptOf,
   JsonFault,
-  type JsonObject,
   parseObject,
   parseObjectText,
+  type ScannedObject,
+  scanObject,
 } from "../../src/codec/json.ts";
 import {
   EXCERPT_CHARS_MAX,
@@ -18,9 +19,14 @@ import {
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-function faultOf(bytes: Buffer | string, ...rest: [ReadonlySet<string>?, number?]): JsonFault {
+function faultOf(
+  bytes: Buffer | string,
+  free: ReadonlySet<string> = new Set(),
+  depthMax?: number,
+): JsonFault {
   try {
-    parseObject(Buffer.from(bytes as string), ...rest);
+    if (depthMax === undefined) parseObject(Buffer.from(bytes as string), free);
+    else scanObject(Buffer.from(bytes as string), free, depthMax);
   } catch (error) {
     if (error instanceof JsonFault) return error;
     throw error;
@@ -28,8 +34,12 @@ function faultOf(bytes: Buffer | string, ...rest: [ReadonlySet<string>?, number?
   throw new Error(`accepted: ${String(bytes).slice(0, 100)}`);
 }
 
-function parse(text: string): JsonObject {
-  return parseObject(Buffer.from(text));
+/** What a scan finds, which is what the quick way finds, too. */
+function parse(bytes: Buffer | string, free: ReadonlySet<string> = new Set()): ScannedObject {
+  const scanned = scanObject(Buffer.from(bytes as string), free);
+  const { value, text } = parseObject(Buffer.from(bytes as string), free);
+  expect({ value, text }).toEqual({ value: scanned.value, text: scanned.text });
+  return scanned;
 }
 
 /** JSON.parse's answer as one value: what it accepts, or undefined. */
@@ -76,7 +86,7 @@ it("a short text is read as a file is, whatever its keys and strings hold", () =
   fc.assert(
     fc.property(tricky, (text) => {
       expect(answer(() => parseObjectText(text, free))).toEqual(
-        answer(() => parseObject(Buffer.from(text), free).value),
+        answer(() => scanObject(Buffer.from(text), free).value),
       );
     }),
     { numRuns: 5000 },
@@ -192,7 +202,7 @@ describe("one JSON object", () => {
     fc.assert(
       fc.property(texts, (text) => {
         fc.pre(!isDangerous(JSON.parse(text)));
-        const object = parseObject(Buffer.concat([BOM, Buffer.from(text)]));
+        const object = parse(Buffer.concat([BOM, Buffer.from(text)]));
         expect([...object.spans.keys()].sort()).toEqual(Object.keys(object.value).sort());
         for (const [key, [from, to]] of object.spans) {
           expect(JSON.parse(object.text.slice(from, to))).toEqual(object.value[key]);
@@ -203,7 +213,7 @@ describe("one JSON object", () => {
   });
 
   it("may begin with a UTF-8 byte order mark, which is dropped", () => {
-    const object = parseObject(Buffer.concat([BOM, Buffer.from('{"a":1}')]));
+    const object = parse(Buffer.concat([BOM, Buffer.from('{"a":1}')]));
     expect(object.value).toEqual({ a: 1 });
     expect(object.text).toBe('{"a":1}');
   });
@@ -428,7 +438,7 @@ describe("what JSON.parse forgives", () => {
 
   it("is accepted inside of free members only, and changes no prototype", () => {
     const text = '{"payload":{"__proto__":{"polluted":1},"a":[{"constructor":1}]},"b":1}';
-    const { value, spans } = parseObject(Buffer.from(text), new Set(["payload"]));
+    const { value, spans } = parse(text, new Set(["payload"]));
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(Object.getPrototypeOf(value["payload"])).toBe(Object.prototype);
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
@@ -454,7 +464,7 @@ describe("what JSON.parse forgives", () => {
       });
       expect(fault.message).toContain(String(JSON_DEPTH_MAX));
     }
-    expect(parseObject(Buffer.from(nested(9, "[", "]")), new Set(), 9).value).toBeDefined();
+    expect(scanObject(Buffer.from(nested(9, "[", "]")), new Set(), 9).value).toBeDefined();
     expect(faultOf(nested(10, "[", "]"), new Set(), 9).message).toContain("deeper than 9");
   });
 

@@ -220,13 +220,11 @@ describe("a task", () => {
     }
   });
 
-  it("keeps the digits of its payload in the text, and says where they stand", () => {
-    const { text, spans } = decodeTask(
+  it("keeps the digits of its payload in the text", () => {
+    const { text } = decodeTask(
       Buffer.from('\ufeff {"payload":{"n":12345678901234567890,"f":1.10}} \n'),
       "a",
     );
-    const [from, to] = spans.get("payload") ?? [0, 0];
-    expect(text.slice(from, to)).toBe('{"n":12345678901234567890,"f":1.10}');
     expect(text).toBe('{"payload":{"n":12345678901234567890,"f":1.10}}');
   });
 
