@@ -109,11 +109,7 @@ export class Intake {
     const { clock } = this.trays;
     for (const name of this.hints) {
       this.hints.delete(name);
-      // That nothing is there any more is cheaper to see than to open.
-      const isShown = !name.includes("\ufffd");
-      if (isShown && this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
-        this.forget(name);
-      else this.look(name);
+      this.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
     for (const name of this.unsettled.due(clock.monotonicMs())) {
