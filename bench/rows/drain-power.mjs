@@ -1,4 +1,5 @@
 /** The same drain when a power cut may lose nothing. */
+import { runBarePool } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
 import { Pool } from "../pool.mjs";
@@ -18,6 +19,12 @@ export const row = {
         pool.fill(bench.pick(COUNT));
         return pool.drain(bench.pick(COUNT));
       },
+    },
+    {
+      name: "bare pool, Node, with the same syncs",
+      run: async (bench) => ({
+        rate: await runBarePool(bench.dir(), bench.pick(COUNT), "power"),
+      }),
     },
     {
       name: "BullMQ, always",

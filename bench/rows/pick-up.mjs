@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { startBarePool } from "../floors/floors.mjs";
 import { pickUpBullmq } from "../peers/bullmq.mjs";
 import { Pool, PROMPT } from "../pool.mjs";
 import { until } from "../processes.mjs";
@@ -30,21 +31,43 @@ export default (task, ctx) => {
       await pause();
       droppedNs.push(pool.drop(`t${i}`, { title: String(i), prompt: PROMPT }));
     }
-    const starts = () =>
-      fs
-        .readFileSync(startsPath, "utf8")
-        .split("\n")
-        .filter((line) => /^\d/.test(line));
-    await until(() => starts().length >= times, "all handlers", { everyMs: 20 });
-    return inMs(
-      starts().map((line) => {
-        const [index, ns] = line.split(" ");
-        return Number(BigInt(ns) - droppedNs[Number(index)]) / 1e6;
-      }),
-    );
+    return inMs(await latenciesOf(startsPath, droppedNs));
   } finally {
     await pool.stop();
   }
+}
+
+/** What two renames, a message and two processes that wait for something cost when nothing is decided. */
+async function runBarePool(bench) {
+  const dir = bench.dir();
+  const staged = join(dir, "next");
+  const pool = await startBarePool(dir);
+  try {
+    const droppedNs = [];
+    for (let i = 0; i < bench.pick(TIMES); i++) {
+      await pause();
+      fs.writeFileSync(staged, JSON.stringify({ title: String(i), prompt: PROMPT }));
+      droppedNs.push(process.hrtime.bigint());
+      fs.renameSync(staged, join(pool.inbox, `t${i}.json`));
+    }
+    return inMs(await latenciesOf(join(dir, "starts"), droppedNs));
+  } finally {
+    await pool.stop();
+  }
+}
+
+/** Waits for the line of each start: number of the task, process.hrtime (ns). @returns ms */
+async function latenciesOf(startsPath, droppedNs) {
+  const starts = () =>
+    fs
+      .readFileSync(startsPath, "utf8")
+      .split("\n")
+      .filter((line) => /^\d/.test(line));
+  await until(() => starts().length >= droppedNs.length, "all handlers", { everyMs: 20 });
+  return starts().map((line) => {
+    const [index, ns] = line.split(" ");
+    return Number(BigInt(ns) - droppedNs[Number(index)]) / 1e6;
+  });
 }
 
 const inMs = (latencies) => ({
@@ -58,6 +81,7 @@ export const row = {
   disks: ["ext4"],
   contestants: [
     { name: "mailchute", run: runMailchute },
+    { name: "bare pool, Node", run: runBarePool },
     {
       name: "BullMQ, add to start",
       needs: ["redis-server", "bullmq"],
