@@ -41,6 +41,8 @@ export interface Attempt {
   settlement: Settlement | undefined;
   /** Since when it is held only until its delay is over (monotonic ms). */
   heldSinceMs?: number;
+  /** Why no agent of this worker's settings fits: it is left to other workers. */
+  unfitReason?: string;
   /** Of a batch, once it has ended. */
   counts?: BatchCounts;
 }
@@ -109,10 +111,13 @@ export function readAttempt(
   const agent = match.agent === undefined ? undefined : tools.agents.get(match.agent.name);
   if (match.agent === undefined || agent === undefined) {
     attempt.subject.agent_id = task.agent ?? "none";
-    attempt.outcome = invalid(
-      "ErrInvalidConfig",
-      match.agent === undefined ? match.reason : "this worker does not know the agent",
-    );
+    const reason = match.agent === undefined ? match.reason : "this worker does not know the agent";
+    // What its own supervisor offers has nobody else who would know more. What it finds by itself was good for whoever
+    // selected it, by settings that may be younger than ours.
+    attempt.outcome = isOffered
+      ? invalid("ErrInvalidConfig", reason)
+      : { kind: "released", message: reason };
+    if (!isOffered) attempt.unfitReason = reason;
     return attempt;
   }
   attempt.subject.agent_id = match.agent.name;

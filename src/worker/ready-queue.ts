@@ -4,6 +4,9 @@ import { READY_WAIT_MS_MAX } from "../core/limits.ts";
 import { isReadyFile } from "../core/names.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
+/** With so many files that are not for this worker, it looks which of them are still there. */
+const NOT_OURS_MAX = 1000;
+
 export interface ReadyFile {
   file: string;
   /** False when this worker found it by itself. */
@@ -18,6 +21,8 @@ export class ReadyQueue {
   private readonly queued = new Set<string>();
   /** Files seen by `lookAround` that may not run yet: name → monotonic ms at which they may. */
   private readonly waiting = new Map<string, number>();
+  /** Found, and not for this worker; they keep their name when they are given back. */
+  private readonly notOurs = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
 
   /** @param wake there is something to claim */
@@ -47,6 +52,11 @@ export class ReadyQueue {
     this.queue.push({ file, isOffered });
   }
 
+  /** What waits under this name is not taken again, unless it is offered. */
+  leaveToOthers(file: string): void {
+    this.notOurs.add(file);
+  }
+
   /** Finds what nobody offered. @throws what the system says when the tray cannot be listed */
   lookAround(): void {
     let files: string[];
@@ -60,9 +70,12 @@ export class ReadyQueue {
     const nowMs = clock.monotonicMs();
     const present = new Set(files);
     for (const file of this.waiting.keys()) if (!present.has(file)) this.waiting.delete(file);
+    // Not before there are many: one that is being given back is missing, too.
+    if (this.notOurs.size > NOT_OURS_MAX)
+      for (const file of this.notOurs) if (!present.has(file)) this.notOurs.delete(file);
     let nextMs = Number.POSITIVE_INFINITY;
     for (const file of files) {
-      if (!isReadyFile(file) || this.queued.has(file)) continue;
+      if (!isReadyFile(file) || this.queued.has(file) || this.notOurs.has(file)) continue;
       let dueMs = this.waiting.get(file);
       if (dueMs === undefined) {
         const facts = this.trays.storage.look(`${this.trays.processing}/${file}`);

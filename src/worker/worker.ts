@@ -240,6 +240,12 @@ export class Worker {
     const claim = claimReady(this.o.trays, ready, this.o.newOwner());
     if (claim === undefined) return undefined;
     const attempt = readAttempt(this.tools, claim, file, isOffered);
+    if (attempt.unfitReason !== undefined) {
+      this.queue.leaveToOthers(file);
+      process.stderr.write(
+        `mailchute: ${ready.id} is left to workers with other settings: ${attempt.unfitReason}\n`,
+      );
+    }
     this.journal.noteClaimed(attempt);
     return attempt;
   }
