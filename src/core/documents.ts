@@ -53,6 +53,8 @@ export interface WorkerDocument {
   slots: number;
   /** pid of the supervisor that started it; null when started by hand. */
   supervisor_pid: number | null;
+  /** Of its settings: see `worker/settings-digest`. */
+  settings: string;
   started_at: string;
 }
 

@@ -14,6 +14,7 @@ import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
 import { pathOfEntry } from "../host/package.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
+import { digestSettings } from "../worker/settings-digest.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
 
 export interface PoolHooks {
@@ -29,6 +30,8 @@ export interface PoolHooks {
     restartInMs: number;
     isBreakerOpen: boolean;
   }): void;
+  /** A worker that is not our child has settings that differ from ours. */
+  onOutdated(worker: PoolWorker): void;
   /** Something changed that may let more tasks run. */
   onChange(): void;
 }
@@ -40,6 +43,8 @@ export interface PoolWorker {
   /** The most it was given lately: it runs no more, whatever else it holds. */
   slotsPeak: number;
   isSpawned: boolean;
+  /** Its settings are not ours. */
+  isOutdated?: boolean;
 }
 
 export interface Spawned extends PoolWorker {
@@ -55,6 +60,9 @@ export interface Spawned extends PoolWorker {
   /** Attempts that have run and wait for the disk. */
   unsettled: number;
 }
+
+/** What all our workers are started with. */
+type PoolBoot = Omit<WorkerBoot, "slots" | "isSpawned">;
 
 /** With durability `power` so many results wait for the disk together, and share its commits. */
 const SYNC_THREADS = "64";
@@ -72,8 +80,10 @@ const HEALTHY_MS = 10_000;
 
 export class Pool {
   private readonly workersDir: string;
-  private readonly boot: Omit<WorkerBoot, "slots" | "isSpawned">;
+  private readonly boot: PoolBoot;
   private readonly hooks: PoolHooks;
+  /** Of the settings that our workers have. */
+  private readonly digest: string;
   private readonly spawned = new Map<number, Spawned>();
   /** Live workers that are not our children. */
   private others = new Map<string, PoolWorker>();
@@ -87,14 +97,10 @@ export class Pool {
   /** More runs than may: nothing starts before enough has ended. */
   isOversubscribed = false;
 
-  constructor(
-    settings: Settings,
-    workersDir: string,
-    boot: Omit<WorkerBoot, "slots" | "isSpawned">,
-    hooks: PoolHooks,
-  ) {
+  constructor(settings: Settings, workersDir: string, boot: PoolBoot, hooks: PoolHooks) {
     this.workersDir = workersDir;
     this.boot = boot;
+    this.digest = digestSettings(boot.settings, boot.mailboxDir);
     this.hooks = hooks;
     this.maxSlots = settings.workers;
     this.processCount = settings.processes;
@@ -116,17 +122,18 @@ export class Pool {
   }
 
   /**
-   * Ends idle workers that dead supervisors have left beyond the number we are to have: when supervisors die faster than
-   * workers come to work, each of them starts some anew. What such a worker claims meanwhile it gives back.
+   * Ends idle workers that dead supervisors have left with other settings, or beyond the number we are to have: when
+   * supervisors die faster than workers come to work, each of them starts some anew. What such a worker claims meanwhile it
+   * gives back.
    * @param running what each worker runs now, by owner prefix
    */
-  retireSurplus(running: ReadonlyMap<string, number>): void {
+  retireIdle(running: ReadonlyMap<string, number>): void {
     let surplus = this.spawned.size + this.adopted().length - this.processCount;
-    for (const worker of this.adopted()) {
-      if (surplus <= 0) return;
-      if (running.has(ownerPrefixOf(worker.id))) continue;
+    for (const worker of this.inherited()) {
+      const isWanted = worker.isOutdated !== true && surplus <= 0;
+      if (isWanted || running.has(ownerPrefixOf(worker.id))) continue;
       trySignal(worker.pid, "SIGTERM");
-      surplus -= 1;
+      if (worker.isOutdated !== true) surplus -= 1;
     }
   }
 
@@ -136,11 +143,14 @@ export class Pool {
    */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
     const members = [...this.adopted(), ...this.spawned.values()];
-    const counts = members.map((worker) =>
-      Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak),
-    );
-    this.isOversubscribed = counts.reduce((sum, n) => sum + n, 0) > this.maxSlots;
-    const slots = shareSlots(this.maxSlots, counts);
+    const outdated = this.inherited().filter((worker) => worker.isOutdated === true);
+    const countOf = (worker: PoolWorker): number =>
+      Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
+    const counts = members.map(countOf);
+    // What they run ends in peace, and counts; they get nothing more.
+    const max = this.maxSlots - sum(outdated.map(countOf));
+    this.isOversubscribed = sum(counts) > max;
+    const slots = shareSlots(max, counts);
     members.forEach((worker, index) => {
       // What it has claimed up to now it has claimed by what it was given before.
       worker.slotsPeak = this.isOversubscribed
@@ -148,7 +158,7 @@ export class Pool {
         : Math.max(worker.slots, slots[index] ?? 0);
       worker.slots = slots[index] ?? 0;
     });
-    return Object.fromEntries(members.map((worker) => [worker.id, worker.slots]));
+    return Object.fromEntries([...members, ...outdated].map((worker) => [worker.id, worker.slots]));
   }
 
   list(): PoolWorker[] {
@@ -236,23 +246,28 @@ export class Pool {
         vanished.push(ownerPrefix(identity));
         continue;
       }
-      const known = this.others.get(doc.id);
-      found.set(
-        doc.id,
-        known ?? {
-          id: doc.id,
-          pid: doc.pid,
-          slots: doc.slots,
-          slotsPeak: doc.slots,
-          isSpawned: doc.supervisor_pid !== null,
-        },
-      );
+      found.set(doc.id, this.others.get(doc.id) ?? this.meet(doc));
     }
     const isChanged =
       found.size !== this.others.size || [...found.keys()].some((id) => !this.others.has(id));
     this.others = found;
     if (isChanged) this.hooks.onChange();
     return vanished;
+  }
+
+  private meet(doc: WorkerDocument): PoolWorker {
+    const isSpawned = doc.supervisor_pid !== null;
+    const isOutdated = doc.settings !== this.digest;
+    const worker: PoolWorker = {
+      id: doc.id,
+      pid: doc.pid,
+      slots: isSpawned && isOutdated ? 0 : doc.slots,
+      slotsPeak: doc.slots,
+      isSpawned,
+      isOutdated,
+    };
+    if (isOutdated) this.hooks.onOutdated(worker);
+    return worker;
   }
 
   /** Slots of workers that are there by now and could begin at once. */
@@ -267,7 +282,7 @@ export class Pool {
     this.isClosing = true;
     this.clearTimers();
     this.tellAll({ type: "stop", drain });
-    for (const worker of this.adopted()) if (!drain) trySignal(worker.pid, "SIGTERM");
+    for (const worker of this.inherited()) if (!drain) trySignal(worker.pid, "SIGTERM");
     const gone = [...this.spawned.values()].map(
       (w) => new Promise<void>((resolve) => w.child.once("exit", () => resolve())),
     );
@@ -300,8 +315,14 @@ export class Pool {
     clearTimeout(this.handOverTimer);
   }
 
-  private adopted(): PoolWorker[] {
+  /** Workers of supervisors before us. */
+  private inherited(): PoolWorker[] {
     return [...this.others.values()].filter((w) => w.isSpawned);
+  }
+
+  /** Those of them that serve us like our own. */
+  private adopted(): PoolWorker[] {
+    return this.inherited().filter((w) => w.isOutdated !== true);
   }
 
   private start(): void {
@@ -410,6 +431,10 @@ function deathOf(worker: Spawned | undefined, wasKilled: boolean): Death {
   if (worker === undefined) return "fruitless";
   if (worker.hasSettled || performance.now() - worker.startedMs > HEALTHY_MS) return "healthy";
   return wasKilled && worker.isReady ? "killed" : "fruitless";
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
 }
 
 /** What the leases of a worker of this place begin with. */

@@ -367,6 +367,7 @@ export class Supervisor {
     // Its news need what needs the pool.
     return new Pool(settings, tree.workers, boot, {
       onStarted: (worker) => this.workerNews.onStarted(worker),
+      onOutdated: (worker) => this.workerNews.onOutdated(worker),
       onChange: () => this.workerNews.onChange(),
       onProgress: (message) => this.workerNews.onProgress(message),
       onDeath: (death) => this.workerNews.onDeath(death),
@@ -375,7 +376,7 @@ export class Supervisor {
 
   private shareSlots(): void {
     const running = this.processing.runningByOwner();
-    this.pool.retireSurplus(running);
+    this.pool.retireIdle(running);
     if (this.control.setSlots(this.pool.shares(running))) this.pool.tellAll({ type: "control" });
   }
 

@@ -35,6 +35,13 @@ export class WorkerNews implements PoolHooks {
     this.p.shareSlots();
   }
 
+  onOutdated({ id, pid, isSpawned }: PoolWorker): void {
+    const what = isSpawned
+      ? "gets no more tasks, ends with what it runs, and is replaced"
+      : "was started by hand, and goes by its own until it is started anew";
+    this.p.alerts.notice(`worker ${id} has other settings than these (pid ${pid}): it ${what}`);
+  }
+
   onChange(): void {
     this.p.wantListing();
     this.p.wake();

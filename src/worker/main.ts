@@ -12,11 +12,12 @@ import type { Doorbell } from "../host/doorbell.ts";
 import { judge, ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import { digestSettings } from "./settings-digest.ts";
 import { Worker } from "./worker.ts";
 
 export interface WorkerBoot {
   stateDir: string;
-  mailboxDir?: string;
+  mailboxDir: string;
   settings: Settings;
   slots: number;
   /** True when a supervisor started it and speaks to it. */
@@ -78,6 +79,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       host: os.hostname(),
       slots,
       supervisor_pid: isSpawned ? process.ppid : null,
+      settings: digestSettings(settings, tree.mailbox),
       started_at: new Date().toISOString(),
     };
     let isIntroduced = false;

@@ -8,6 +8,7 @@ import { shareSlots } from "../../src/core/shares.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
 import { identityOf, ownerPrefix } from "../../src/host/identity.ts";
 import { Pool } from "../../src/supervisor/pool.ts";
+import { digestSettings } from "../../src/worker/settings-digest.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 describe("slots", () => {
@@ -31,6 +32,8 @@ function poolOfTwo(
 ): { pool: Pool; ids: string[]; owners: string[] } {
   const tree = stateTree(tempDir());
   fs.mkdirSync(tree.workers, { recursive: true });
+  const settings = { ...DEFAULT_SETTINGS, workers: max, processes: 2 };
+  const digest = digestSettings(settings, tree.mailbox);
   const ids: string[] = [];
   const owners: string[] = [];
   for (let i = 0; i < 2; i++) {
@@ -42,22 +45,28 @@ function poolOfTwo(
     const document = { id, pid, place, start_ticks: startTicks, slots: slotsEach };
     fs.writeFileSync(
       join(tree.workers, `${id}.json`),
-      JSON.stringify({ ...document, host: "", supervisor_pid: 1, started_at: "" }),
+      JSON.stringify({
+        ...document,
+        host: "",
+        supervisor_pid: 1,
+        settings: digest,
+        started_at: "",
+      }),
     );
     ids.push(id);
     owners.push(ownerPrefix(identity));
   }
-  const settings = { ...DEFAULT_SETTINGS, workers: max, processes: 2 };
   const nothing = (): void => {};
   const pool = new Pool(
     settings,
     tree.workers,
-    { stateDir: tree.dir, settings },
+    { stateDir: tree.dir, mailboxDir: tree.mailbox, settings },
     {
       onProgress: nothing,
       onStarted: nothing,
       onDeath: nothing,
       onChange: nothing,
+      onOutdated: nothing,
     },
   );
   pool.survey();
