@@ -5,7 +5,14 @@ import { join, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
-import { endGroup, endTree, isGroupAlive, LEASE_VARIABLE } from "../host/process-tree.ts";
+import {
+  endGroup,
+  endTree,
+  isGroupAlive,
+  LEASE_VARIABLE,
+  STATE_VARIABLE,
+  TASK_FILE_VARIABLE,
+} from "../host/process-tree.ts";
 import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
 import { readTail } from "./report.ts";
 
@@ -108,11 +115,11 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   }
   Object.assign(env, task.env);
   env["MAILCHUTE_TASK_ID"] = task.id;
-  env["MAILCHUTE_TASK_FILE"] = taskFileOf(assignment);
+  env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
   env[LEASE_VARIABLE] = assignment.lease;
   env["MAILCHUTE_RESULT_FILE"] = join(assignment.runDir, "result.json");
-  env["MAILCHUTE_STATE"] = assignment.stateDir;
+  env[STATE_VARIABLE] = assignment.stateDir;
   if (assignment.node !== undefined) {
     env["MAILCHUTE_PHASE"] = assignment.node.phase;
     env["MAILCHUTE_PACKET"] = assignment.node.packetFile;

@@ -4,7 +4,7 @@ import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrSupervisorGone, MailchuteError } from "../core/errors.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument } from "../host/documents.ts";
-import { judge } from "../host/identity.ts";
+import { judgeIn } from "../host/tree-id.ts";
 import { enqueueCommand, readAcknowledgement } from "../mailbox/command-queue.ts";
 import { openTrays, type Trays } from "../mailbox/trays.ts";
 import { textOf } from "./scan.ts";
@@ -34,12 +34,7 @@ export async function sendCommand(
 export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
   const document = readDocument<SupervisorDocument>(stateTree(stateDir).supervisor);
   if (document === undefined || document.status === "stopped") return undefined;
-  const verdict = judge({
-    place: document.place,
-    pid: document.pid,
-    startTicks: document.start_ticks,
-  });
-  return verdict === "dead" ? undefined : document;
+  return judgeIn(stateDir, document) === "dead" ? undefined : document;
 }
 
 /**

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import type { SupervisorDocument } from "../core/documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { judge } from "../host/identity.ts";
+import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import { readJsonObject } from "./scan.ts";
 import type { SupervisorView } from "./snapshot.ts";
 
@@ -19,11 +19,9 @@ export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
   );
   if (document.status === "stopped")
     return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
-  const verdict = judge({
-    place: document.place,
-    pid: document.pid,
-    startTicks: document.start_ticks,
-  });
+  if (livesElsewhere(document, tree.dir))
+    return { state: "none", document: null, heartbeat_age_ms: null };
+  const verdict = judgeIn(tree.dir, document);
   const state = verdict === "alive" ? document.status : verdict;
   return { state, document, heartbeat_age_ms: heartbeatAgeMs };
 }

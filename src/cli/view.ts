@@ -6,6 +6,7 @@ import { systemCode } from "../core/errors.ts";
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
+import { livesElsewhere } from "../host/tree-id.ts";
 import { readBatchProgress } from "./batch-bar.ts";
 import { processingPlaces } from "./find-task.ts";
 import { findObstacles } from "./obstacles.ts";
@@ -102,6 +103,7 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
     const raw = readJsonObject(file.path);
     if (raw === undefined || typeof raw["pid"] !== "number") return [];
     const worker = raw as unknown as WorkerDocument;
+    if (livesElsewhere(worker, tree.dir)) return [];
     return [
       {
         id: worker.id ?? basename(file.name, ".json"),

@@ -8,6 +8,8 @@ export interface SupervisorDocument {
   /** Host, boot and pid namespace: see `host/identity`. */
   place: string;
   start_ticks: number;
+  /** The state tree that this was written into: see `host/tree-id`. */
+  tree: string | null;
   host: string;
   /** Random, made at start: whoever's nonce stands here is the supervisor. */
   nonce: string;
@@ -49,6 +51,8 @@ export interface WorkerDocument {
   pid: number;
   place: string;
   start_ticks: number;
+  /** As in `supervisor.json`. */
+  tree: string | null;
   host: string;
   slots: number;
   /** pid of the supervisor that started it; null when started by hand. */

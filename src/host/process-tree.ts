@@ -1,9 +1,14 @@
 /** Finds and ends every process of an attempt: its group, its descendants, and what left both but carries the lease. */
 import fs from "node:fs";
+import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
+import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
+export const STATE_VARIABLE = "MAILCHUTE_STATE";
+/** Lies in the state tree of the run that it is given to, whatever else that sets for its children. */
+export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 
 /** Stands between a lease and the number of a line of its batch: whoever ends the lease ends its lines. */
 const PART_MARK = ".".charCodeAt(0);
@@ -21,6 +26,8 @@ interface ProcessRow {
 
 /** Milliseconds between two looks at whether the tree is gone. */
 const POLL_MS = 20;
+/** Who has not ended by then after SIGKILL will not (ms). */
+const KILL_LIMIT_MS = 5000;
 
 /**
  * The pids of the attempt with this lease, without zombies. Uses `/proc`; elsewhere only the group can be reached.
@@ -28,11 +35,13 @@ const POLL_MS = 20;
  * @param rootPid the program that was started, when known
  * @param known start times by pid of what was found before, which is added to: a process whose parent has ended since,
  *   and which left the group and cleaned its environment, can be found in no other way
+ * @param stateDir the leases are of this tree: in the tree that it was copied from, programs may run under the same ones
  */
 export function findTree(
   lease: string,
   rootPid?: number,
   known = new Map<number, number>(),
+  stateDir?: string,
 ): number[] {
   const rows = listProcesses();
   // Without /proc the group, by its negative number, is all that can be reached.
@@ -40,6 +49,7 @@ export function findTree(
   const found = new Set<number>();
   const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}`);
   const bornTicks = bornTicksOf(lease);
+  const tree = stateDir === undefined ? null : treeIdOf(stateDir);
   for (const row of rows) {
     if (row.pid === process.pid) continue;
     const isGroup =
@@ -49,7 +59,7 @@ export function findTree(
     if (
       isGroup ||
       known.get(row.pid) === row.startTicks ||
-      (mayHold && environHolds(row.pid, entry))
+      (mayHold && environHolds(row.pid, entry, tree))
     )
       found.add(row.pid);
   }
@@ -70,31 +80,33 @@ export function findTree(
 /**
  * SIGTERM to all, time to end, SIGKILL to what is left, until nothing is.
  * @param graceMs 0 kills at once
- * @returns the number of processes that are still there after `limitMs` (unkillable: stuck in the kernel)
+ * @param stateDir see `findTree`
+ * @returns the number of processes that are still there after five seconds (unkillable: stuck in the kernel)
  */
 export async function endTree(
   lease: string,
   graceMs: number,
   rootPid?: number,
-  limitMs = 5000,
+  stateDir?: string,
 ): Promise<number> {
   const known = new Map<number, number>();
-  let alive = findTree(lease, rootPid, known);
+  const find = (): number[] => findTree(lease, rootPid, known, stateDir);
+  let alive = find();
   if (alive.length > 0 && graceMs > 0) {
     signalAll(alive, "SIGTERM");
     const deadline = performance.now() + graceMs;
     while (alive.length > 0 && performance.now() < deadline) {
       await wait(POLL_MS);
-      alive = findTree(lease, rootPid, known);
+      alive = find();
     }
   }
-  const deadline = performance.now() + limitMs;
+  const deadline = performance.now() + KILL_LIMIT_MS;
   while (alive.length > 0 && performance.now() < deadline) {
     // Stopped first, so that none can fork away from under the sweep.
     signalAll(alive, "SIGSTOP");
-    signalAll(findTree(lease, rootPid, known), "SIGKILL");
+    signalAll(find(), "SIGKILL");
     await wait(POLL_MS);
-    alive = findTree(lease, rootPid, known);
+    alive = find();
   }
   return alive.length;
 }
@@ -102,10 +114,10 @@ export async function endTree(
 /**
  * SIGKILL to what is left in the group and the session of a program that has ended, until nothing is. What has left both is
  * let be.
- * @returns the number of processes that are still there after `limitMs`
+ * @returns the number of processes that are still there after five seconds
  */
-export async function endGroup(rootPid: number, limitMs = 5000): Promise<number> {
-  const deadline = performance.now() + limitMs;
+export async function endGroup(rootPid: number): Promise<number> {
+  const deadline = performance.now() + KILL_LIMIT_MS;
   for (;;) {
     const left = isGroupAlive(rootPid) ? findGroup(rootPid) : [];
     if (left.length === 0 || performance.now() >= deadline) return left.length;
@@ -166,19 +178,34 @@ function listProcesses(): ProcessRow[] {
   return rows;
 }
 
-function environHolds(pid: number, entry: Buffer): boolean {
+/** @param tree where the lease is from; null: not known */
+function environHolds(pid: number, entry: Buffer, tree: string | null): boolean {
   try {
     const environ = fs.readFileSync(`/proc/${pid}/environ`);
     // At the start of a variable only: another variable's value may hold the same text.
     for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
       const next = environ[at + entry.length];
       const isWhole = next === 0 || next === PART_MARK || entry.at(-1) === PART_MARK;
-      if (isWhole && (at === 0 || environ[at - 1] === 0)) return true;
+      if (isWhole && (at === 0 || environ[at - 1] === 0)) return !isOfOtherTree(environ, tree);
     }
     return false;
   } catch {
     return false;
   }
+}
+
+/** A tree that has been moved since cannot be found where it was, and is ours. So is a program that only speaks to another one. */
+function isOfOtherTree(environ: Buffer, tree: string | null): boolean {
+  if (tree === null) return false;
+  const variables = environ.toString("latin1").split("\0");
+  const valueOf = (name: string): string =>
+    Buffer.from(
+      variables.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? "",
+      "latin1",
+    ).toString();
+  const stateDir = valueOf(STATE_VARIABLE);
+  const isItsOwn = isAbsolute(stateDir) && valueOf(TASK_FILE_VARIABLE).startsWith(`${stateDir}/`);
+  return isItsOwn && isOtherTree(tree, stateDir);
 }
 
 function readDir(path: string): string[] {

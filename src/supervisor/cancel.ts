@@ -168,7 +168,7 @@ async function take(
   const taken = claimReady(trays, claim.name, context.newOwner());
   if (taken !== undefined && isRunning) {
     // Also what runs under the lease before, when it was taken to be cancelled by one who died over it.
-    await endTree(leasesOfAttempt(claim.name), settings.grace_ms);
+    await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, context.stateDir);
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
     context.telemetry.lease("expired", subject);
   }

@@ -9,6 +9,7 @@ import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 
 export interface CommandContext {
+  stateDir: string;
   trays: Trays;
   backlog: Backlog;
   selection: Selection;

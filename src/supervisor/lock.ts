@@ -9,7 +9,7 @@ import lockfile from "proper-lockfile";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrSupervisorRunning, systemCode } from "../core/errors.ts";
 import { readDocument } from "../host/documents.ts";
-import { judge } from "../host/identity.ts";
+import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 
 const STALE_MS = 10_000;
 const UPDATE_MS = 2500;
@@ -52,7 +52,7 @@ export class SupervisorLock {
         if (code === "ENOENT" && tries < ROBBED_MAX) continue;
         if (code !== "ELOCKED") throw error;
       }
-      const holder = await findHolder(documentPath, lockPath);
+      const holder = await findHolder(stateDir, documentPath, lockPath);
       if (holder !== undefined || tries > 2) {
         throw new ErrSupervisorRunning(
           `a supervisor${holder === undefined ? "" : ` (pid ${holder.pid}, since ${holder.started_at})`} runs this state tree`,
@@ -78,23 +78,34 @@ export class SupervisorLock {
 }
 
 /** The live supervisor behind a held lock. */
-async function findHolder(path: string, lockPath: string): Promise<SupervisorDocument | undefined> {
-  const deadline = performance.now() + INTRODUCTION_MS;
+async function findHolder(
+  stateDir: string,
+  path: string,
+  lockPath: string,
+): Promise<SupervisorDocument | undefined> {
+  const fromMs = performance.now();
+  const lockMtimeMs = mtimeOf(lockPath);
   for (;;) {
+    let limitMs = INTRODUCTION_MS;
     const document = readDocument<SupervisorDocument>(path);
     if (document !== undefined && document.status !== "stopped") {
-      const verdict = judge({
-        place: document.place,
-        pid: document.pid,
-        startTicks: document.start_ticks,
-      });
-      if (verdict !== "dead") return document;
-      if (isLockOf(document, lockPath)) return undefined;
+      if (livesElsewhere(document, stateDir)) {
+        // It runs the tree that this one is a copy of. Then nobody renews the lock, which was copied, too.
+        if (mtimeOf(lockPath) !== lockMtimeMs) return document;
+        limitMs = 2 * UPDATE_MS;
+      } else {
+        if (judgeIn(stateDir, document) !== "dead") return document;
+        if (isLockOf(document, lockPath)) return undefined;
+      }
     }
     // Between taking the lock and writing the document there is a moment without either.
-    if (performance.now() > deadline) return undefined;
+    if (performance.now() > fromMs + limitMs) return undefined;
     await wait(50);
   }
+}
+
+function mtimeOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
 /** True when the document was written after the lock was taken: then both are of the same process, and nobody is new. */

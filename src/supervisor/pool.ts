@@ -10,8 +10,9 @@ import { UNSETTLED_MAX } from "../core/limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
-import { identityOf, judge, ownerPrefix, thisPlace } from "../host/identity.ts";
+import { identityOf, ownerPrefix, thisPlace } from "../host/identity.ts";
 import { pathOfEntry } from "../host/package.ts";
+import { judgeIn } from "../host/tree-id.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
 import { digestSettings } from "../worker/settings-digest.ts";
@@ -240,10 +241,10 @@ export class Pool {
       const path = join(this.workersDir, name);
       const doc = readDocument<WorkerDocument>(path);
       if (doc === undefined) continue;
-      const identity = { place: doc.place, pid: doc.pid, startTicks: doc.start_ticks };
-      if (judge(identity) === "dead") {
+      if (judgeIn(this.boot.stateDir, doc) === "dead") {
         fs.rmSync(path, { force: true });
-        vanished.push(ownerPrefix(identity));
+        const { place, pid, start_ticks: startTicks } = doc;
+        vanished.push(ownerPrefix({ place, pid, startTicks }));
         continue;
       }
       found.set(doc.id, this.others.get(doc.id) ?? this.meet(doc));

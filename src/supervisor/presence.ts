@@ -7,6 +7,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { thisProcess } from "../host/identity.ts";
 import { readVersion } from "../host/package.ts";
+import { treeIdOf } from "../host/tree-id.ts";
 import { randomToken } from "../mailbox/random.ts";
 import { SupervisorLock } from "./lock.ts";
 
@@ -25,6 +26,8 @@ export class Presence {
   private readonly clock: Clock;
   private readonly nonce = randomToken(16);
   private lock: SupervisorLock | undefined;
+  /** The tree that was taken. */
+  private treeId: string | null = null;
   /** Who stood there when we came. Times would not tell who came last: clocks are set back. */
   private predecessor: string | undefined;
   private isReplaced = false;
@@ -41,6 +44,7 @@ export class Presence {
    */
   async take(facts: PresenceFacts): Promise<void> {
     this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
+    this.treeId = treeIdOf(this.tree.dir);
     this.predecessor = readDocument<SupervisorDocument>(this.tree.supervisor)?.nonce;
     try {
       this.write(facts);
@@ -74,6 +78,7 @@ export class Presence {
       pid: process.pid,
       place: identity.place,
       start_ticks: identity.startTicks,
+      tree: this.treeId,
       host: os.hostname(),
       nonce: this.nonce,
       version: VERSION,

@@ -28,6 +28,7 @@ export interface RecovererParts {
   telemetry: Telemetry;
   eventsPath: string;
   leasesPath: string;
+  stateDir: string;
   /** Where worker processes say that they live. */
   workersDir: string;
   newOwner?: () => string;
@@ -52,7 +53,7 @@ export function makeRecoverer(parts: RecovererParts): Recoverer {
     observer: new LeaseObserver(RECOVER_MS),
     unfinished: new Set(),
     endLease: async (lease) => {
-      const left = await endTree(lease, 0);
+      const left = await endTree(lease, 0, undefined, parts.stateDir);
       if (left > 0) parts.onUnkillable(lease, left);
     },
     policyOf: (task) => ({

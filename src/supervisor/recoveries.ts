@@ -31,6 +31,7 @@ export function makeTaskRecovery(parts: TaskRecoveryParts): Recovery {
     telemetry,
     eventsPath: tree.events,
     leasesPath: tree.leases,
+    stateDir: tree.dir,
     workersDir: tree.workers,
     newOwner,
     onReady: (name, why) => {

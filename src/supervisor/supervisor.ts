@@ -390,6 +390,7 @@ export class Supervisor {
   private applyCommand(inHand: CommandInHand): object | Promise<object> {
     const result = applyCommand(
       {
+        stateDir: this.tree.dir,
         trays: this.trays,
         backlog: this.backlog,
         selection: this.selection,

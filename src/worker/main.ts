@@ -6,10 +6,11 @@ import type { SupervisorDocument, WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
-import { stateTree } from "../core/state-tree.ts";
+import { type StateTree, stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
-import { judge, ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import { judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { digestSettings } from "./settings-digest.ts";
@@ -76,6 +77,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       pid: process.pid,
       place: identity.place,
       start_ticks: identity.startTicks,
+      tree: treeIdOf(tree.dir),
       host: os.hostname(),
       slots,
       supervisor_pid: isSpawned ? process.ppid : null,
@@ -121,7 +123,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       if (!worker.isIdle) idleSinceMs = performance.now();
       const isOrphan =
         isSpawned && process.connected !== true && performance.now() - idleSinceMs > ORPHAN_IDLE_MS;
-      if (isOrphan && !isSupervised(tree.supervisor)) worker.stop(true);
+      if (isOrphan && !isSupervised(tree)) worker.stop(true);
     }, settings.sweep_ms);
 
     if (isSpawned) {
@@ -154,11 +156,8 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
   });
 }
 
-function isSupervised(path: string): boolean {
-  const document = readDocument<SupervisorDocument>(path);
+function isSupervised(tree: StateTree): boolean {
+  const document = readDocument<SupervisorDocument>(tree.supervisor);
   if (document === undefined || document.status === "stopped") return false;
-  return (
-    judge({ place: document.place, pid: document.pid, startTicks: document.start_ticks }) ===
-    "alive"
-  );
+  return judgeIn(tree.dir, document) === "alive";
 }

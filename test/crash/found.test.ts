@@ -81,6 +81,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
     ),
     eventsPath: tree.events,
     leasesPath: tree.leases,
+    stateDir: tree.dir,
     workersDir: tree.workers,
     onReady: () => {},
     onSettled: () => {},

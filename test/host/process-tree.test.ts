@@ -112,6 +112,34 @@ describe("the tree of an attempt", () => {
     expect(await endTree(lease, 0)).toBe(0);
   });
 
+  it("holds what works in its own state tree, and not the same lease in the tree it was copied from", async () => {
+    const lease = `test.${process.pid}.copied`;
+    const [ours, other] = [tempDir(), tempDir()];
+    const startIn = (state: string, taskFile: string): number => {
+      const env = {
+        [LEASE_VARIABLE]: lease,
+        MAILCHUTE_STATE: state,
+        MAILCHUTE_TASK_FILE: taskFile,
+      };
+      const child = spawn("/bin/sleep", ["60"], { stdio: "ignore", env });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      return child.pid ?? 0;
+    };
+    const held = [
+      startIn(ours, `${ours}/runs/x/task.json`),
+      // Our tree was there before it was moved.
+      startIn("/nowhere/state", "/nowhere/state/runs/x/task.json"),
+      // What it starts may speak to another tree.
+      startIn(other, `${ours}/runs/x/task.json`),
+    ];
+    const copied = startIn(other, `${other}/runs/x/task.json`);
+    const inOrder = (pids: readonly number[]): number[] => [...pids].sort((a, b) => a - b);
+    await waitFor(() => findTree(lease).length === 4, { what: "all four" });
+    expect(inOrder(findTree(lease, undefined, undefined, ours))).toEqual(inOrder(held));
+    expect(await endTree(lease, 0, undefined, ours)).toBe(0);
+    expect(findTree(lease)).toEqual([copied]);
+  });
+
   it("that is gone already, or never was, takes no time to end", async () => {
     const from = performance.now();
     expect(findTree("no.such.lease")).toEqual([]);

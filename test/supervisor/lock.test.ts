@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ErrSupervisorRunning } from "../../src/core/errors.ts";
 import { thisProcess } from "../../src/host/identity.ts";
+import { treeIdOf } from "../../src/host/tree-id.ts";
 import { SupervisorLock } from "../../src/supervisor/lock.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
@@ -21,10 +22,15 @@ function newTree(): Tree {
 }
 
 /** What a supervisor with this pid leaves, or has just written. */
-function introduce({ document }: Tree, pid: number, heartbeatMs = Date.now()): void {
+function introduce(
+  { document, dir }: Tree,
+  pid: number,
+  heartbeatMs = Date.now(),
+  tree = treeIdOf(dir),
+): void {
   const { place, startTicks } = thisProcess();
   const at = new Date(heartbeatMs).toISOString();
-  const who = { pid, place, start_ticks: startTicks, started_at: at, heartbeat_at: at };
+  const who = { pid, place, start_ticks: startTicks, tree, started_at: at, heartbeat_at: at };
   fs.writeFileSync(document, JSON.stringify({ ...who, status: "running" }));
 }
 
@@ -65,6 +71,23 @@ it("leaves a successor the time to say who it is", async () => {
   const second = SupervisorLock.acquire(tree.dir, tree.document);
   introduce(tree, process.pid);
   await expect(second).rejects.toThrow(ErrSupervisorRunning);
+});
+
+it("is taken over in a copy of a tree whose owner lives in the original", async () => {
+  const [tree, copy] = [newTree(), newTree()];
+  fs.mkdirSync(copy.lockDir);
+  introduce(copy, process.pid, Date.now(), treeIdOf(tree.dir));
+  await msToAcquire(copy);
+});
+
+it("is refused while somebody renews it, whatever tree he says it is", async () => {
+  const tree = newTree();
+  const lock = await SupervisorLock.acquire(tree.dir, tree.document);
+  introduce(tree, process.pid, Date.now(), "0:0");
+  await expect(SupervisorLock.acquire(tree.dir, tree.document)).rejects.toThrow(
+    ErrSupervisorRunning,
+  );
+  await lock.free();
 });
 
 it("is free again after its owner has freed it", async () => {

@@ -31,6 +31,7 @@ export const command = defineCommand({
       telemetry,
       eventsPath: tree.events,
       leasesPath: tree.leases,
+      stateDir: tree.dir,
       workersDir: tree.workers,
       onReady: () => {},
       onSettled: () => {},

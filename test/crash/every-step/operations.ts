@@ -892,6 +892,7 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
       telemetry,
       eventsPath: place.tree.events,
       leasesPath: place.tree.leases,
+      stateDir: place.tree.dir,
       workersDir: place.tree.workers,
       newOwner: owners,
       onReady: () => {},
