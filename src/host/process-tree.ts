@@ -198,13 +198,13 @@ function environHolds(pid: number, entry: Buffer, tree: string | null): boolean 
 function isOfOtherTree(environ: Buffer, tree: string | null): boolean {
   if (tree === null) return false;
   const variables = environ.toString("latin1").split("\0");
-  const valueOf = (name: string): string =>
+  const textOf = (name: string): string =>
     Buffer.from(
       variables.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? "",
       "latin1",
     ).toString();
-  const stateDir = valueOf(STATE_VARIABLE);
-  const isItsOwn = isAbsolute(stateDir) && valueOf(TASK_FILE_VARIABLE).startsWith(`${stateDir}/`);
+  const stateDir = textOf(STATE_VARIABLE);
+  const isItsOwn = isAbsolute(stateDir) && textOf(TASK_FILE_VARIABLE).startsWith(`${stateDir}/`);
   return isItsOwn && isOtherTree(tree, stateDir);
 }
 

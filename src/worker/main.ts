@@ -10,7 +10,7 @@ import { type StateTree, stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
 import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
-import { judgeIn, treeIdOf } from "../host/tree-id.ts";
+import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { digestSettings } from "./settings-digest.ts";
@@ -84,13 +84,20 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       settings: digestSettings(settings, tree.mailbox),
       started_at: new Date().toISOString(),
     };
-    let isIntroduced = false;
-    /** A full disk does not keep us from working; adoption by another supervisor comes to know of us later. */
+    /**
+     * Says who we are, also when somebody took that away. A full disk does not keep us from working; adoption by another
+     * supervisor comes to know of us later.
+     */
     const introduce = (): void => {
-      if (isIntroduced) return;
+      // A tree that was moved away must not come into being again where it was.
+      if (fs.existsSync(workerFile) || treeIdOf(tree.dir) === null) return;
+      if (isOtherTree(document.tree, tree.dir)) {
+        process.stderr.write(`mailchute: ${tree.dir} is another directory now; its worker ends\n`);
+        worker.stop(false);
+        return;
+      }
       try {
         replaceDocument(workerFile, document);
-        isIntroduced = true;
       } catch (error) {
         process.stderr.write(`mailchute: cannot write ${workerFile} yet: ${messageOf(error)}\n`);
       }

@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import type { SupervisorDocument } from "../../src/core/documents.ts";
 import { startTicksOf } from "../../src/host/identity.ts";
 import { newPool, type Pool, readJson } from "../support/pool.ts";
-import { starts, steeredConfig, steps } from "../support/steered.ts";
+import { steeredConfig, steps } from "../support/steered.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
@@ -95,4 +95,53 @@ it("a tree that was moved away still ends the programs of its dead worker", asyn
   expect(isAlive(program)).toBe(true);
   expect((await start(pool, ["recover", "--state", moved]).ended).code).toBe(0);
   expect(isAlive(program)).toBe(false);
+});
+
+it("a worker says again who it is when that was taken away", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  await pool.start(["--workers", "1"]);
+  await waitFor(() => pool.workers().length === 1, { what: "the worker" });
+  const [before] = pool.workers();
+  fs.rmSync(join(pool.state, "workers"), { recursive: true });
+  await waitFor(() => pool.workers().length === 1, { what: "its document" });
+  expect(pool.workers()).toEqual([before]);
+  await pool.stop();
+});
+
+it("a worker whose tree was replaced by another one ends with what it runs, and takes nothing from there", async () => {
+  const config = steeredConfig();
+  const pool = newPool({ config });
+  const first = await pool.start(["--workers", "1"]);
+  const program = await startProgram(pool, join(pool.dir, "go"));
+  const [old] = pool.workers();
+  first.child.kill("SIGKILL");
+  first.child.stderr?.destroy();
+  await first.ended;
+  // Removed only later: its number must not be given to the next one.
+  fs.renameSync(pool.state, join(pool.dir, "removed"));
+  fs.mkdirSync(pool.state);
+  fs.writeFileSync(join(pool.state, "config.yaml"), config);
+  await pool.start(["--workers", "1"]);
+  await waitFor(() => ![program, old?.pid ?? 0].some(isAlive), { what: "the end of the old" });
+  for (const id of ["a", "b", "c"]) pool.drop(id, steps(pool, { does: "speak" }));
+  const pids = new Set<unknown>();
+  for (const id of ["a", "b", "c"])
+    pids.add(((await pool.result(id)).output as { pid: number }).pid);
+  expect(pids).toEqual(new Set(pool.workers().map(({ pid }) => pid)));
+  await pool.stop();
+  expect(pool.pids()).toEqual([]);
+});
+
+it("a supervisor whose tree was moved away says so", async () => {
+  const pool = newPool({ config: steeredConfig() });
+  const run = await pool.start(["--workers", "1"]);
+  await waitFor(() => pool.workers().length === 1, { what: "the worker" });
+  fs.renameSync(pool.state, join(pool.dir, "moved"));
+  // Not until its output ends: its workers have that, too.
+  await waitFor(() => run.child.exitCode !== null, { what: "its end" });
+  expect(run.child.exitCode).toBe(4);
+  await waitFor(() => run.stdout() !== "", { what: "its last words" });
+  expect(run.stdout()).toBe(
+    `${pool.state} was moved, removed or replaced; this supervisor ended\n`,
+  );
 });

@@ -1,5 +1,6 @@
 /** `run`: the supervisor with its pool, in the foreground. */
 import { stateTree } from "../../core/state-tree.ts";
+import { treeIdOf } from "../../host/tree-id.ts";
 import type { RunSummary } from "../../supervisor/run-shapes.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -86,8 +87,12 @@ export const command = defineCommand({
       const place = settings.workers === 1 ? "1 slot" : `${settings.workers} slots`;
       ctx.out.note(`watching ${safe(tree.mailbox)}/inbox with ${place} (pid ${process.pid})`);
     }
+    const treeId = treeIdOf(tree.dir);
     const summary = await supervisor.run();
+    const isMoved = treeIdOf(tree.dir) !== treeId;
     if (ctx.json) ctx.out.json(summary);
+    else if (summary.endedBy === "lock-lost" && isMoved)
+      ctx.out.line(`${safe(tree.dir)} was moved, removed or replaced; this supervisor ended`);
     else for (const line of describe(summary, options["dry-run"])) ctx.out.line(line);
     if (isInterrupted) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
