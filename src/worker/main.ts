@@ -144,7 +144,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
     // After saying hello: the supervisor looks for work meanwhile.
     setImmediate(() => worker.warmUp());
     let signals = 0;
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       process.on(signal, () => {
         signals += 1;
         // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.

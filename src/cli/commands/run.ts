@@ -6,12 +6,14 @@ import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { openSettings } from "../options.ts";
 import { describeCounts, safe } from "../render.ts";
+import { watchTerminals } from "../terminals.ts";
 
 export const command = defineCommand({
   usage: "",
   isLongLived: true,
   details: [
     "Runs until it is stopped: Ctrl-C or `mailchute stop` give back what runs and end; a second Ctrl-C kills what is left. " +
+      "Closing its terminal stops it, too, also under nohup, which Node does not heed: use setsid, or a service. " +
       "With --drain, --once or --max-iterations it ends by itself: exit code 0 when all went well and the roadmap is done, 1 when a task failed or cannot run.",
   ],
   examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
@@ -74,6 +76,9 @@ export const command = defineCommand({
     });
     let signals = 0;
     let isInterrupted = false;
+    // A terminal that is closed may hang up twice: its shell does, and the system.
+    const endIfHungUp = watchTerminals();
+    process.on("SIGHUP", () => supervisor.stop(false));
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, () => {
         signals += 1;
@@ -94,6 +99,7 @@ export const command = defineCommand({
     else if (summary.endedBy === "lock-lost" && isMoved)
       ctx.out.line(`${safe(tree.dir)} was moved, removed or replaced; this supervisor ended`);
     else for (const line of describe(summary, options["dry-run"])) ctx.out.line(line);
+    endIfHungUp();
     if (isInterrupted) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
     const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
