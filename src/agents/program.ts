@@ -1,7 +1,7 @@
 /** One program of an attempt: argv without a shell, output straight into files, the whole process tree ended when it must stop. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
-import { join, sep } from "node:path";
+import { join, resolve, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
@@ -182,9 +182,9 @@ class Stopper {
   }
 }
 
-/** Where a program runs: resolved, without links, under an allowed root. */
+/** Where a program runs: seen from the directory that holds the state tree, without links, under an allowed root. */
 function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignment): string {
-  const cwd = fs.realpathSync(wanted ?? join(stateDir, ".."));
+  const cwd = fs.realpathSync(resolve(stateDir, "..", wanted ?? "."));
   const isAllowed = settings.roots.some((root) => {
     const real = fs.realpathSync(root);
     return cwd === real || cwd.startsWith(real.endsWith(sep) ? real : real + sep);

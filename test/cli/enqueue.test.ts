@@ -55,7 +55,7 @@ test("every flag becomes its field", async () => {
     "--cap",
     "x",
     "--cwd",
-    "/",
+    "sub/dir",
     "--env",
     "K=a=b",
   ];
@@ -70,7 +70,7 @@ test("every flag becomes its field", async () => {
     agent: "coder",
     prompt: "p",
     capabilities: ["x"],
-    cwd: "/",
+    cwd: join(cli.dir, "sub/dir"),
     env: { K: "a=b" },
   });
   expect(task["not_before"]).toBeGreaterThanOrEqual(nowSeconds + 3600);

@@ -162,6 +162,9 @@ describe("node and dep", () => {
     fs.mkdirSync(join(cli.dir, "state"));
     expect((await cli(["node", "add", "a", "--json"])).stdout).toContain('"id":"a"');
     expect(planOf(cli)).toBe("nodes:\n  - { id: a, type: task, status: open }\n");
+    expect((await cli(["node", "update", "a", "--cwd", "sub", "--json"])).stdout).toContain(
+      `"cwd":"${cli.dir}/sub"`,
+    );
   });
 
   test.each([

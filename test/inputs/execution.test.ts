@@ -1,9 +1,13 @@
 /** What a task may make us do: run its argv as it stands, where it is allowed to, with no more than it needs to know. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const SECRET = "hunter2-do-not-tell";
 
 function withRoots(pool: Pool, roots: readonly string[]): void {
@@ -131,6 +135,24 @@ describe("where a program runs", () => {
     pool.drop("gone", { ...pwd, cwd: join(allowed, "missing") });
     expect(await pool.error("gone")).toMatchObject({ kind: "spawn" });
   });
+});
+
+it("a program, and what verifies it, run where the state tree is, wherever the pool was started", async () => {
+  const pool = newPool();
+  fs.mkdirSync(join(pool.dir, "sub"));
+  const verify = ["sh", "-c", "pwd -P > ../verified"];
+  pool.drop("default", { exec: ["pwd", "-P"] });
+  pool.drop("relative", { exec: ["pwd", "-P"], cwd: "sub", verify });
+  pool.drop("worktree", { exec: ["pwd", "-P"], metadata: { worktree: "./sub/../sub" } });
+  const run = spawn(process.execPath, [LAUNCHER, "run", "--drain", "--state", pool.state], {
+    cwd: "/",
+    stdio: "ignore",
+  });
+  expect(await once(run, "close")).toEqual([0, null]);
+  expect((await pool.result("default")).output).toBe(`${pool.dir}\n`);
+  for (const id of ["relative", "worktree"])
+    expect((await pool.result(id)).output).toBe(`${join(pool.dir, "sub")}\n`);
+  expect(fs.readFileSync(join(pool.dir, "verified"), "utf8")).toBe(`${join(pool.dir, "sub")}\n`);
 });
 
 describe("limits", () => {

@@ -1,7 +1,7 @@
 /** `enqueue`: builds tasks from flags or reads them from a file of lines, and submits them. Runs nothing. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseObject } from "../../codec/json.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { systemClock, wallSeconds } from "../../core/clock.ts";
@@ -158,7 +158,8 @@ function buildTask(ctx: EnqueueContext): { id: string; text: string } {
   put("prompt", options.prompt);
   put("capabilities", options.cap);
   put("exec", rest);
-  put("cwd", options.cwd ?? (rest === undefined ? undefined : ctx.cwd));
+  if (options.cwd !== undefined || rest !== undefined)
+    put("cwd", resolve(ctx.cwd, options.cwd ?? "."));
   put("env", readVariables(options.env));
   put("dedup_key", options.dedup);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });

@@ -1,4 +1,5 @@
 /** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
+import { resolve } from "node:path";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { NODE_PRIORITIES, NODE_TYPES } from "../../core/roadmap.ts";
 import { suggest } from "../../core/suggest.ts";
@@ -75,7 +76,7 @@ export const command = defineCommand({
   async run(ctx) {
     const id = ctx.positionals[0] ?? "";
     const word = ctx.positionals[1];
-    const given = givenFields(ctx.options, ctx.rest);
+    const given = givenFields(ctx.cwd, ctx.options, ctx.rest);
     if (ctx.subcommand === "set-status") {
       if (Object.keys(given).length > 0 || ctx.options.after.length > 0)
         throw new ErrUsage("node set-status takes no options", USAGES["set-status"]);
@@ -148,6 +149,7 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
 
 /** Only what was given, by the keys of the file. */
 function givenFields(
+  cwd: string,
   options: Context<OptionTable>["options"],
   rest: readonly string[] | undefined,
 ): Partial<Record<SettableField, unknown>> {
@@ -174,7 +176,7 @@ function givenFields(
     acceptance: texts("acceptance"),
     verify: verify?.length === 1 ? verify[0] : verify?.map((line) => ["sh", "-c", line]),
     inputs: texts("input"),
-    cwd: options["cwd"],
+    cwd: options["cwd"] === undefined ? undefined : resolve(cwd, String(options["cwd"])),
     timeout_ms: options["timeout"],
     exec: rest === undefined ? undefined : [...rest],
   };
