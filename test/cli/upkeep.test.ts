@@ -111,6 +111,18 @@ test("clean removes what is past its retention, and with --dry-run only counts i
   expect(kept.every((path) => fs.existsSync(path))).toBe(true);
 });
 
+test("doctor says of a tray that is a link only that it is no directory", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  const outbox = join(cli.dir, "state/mailbox/outbox");
+  fs.renameSync(outbox, join(cli.dir, "elsewhere"));
+  fs.symlinkSync(join(cli.dir, "elsewhere"), outbox);
+  const { checks } = JSON.parse((await cli(["doctor", "--json"])).stdout);
+  expect(checks.filter((check: { status: string }) => check.status === "fail")).toEqual([
+    expect.objectContaining({ message: `${outbox} is not a directory` }),
+  ]);
+});
+
 test("doctor passes on a fresh tree and names what is wrong with a bad one", async () => {
   const cli = newCli();
   await cli(["init"]);

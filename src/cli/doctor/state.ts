@@ -48,8 +48,11 @@ function checkTrays(name: string, dir: string): CheckResult[] {
       missing.push(tray === "" ? dir : tray);
       continue;
     }
-    if (!stats.isDirectory())
+    if (!stats.isDirectory()) {
       results.push(failing(name, `${path} is not a directory`, "move away what is there"));
+      // Rights and owner of something else, perhaps of a link, say nothing.
+      continue;
+    }
     if ((stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0) {
       results.push(
         failing(
