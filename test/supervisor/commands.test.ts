@@ -232,6 +232,32 @@ describe("a running supervisor", () => {
     expect(unknown.code).toBe(3);
   });
 
+  it("cancel goes through all its ids, whatever becomes of one, and says of each what came of it", async () => {
+    const pool = newPool();
+    await pool.start(["--workers", "4"]);
+    const never = { exec: until(join(pool.dir, "never")) };
+    pool.drop("x0", { exec: ["true"] });
+    await pool.result("x0");
+    for (const id of ["x1", "x2", "x3", "x4"]) pool.drop(id, never);
+    await waitFor(() => running(pool).length === 4, { what: "four to run" });
+    const text = await pool.run(["cancel", "x0", "x1", "no/id", "x2", "--wait"]);
+    expect(text.code).toBe(4);
+    expect(text.stdout).toBe("cancelled: x1, final: true\ncancelled: x2, final: true\n");
+    expect(text.stderr).toMatch(/mailchute: no\/id: .*\nmailchute: x0: .*settled already\n$/);
+    expect(running(pool)).toEqual(["x3", "x4"]);
+    const json = await pool.run(["cancel", "x0", "x3", "x4", "nowhere", "--wait", "--json"]);
+    expect(json.code).toBe(4);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      sent: [{ result: { cancelled: "x3" } }, { result: { cancelled: "x4" } }],
+      refused: [
+        { args: { node: "x0" }, error: { code: "ErrInvalidTransition" } },
+        { args: { node: "nowhere" }, error: { code: "ErrTaskNotFound" } },
+      ],
+    });
+    expect(json.stderr).toBe("");
+    expect(running(pool)).toEqual([]);
+  });
+
   it("a final cancel leaves alone what has settled, and takes what was refused before and dropped anew", async () => {
     const pool = newPool();
     await pool.start();

@@ -1,8 +1,15 @@
 /** `control …` and its top-level short forms: commands for a running supervisor. */
+import { messageOf } from "../../core/errors.ts";
 import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
+import { EXIT, exitCodeOf } from "../exit-codes.ts";
 import { safe } from "../render.ts";
-import { awaitAcknowledgement, findSupervisor, sendCommand } from "../send-command.ts";
+import { describeError, type ErrorReport } from "../report.ts";
+import {
+  awaitAcknowledgement,
+  findSupervisor,
+  type SentCommand,
+  sendCommand,
+} from "../send-command.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 const WAIT = { type: "flag", help: "wait for the effect" } as const;
@@ -23,30 +30,80 @@ async function send(
   if (ctx.options["wait"] !== true) {
     if (ctx.json) ctx.out.json(sent);
     else ctx.out.line(sent.id);
-    if (findSupervisor(ctx.stateDir) === undefined)
-      ctx.out.note("no supervisor runs here; the command waits for the next one");
+    noteIfAlone(ctx);
     return EXIT.ok;
   }
-  const result = await awaitAcknowledgement(
-    ctx.stateDir,
-    sent.id,
-    (ctx.options["timeout"] as number | undefined) ?? ACK_TIMEOUT_MS,
-  );
+  const result = await awaitAcknowledgement(ctx.stateDir, sent.id, timeoutOf(ctx));
   if (result === undefined) {
     ctx.out.note(`${sent.id}: no answer in time`);
     return EXIT.waitTimedOut;
   }
   if (ctx.json) ctx.out.json({ ...sent, result });
-  else
-    ctx.out.line(
-      Object.entries(result)
-        .map(
-          ([key, value]) =>
-            `${key}: ${safe(typeof value === "string" ? value : JSON.stringify(value))}`,
-        )
-        .join(", "),
-    );
+  else ctx.out.line(resultText(result));
   return EXIT.ok;
+}
+
+/** Sends one command for each task before it waits for any. One that is refused keeps no other from its end. */
+async function sendEach(
+  ctx: Context<OptionTable>,
+  command: string,
+  each: readonly Record<string, unknown>[],
+): Promise<number> {
+  const isWaiting = ctx.options["wait"] === true;
+  const sent: (SentCommand & { result?: object })[] = [];
+  const refused: (Omit<SentCommand, "id"> & { error: ErrorReport })[] = [];
+  let exitCode: number = EXIT.ok;
+  const refuse = (one: Omit<SentCommand, "id">, error: unknown): void => {
+    const code = exitCodeOf(error);
+    if (code === EXIT.bug || code === EXIT.io) throw error;
+    refused.push({ ...one, error: describeError(error) });
+    exitCode = Math.max(exitCode, code);
+    if (!ctx.json) ctx.out.note(`${safe(one.args["node"])}: ${safe(messageOf(error))}`);
+  };
+  for (const args of each) {
+    try {
+      const one = await sendCommand(ctx.stateDir, command, args);
+      sent.push(one);
+      if (!ctx.json && !isWaiting) ctx.out.line(one.id);
+    } catch (error) {
+      refuse({ command, args }, error);
+    }
+  }
+  if (!isWaiting) noteIfAlone(ctx);
+  const deadline = performance.now() + timeoutOf(ctx);
+  for (const one of isWaiting ? sent.splice(0) : []) {
+    try {
+      const leftMs = Math.max(0, deadline - performance.now());
+      const result = await awaitAcknowledgement(ctx.stateDir, one.id, leftMs);
+      sent.push(result === undefined ? one : { ...one, result });
+      if (result === undefined) {
+        ctx.out.note(`${safe(one.args["node"])}: no answer in time`);
+        exitCode = Math.max(exitCode, EXIT.waitTimedOut);
+      } else if (!ctx.json) ctx.out.line(resultText(result));
+    } catch (error) {
+      refuse(one, error);
+    }
+  }
+  if (ctx.json) ctx.out.json({ sent, refused });
+  return exitCode;
+}
+
+function timeoutOf(ctx: Context<OptionTable>): number {
+  return (ctx.options["timeout"] as number | undefined) ?? ACK_TIMEOUT_MS;
+}
+
+function noteIfAlone(ctx: Context<OptionTable>): void {
+  if (findSupervisor(ctx.stateDir) === undefined)
+    ctx.out.note("no supervisor runs here; the command waits for the next one");
+}
+
+function resultText(result: Record<string, unknown>): string {
+  return Object.entries(result)
+    .map(
+      ([key, value]) =>
+        `${key}: ${safe(typeof value === "string" ? value : JSON.stringify(value))}`,
+    )
+    .join(", ");
 }
 
 function workersOf(text: string | undefined): number {
@@ -131,7 +188,8 @@ const cancel = defineCommand({
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
     "Ends tasks for good, waiting or running: their error record says kind cancelled. With --requeue a running task is stopped and waits " +
-      "in the inbox again, without having used up an attempt.",
+      "in the inbox again, without having used up an attempt. Several are all told before any is waited for; with --json they are one object: " +
+      "what was sent, and with --wait what was refused.",
   ],
   options: {
     requeue: { type: "flag", help: "put back instead of ending" },
@@ -139,12 +197,11 @@ const cancel = defineCommand({
     timeout: TIMEOUT,
   },
   async run(ctx) {
-    let code: number = EXIT.ok;
-    for (const node of ctx.positionals) {
-      const args = ctx.options.requeue ? { node } : { node, final: true };
-      code = Math.max(code, await send(ctx, "cancel", args));
-    }
-    return code;
+    const each = [...new Set(ctx.positionals)].map((node) =>
+      ctx.options.requeue ? { node } : { node, final: true },
+    );
+    const [first = {}] = each;
+    return each.length === 1 ? send(ctx, "cancel", first) : sendEach(ctx, "cancel", each);
   },
 });
 
