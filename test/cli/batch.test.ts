@@ -204,7 +204,9 @@ test("an id is taken by a batch as it is by a task, whichever comes first", asyn
   const batch = (id: string): Promise<{ code: number | null; stderr: string }> =>
     pool.run(["enqueue", "--batch", "--file", file, "--id", id]);
   expect((await batch("b")).code).toBe(0);
-  expect((await batch("b")).code, "the very same bytes again").toBe(0);
+  const again = await batch("b");
+  expect(again.code, "the very same bytes again").toBe(0);
+  expect(again.stderr).toContain("unchanged: it waits already");
   expect((await pool.run(["enqueue", "--id", "b", "--", "true"])).code).toBe(4);
   expect((await pool.run(["enqueue", "--id", "t", "--", "true"])).code).toBe(0);
   expect((await batch("t")).code).toBe(4);
@@ -217,6 +219,7 @@ test("an id is taken by a batch as it is by a task, whichever comes first", asyn
   expect(refused[0]).toMatchObject({ task_id: "b", code: "ErrTaskExists" });
   const same = await batch("b");
   expect(same, "the very same bytes, settled").toMatchObject({ code: 0 });
+  expect(same.stderr).toContain("unchanged: it has a result already, nothing runs");
   write(pool, [line(pool, 2)]);
   const other = await batch("b");
   expect(other.code).toBe(4);

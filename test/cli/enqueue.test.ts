@@ -102,6 +102,27 @@ test("an id that exists is refused with exit code 4", async () => {
   expect(again.stderr).toContain("ErrTaskExists");
 });
 
+test("the same command again within its second is refused like any later one", async () => {
+  const cli = newCli();
+  // Two of five at least fall into one second.
+  const results = [];
+  for (let n = 0; n < 5; n++) results.push(await cli(["enqueue", "--id", "a", "--", "true"]));
+  expect(results.map(({ code }) => code)).toEqual([0, 4, 4, 4, 4]);
+  expect(fs.readdirSync(cli.inbox)).toEqual(["a.json"]);
+});
+
+test("a file that is sent again is told how many of its lines are there already", async () => {
+  const cli = newCli();
+  const input = '{"id":"a","exec":["true"]}\n{"id":"b","exec":["true"]}\n';
+  const first = await cli(["enqueue", "--file", "-"], { input });
+  expect(first).toMatchObject({ code: 0, stdout: "a\nb\n", stderr: "" });
+  const again = await cli(["enqueue", "--file", "-"], {
+    input: `${input}{"id":"c","exec":["true"]}\n`,
+  });
+  expect(again).toMatchObject({ code: 0, stdout: "a\nb\nc\n" });
+  expect(again.stderr).toBe("mailchute: 1 submitted, 2 unchanged: there already\n");
+});
+
 test("the same --dedup key is refused the second time, whatever the rest", async () => {
   const cli = newCli();
   const first = await cli(["enqueue", "--dedup", "key", "--", "true"]);

@@ -8,11 +8,13 @@ import { systemClock, wallSeconds } from "../../core/clock.ts";
 import { ErrTaskExists, messageOf } from "../../core/errors.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { inboxName } from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
 import { newId } from "../../mailbox/random.ts";
 import { submit } from "../../mailbox/submit.ts";
 import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
 import { enqueueFile } from "../enqueue-file.ts";
 import { EXIT } from "../exit-codes.ts";
+import { lookForTask } from "../find-task.ts";
 import { openMailbox } from "../options.ts";
 import { countText, safe } from "../render.ts";
 import { waitForTasks } from "../wait-for-tasks.ts";
@@ -85,7 +87,9 @@ export const command = defineCommand({
   usage: "[-- CMD ARGS…]",
   takesRest: true,
   details: [
-    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4.",
+    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4. " +
+      "A line or batch of which the very same bytes are there already, waiting, running or settled, is left as it is, with exit code 0 and a word on stderr: " +
+      "whoever is not sure that a file was taken may send it again.",
   ],
   examples: [
     "enqueue -- ls -la",
@@ -113,11 +117,15 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
       phase: "enqueue",
     });
   const outcome = await submit(trays, { id, bytes: Buffer.from(text, "utf8") });
-  if (outcome === "unchanged" && ctx.options.dedup !== undefined) {
-    throw new ErrTaskExists(
-      `a task with the key ${JSON.stringify(ctx.options.dedup)} waits in the inbox`,
-      { id, phase: "enqueue" },
-    );
+  // The bytes hold the second they were made in. So two commands that say the same are one task by chance only.
+  if (outcome === "unchanged") {
+    const key =
+      ctx.options.dedup === undefined ? "" : `, of the key ${JSON.stringify(ctx.options.dedup)}`;
+    throw new ErrTaskExists(`there is a task ${JSON.stringify(id)}${key}: ${stateOf(tree, id)}`, {
+      id,
+      phase: "enqueue",
+      hint: "choose another id, or leave it out to get a fresh one",
+    });
   }
   if (!ctx.json) ctx.out.line(id);
   if (!ctx.options.wait) {
@@ -128,6 +136,21 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   if (ctx.json) ctx.out.json({ id, outcome, status: settled?.status ?? "unknown" });
   else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+/** How the task or batch stands that an id belongs to already. */
+function stateOf(tree: StateTree, id: string): string {
+  switch (lookForTask(tree, id)?.state) {
+    case "waiting":
+    case "ready":
+      return "it waits already";
+    case "done":
+      return "it has a result already, nothing runs";
+    case "failed":
+      return `it has failed already, nothing runs; see \`mailchute retry ${id}\``;
+    default:
+      return "it runs already";
+  }
 }
 
 /** The task's id and its JSON text. @throws ErrUsage, ErrInvalidTask */
@@ -237,6 +260,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   if (!ctx.json) {
     ctx.out.line(id);
     ctx.out.note(`${countText(submitted.lines)} ${submitted.lines === 1 ? "line" : "lines"}`);
+    if (submitted.outcome === "unchanged") ctx.out.note(`unchanged: ${stateOf(tree, id)}`);
   }
   if (!ctx.options.wait) {
     if (ctx.json) ctx.out.json({ id, ...submitted });
@@ -282,8 +306,12 @@ async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
     ctx.out.json({ ids, ...counts, ...(failed === undefined ? {} : { failed }) });
   } else {
     const refused = counts.bad + counts.refused;
-    if (refused > 0)
-      ctx.out.note(`${countText(counts.submitted)} submitted, ${countText(refused)} lines refused`);
+    const parts = [
+      `${countText(counts.submitted)} submitted`,
+      ...(counts.unchanged > 0 ? [`${countText(counts.unchanged)} unchanged: there already`] : []),
+      ...(refused > 0 ? [`${countText(refused)} lines refused`] : []),
+    ];
+    if (parts.length > 1) ctx.out.note(parts.join(", "));
   }
   if (counts.bad > 0 || (waited !== undefined && !waited.isAllCompleted)) return EXIT.failed;
   return counts.refused > 0 ? counts.exitCode : EXIT.ok;
