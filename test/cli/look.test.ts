@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { renderTask } from "../../src/cli/commands/show.ts";
 import { ownerSequence } from "../../src/host/identity.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -150,6 +151,51 @@ test("show tells the record, the run and the events of a task, and exits with 3 
   expect(known.events).toHaveLength(1);
   expect((await cli(["show", "nope"])).code).toBe(3);
   expect((await cli(["show", "../outbox/ok1"])).code).toBe(3);
+});
+
+const TERMINAL = { isTerminal: true, columns: 80, colour: false };
+
+test("show cuts nothing on a terminal: errors, paths and ids are there whole", async () => {
+  const cli = newCli();
+  const id = `report-${"for-the-whole-of-the-year-".repeat(4)}end`;
+  const error = `the compiler said ${"no and ".repeat(40)}never`;
+  put(cli, `mailbox/failed/${id}_error.json`, { ...ERROR, task_id: id, error, run: `${id}@s.3.1` });
+  put(cli, `runs/${id}@s.3.1/stdout.log`, "hello\n");
+  put(
+    cli,
+    "analytics/supervisor_lifecycle.jsonl",
+    `${JSON.stringify({ event: "attempt_failed", task_id: id, attempt: 1, t: 1, error })}\n`,
+  );
+  const known = JSON.parse((await cli(["show", id, "--json"])).stdout);
+  const lines = renderTask(known, TERMINAL);
+  const text = lines.join("\n");
+  expect(text).not.toContain("…");
+  for (const whole of [id, known.path, known.run]) expect(text).toContain(whole);
+  const words = text.replace(/\s+/g, " ");
+  expect(words.split(error), "as the record's and as the event's").toHaveLength(3);
+  // Only what has no space in it is longer than a line.
+  const tooLong = lines.filter((line) => line.length > 80 && line.trim().includes(" "));
+  expect(tooLong.map((line) => line.slice(0, 14).trim())).toEqual(["id", "file", "run"]);
+});
+
+test("show counts the directories of a batch's lines, and lists what else its run left", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "runs/ok1@s.1.1/batch.json", "{}");
+  for (let line = 1; line <= 150; line++) put(cli, `runs/ok1@s.1.1/${line}/stdout.log`, "");
+  const { stdout } = await cli(["show", "ok1"]);
+  expect(stdout).toContain("batch.json (2 bytes)");
+  expect(stdout).toContain("and 150 of single lines: mailchute logs ok1#LINE");
+  expect(stdout.split("\n").length).toBeLessThan(20);
+});
+
+test("show points to the plan for a node that was not launched yet", async () => {
+  const cli = newCli();
+  put(cli, "roadmap.yaml", "nodes:\n  - { id: build, exec: [make] }\n");
+  const node = await cli(["show", "build"]);
+  expect(node.code).toBe(3);
+  expect(node.stderr).toContain("mailchute roadmap show build");
+  expect((await cli(["show", "biuld"])).stderr).toContain("`mailchute ls` lists tasks");
 });
 
 test("logs prints the bytes of the newest run, also with -f when the task has settled", async () => {

@@ -1,6 +1,4 @@
 /** `show`: everything that the state tree knows about one task. */
-import fs from "node:fs";
-import { join } from "node:path";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import { leaseOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -10,14 +8,19 @@ import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { findRun, findTask, listRuns, lookForTask, type TaskPlace } from "../find-task.ts";
 import { existingTree } from "../options.ts";
-import { ago, cut, duration, paint, safe, table } from "../render.ts";
-import { findFiles, readJsonObject } from "../scan.ts";
+import { ago, countText, cut, duration, paint, safe, table, widthOf, wrap } from "../render.ts";
+import { countNames, findFiles, readJsonObject } from "../scan.ts";
 import { describeTask } from "./ls.ts";
 
 /** Events kept of a task that has very many: the latest. */
 const EVENTS_MAX = 200;
+/** Files of a run that are listed. */
+const RUN_FILES_MAX = 100;
+/** Of an output on a terminal. */
+const OUTPUT_CELLS_MAX = 1000;
+const MARGIN = 14;
 
-interface Knowledge {
+export interface Knowledge {
   id: string;
   state: string;
   path: string;
@@ -41,23 +44,37 @@ export const command = defineCommand({
   options: {},
   async run(ctx) {
     const tree = existingTree(ctx);
-    const known = await learn(tree, ctx.positionals[0] ?? "");
+    const id = ctx.positionals[0] ?? "";
+    const known = await learn(tree, id);
+    if (known === undefined) throw await explainUnknown(ctx, id);
     if (ctx.json) ctx.out.json(known);
-    else for (const line of render(known, ctx)) ctx.out.line(line);
+    else for (const line of renderTask(known, ctx)) ctx.out.line(line);
     return EXIT.ok;
   },
 });
 
-async function learn(tree: StateTree, id: string): Promise<Knowledge> {
+async function explainUnknown(
+  ctx: Pick<Context, "stateDir" | "env" | "cwd" | "out">,
+  id: string,
+): Promise<ErrTaskNotFound> {
+  const { readPlan } = await import("../plan.ts");
+  // A plan that cannot be read has no say here: whether there is such a task was the question.
+  const plan = await readPlan(ctx).catch(() => undefined);
+  const isNode = plan?.doc.nodes.some((node) => node.id === id) === true;
+  return new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
+    id,
+    phase: "show",
+    hint: isNode
+      ? `the plan has a node of this id, which was not launched yet: mailchute roadmap show ${id}`
+      : "`mailchute ls` lists tasks",
+  });
+}
+
+/** Undefined when neither a tray nor the journal knows it. */
+async function learn(tree: StateTree, id: string): Promise<Knowledge | undefined> {
   const place = await findTask(tree, id);
   const events = await eventsOf(tree, id);
-  if (place === undefined && events.length === 0) {
-    throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
-      id,
-      phase: "show",
-      hint: "`mailchute ls` lists tasks",
-    });
-  }
+  if (place === undefined && events.length === 0) return undefined;
   const isRecord = place?.state === "done" || place?.state === "failed";
   const content = place === undefined ? undefined : readJsonObject(place.path);
   const record = isRecord ? content : undefined;
@@ -122,13 +139,20 @@ async function eventsOf(tree: StateTree, id: string): Promise<Record<string, unk
   return events;
 }
 
-function render(known: Knowledge, ctx: Context): string[] {
+/** What is known as lines: on a terminal wrapped, and nothing cut but a long output, which `logs` shows. */
+export function renderTask(
+  known: Knowledge,
+  ctx: Pick<Context, "colour" | "columns" | "isTerminal">,
+): string[] {
   const nowMs = Date.now();
   const lines: string[] = [];
+  const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
   const say = (name: string, value: string | undefined): void => {
     if (value === undefined || value === "") return;
-    const room = ctx.isTerminal ? Math.max(20, ctx.columns - 14) : Number.POSITIVE_INFINITY;
-    lines.push(`${paint(ctx.colour, "bold", name.padEnd(14))}${cut(value, room)}`);
+    const room = Math.max(20, columns - MARGIN);
+    const [first, ...rest] = widthOf(value) <= room ? [value] : wrap(value, room);
+    lines.push(`${paint(ctx.colour, "bold", name.padEnd(MARGIN))}${first}`);
+    lines.push(...rest.map((line) => " ".repeat(MARGIN) + line));
   };
   const { task, record } = known;
   const text = (value: unknown): string | undefined =>
@@ -156,36 +180,53 @@ function render(known: Knowledge, ctx: Context): string[] {
     say("error", `${safe(record["code"] ?? "")}: ${safe(record["error"])}`);
   say("exit code", text(record?.["exit_code"]));
   say("signal", text(record?.["signal"]));
-  say("output", text(record?.["output"]));
+  const output = text(record?.["output"]);
+  const isLong = ctx.isTerminal && output !== undefined && widthOf(output) > OUTPUT_CELLS_MAX;
+  say("output", isLong ? cut(output, OUTPUT_CELLS_MAX) : output);
+  if (isLong) say("", `all of it: mailchute logs ${safe(known.id)}`);
   say("dropped as", text(record?.["dropped_as"]));
   say("content", text(record?.["excerpt"]));
   say("file", safe(known.path));
   say("run", known.run === null ? undefined : safe(known.run));
   if (known.run !== null) {
-    for (const file of findFiles(known.run, () => true, 100).files) {
-      const size = fs.statSync(join(known.run, file.name), { throwIfNoEntry: false })?.size ?? 0;
-      lines.push(`${" ".repeat(14)}${safe(file.name)} (${size} bytes)`);
-    }
+    // A program of a batch's line has a directory of its own, named by the line.
+    const isOfLine = (name: string): boolean => /^\d+$/.test(name);
+    for (const file of findFiles(known.run, (name) => !isOfLine(name), RUN_FILES_MAX).files)
+      lines.push(`${" ".repeat(MARGIN)}${safe(file.name)} (${file.size} bytes)`);
+    const { count, is_exact: isExact } = countNames(known.run, isOfLine);
+    if (count > 0)
+      lines.push(
+        `${" ".repeat(MARGIN)}and ${countText(count, isExact)} of single lines: mailchute logs ${safe(known.id)}#LINE`,
+      );
   }
-  if (known.events.length > 0) {
-    lines.push("");
-    const rows = known.events.map((event) => [
-      typeof event["t"] === "number"
-        ? new Date(event["t"]).toISOString()
-        : safe(event["timestamp"] ?? ""),
-      safe(event["event"] ?? ""),
-      safe(event["attempt"] ?? ""),
-      safe(event["agent_id"] ?? ""),
-      safe(event["error"] ?? event["reason"] ?? event["message"] ?? ""),
-    ]);
-    const columns = [
-      { title: "TIME" },
-      { title: "EVENT" },
-      { title: "RUN", align: "right" as const },
-      { title: "AGENT", min: 8 },
-      { title: "", min: 4 },
-    ];
-    lines.push(...table(columns, rows, ctx.columns, ctx.colour));
-  }
+  if (known.events.length > 0) lines.push("", ...eventLines(known.events, columns, ctx.colour));
   return lines;
+}
+
+/** A row for each; what it says of itself beside it, or below when there is no room. */
+function eventLines(events: Knowledge["events"], width: number, colour: boolean): string[] {
+  const rows = events.map((event) => [
+    typeof event["t"] === "number"
+      ? new Date(event["t"]).toISOString()
+      : safe(event["timestamp"] ?? ""),
+    safe(event["event"] ?? ""),
+    safe(event["attempt"] ?? ""),
+    safe(event["agent_id"] ?? ""),
+  ]);
+  const titles = [
+    { title: "TIME" },
+    { title: "EVENT" },
+    { title: "RUN", align: "right" as const },
+    { title: "AGENT" },
+  ];
+  const [head = "", ...lines] = table(titles, rows, Number.POSITIVE_INFINITY, colour);
+  const column = Math.max(...lines.map(widthOf)) + 2;
+  const shown = lines.flatMap((line, i) => {
+    const event = events[i] ?? {};
+    const text = safe(event["error"] ?? event["reason"] ?? event["message"] ?? "");
+    if (text === "") return [line];
+    if (column + widthOf(text) <= width) return [line + " ".repeat(column - widthOf(line)) + text];
+    return [line, ...wrap(text, width - 4).map((part) => `    ${part}`)];
+  });
+  return [head, ...shown];
 }
