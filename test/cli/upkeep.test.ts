@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { newCli, put } from "./run-cli.ts";
+import { type Cli, newCli, put } from "./run-cli.ts";
 
 test("init makes the whole tree, private, and never overwrites", async () => {
   const cli = newCli();
@@ -144,6 +144,40 @@ test("doctor passes on a fresh tree and names what is wrong with a bad one", asy
   expect(text).toContain("are torn");
   expect(text).toContain('did you mean "workers"?');
 });
+
+/** Names of the checks of `doctor` that fail, after `run` has refused the same tree. */
+async function refusedBoth(cli: Cli): Promise<string[]> {
+  const run = await cli(["run", "--drain"]);
+  expect(run.code, run.stderr).toBe(73);
+  const { code, stdout } = await cli(["doctor", "--json"]);
+  expect(code).toBe(1);
+  return JSON.parse(stdout).checks.flatMap((check: { status: string; name: string }) =>
+    check.status === "fail" ? [check.name] : [],
+  );
+}
+
+test("doctor fails where run refuses: a state directory that everybody may write into", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  fs.chmodSync(join(cli.dir, "state"), 0o777);
+  expect(await refusedBoth(cli)).toEqual(["state directory"]);
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  "doctor fails where run refuses: a tree of another user, unless the settings allow that one",
+  async () => {
+    const cli = newCli();
+    await cli(["init"]);
+    const state = join(cli.dir, "state");
+    for (const name of ["", ...fs.readdirSync(state, { recursive: true, encoding: "utf8" })])
+      fs.chownSync(join(state, name), 1234, 1234);
+    // One line a mailbox, however many directories it has.
+    expect(await refusedBoth(cli)).toEqual(["state directory", "mailbox", "control mailbox"]);
+    put(cli, "config.yaml", "uids: [1234]\n");
+    expect((await cli(["doctor"])).code).toBe(0);
+    expect((await cli(["run", "--once"])).code).not.toBe(73);
+  },
+);
 
 test("each schema is a JSON Schema", async () => {
   const cli = newCli();

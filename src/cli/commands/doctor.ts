@@ -16,15 +16,17 @@ export const command = defineCommand({
   async run(ctx) {
     const tree = treeOf(ctx);
     const checks: CheckResult[] = [...checkMachine(tree, ctx.env)];
+    let uids: readonly number[] = [];
     try {
-      const { file } = await openSettings(ctx);
+      const { file, settings } = await openSettings(ctx);
+      uids = settings.uids;
       checks.push(
         ok("settings", file === undefined ? "no config.yaml: built-in values" : `${file} is valid`),
       );
     } catch (error) {
       checks.push(failed("settings", error));
     }
-    if (existsTree(tree)) checks.push(...checkStateTree(tree, Date.now()));
+    if (existsTree(tree)) checks.push(...checkStateTree(tree, Date.now(), uids));
     else
       checks.push(
         warned(

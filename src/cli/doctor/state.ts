@@ -5,7 +5,9 @@ import { messageOf } from "../../core/errors.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { parseLine } from "../../journal/read.ts";
+import { checkStateDir } from "../../mailbox/trays.ts";
 import { duration } from "../render.ts";
+import { describeError } from "../report.ts";
 import { findFiles, readTailLines } from "../scan.ts";
 import { takeSnapshot } from "../view.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
@@ -18,10 +20,16 @@ const NAMES_SHOWN = 3;
 /** Journals are read from here to their end, not whole. */
 const JOURNAL_TAIL_BYTES = 4 * 1024 * 1024;
 
-export function checkStateTree(tree: StateTree, nowMs: number): CheckResult[] {
+/** @param uids of others who may own the tree, as the settings say */
+export function checkStateTree(
+  tree: StateTree,
+  nowMs: number,
+  uids: readonly number[],
+): CheckResult[] {
   const checks = [
-    () => checkTrays("mailbox", tree.mailbox),
-    () => checkTrays("control mailbox", tree.control),
+    () => checkTop(tree.dir, uids),
+    () => checkTrays("mailbox", tree.mailbox, uids),
+    () => checkTrays("control mailbox", tree.control, uids),
     () => checkSupervisor(tree, nowMs),
     () => checkLeftovers(tree, nowMs),
     () => checkJournal("events", tree.events),
@@ -36,9 +44,22 @@ export function checkStateTree(tree: StateTree, nowMs: number): CheckResult[] {
   });
 }
 
-function checkTrays(name: string, dir: string): CheckResult[] {
+/** The directory with the settings and the plan, by the rule of `run` itself. */
+function checkTop(dir: string, uids: readonly number[]): CheckResult[] {
+  const name = "state directory";
+  try {
+    checkStateDir(dir, uids);
+    return [ok(name, `${dir}: owner and rights are as they should be`)];
+  } catch (error) {
+    const { message, hint } = describeError(error);
+    return [failing(name, message, hint ?? "check its owner and rights")];
+  }
+}
+
+function checkTrays(name: string, dir: string, uids: readonly number[]): CheckResult[] {
   const results: CheckResult[] = [];
   const ownUid = process.getuid?.() ?? -1;
+  const strangers = new Map<number, string[]>();
   let dev: number | undefined;
   const missing: string[] = [];
   for (const tray of ["", ...TRAYS]) {
@@ -62,15 +83,8 @@ function checkTrays(name: string, dir: string): CheckResult[] {
         ),
       );
     }
-    if (ownUid !== -1 && stats.uid !== ownUid && stats.uid !== 0) {
-      results.push(
-        warned(
-          name,
-          `${path} belongs to uid ${stats.uid}, not to you (${ownUid})`,
-          "run mailchute as its owner, or allow that uid in config.yaml (uids)",
-        ),
-      );
-    }
+    if (ownUid !== -1 && stats.uid !== ownUid && stats.uid !== 0 && !uids.includes(stats.uid))
+      strangers.set(stats.uid, [...(strangers.get(stats.uid) ?? []), path]);
     if (tray !== "") {
       dev ??= stats.dev;
       if (stats.dev !== dev)
@@ -89,6 +103,17 @@ function checkTrays(name: string, dir: string): CheckResult[] {
         failing(name, `${path} cannot be read and written`, "check its owner and rights"),
       );
     }
+  }
+  for (const [uid, [first = dir, ...others]] of strangers) {
+    const which =
+      others.length === 0 ? first : `${first} (and ${others.length} more of its directories)`;
+    results.push(
+      failing(
+        name,
+        `${which} belongs to uid ${uid}, who could run programs as you (${ownUid})`,
+        "run mailchute as its owner, give it to yourself with chown -R, or allow that uid in config.yaml (uids)",
+      ),
+    );
   }
   if (missing.length > 0)
     results.push(
