@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { renderTask } from "../../src/cli/commands/show.ts";
+import { screenOf } from "../../src/cli/commands/status.ts";
 import { ownerSequence } from "../../src/host/identity.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -48,6 +49,17 @@ test("status says that no supervisor runs while tasks wait", async () => {
   const json = JSON.parse((await cli(["status", "--json"])).stdout);
   expect(json.counts.waiting).toEqual({ count: 1, is_exact: true });
   expect(json.supervisor.state).toBe("none");
+});
+
+test("status --watch overwrites its own lines: it wipes no screen, and never scrolls", () => {
+  const text = screenOf(["one", "two"], 24);
+  expect(text).toBe("\x1b[Hone\x1b[K\ntwo\x1b[K\n\x1b[J");
+  const long = screenOf(
+    Array.from({ length: 50 }, (_, i) => `line ${i}`),
+    10,
+  );
+  expect(long.match(/\n/g)).toHaveLength(9);
+  expect(long).toContain("line 7\x1b[K\nand 42 more lines");
 });
 
 test("status tells a dead supervisor from a stopped one", async () => {

@@ -21,7 +21,9 @@ import { takeSnapshot } from "../view.ts";
 /** More running tasks than this are counted, not listed. */
 const RUNNING_SHOWN = 20;
 const INTERVAL_MS = 1000;
-const CLEAR = "\x1b[H\x1b[2J\x1b[3J";
+const HOME = "\x1b[H";
+const ERASE_LINE_END = "\x1b[K";
+const ERASE_BELOW = "\x1b[J";
 
 export const command = defineCommand({
   usage: "[--watch]",
@@ -41,18 +43,38 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const tree = existingTree(ctx);
+    const isScreen = ctx.options.watch && ctx.isTerminal && ctx.env["TERM"] !== "dumb";
+    if (isScreen && !ctx.json) await ctx.out.raw("\n".repeat(rowsOf()));
     for (;;) {
       const snapshot = takeSnapshot(tree, Date.now());
       if (ctx.json) ctx.out.json(snapshot);
-      else
-        await ctx.out.raw(
-          `${ctx.options.watch && ctx.isTerminal ? CLEAR : ""}${renderStatus(snapshot, ctx).join("\n")}\n`,
-        );
+      else {
+        const lines = renderStatus(snapshot, ctx);
+        await ctx.out.raw(isScreen ? screenOf(lines, rowsOf()) : `${lines.join("\n")}\n`);
+      }
       if (!ctx.options.watch) return EXIT.ok;
       await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
     }
   },
 });
+
+const rowsOf = (): number => process.stdout.rows || 24;
+
+/**
+ * Lines that take the place of those before, where they stand: nothing flickers, and what was on the terminal earlier stays
+ * above. More than fit are left out, because they would scroll.
+ */
+export function screenOf(lines: readonly string[], rows: number): string {
+  const room = Math.max(2, rows - 1);
+  const shown =
+    lines.length <= room
+      ? lines
+      : [
+          ...lines.slice(0, room - 1),
+          `and ${lines.length - room + 1} more lines: mailchute status`,
+        ];
+  return `${HOME}${shown.map((line) => `${line}${ERASE_LINE_END}\n`).join("")}${ERASE_BELOW}`;
+}
 
 /** The snapshot as lines of at most `columns` cells. */
 export function renderStatus(
