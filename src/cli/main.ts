@@ -1,4 +1,5 @@
 /** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
+import { isAbsolute } from "node:path";
 import { suggest } from "../core/suggest.ts";
 import { readVersion } from "../host/package.ts";
 import { type CommandSpec, type Context, ErrUsage } from "./command-spec.ts";
@@ -18,14 +19,20 @@ export async function main(argv: string[]): Promise<number> {
   const env = process.env;
   const end = argv.indexOf("--");
   const json = (end === -1 ? argv : argv.slice(0, end)).includes("--json");
+  const place: Place = {};
   try {
-    return await dispatch(argv, env);
+    return await dispatch(argv, env, place);
   } catch (error) {
-    return reportError(error, json, env, (text) => writeStderr(text));
+    return reportError(error, json, env, (text) => writeStderr(text), place.stateDir);
   }
 }
 
-async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
+/** The state tree, once it is known which. */
+interface Place {
+  stateDir?: string;
+}
+
+async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): Promise<number> {
   const stdout = new Stdout();
   const out = makeOutput(stdout);
   const { verb, args } = await splitVerb(argv);
@@ -58,9 +65,11 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
   const { isTerminal } = stdout;
   const noColour =
     parsed.values["no-color"] === true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
-  const cwd = process.cwd();
+  const cwd = currentDir(env);
+  const stateDir = resolveStateDir(parsed.values["state"] as string | undefined, env, cwd);
+  place.stateDir = stateDir;
   const ctx: Context = {
-    stateDir: resolveStateDir(parsed.values["state"] as string | undefined, env, cwd),
+    stateDir,
     json: parsed.values["json"] === true,
     colour: isTerminal && !noColour,
     isTerminal,
@@ -75,6 +84,17 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv): Promise<number>
   };
   if (spec.isLongLived === true) stdout.outliveReader();
   return spec.run(ctx);
+}
+
+/** Where we are. When that was deleted, its name: what needs no such place works, what does says that it is not there. */
+function currentDir(env: NodeJS.ProcessEnv): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    const name = env["PWD"];
+    if (name !== undefined && isAbsolute(name)) return name;
+    throw error;
+  }
 }
 
 /**

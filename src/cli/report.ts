@@ -12,51 +12,78 @@ export interface ErrorReport {
   hint?: string;
 }
 
-/** The facts of anything thrown, as `--json` shows them. */
-export function describeError(error: unknown): ErrorReport {
+const ADVICE: Readonly<Record<string, string>> = {
+  ENOSPC: "make room on the disk; mailchute clean removes what is past its retention",
+  EDQUOT: "make room: your share of the disk is used up",
+  EROFS: "it is mounted read-only: remount it, or move the state tree",
+  EACCES: "check its owner and rights, or run mailchute as its owner",
+  EPERM: "check its owner and rights, or run mailchute as its owner",
+  ENOTDIR: "something in the path is no directory: check --state and MAILCHUTE_STATE",
+  ENOENT: "something in the path is not there: check it, and --state",
+  EMFILE: "raise the limit of open files (ulimit -n), and try again",
+  ENFILE: "too many files are open on this machine: try again",
+};
+const MORE_ADVICE = "check the path, its rights and the disk";
+
+/**
+ * The facts of anything thrown, as `--json` shows them. What the system refuses is ErrIo, with the system's code in the message.
+ * @param where what was being worked on, for errors of the system that name no path
+ */
+export function describeError(error: unknown, where?: string): ErrorReport {
   if (error instanceof MailchuteError) {
+    const { code, message, id, path, phase } = error;
+    const hint = error.hint ?? (code === "ErrIo" ? adviceFor(error.cause) : undefined);
     return {
-      code: error.code,
-      message: error.message,
-      ...(error.id === undefined ? {} : { id: error.id }),
-      ...(error.path === undefined ? {} : { path: error.path }),
-      ...(error.phase === undefined ? {} : { phase: error.phase }),
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      code,
+      message,
+      ...(id === undefined ? {} : { id }),
+      ...(path === undefined ? {} : { path }),
+      ...(phase === undefined ? {} : { phase }),
+      ...(hint === undefined ? {} : { hint }),
     };
   }
-  const path = (error as { path?: unknown } | null)?.path;
-  const isBug = exitCodeOf(error) === EXIT.bug;
+  if (exitCodeOf(error) === EXIT.bug) {
+    return {
+      code: "ErrBug",
+      message: messageOf(error),
+      hint: "this is a fault in mailchute: set MAILCHUTE_DEBUG=1 for the stack and report it",
+    };
+  }
+  const own = (error as { path?: unknown }).path;
+  const path = typeof own === "string" ? own : where;
   return {
-    code: isBug ? "ErrBug" : systemCode(error),
+    code: "ErrIo",
     message: messageOf(error),
-    ...(typeof path === "string" ? { path } : {}),
-    hint: isBug
-      ? "this is a fault in mailchute: set MAILCHUTE_DEBUG=1 for the stack and report it"
-      : "check the path, its rights and the disk",
+    ...(path === undefined ? {} : { path }),
+    hint: adviceFor(error),
   };
+}
+
+function adviceFor(error: unknown): string {
+  if ((error as { syscall?: unknown } | undefined)?.syscall === "uv_cwd")
+    return "the current directory was deleted: cd to one that is there";
+  return ADVICE[systemCode(error)] ?? MORE_ADVICE;
 }
 
 /**
  * Writes the report and gives the exit code.
  * @param write one chunk to stderr
+ * @param where see `describeError`
  */
 export function reportError(
   error: unknown,
   json: boolean,
   env: NodeJS.ProcessEnv,
   write: (text: string) => void,
+  where?: string,
 ): number {
-  const report = describeError(error);
+  const report = describeError(error, where);
   if (json) {
     write(`${JSON.stringify({ error: report })}\n`);
   } else {
-    // The system's own messages begin with their code.
-    const message = report.message.startsWith(`${report.code}: `)
-      ? report.message
-      : `${report.code}: ${report.message}`;
-    const lines = [`mailchute: ${safe(message)}`];
-    const where = report.path ?? (report.id === undefined ? undefined : `task ${report.id}`);
-    if (where !== undefined) lines.push(`  where: ${safe(where)}`);
+    const lines = [`mailchute: ${safe(`${report.code}: ${report.message}`)}`];
+    const place = report.path ?? (report.id === undefined ? undefined : `task ${report.id}`);
+    if (place !== undefined) lines.push(`  where: ${safe(place)}`);
     if (report.hint !== undefined) lines.push(`  do: ${safe(report.hint)}`);
     write(`${lines.join("\n")}\n`);
   }

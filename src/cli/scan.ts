@@ -1,20 +1,25 @@
 /** Bounded looks into directories that may hold a million files. Reads only. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../core/errors.ts";
+import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
 
 /** Counting stops here: an exact count of more would block for seconds. */
 export const COUNT_MAX = 100_000;
 const BUFFER_ENTRIES = 1024;
 
-/** Calls `visit` with each name until it returns false or the directory ends. A missing directory is empty. @returns false when cut short */
+/** Calls `visit` with each name until it returns false or the directory ends. A missing directory is empty. @returns false when cut short. @throws ErrIo */
 export function eachName(dir: string, visit: (name: string) => boolean): boolean {
   let handle: fs.Dir;
   try {
     handle = fs.opendirSync(dir, { bufferSize: BUFFER_ENTRIES });
   } catch (error) {
     if (systemCode(error) === "ENOENT") return true;
-    throw error;
+    // The system's own error does not name the directory.
+    throw new ErrIo(`cannot read ${dir}: ${messageOf(error)}`, {
+      path: dir,
+      phase: "look",
+      cause: error,
+    });
   }
   try {
     for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) {

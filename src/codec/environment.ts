@@ -6,13 +6,10 @@ export const ENV_PREFIX = "MAILCHUTE_";
 const MAILBOX_DIR_NAMES = ["MAILCHUTE_MAILBOX_DIR", "DROVER_MAILBOX_DIR"] as const;
 
 /** Where the task mailbox lies when the environment moves it out of the state tree; absolute. */
-export function mailboxDirFrom(
-  env: NodeJS.ProcessEnv,
-  cwd: string = process.cwd(),
-): string | undefined {
+export function mailboxDirFrom(env: NodeJS.ProcessEnv, cwd?: string): string | undefined {
   for (const name of MAILBOX_DIR_NAMES) {
     const value = env[name];
-    if (value !== undefined && value !== "") return resolve(cwd, value);
+    if (value !== undefined && value !== "") return resolve(cwd ?? "", value);
   }
   return undefined;
 }

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../codec/environment.ts";
-import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import { ErrIo, messageOf, systemCode } from "../../core/errors.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { openTrays } from "../../mailbox/trays.ts";
 import { defineCommand } from "../command-spec.ts";
@@ -61,7 +61,7 @@ function makeDir(path: string): void {
   try {
     fs.mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new MailchuteError("ErrIo", `cannot make the directory: ${messageOf(error)}`, {
+    throw new ErrIo(`cannot make the directory: ${messageOf(error)}`, {
       path,
       phase: "init",
       cause: error,
@@ -70,13 +70,22 @@ function makeDir(path: string): void {
   }
 }
 
-/** False when something is there already. */
+/** False when something is there already. Whole or not at all: half a file would be left as it is by the next one. */
 function writeNew(path: string, text: string): boolean {
+  if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
+  const staged = `${path}.${process.pid}.tmp`;
   try {
-    fs.writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+    fs.writeFileSync(staged, text, { mode: 0o600 });
+    fs.linkSync(staged, path);
     return true;
   } catch (error) {
     if (systemCode(error) === "EEXIST") return false;
-    throw error;
+    throw new ErrIo(`cannot write the file: ${messageOf(error)}`, {
+      path,
+      phase: "init",
+      cause: error,
+    });
+  } finally {
+    fs.rmSync(staged, { force: true });
   }
 }

@@ -1,0 +1,124 @@
+/** What the file system refuses: a code of ours, the system's own, the place, and what to do. */
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { canMount, smallDisk } from "../support/small-disk.ts";
+import { type Cli, newCli } from "./run-cli.ts";
+
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
+const NOBODY = 65_534;
+
+/** The error that a command ends with, as `--json` tells it. */
+async function errorOf(cli: Cli, args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await cli([...args, "--json"]);
+  expect(code, stderr).toBe(74);
+  expect(stdout).toBe("");
+  return JSON.parse(stderr).error;
+}
+
+describe.skipIf(!canMount())("with a full disk", () => {
+  test("a verb that writes says where and what to do, and init leaves no half file", async () => {
+    const cli = newCli();
+    const disk = smallDisk();
+    const state = join(disk.dir, "state");
+    expect((await cli(["init", state])).code).toBe(0);
+    const [roadmap, config] = ["roadmap.yaml", "config.yaml"].map((name) => join(state, name));
+    fs.rmSync(config ?? "");
+    fs.writeFileSync(roadmap ?? "", "nodes:\n  - { id: build, exec: [make] }\n");
+    disk.fill(0);
+    const commands = [
+      ["kv", "put", "build", "ctx.a", "b"],
+      ["node", "set-status", "build", "done"],
+      ["init"],
+    ];
+    for (const words of commands) {
+      const error = await errorOf(cli, [...words, "--state", state]);
+      expect(error).toMatchObject({
+        code: "ErrIo",
+        message: expect.stringContaining("ENOSPC"),
+        path: expect.stringContaining(state),
+        hint: expect.stringContaining("make room"),
+      });
+    }
+    expect(fs.readdirSync(state).filter((name) => name.startsWith("config"))).toEqual([]);
+    disk.free();
+    const again = await cli(["init", state]);
+    expect(again.stdout).toContain(`written     ${config}`);
+    expect(fs.readFileSync(config ?? "", "utf8")).toContain("workers");
+  });
+});
+
+test("a state tree below a file is told with its path", async () => {
+  const cli = newCli();
+  fs.writeFileSync(join(cli.dir, "file"), "");
+  const error = await errorOf(cli, ["ls", "--state", "/dev/null"]);
+  expect(error).toMatchObject({
+    code: "ErrIo",
+    message: expect.stringContaining("ENOTDIR"),
+    path: expect.stringContaining("/dev/null/mailbox"),
+    hint: expect.stringContaining("check --state"),
+  });
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  "another user's state tree is told with its path",
+  async () => {
+    const cli = newCli();
+    expect((await cli(["init"])).code).toBe(0);
+    fs.chmodSync(cli.dir, 0o755);
+    fs.chmodSync(join(cli.dir, "state"), 0o755);
+    for (const verb of ["status", "ls"]) {
+      const { status, stderr } = spawnSync(process.execPath, [LAUNCHER, verb], {
+        cwd: cli.dir,
+        uid: NOBODY,
+        gid: NOBODY,
+        encoding: "utf8",
+      });
+      expect(stderr).toMatch(/^mailchute: ErrIo: .*EACCES/);
+      expect(stderr).toContain(`  where: ${join(cli.dir, "state", "mailbox")}`);
+      expect(stderr).toContain("check its owner and rights");
+      expect(status).toBe(74);
+    }
+  },
+);
+
+test("from a directory that was deleted everything works but what needs it", async () => {
+  const cli = newCli();
+  expect((await cli(["init"])).code).toBe(0);
+  const gone = join(cli.dir, "gone");
+  fs.mkdirSync(gone);
+  const inGone = (words: string) =>
+    spawnSync(
+      "sh",
+      [
+        "-c",
+        `cd "$1" && rmdir "$1" && shift && exec "$@" ${words}`,
+        "sh",
+        gone,
+        process.execPath,
+        LAUNCHER,
+      ],
+      {
+        encoding: "utf8",
+      },
+    );
+  const state = join(cli.dir, "state");
+  for (const words of [
+    "help",
+    "schema task",
+    `status --state ${state}`,
+    `config --state ${state}`,
+  ]) {
+    fs.mkdirSync(gone, { recursive: true });
+    const { status, stderr } = inGone(words);
+    expect(stderr, words).not.toContain("Err");
+    expect(status, words).toBe(0);
+  }
+  fs.mkdirSync(gone);
+  const relative = inGone("status");
+  expect(relative.stderr).toContain("ErrNoState");
+  expect(relative.stderr).toContain(join(gone, "state"));
+  expect(relative.status).toBe(3);
+});
