@@ -6,7 +6,7 @@ import { mailboxDirFrom } from "../codec/environment.ts";
 import { MailchuteError } from "../core/errors.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
 import type { Trays } from "../mailbox/trays.ts";
-import type { Context, OptionTable } from "./command-spec.ts";
+import { type Context, ErrUsage, type OptionTable } from "./command-spec.ts";
 
 export const SHARED_OPTIONS = {
   state: {
@@ -25,11 +25,17 @@ export const SHARED_OPTIONS = {
 /** Columns to fit when stdout is no terminal. */
 export const DEFAULT_COLUMNS = 80;
 
+/** @throws ErrUsage for `--state ""`: a shell's variable that is not set must not mean another tree */
 export function resolveStateDir(
   flag: string | undefined,
   env: NodeJS.ProcessEnv,
   cwd: string,
 ): string {
+  if (flag === "")
+    throw new ErrUsage(
+      "--state is empty",
+      "name a directory, or leave it out; perhaps a variable of the shell is not set",
+    );
   const named = flag ?? env["MAILCHUTE_STATE"];
   return resolve(cwd, named === undefined || named === "" ? "state" : named);
 }

@@ -62,6 +62,20 @@ test("a state directory may be called like a command", async () => {
   expect(fs.existsSync(join(cli.dir, "ls", "mailbox", "inbox", "a.json"))).toBe(true);
 });
 
+test.each([["--state="], ["--state", ""]])(
+  "an empty state directory is refused, also where the environment names one: %j %j",
+  async (...flag) => {
+    const cli = newCli();
+    put(cli, "mailbox/inbox/a.json", {});
+    const env = { MAILCHUTE_STATE: join(cli.dir, "state") };
+    const { code, stderr } = await cli(["ls", ...flag], { env });
+    expect(stderr).toContain("--state is empty");
+    expect(code).toBe(2);
+    // Not set, as many scripts have it.
+    expect((await cli(["ls"], { env: { MAILCHUTE_STATE: "" } })).code).toBe(0);
+  },
+);
+
 test("the second word of a two-word command is checked", async () => {
   const result = await newCli()(["completion", "bsh"]);
   expect(result.code).toBe(2);

@@ -4,6 +4,13 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Cli, newCli } from "./run-cli.ts";
 
+/** A command line with an empty state tree. */
+function newTree(): Cli {
+  const cli = newCli();
+  fs.mkdirSync(join(cli.dir, "state"));
+  return cli;
+}
+
 /** The commands that wait in the control inbox. */
 function waiting(cli: Cli): Record<string, unknown>[] {
   const inbox = join(cli.dir, "state", "control", "inbox");
@@ -14,7 +21,7 @@ function waiting(cli: Cli): Record<string, unknown>[] {
 }
 
 test("control pause enqueues a record with command pause and prints its id", async () => {
-  const cli = newCli();
+  const cli = newTree();
   const { code, stdout, stderr } = await cli(["control", "pause"]);
   expect(code).toBe(0);
   expect(stderr).toContain("no supervisor runs here; the command waits for the next one");
@@ -24,13 +31,13 @@ test("control pause enqueues a record with command pause and prints its id", asy
 });
 
 test("control set-workers --workers 3 has args {workers: 3}", async () => {
-  const cli = newCli();
+  const cli = newTree();
   expect((await cli(["control", "set-workers", "--workers", "3"])).code).toBe(0);
   expect(waiting(cli)).toMatchObject([{ command: "set-workers", args: { workers: 3 } }]);
 });
 
 test("control cancel --node ID names the node, and does not end it for good", async () => {
-  const cli = newCli();
+  const cli = newTree();
   expect((await cli(["control", "cancel", "--node", "task-long"])).code).toBe(0);
   expect(waiting(cli)).toMatchObject([{ command: "cancel", args: { node: "task-long" } }]);
   expect(waiting(cli)[0]?.["args"]).not.toHaveProperty("final");
@@ -46,13 +53,13 @@ test.each([
   { args: ["cancel", "a"], command: "cancel", sent: { node: "a", final: true } },
   { args: ["cancel", "a", "--requeue"], command: "cancel", sent: { node: "a" } },
 ])("$args enqueues $command", async ({ args, command, sent }) => {
-  const cli = newCli();
+  const cli = newTree();
   expect((await cli(args)).code).toBe(0);
   expect(waiting(cli)).toMatchObject([{ command, args: sent }]);
 });
 
 test("--json prints the command as one object and nothing else on stdout", async () => {
-  const cli = newCli();
+  const cli = newTree();
   const { stdout } = await cli(["control", "set-workers", "--workers", "2", "--json"]);
   const [command] = waiting(cli);
   expect(JSON.parse(stdout)).toEqual({
@@ -79,7 +86,7 @@ test.each([
   { args: ["set-workers", "1.5"], hint: 'whole number, found "1.5"' },
   { args: ["cancel"], hint: "usage: mailchute cancel ID" },
 ])("$args is refused with exit code 2 and says what to do", async ({ args, hint }) => {
-  const cli = newCli();
+  const cli = newTree();
   const { code, stdout, stderr } = await cli(args);
   expect(code).toBe(2);
   expect(stdout).toBe("");
@@ -88,14 +95,14 @@ test.each([
 });
 
 test("with --json a refusal is one JSON object on stderr", async () => {
-  const { code, stdout, stderr } = await newCli()(["control", "puase", "--json"]);
+  const { code, stdout, stderr } = await newTree()(["control", "puase", "--json"]);
   expect(code).toBe(2);
   expect(stdout).toBe("");
   expect(JSON.parse(stderr).error).toMatchObject({ code: "ErrUsage" });
 });
 
 test("--wait without a supervisor ends in exit code 5; the command stays for the next one", async () => {
-  const cli = newCli();
+  const cli = newTree();
   const { code, stderr } = await cli(["pause", "--wait"]);
   expect(code).toBe(5);
   expect(stderr).toContain("ErrSupervisorGone");
@@ -103,7 +110,7 @@ test("--wait without a supervisor ends in exit code 5; the command stays for the
 });
 
 test("run takes up commands that waited, and acknowledges them", async () => {
-  const cli = newCli();
+  const cli = newTree();
   const { id } = JSON.parse(
     (await cli(["control", "set-workers", "--workers", "2", "--json"])).stdout,
   );
@@ -114,4 +121,21 @@ test("run takes up commands that waited, and acknowledges them", async () => {
     command: "set-workers",
     result: { workers: 2 },
   });
+});
+
+test.each([
+  ["pause"],
+  ["resume"],
+  ["replan"],
+  ["set-workers", "2"],
+  ["cancel", "a"],
+  ["cancel", "a", "b", "--wait"],
+  ["control", "pause"],
+])("%s %s where there is no state tree says so, and makes none", async (...words) => {
+  const cli = newCli();
+  const { code, stderr } = await cli([...words, "--state", "stat"]);
+  expect(stderr).toContain("ErrNoState");
+  expect(stderr).toContain(join(cli.dir, "stat"));
+  expect(code).toBe(3);
+  expect(fs.readdirSync(cli.dir)).toEqual([]);
 });

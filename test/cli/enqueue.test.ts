@@ -115,7 +115,8 @@ test("a file that is sent again is told how many of its lines are there already"
   const cli = newCli();
   const input = '{"id":"a","exec":["true"]}\n{"id":"b","exec":["true"]}\n';
   const first = await cli(["enqueue", "--file", "-"], { input });
-  expect(first).toMatchObject({ code: 0, stdout: "a\nb\n", stderr: "" });
+  const made = `mailchute: made a new state tree at ${join(cli.dir, "state")}\n`;
+  expect(first).toEqual({ code: 0, stdout: "a\nb\n", stderr: made });
   const again = await cli(["enqueue", "--file", "-"], {
     input: `${input}{"id":"c","exec":["true"]}\n`,
   });

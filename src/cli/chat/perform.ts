@@ -52,6 +52,7 @@ export function answerError(ctx: Context, error: unknown): void {
 }
 
 async function send(ctx: Context, command: string, args: Record<string, unknown>): Promise<void> {
+  existingTree(ctx);
   const sent = await sendCommand(ctx.stateDir, command, args);
   const answer = (result: Record<string, unknown> | null, text: string): void => {
     if (ctx.json) ctx.out.json({ ...sent, result });

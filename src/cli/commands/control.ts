@@ -2,6 +2,7 @@
 import { messageOf } from "../../core/errors.ts";
 import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
 import { EXIT, exitCodeOf } from "../exit-codes.ts";
+import { existingTree } from "../options.ts";
 import { safe } from "../render.ts";
 import { describeError, type ErrorReport } from "../report.ts";
 import {
@@ -26,6 +27,7 @@ async function send(
   command: string,
   args: Record<string, unknown>,
 ): Promise<number> {
+  existingTree(ctx);
   const sent = await sendCommand(ctx.stateDir, command, args);
   if (ctx.options["wait"] !== true) {
     if (ctx.json) ctx.out.json(sent);
@@ -49,6 +51,7 @@ async function sendEach(
   command: string,
   each: readonly Record<string, unknown>[],
 ): Promise<number> {
+  existingTree(ctx);
   const isWaiting = ctx.options["wait"] === true;
   const sent: (SentCommand & { result?: object })[] = [];
   const refused: (Omit<SentCommand, "id"> & { error: ErrorReport })[] = [];

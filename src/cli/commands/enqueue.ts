@@ -15,7 +15,7 @@ import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
 import { enqueueFile } from "../enqueue-file.ts";
 import { EXIT } from "../exit-codes.ts";
 import { lookForTask } from "../find-task.ts";
-import { openMailbox } from "../options.ts";
+import { existsTree, type OpenMailbox, openMailbox, treeOf } from "../options.ts";
 import { countText, safe } from "../render.ts";
 import { waitForTasks } from "../wait-for-tasks.ts";
 
@@ -105,9 +105,17 @@ export const command = defineCommand({
   },
 });
 
+/** Like `openMailbox`, but says that the tree is new: it may be the wrong place. */
+async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
+  const isNew = !existsTree(treeOf(ctx));
+  const open = await openMailbox(ctx);
+  if (isNew && !ctx.json) ctx.out.note(`made a new state tree at ${safe(open.tree.dir)}`);
+  return open;
+}
+
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx);
-  const { tree, trays } = await openMailbox(ctx);
+  const { tree, trays } = await openInbox(ctx);
   // The hot path of a submit does not look for batches: there the supervisor refuses the second of an id.
   const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
   if (trays.storage.look(batch) !== undefined)
@@ -247,7 +255,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
     );
   refuseOthers(ctx, "--batch", BATCH_OPTIONS);
   const { submitBatch } = await import("../../mailbox/submit-batch.ts");
-  const { tree, trays, loaded } = await openMailbox(ctx);
+  const { tree, trays, loaded } = await openInbox(ctx);
   const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");
   const source =
     file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: 2 ** 20 });
@@ -291,7 +299,7 @@ function refuseOthers(ctx: EnqueueContext, flag: string, allowed: ReadonlySet<st
 
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   refuseOthers(ctx, "--file", new Set(["file"]));
-  const { tree, trays } = await openMailbox(ctx);
+  const { tree, trays } = await openInbox(ctx);
   const ids: string[] = [];
   const counts = await enqueueFile(ctx, trays, file, (more) => {
     if (ctx.json || ctx.options.wait) ids.push(...more);
