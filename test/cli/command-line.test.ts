@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { newPool } from "../support/pool.ts";
 import { newCli, put } from "./run-cli.ts";
 
 test("without a command the overview goes to stderr and the exit code is 2", async () => {
@@ -121,6 +122,19 @@ test("no line of any help is wider than 80 columns", async () => {
   }
   const long = texts.flatMap((text) => text.split("\n")).filter((line) => line.length > 80);
   expect(long).toEqual([]);
+});
+
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 0],
+] as const)("a worker by hand that is ended by %s has exit code %d", async (signal, code) => {
+  const pool = newPool();
+  const worker = pool.spawn(["worker"]);
+  // Accepted, as a supervisor leaves it. Who runs tasks hears signals.
+  fs.writeFileSync(join(pool.processing, "a@s.1~ready.json"), '{"id":"a","exec":["true"]}');
+  await pool.result("a");
+  worker.child.kill(signal);
+  expect(await worker.ended).toEqual({ exitCode: code, signal: null });
 });
 
 test("status reads few files, and neither typebox nor chokidar nor yaml", async () => {

@@ -1,6 +1,7 @@
 /** `worker`: one more worker process, started by hand, on a state tree that a supervisor looks after. */
 import { stateTree } from "../../core/state-tree.ts";
 import { defineCommand } from "../command-spec.ts";
+import { EXIT } from "../exit-codes.ts";
 import { openSettings } from "../options.ts";
 import { watchTerminals } from "../terminals.ts";
 
@@ -19,8 +20,12 @@ export const command = defineCommand({
     const { runWorker } = await import("../../worker/main.ts");
     const tree = stateTree(ctx.stateDir, mailboxDir);
     ctx.out.note(`worker on ${tree.mailbox} (pid ${process.pid})`);
+    let isInterrupted = false;
+    process.on("SIGINT", () => {
+      isInterrupted = true;
+    });
     const endIfHungUp = watchTerminals();
-    const exitCode = await runWorker({
+    const code = await runWorker({
       stateDir: tree.dir,
       mailboxDir: tree.mailbox,
       settings,
@@ -28,6 +33,6 @@ export const command = defineCommand({
       isSpawned: false,
     });
     endIfHungUp();
-    return exitCode;
+    return isInterrupted ? EXIT.interrupted : code;
   },
 });
