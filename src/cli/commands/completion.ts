@@ -11,6 +11,7 @@ export const command = defineCommand({
     zsh: 'eval "$(mailchute completion zsh)" in ~/.zshrc, after compinit',
     fish: "mailchute completion fish > ~/.config/fish/completions/mailchute.fish",
   },
+  details: ["Prints text, also with --json."],
   options: {},
   async run(ctx) {
     const verbs = await describeVerbs();

@@ -8,6 +8,7 @@ import { loadCommand } from "../registry.ts";
 export const command = defineCommand({
   usage: "[COMMAND]",
   args: { min: 0, max: 2 },
+  details: ["Prints text, also with --json."],
   options: {},
   async run(ctx) {
     const verb = ctx.positionals[0];
