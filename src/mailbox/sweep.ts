@@ -12,7 +12,7 @@ import { isExpired, isStagedLeftover } from "../core/retention.ts";
 import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
 import { randomToken } from "./random.ts";
-import type { Walk } from "./storage.ts";
+import type { FileFacts, Walk } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export interface SweepRules {
@@ -77,7 +77,7 @@ export class Sweep {
     const path = pathIn(this.trays[tray], name);
     const facts = this.trays.storage.look(path);
     if (facts === undefined || facts.kind === "directory") return;
-    const ageMs = this.nowMs - facts.mtimeMs;
+    const ageMs = this.nowMs - bornMs(name, facts);
     if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
     } else if (tray === "outbox") {
@@ -132,6 +132,11 @@ export class Sweep {
     if (this.rules.isDryRun !== true) unlinkIfThere(this.trays, path);
     this.counts[kind]++;
   }
+}
+
+/** What is kept as somebody dropped it has come with times of its own: it is here since its last rename at the latest. */
+function bornMs(name: string, facts: FileFacts): number {
+  return name.includes("~") ? Math.max(facts.mtimeMs, facts.ctimeMs) : facts.mtimeMs;
 }
 
 /**

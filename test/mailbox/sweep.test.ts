@@ -3,8 +3,12 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { settledBatchName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
+import { accept, claimReady, newSubmission } from "../../src/mailbox/claim.ts";
+import { beginQuarantine, finishQuarantine } from "../../src/mailbox/quarantine.ts";
+import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
 import { sweepAll } from "../../src/mailbox/sweep.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { Upkeep } from "../../src/supervisor/upkeep.ts";
@@ -42,6 +46,54 @@ it.each([2 * HOUR_MS, -2 * HOUR_MS, 60 * DAY_MS])(
     expect(fs.readdirSync(trays.failed)).toEqual(["new_error.json"]);
   },
 );
+
+/** The same trays as a sweep sees them which comes that much later. */
+function later(trays: Trays, ms: number): Trays {
+  const look: Trays["storage"]["look"] = (path) => {
+    const facts = trays.storage.look(path);
+    const isClock = path.toString().startsWith(join(trays.tmp, "now-"));
+    return facts === undefined || !isClock ? facts : { ...facts, mtimeMs: facts.mtimeMs + ms };
+  };
+  return { ...trays, storage: { ...trays.storage, look } };
+}
+
+it("what was refused is kept for its time from then on, however old the file was that somebody dropped", async () => {
+  const trays = traysAhead(join(tempDir(), "mailbox"), 0);
+  for (const name of ["precious.json", "lines.ndjson"]) {
+    put(trays.inbox, name, 400 * DAY_MS);
+    const marker = beginQuarantine(trays, {
+      name,
+      id: name.slice(0, name.indexOf(".")),
+      code: "ErrInvalidTask",
+      reason: "bad",
+      isIdTaken: false,
+    });
+    if (marker !== undefined) await finishQuarantine(trays, marker);
+  }
+  const kept = fs.readdirSync(trays.failed);
+  expect(kept).toHaveLength(4);
+  const rules = { outboxDays: 7, failedDays: 30 };
+  expect(sweepAll(later(trays, 29 * DAY_MS), rules).errors).toBe(0);
+  expect(fs.readdirSync(trays.failed)).toEqual(kept);
+  expect(sweepAll(later(trays, 31 * DAY_MS), rules).errors).toBe(4);
+});
+
+it("a settled batch is kept as long as its record, however old the file was that somebody dropped", async () => {
+  const trays = traysAhead(join(tempDir(), "mailbox"), 0);
+  put(trays.inbox, "b.ndjson", 400 * DAY_MS);
+  const name = newSubmission("b", 1, true);
+  accept(trays, name);
+  const claim = claimReady(trays, name, "x-1");
+  if (claim === undefined) throw new Error("not claimed");
+  const settlement = newSettlement(claim, "completed", Buffer.from("{}"), "x-1");
+  await settleAll(trays, [settlement], () => undefined);
+  const kept = fs.readdirSync(trays.outbox);
+  expect(kept).toEqual(["b_result.json", settledBatchName("b", name.submission)]);
+  const rules = { outboxDays: 7, failedDays: 30 };
+  expect(sweepAll(later(trays, 6 * DAY_MS), rules).results).toBe(0);
+  expect(fs.readdirSync(trays.outbox)).toEqual(kept);
+  expect(sweepAll(later(trays, 8 * DAY_MS), rules).results).toBe(2);
+});
 
 it("a supervisor that starts with its clock ahead leaves what others are staging, and the logs of fresh runs", () => {
   const tree = stateTree(tempDir());
