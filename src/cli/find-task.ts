@@ -7,6 +7,7 @@ import {
   errorName,
   foldId,
   inboxName,
+  isId,
   type ProcessingName,
   parseName,
   parsePlainClaim,
@@ -57,6 +58,30 @@ export function lookForRecord(tree: StateTree, id: string): TaskPlace | undefine
   if (isThere(done)) return { id, state: "done", path: done };
   const failed = join(tree.mailbox, "failed", errorName(id));
   if (isThere(failed)) return { id, state: "failed", path: failed };
+  return undefined;
+}
+
+/** The task of this id in any case: lists the trays when no file has this very spelling. */
+export function lookInAnyCase(tree: StateTree, id: string): TaskPlace | undefined {
+  const place = lookForTask(tree, id);
+  if (place !== undefined || !isId(id)) return place;
+  const kinds = [
+    ["inbox", "waiting", inboxName({ id })],
+    ["inbox", "waiting", inboxName({ id, isBatch: true })],
+    ["outbox", "done", resultName(id)],
+    ["failed", "failed", errorName(id)],
+  ] as const;
+  for (const [tray, state, wanted] of kinds) {
+    const dir = join(tree.mailbox, tray);
+    const key = foldId(wanted);
+    let found: TaskPlace | undefined;
+    eachName(dir, (name) => {
+      if (name.length !== key.length || foldId(name) !== key) return true;
+      found = { id: name.slice(0, id.length), state, path: join(dir, name) };
+      return false;
+    });
+    if (found !== undefined) return found;
+  }
   return undefined;
 }
 

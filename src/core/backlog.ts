@@ -20,7 +20,7 @@ export interface WaitingTask {
   agentId: string | undefined;
   /** Why it cannot be matched, when it cannot. */
   reason?: string;
-  /** Unmet dependencies at the time it was added. */
+  /** Unmet dependencies at the time it was added; no two that differ in case only. */
   unmet?: string[];
   /** Epoch ms (wall clock): set by people in `not_before`. */
   notBeforeMs?: number;
@@ -63,7 +63,8 @@ export class Backlog {
   private readonly delayedByClock = new Heap<Entry>(
     (a, b) => (a.task.dueMs ?? 0) - (b.task.dueMs ?? 0),
   );
-  private readonly dependents = new Map<string, Set<Entry>>();
+  /** By the folded id of what they wait for; `id` as one of them spells it. */
+  private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
   private readonly counts: Record<WaitState, number> = {
     runnable: 0,
     delayed: 0,
@@ -145,11 +146,12 @@ export class Backlog {
 
   /** A task or roadmap item has completed: whoever waited only for it can run. @returns how many can */
   resolveDependency(id: string): number {
-    const waiting = this.dependents.get(id);
-    if (waiting === undefined) return 0;
-    this.dependents.delete(id);
+    const key = foldId(id);
+    const dependents = this.dependents.get(key);
+    if (dependents === undefined) return 0;
+    this.dependents.delete(key);
     let freed = 0;
-    for (const entry of waiting) {
+    for (const entry of dependents.waiting) {
       if (entry.isGone) continue;
       entry.unmetCount--;
       if (entry.unmetCount > 0 || entry.state !== "blocked") continue;
@@ -161,12 +163,12 @@ export class Backlog {
   }
 
   /** Ids that something waits for. */
-  dependencies(): IterableIterator<string> {
-    return this.dependents.keys();
+  *dependencies(): IterableIterator<string> {
+    for (const { id } of this.dependents.values()) yield id;
   }
 
   isDependency(id: string): boolean {
-    return this.dependents.has(id);
+    return this.dependents.has(foldId(id));
   }
 
   /** Notes that a scan met this file. @returns false when it is not what waits under this id */
@@ -245,9 +247,10 @@ export class Backlog {
         return;
       case "blocked":
         for (const id of entry.task.unmet ?? []) {
-          const waiting = this.dependents.get(id);
-          if (waiting === undefined) this.dependents.set(id, new Set([entry]));
-          else waiting.add(entry);
+          const dependents = this.dependents.get(foldId(id));
+          if (dependents === undefined)
+            this.dependents.set(foldId(id), { id, waiting: new Set([entry]) });
+          else dependents.waiting.add(entry);
         }
         return;
       case "unmatched":
@@ -276,9 +279,10 @@ export class Backlog {
     entry.isGone = true;
     this.counts[entry.state]--;
     for (const id of entry.task.unmet ?? []) {
-      const waiting = this.dependents.get(id);
+      const key = foldId(id);
+      const waiting = this.dependents.get(key)?.waiting;
       waiting?.delete(entry);
-      if (waiting?.size === 0) this.dependents.delete(id);
+      if (waiting?.size === 0) this.dependents.delete(key);
     }
     // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
     this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.byId.size);

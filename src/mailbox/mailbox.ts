@@ -291,8 +291,14 @@ export class Mailbox {
   }
 
   private candidates(): WaitingTask[] {
-    const { storage, clock, processing, inbox } = this.trays;
+    const { storage, clock, processing, inbox, outbox } = this.trays;
     const found: WaitingTask[] = [];
+    let listed: ReadonlySet<string> | undefined;
+    // Only for who depends on what is not there under the very same spelling.
+    const resultNames = (): ReadonlySet<string> => {
+      listed ??= new Set(storage.list(outbox).map(foldId));
+      return listed;
+    };
     const now = clock.wallMs();
     // On their way out: what waits in the inbox may be their successor.
     const live = liveIds(this.trays, ["again", "bad"]);
@@ -319,10 +325,10 @@ export class Mailbox {
         continue;
       const task = this.readable(meaning.id);
       if (task === undefined || (task.not_before ?? 0) * 1000 > now) continue;
-      const isBlocked = task.metadata?.dependencies?.some(
-        (id) => storage.look(join(this.trays.outbox, resultName(id))) === undefined,
-      );
-      if (isBlocked === true) continue;
+      const isMet = (id: string): boolean =>
+        storage.look(join(outbox, resultName(id))) !== undefined ||
+        resultNames().has(foldId(resultName(id)));
+      if (task.metadata?.dependencies?.every(isMet) === false) continue;
       found.push({
         id: task.id,
         file,

@@ -9,6 +9,7 @@ import type { Presence } from "./presence.ts";
 import type { Processing } from "./processing.ts";
 import type { RunSummary } from "./run-shapes.ts";
 import type { Selection } from "./selection.ts";
+import type { SettledIds } from "./settled-ids.ts";
 
 export interface EndingParts {
   /** False when only commands are taken. */
@@ -22,6 +23,7 @@ export interface EndingParts {
   backlog: Backlog;
   intake: Intake;
   selection: Selection;
+  settledIds: SettledIds;
   processing: Processing;
   plan: PlanEngine;
 }
@@ -45,6 +47,8 @@ export class Ending {
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!isOn) return isOnePass ? "once" : "drained";
     if (!intake.isComplete || !plan.isStarted) return undefined;
+    // It is being found out whether what they wait for has completed under another spelling.
+    if (this.p.backlog.count("blocked") > 0 && this.p.settledIds.hasWork) return undefined;
     const canLaunch =
       (this.p.backlog.count("runnable") > 0 || plan.canLaunch(launching.isReplanning())) &&
       !this.p.control.current.paused;

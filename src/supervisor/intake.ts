@@ -8,7 +8,7 @@ import type { Backlog } from "../core/backlog.ts";
 import { ErrInvalidTask, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
-import { readInboxName } from "../core/names.ts";
+import { foldId, readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import { hasWriter } from "../host/writers.ts";
@@ -317,9 +317,8 @@ export class Intake {
     const { clock } = this.trays;
     if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
     const match = matchAgent(task, this.settings.agents);
-    const unmet = [...new Set(task.metadata?.dependencies ?? [])].filter(
-      (id) => !this.hooks.isMet(id),
-    );
+    const dependencies = new Map(task.metadata?.dependencies?.map((id) => [foldId(id), id]));
+    const unmet = [...dependencies.values()].filter((id) => !this.hooks.isMet(id));
     this.backlog.add(
       {
         id: task.id,

@@ -2,7 +2,7 @@
  * Which ids have settled, compared without case. One number an id is kept, so that a million of them cost little; what
  * the numbers suspect counts only when a walk of the trays has met the record. It reads in slices and changes nothing.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { errorName, foldId, isId, resultName } from "../core/names.ts";
 import type { Walk } from "../mailbox/storage.ts";
@@ -70,6 +70,12 @@ export class SettledIds {
       this.isWalkWanted = true;
     }
     return "unsure";
+  }
+
+  /** Whether a result stands in outbox under this id in any case. False, too, while a walk finds that out: ask again. */
+  hasResult(id: string): boolean {
+    const isThere = this.has(id) === true;
+    return isThere && dirname(this.confirmed.get(foldId(id)) ?? "") === this.trays.outbox;
   }
 
   /** Walks on until `untilMs` (monotonic), or until there is nothing to do. */

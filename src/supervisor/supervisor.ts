@@ -165,7 +165,7 @@ export class Supervisor {
       },
     });
     const { selection, plan, control } = this;
-    this.taskEnds = new TaskEnds({ trays, backlog, selection, plan, alerts });
+    this.taskEnds = new TaskEnds({ trays, backlog, selection, settledIds, plan, alerts });
     const { taskEnds } = this;
     this.intake = new Intake(this.trays, this.backlog, settings, {
       refuse: (refusal) => {
@@ -313,7 +313,9 @@ export class Supervisor {
     this.commands.work();
     if (this.isOn) {
       this.intake.work(nowMs + SLICE_MS_MAX);
+      const wasWalking = this.settledIds.hasWork;
       this.settledIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
+      if (wasWalking && !this.settledIds.hasWork) this.taskEnds.recheckDependencies();
     }
     const dueMs = this.lookout.work(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);

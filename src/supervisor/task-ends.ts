@@ -6,11 +6,13 @@ import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";
 import type { Selection } from "./selection.ts";
+import type { SettledIds } from "./settled-ids.ts";
 
 export interface TaskEndsParts {
   trays: Trays;
   backlog: Backlog;
   selection: Selection;
+  settledIds: SettledIds;
   plan: PlanEngine;
   alerts: Alerts;
 }
@@ -23,8 +25,11 @@ export class TaskEnds {
   /** Tasks settled since the start; what becomes of a node that failed is for the plan to say. */
   readonly counts = { completed: 0, failed: 0 };
 
+  private rechecking: Iterator<string, undefined>;
+
   constructor(parts: TaskEndsParts) {
     this.p = parts;
+    this.rechecking = parts.backlog.dependencies();
   }
 
   noteSettled(id: string, isCompleted: boolean): void {
@@ -45,17 +50,26 @@ export class TaskEnds {
     if (this.p.plan.isDone(id) !== false) this.p.backlog.resolveDependency(id);
   }
 
+  /** In any case. False, too, while it is found out whether it has completed under another spelling. */
   isMet(dependency: string): boolean {
-    const { plan, trays } = this.p;
+    const { plan, trays, settledIds } = this.p;
+    const result = join(trays.outbox, resultName(dependency));
     return (
       plan.isDone(dependency) ??
-      trays.storage.look(join(trays.outbox, resultName(dependency))) !== undefined
+      (trays.storage.look(result) !== undefined || settledIds.hasResult(dependency))
     );
   }
 
-  /** Looks whether what others wait for is there, in case nobody told. */
+  /** Looks whether what others wait for is there, in case nobody told: the next so many of them, round and round. */
   recheckDependencies(): void {
-    for (const id of [...this.p.backlog.dependencies()].slice(0, RECHECKS_MAX))
-      if (this.isMet(id)) this.p.backlog.resolveDependency(id);
+    const { backlog } = this.p;
+    for (let count = 0; count < RECHECKS_MAX; count++) {
+      const { value: id, done } = this.rechecking.next();
+      if (done === true) {
+        this.rechecking = backlog.dependencies();
+        return;
+      }
+      if (this.isMet(id)) backlog.resolveDependency(id);
+    }
   }
 }

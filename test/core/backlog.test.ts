@@ -102,6 +102,18 @@ describe("the backlog", () => {
     expect([...backlog.dependencies()]).toEqual([]);
   });
 
+  it("compares dependencies without case", () => {
+    const backlog = new Backlog();
+    backlog.add(task("b", { unmet: ["Job"] }), 0, 0);
+    backlog.add(task("c", { unmet: ["jOB"] }), 0, 0);
+    expect([...backlog.dependencies()]).toEqual(["Job"]);
+    expect(backlog.isDependency("JOB")).toBe(true);
+    backlog.remove("b");
+    expect(backlog.resolveDependency("job")).toBe(1);
+    expect(takeAll(backlog)).toEqual(["c"]);
+    expect(backlog.isDependency("Job")).toBe(false);
+  });
+
   it("a removed task is not waited for any more, and does not come back when its dependency completes", () => {
     const backlog = new Backlog();
     backlog.add(task("b", { unmet: ["a"] }), 0, 0);

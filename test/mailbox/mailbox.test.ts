@@ -99,6 +99,8 @@ describe("the mailbox as a library", () => {
     await mailbox.enqueue({ id: "first", title: "t" });
     await mailbox.complete(mailbox.claim());
     expect(mailbox.claim().task.id).toBe("second");
+    await mailbox.enqueue({ id: "third", title: "t", metadata: { dependencies: ["FIRST"] } });
+    expect(mailbox.claim().task.id).toBe("third");
   });
 
   it("max_attempts: N means N runs, then the task is a dead letter with its reason", async () => {

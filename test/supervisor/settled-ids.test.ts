@@ -52,6 +52,24 @@ describe("SettledIds", () => {
     expect(ids.hasWork).toBe(false);
   });
 
+  it("knows results in any case, and takes no error record for one", () => {
+    const trays = someTrays();
+    fs.writeFileSync(join(trays.outbox, resultName("Report-1")), "{}");
+    putError(trays, "Broken", "exit", 3);
+    const { ids } = newIds(trays);
+    ids.work(FOREVER);
+    expect([ids.hasResult("report-1"), ids.hasResult("broken"), ids.hasResult("none")]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    ids.work(FOREVER);
+    expect([ids.hasResult("report-1"), ids.hasResult("broken")]).toEqual([true, false]);
+    expect(ids.hasWork).toBe(false);
+    fs.rmSync(join(trays.outbox, resultName("Report-1")));
+    expect(ids.hasResult("report-1")).toBe(false);
+  });
+
   it("learns what settles later", () => {
     const trays = someTrays();
     const { ids } = newIds(trays);

@@ -6,7 +6,7 @@ import { judgeOwner, parseOwner } from "../../host/identity.ts";
 import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
-import { findRun, findTask, listRuns, lookForTask, type TaskPlace } from "../find-task.ts";
+import { findRun, findTask, listRuns, lookInAnyCase, type TaskPlace } from "../find-task.ts";
 import { existingTree } from "../options.ts";
 import { ago, countText, cut, duration, paint, safe, table, widthOf, wrap } from "../render.ts";
 import { countNames, findFiles, readJsonObject } from "../scan.ts";
@@ -124,7 +124,7 @@ function dependenciesOf(
   if (!Array.isArray(ids)) return [];
   return ids.map((one) => ({
     id: String(one),
-    state: (lookForTask(tree, String(one)) as TaskPlace | undefined)?.state ?? "unknown",
+    state: (lookInAnyCase(tree, String(one)) as TaskPlace | undefined)?.state ?? "unknown",
   }));
 }
 

@@ -1,0 +1,44 @@
+/** Dependencies of tasks: when they count as met, whoever spells them and however often a supervisor is started. */
+import { expect, it } from "vitest";
+import { newPool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const TRUE = { exec: ["true"] };
+const after = (...dependencies: string[]): object => ({ ...TRUE, metadata: { dependencies } });
+
+it("a dependency is met by the task of its id in any case, whether it settles before or after", async () => {
+  const pool = newPool();
+  pool.drop("A1", TRUE);
+  await pool.start();
+  await pool.result("A1");
+  pool.drop("d1", after("a1", "A1"));
+  pool.drop("d2", after("a2", "LATE"));
+  await pool.result("d1");
+  pool.drop("A2", TRUE);
+  pool.drop("Late", TRUE);
+  await pool.result("d2");
+  await pool.stop();
+  // Nothing is known by now but what lies in the trays.
+  pool.drop("d3", after("a1", "LATE"));
+  const show = await pool.run(["show", "d3", "--json"]);
+  expect(JSON.parse(show.stdout).dependencies).toEqual([
+    { id: "a1", state: "done" },
+    { id: "LATE", state: "done" },
+  ]);
+  await pool.run(["run", "--drain", "--no-live"]);
+  await pool.result("d3");
+});
+
+it("what has failed under another spelling meets nothing, until it is retried and completes", async () => {
+  const pool = newPool();
+  pool.drop("Fails", { exec: ["test", "-e", "good"], cwd: pool.dir, max_attempts: 1 });
+  await pool.start();
+  await pool.error("Fails");
+  pool.drop("d", after("fails"));
+  await waitFor(() => (pool.supervisor()?.waiting?.blocked ?? 0) === 1, {
+    what: "the blocked task",
+  });
+  await pool.run(["enqueue", "--id", "other", "--wait", "--", "mkdir", "good"]);
+  expect((await pool.run(["retry", "Fails"])).code).toBe(0);
+  await pool.result("d");
+});
