@@ -1,6 +1,12 @@
 /** Waits until tasks have settled, by looking into the trays. Changes nothing and needs no supervisor to answer. */
 import { join } from "node:path";
-import { errorName, readInboxName, resultName } from "../core/names.ts";
+import {
+  errorName,
+  inboxName,
+  parseRefusalName,
+  readInboxName,
+  resultName,
+} from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { failedLines } from "./batch-bar.ts";
 import type { Context } from "./command-spec.ts";
@@ -26,6 +32,9 @@ export interface WaitResult {
   isAllCompleted: boolean;
 }
 
+/** How often it is looked whether one was refused because another task holds its id (ms): that takes a listing. */
+const REFUSALS_MS = 1000;
+
 /** From this many on, one listing of the trays is cheaper than a look for each. */
 const LISTING_FROM = 100;
 
@@ -34,17 +43,24 @@ export interface WaitOptions {
   timeoutMs?: number | undefined;
   /** True when the caller has just submitted them: none can be unknown. */
   areKnown?: boolean;
+  /** Epoch ms; what was refused before is nothing of ours. Left out = now. */
+  sinceMs?: number;
 }
 
 export async function waitForTasks(
   ctx: Pick<Context, "out">,
   tree: StateTree,
   ids: readonly string[],
-  { timeoutMs = Number.POSITIVE_INFINITY, areKnown = false }: WaitOptions = {},
+  {
+    timeoutMs = Number.POSITIVE_INFINITY,
+    areKnown = false,
+    sinceMs = Date.now(),
+  }: WaitOptions = {},
 ): Promise<WaitResult> {
   const deadline = performance.now() + timeoutMs;
   const pending = new Set(ids);
   const result: WaitResult = { settled: [], pending: [], unknown: [], isAllCompleted: false };
+  let refusalsAtMs = 0;
   const bell = new Doorbell([join(tree.mailbox, "outbox"), join(tree.mailbox, "failed")]);
   try {
     for (let isFirst = true; ; isFirst = false) {
@@ -52,6 +68,10 @@ export async function waitForTasks(
       if (isFirst) {
         if (!areKnown) await dropUnknown(tree, pending, result);
         if (pending.size > 0) sayIfAlone(ctx, tree);
+      }
+      if (pending.size > 0 && performance.now() >= refusalsAtMs) {
+        refusalsAtMs = performance.now() + REFUSALS_MS;
+        result.settled.push(...(await takeRefused(tree, pending, sinceMs)));
       }
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
@@ -124,6 +144,33 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
   return settled;
 }
 
+/** Whose file was refused while another task held its id, perhaps in another case: the record has a name of its own. */
+async function takeRefused(
+  tree: StateTree,
+  pending: Set<string>,
+  sinceMs: number,
+): Promise<Settled[]> {
+  const dir = join(tree.mailbox, "failed");
+  const found: { id: string; name: string }[] = [];
+  eachName(dir, (name) => {
+    const id = parseRefusalName(name);
+    if (id !== undefined && pending.has(id)) found.push({ id, name });
+    return true;
+  });
+  const settled: Settled[] = [];
+  for (const { id, name } of found) {
+    const record = readJsonObject(join(dir, name));
+    const ours: unknown[] = [inboxName({ id }), inboxName({ id, isBatch: true })];
+    if (!pending.has(id) || !ours.includes(record?.["dropped_as"])) continue;
+    if (Number(record?.["failed_at"]) < Math.floor(sinceMs / 1000)) continue;
+    // Where a task of this very id is, that was refused which somebody else dropped.
+    if ((await findTask(tree, id))?.id === id) continue;
+    pending.delete(id);
+    settled.push({ id, status: "failed", error: textOf(record?.["error"]) });
+  }
+  return settled;
+}
+
 function listRecords(tree: StateTree): Set<string> {
   const names = new Set<string>();
   for (const tray of ["outbox", "failed"]) {
@@ -141,7 +188,7 @@ async function dropUnknown(
   result: WaitResult,
 ): Promise<void> {
   for (const id of pending) {
-    if ((await findTask(tree, id)) !== undefined) continue;
+    if ((await findTask(tree, id))?.id === id) continue;
     pending.delete(id);
     result.unknown.push(id);
   }

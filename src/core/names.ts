@@ -159,6 +159,11 @@ export function settledBatchName(id: string, submission: string): string {
   return `${id}~${submission}_batch.ndjson`;
 }
 
+/** The id under which a file was refused that had no claim on it: that of the record `<id>~<x>_error.json`; else undefined. */
+export function parseRefusalName(file: string): string | undefined {
+  return /^([^~]+)~[a-z0-9]+_error\.json$/.exec(file)?.[1];
+}
+
 /** The submission that this lease is of. */
 export function submissionOf(lease: string): string {
   return lease.slice(0, Math.max(0, lease.indexOf(".")));

@@ -2,6 +2,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { newPool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Cli, newCli, put } from "./run-cli.ts";
 
 const read = (cli: Cli, id: string): Record<string, unknown> =>
@@ -176,4 +178,36 @@ test("DROVER_MAILBOX_DIR moves the mailbox, and our own variable wins over it", 
     env: { ...env, MAILCHUTE_MAILBOX_DIR: join(cli.dir, "ours") },
   });
   expect(fs.existsSync(join(cli.dir, "ours", "inbox", "b.json"))).toBe(true);
+});
+
+test("--wait ends when the supervisor refuses an id that differs from a taken one in case only", async () => {
+  const pool = newPool();
+  await pool.start(["--paused"]);
+  const first = pool.spawn(["enqueue", "--id", "Job", "--wait", "--", "true"]);
+  await waitFor(() => pool.supervisor()?.waiting?.runnable === 1, { what: "the waiting task" });
+  const asTask = ["enqueue", "--id", "JOB", "--wait", "--", "true"];
+  const waiting = await pool.run(asTask);
+  expect([waiting.code, waiting.stdout]).toEqual([1, "JOB\n"]);
+  expect(waiting.stderr).toContain('JOB failed: a task "Job" waits already');
+  await pool.run(["resume"]);
+  expect((await first.ended).exitCode).toBe(0);
+  expect((await pool.run(asTask)).stderr).toContain('JOB failed: a task "JOB" is there already');
+  const lines = join(pool.dir, "lines.ndjson");
+  fs.writeFileSync(lines, '{"exec":["true"]}\n');
+  const asBatch = ["enqueue", "--batch", "--file", lines, "--id", "jOB", "--wait"];
+  const batch = await pool.run(asBatch);
+  expect([batch.code, batch.stderr]).toEqual([1, expect.stringContaining("jOB failed: ")]);
+  // A refusal of the very same id is none of the task that holds it, nor are older ones of what comes next.
+  fs.rmSync(join(pool.outbox, "Job_result.json"));
+  expect(await pool.run(asTask)).toMatchObject({ code: 0, stdout: "JOB\n" });
+});
+
+test("wait does not take a running task for one whose id differs in case", async () => {
+  const pool = newPool();
+  await pool.start();
+  pool.drop("Job", { exec: ["sleep", "60"] });
+  await waitFor(() => fs.readdirSync(pool.processing).some((file) => file.includes("~w-")), {
+    what: "the run",
+  });
+  expect((await pool.run(["wait", "JOB", "--timeout", "30"])).code).toBe(3);
 });

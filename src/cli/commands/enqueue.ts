@@ -87,7 +87,7 @@ export const command = defineCommand({
   usage: "[-- CMD ARGS…]",
   takesRest: true,
   details: [
-    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4. " +
+    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4; one that differs from it in case only is refused by the supervisor, which --wait tells. " +
       "A line or batch of which the very same bytes are there already, waiting, running or settled, is left as it is, with exit code 0 and a word on stderr: " +
       "whoever is not sure that a file was taken may send it again.",
   ],
@@ -115,6 +115,7 @@ async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
 
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx);
+  const sinceMs = Date.now();
   const { tree, trays } = await openInbox(ctx);
   // The hot path of a submit does not look for batches: there the supervisor refuses the second of an id.
   const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
@@ -140,7 +141,7 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
     if (ctx.json) ctx.out.json({ id, outcome });
     return EXIT.ok;
   }
-  const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true })).settled;
+  const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs })).settled;
   if (ctx.json) ctx.out.json({ id, outcome, status: settled?.status ?? "unknown" });
   else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
@@ -256,6 +257,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   refuseOthers(ctx, "--batch", BATCH_OPTIONS);
   const { submitBatch } = await import("../../mailbox/submit-batch.ts");
   const { tree, trays, loaded } = await openInbox(ctx);
+  const sinceMs = Date.now();
   const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");
   const source =
     file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: 2 ** 20 });
@@ -274,7 +276,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
     if (ctx.json) ctx.out.json({ id, ...submitted });
     return EXIT.ok;
   }
-  const waited = await waitForTasks(ctx, tree, [id], { areKnown: true });
+  const waited = await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs });
   const [settled] = waited.settled;
   if (ctx.json) ctx.out.json({ id, ...submitted, ...settled });
   else if (settled?.failed_lines !== undefined)
@@ -300,6 +302,7 @@ function refuseOthers(ctx: EnqueueContext, flag: string, allowed: ReadonlySet<st
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   refuseOthers(ctx, "--file", new Set(["file"]));
   const { tree, trays } = await openInbox(ctx);
+  const sinceMs = Date.now();
   const ids: string[] = [];
   const counts = await enqueueFile(ctx, trays, file, (more) => {
     if (ctx.json || ctx.options.wait) ids.push(...more);
@@ -307,7 +310,7 @@ async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   });
   const waited =
     ctx.options.wait && ids.length > 0
-      ? await waitForTasks(ctx, tree, ids, { areKnown: true })
+      ? await waitForTasks(ctx, tree, ids, { areKnown: true, sinceMs })
       : undefined;
   if (ctx.json) {
     const failed = waited?.settled.filter((one) => one.status === "failed").length;
