@@ -20,6 +20,8 @@ export interface WaitingTask {
   agentId: string | undefined;
   /** Why it cannot be matched, when it cannot. */
   reason?: string;
+  /** Its dependencies, met or not: what they left is needed until it is chosen. No two differ in case only. */
+  dependencies?: readonly string[];
   /** Unmet dependencies at the time it was added; no two that differ in case only. */
   unmet?: string[];
   /** Epoch ms (wall clock): set by people in `not_before`. */
@@ -65,6 +67,8 @@ export class Backlog {
   );
   /** By the folded id of what they wait for; `id` as one of them spells it. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
+  /** How many of what waits depend on this folded id, met or not. */
+  private readonly needed = new Map<string, number>();
   private readonly counts: Record<WaitState, number> = {
     runnable: 0,
     delayed: 0,
@@ -88,6 +92,7 @@ export class Backlog {
       seenInScan: 0,
     };
     this.byId.set(foldId(task.id), entry);
+    for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
     this.counts[entry.state]++;
     this.place(entry);
@@ -167,8 +172,9 @@ export class Backlog {
     for (const { id } of this.dependents.values()) yield id;
   }
 
-  isDependency(id: string): boolean {
-    return this.dependents.has(foldId(id));
+  /** Whether something that waits depends on this id, met or not. */
+  isNeeded(id: string): boolean {
+    return this.needed.has(foldId(id));
   }
 
   /** Notes that a scan met this file. @returns false when it is not what waits under this id */
@@ -278,6 +284,7 @@ export class Backlog {
   private discard(entry: Entry): void {
     entry.isGone = true;
     this.counts[entry.state]--;
+    for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
       const key = foldId(id);
       const waiting = this.dependents.get(key)?.waiting;
@@ -287,6 +294,12 @@ export class Backlog {
     // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
     this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.byId.size);
   }
+
+  private countNeed(key: string, more: 1 | -1): void {
+    const count = (this.needed.get(key) ?? 0) + more;
+    if (count > 0) this.needed.set(key, count);
+    else this.needed.delete(key);
+  }
 }
 
 /** Whether a row of the table says all there is to say about it. */
@@ -294,6 +307,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   return (
     task.tray === "inbox" &&
     task.agentId !== undefined &&
+    task.dependencies === undefined &&
     task.unmet === undefined &&
     task.notBeforeMs === undefined &&
     task.dueMs === undefined &&

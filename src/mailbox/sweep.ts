@@ -11,6 +11,7 @@ import {
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
 import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
+import { neededResults } from "./needed-results.ts";
 import { randomToken } from "./random.ts";
 import type { FileFacts, Walk } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
@@ -19,7 +20,7 @@ export interface SweepRules {
   outboxDays: number;
   failedDays: number;
   isDryRun?: boolean;
-  /** Results that waiting tasks depend on stay. */
+  /** Results that waiting tasks depend on stay: after a restart nothing else tells that a dependency is met. */
   isNeeded?: (id: string) => boolean;
 }
 
@@ -156,9 +157,9 @@ function fileTimeMs(trays: Trays): number {
   }
 }
 
-/** A whole pass at once, for the command line. */
+/** A whole pass at once, for who knows nothing of what waits: that is read when a result is about to go. */
 export function sweepAll(trays: Trays, rules: SweepRules): SweepCounts & { nowMs: number } {
-  const sweep = new Sweep(trays, rules);
+  const sweep = new Sweep(trays, { isNeeded: neededResults(trays), ...rules });
   while (!sweep.next(1024));
   return { ...sweep.counts, nowMs: sweep.nowMs };
 }

@@ -317,8 +317,9 @@ export class Intake {
     const { clock } = this.trays;
     if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
     const match = matchAgent(task, this.settings.agents);
-    const dependencies = new Map(task.metadata?.dependencies?.map((id) => [foldId(id), id]));
-    const unmet = [...dependencies.values()].filter((id) => !this.hooks.isMet(id));
+    const spelled = new Map(task.metadata?.dependencies?.map((id) => [foldId(id), id]));
+    const dependencies = [...spelled.values()];
+    const unmet = dependencies.filter((id) => !this.hooks.isMet(id));
     this.backlog.add(
       {
         id: task.id,
@@ -331,6 +332,7 @@ export class Intake {
         isSelected: false,
         ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
         ...(match.agent === undefined ? { reason: match.reason } : {}),
+        ...(dependencies.length > 0 ? { dependencies } : {}),
         ...(unmet.length > 0 ? { unmet } : {}),
         ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
       },

@@ -163,7 +163,13 @@ export class Selection {
   addReady(name: ProcessingName, file: string, like: WaitingTask, delayMs: number): void {
     const { clock } = this.trays;
     const nowMs = clock.monotonicMs();
-    const { unmet: _unmet, notBeforeMs: _notBefore, dueMs: _due, ...rest } = like;
+    const {
+      dependencies: _all,
+      unmet: _unmet,
+      notBeforeMs: _notBefore,
+      dueMs: _due,
+      ...rest
+    } = like;
     this.inFlight.add(foldId(name.id));
     this.backlog.add(
       {

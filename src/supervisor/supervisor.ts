@@ -118,7 +118,7 @@ export class Supervisor {
     this.presence = new Presence(tree, clock);
     const mailboxes = this.isOn ? [this.trays, this.controlTrays] : [this.controlTrays];
     this.upkeep = new Upkeep(tree, mailboxes, settings.retention, clock, (id) =>
-      this.backlog.isDependency(id),
+      this.backlog.isNeeded(id),
     );
     this.control = new ControlState(tree.controlState, settings.durability === "power");
     this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));

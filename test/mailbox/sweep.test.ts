@@ -95,6 +95,19 @@ it("a settled batch is kept as long as its record, however old the file was that
   expect(sweepAll(later(trays, 8 * DAY_MS), rules).results).toBe(2);
 });
 
+it("a whole pass leaves the results that waiting tasks depend on, in any case", () => {
+  const trays = traysAhead(join(tempDir(), "mailbox"), 0);
+  for (const id of ["A", "b", "c"]) put(trays.outbox, `${id}_result.json`, 8 * DAY_MS);
+  const waiting = { title: "t", metadata: { dependencies: ["a", "b"] } };
+  fs.writeFileSync(join(trays.inbox, "d.json"), JSON.stringify(waiting));
+  put(trays.inbox, "torn.json", 0);
+  const rules = { outboxDays: 7, failedDays: 30 };
+  expect(sweepAll(trays, rules).results).toBe(1);
+  expect(fs.readdirSync(trays.outbox)).toEqual(["A_result.json", "b_result.json"]);
+  fs.rmSync(join(trays.inbox, "d.json"));
+  expect(sweepAll(trays, rules).results).toBe(2);
+});
+
 it("a supervisor that starts with its clock ahead leaves what others are staging, and the logs of fresh runs", () => {
   const tree = stateTree(tempDir());
   const trays = traysAhead(tree.mailbox, 60 * DAY_MS);

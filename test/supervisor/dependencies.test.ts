@@ -1,5 +1,8 @@
 /** Dependencies of tasks: when they count as met, whoever spells them and however often a supervisor is started. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
+import { resultName } from "../../src/core/names.ts";
 import { newPool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -41,4 +44,26 @@ it("what has failed under another spelling meets nothing, until it is retried an
   await pool.run(["enqueue", "--id", "other", "--wait", "--", "mkdir", "good"]);
   expect((await pool.run(["retry", "Fails"])).code).toBe(0);
   await pool.result("d");
+});
+
+it("what a waiting task depends on is kept past its retention, so that a later supervisor knows that it is met", async () => {
+  const pool = newPool();
+  for (const id of ["a", "x"]) pool.drop(id, TRUE);
+  await pool.run(["run", "--drain", "--no-live"]);
+  const results = ["a", "x"].map((id) => join(pool.outbox, resultName(id)));
+  const longAgo = Date.now() / 1000 - 90 * 86_400;
+  for (const path of results) fs.utimesSync(path, longAgo, longAgo);
+  const areThere = (): boolean[] => results.map((path) => fs.existsSync(path));
+  pool.drop("d", after("A", "b"));
+  // Swept once by a supervisor, and once by hand when none runs.
+  await pool.start();
+  await waitFor(() => !fs.existsSync(results[1] ?? ""), { what: "the sweep" });
+  expect(areThere()).toEqual([true, false]);
+  await pool.stop();
+  expect((await pool.run(["clean"])).stdout).toContain("removed 0 results");
+  await pool.start();
+  pool.drop("b", TRUE);
+  await pool.result("d");
+  await pool.stop();
+  expect((await pool.run(["clean"])).stdout).toContain("removed 1 results");
 });

@@ -1,0 +1,44 @@
+/** Needed results: those that tasks in the inbox depend on, met or not. Found by reading what waits, when first asked. */
+import { decodeTask } from "../codec/task-codec.ts";
+import { ErrInvalidTask, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { foldId, readInboxName } from "../core/names.ts";
+import { pathIn, type Trays } from "./trays.ts";
+
+/** @returns whether a task that waits now depends on this id */
+export function neededResults(trays: Trays): (id: string) => boolean {
+  let needed: ReadonlySet<string> | undefined;
+  return (id) => {
+    needed ??= readNeeded(trays);
+    return needed.has(foldId(id));
+  };
+}
+
+/** @throws a system error: what cannot be read now may depend on anything */
+function readNeeded(trays: Trays): Set<string> {
+  const needed = new Set<string>();
+  const walk = trays.storage.walk(trays.inbox);
+  try {
+    for (let names = walk.next(1024); names.length > 0; names = walk.next(1024))
+      for (const name of names)
+        for (const id of dependenciesOf(trays, name)) needed.add(foldId(id));
+  } finally {
+    walk.close();
+  }
+  return needed;
+}
+
+function dependenciesOf(trays: Trays, name: string): readonly string[] {
+  const meaning = readInboxName(name);
+  if (meaning.kind !== "task" || meaning.isBatch === true) return [];
+  try {
+    const { bytes } = trays.storage.read(pathIn(trays.inbox, name), TASK_BYTES_MAX);
+    return bytes === undefined
+      ? []
+      : (decodeTask(bytes, meaning.id).task.metadata?.dependencies ?? []);
+  } catch (error) {
+    // Refused some time, or selected meanwhile.
+    if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return [];
+    throw error;
+  }
+}
