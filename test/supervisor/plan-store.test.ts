@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import type { NodeStatus } from "../../src/core/roadmap.ts";
 import type { RoadmapEdit } from "../../src/roadmap/edit.ts";
 import { RoadmapLoader } from "../../src/roadmap/loader.ts";
 import { RoadmapFile } from "../../src/roadmap/roadmap-file.ts";
@@ -25,10 +26,10 @@ interface Bench {
   save: (text: string) => Promise<void>;
 }
 
-async function newBench(): Promise<Bench> {
+async function newBench(text = PLAN): Promise<Bench> {
   const dir = tempDir();
   const path = join(dir, "roadmap.yaml");
-  fs.writeFileSync(path, PLAN);
+  fs.writeFileSync(path, text);
   const refused: string[] = [];
   let adoptions = 0;
   const store = new PlanStore(
@@ -91,4 +92,46 @@ test("a node that a person has added with the same id is theirs, and all else is
   expect(store.find("first")?.title).toBe("mine");
   expect(store.find("second")).toBeDefined();
   expect(store.find("task")?.status).toBe("done");
+});
+
+/** Sets both nodes of `PLAIN` by way of a launch. */
+async function newRan(status: NodeStatus): Promise<Bench> {
+  const bench = await newBench(PLAIN);
+  for (const id of ["one", "two"]) {
+    for (const next of ["in_progress", status] as const) {
+      bench.store.setStatus(id, next);
+      expect(bench.store.flush()).toBe(true);
+    }
+  }
+  return bench;
+}
+
+const PLAIN =
+  'nodes:\n  - { id: one, status: open, exec: ["false"] }\n  - { id: two, status: open, exec: ["false"] }\n';
+
+test.each(["failed", "needs_human"] as const)(
+  "nodes that are %s and are saved as open are open, however many and however soon",
+  async (status) => {
+    const { store, refused, save } = await newRan(status);
+    await save(PLAIN);
+    expect(store.nodes.map((node) => node.status)).toEqual(["open", "open"]);
+    expect(refused).toEqual([]);
+  },
+);
+
+test("done nodes that an old copy opens stay done, and it is told with what to do", async () => {
+  const { store, refused, save } = await newRan("done");
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
+  expect(refused).toEqual([
+    expect.stringMatching(/old copy: one stays done, two stays done; to run a node again/),
+  ]);
+});
+
+test("done nodes that are saved as open with another text are open: no old copy shows that", async () => {
+  const { store, path, refused, save } = await newRan("done");
+  const now = fs.readFileSync(path, "utf8");
+  await save(now.replaceAll("done", "open").replaceAll("false", "true"));
+  expect(store.nodes.map((node) => node.status)).toEqual(["open", "open"]);
+  expect(refused).toEqual([]);
 });

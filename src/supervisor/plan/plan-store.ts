@@ -2,6 +2,7 @@
  * The plan in force: the last good `roadmap.yaml` with our own edits on top. People write the same file: what they save is
  * taken over, what we want is put into their text anew, and a broken text changes nothing until it is mended.
  */
+import { isDeepStrictEqual } from "node:util";
 import { ErrInvalidRoadmap, messageOf } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../core/roadmap.ts";
@@ -35,6 +36,8 @@ const RECENT_MS = 1000;
 const UNREADABLE_LOOK_MS = 1000;
 /** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
 const ADDED_STALE_MS = 5000;
+/** A message names so many nodes. */
+const TOLD_MAX = 5;
 
 export class PlanStore {
   private readonly file: RoadmapFile;
@@ -221,6 +224,15 @@ export class PlanStore {
     );
   }
 
+  private tellOverruled(overruled: readonly string[]): void {
+    const more = overruled.length > TOLD_MAX ? ` and ${overruled.length - TOLD_MAX} more` : "";
+    this.hooks.report(
+      `roadmap:overruled ${overruled.join()}`,
+      `the saved roadmap has statuses of before, and is taken for an old copy: ${overruled.slice(0, TOLD_MAX).join(", ")}${more}; ` +
+        "to run a node again, set it open once more, one at a time and some seconds apart",
+    );
+  }
+
   private async load(): Promise<void> {
     this.isLoading = true;
     try {
@@ -378,14 +390,20 @@ export class PlanStore {
         edits.push({ kind: "add", node: { ...node, status } });
       else this.added.delete(key);
     }
+    const overruled: string[] = [];
     for (const [id, status] of differences) {
-      const ours = findNode(before, id)?.status;
-      if (ours === undefined) continue;
+      const ours = findNode(before, id);
+      const saved = findNode(theirs, id);
+      if (ours === undefined || saved === undefined) continue;
       // What runs is not open, whoever says so.
       const isRunning = this.hooks.isLive(id) && status === "open";
       if (isRunning) edits.push({ kind: "status", id, status: "in_progress" });
-      else if (stale.has(foldId(id))) edits.push({ kind: "status", id, status: ours });
+      else if (stale.has(foldId(id)) && !isWish(ours, saved)) {
+        edits.push({ kind: "status", id, status: ours.status });
+        overruled.push(`${id} stays ${ours.status}`);
+      }
     }
+    if (overruled.length > 0) this.tellOverruled(overruled);
     return edits;
   }
 }
@@ -405,3 +423,24 @@ function isOverruled(
     now !== findNode(before, edit.id)?.status
   );
 }
+
+/**
+ * Open again because somebody wants it to run, even if an old copy might say the same. What failed or asks has no result
+ * that another run would spoil; and an old copy does not show a node with another text.
+ */
+function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
+  if (saved.status !== "open") return false;
+  if (ours.status === "failed" || ours.status === "needs_human") return true;
+  return !isDeepStrictEqual({ ...ours, ...NOT_SAID }, { ...saved, ...NOT_SAID });
+}
+
+/** Where a node stands, and what we set and count: no sign of another text. */
+const NOT_SAID = {
+  order: 0,
+  line: 0,
+  col: 0,
+  epic: "",
+  milestone: "",
+  status: "open",
+  reopened: 0,
+};
