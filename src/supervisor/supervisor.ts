@@ -149,6 +149,7 @@ export class Supervisor {
       readJournal: () => {
         while (this.lookout.readJournal());
       },
+      isDelayed: (id) => backlog.stateOfId(id) === "delayed",
       alerts,
       hint: (file) => this.intake.hint(file),
       wake,

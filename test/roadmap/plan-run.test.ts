@@ -251,6 +251,16 @@ describe("controls", () => {
     expect((await running.ended).exitCode).toBe(0);
   });
 
+  it("a node that waits for its retry leaves its worker to the others", async () => {
+    const config = QUICK_CONFIG.replace(/retry:.*/, "retry: {max_attempts: 3, backoff_ms: 60000}");
+    const pool = newPool({ config });
+    const flaky = '  - { id: flaky, status: open, priority: high, exec: [sh, -c, "exit 75"] }\n';
+    plan(pool, `nodes:\n${flaky}  - { id: other, status: open, exec: ["true"] }\n`);
+    await pool.start(["--workers", "1"]);
+    await until(pool, "other", "done");
+    expect(statuses(pool)["flaky"]).toBe("in_progress");
+  });
+
   it("cancel stops a node and opens it again, without using up an attempt", async () => {
     const pool = newPool();
     plan(pool, held(pool, ["task-long"]));

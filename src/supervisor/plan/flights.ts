@@ -16,6 +16,13 @@ export class Flights {
     return this.ids.size;
   }
 
+  /** How many there are but for those that `isLeftOut` says. */
+  countBut(isLeftOut: (id: string) => boolean): number {
+    let count = 0;
+    for (const id of this.ids.values()) if (!isLeftOut(id)) count++;
+    return count;
+  }
+
   get unselectedCount(): number {
     return this.unselected.size;
   }

@@ -80,7 +80,8 @@ export class Launcher {
   }
 
   launch(gate: LaunchGate): void {
-    let room = Math.min(gate.slots - this.p.flights.size, gate.launchesMax);
+    const { flights, isDelayed } = this.p;
+    let room = Math.min(gate.slots - flights.countBut(isDelayed), gate.launchesMax);
     if (room <= 0) return;
     for (const node of this.launchable()) {
       if (room <= 0) break;
@@ -88,7 +89,7 @@ export class Launcher {
       if (this.archiving.has(node.id)) continue;
       if (!this.isFree(node)) continue;
       room--;
-      this.p.flights.launch(node.id);
+      flights.launch(node.id);
       this.p.store.setStatus(node.id, "in_progress");
       this.toSubmit.add(node.id);
     }

@@ -18,6 +18,7 @@ export interface PlanSurroundings {
   telemetry: Telemetry;
   alerts: Alerts;
   readJournal: () => void;
+  isDelayed: (id: string) => boolean;
   hint: (file: string) => void;
   wake: () => void;
 }
@@ -59,6 +60,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     store,
     kv: new KvStore(tree.kv, trays.clock, trays.durability),
     readJournal: around.readJournal,
+    isDelayed: around.isDelayed,
     alert: (kind, message) => {
       alerts.notice(message);
       alerts.raise(kind, message);

@@ -17,6 +17,8 @@ export interface PlanParts {
   kv: KvStore;
   /** Brings what the journal says up to date: calls `addLine`. */
   readJournal(): void;
+  /** Whether the task of this id waits for its next attempt, and needs no worker. */
+  isDelayed(id: string): boolean;
   alert(kind: string, message: string): void;
   report(key: string, message: string): void;
   hint(file: string): void;
