@@ -32,11 +32,9 @@ function makeAgent(settings: AgentSettings): Agent {
       return new ModuleAgent(settings);
     case "codex":
     case "claude":
+      // Refused with the settings.
       throw new ErrInvalidConfig(
         `agents: ${settings.name}: the kind ${settings.kind} is not built in yet`,
-        {
-          hint: "use kind exec with the program and its arguments",
-        },
       );
   }
 }

@@ -93,6 +93,8 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (names.has(agent.name))
       return `agents: the name ${JSON.stringify(agent.name)} is there twice`;
     names.add(agent.name);
+    if (agent.kind === "codex" || agent.kind === "claude")
+      return `agents: ${agent.name}: the kind ${agent.kind} is not built in yet; use kind exec with the program and its arguments`;
     if (agent.kind === "exec" && agent.program === undefined)
       return `agents: ${agent.name} is of kind exec and needs a program`;
     if (agent.kind === "module" && agent.module === undefined)

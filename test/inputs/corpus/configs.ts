@@ -29,7 +29,8 @@ function texts(group: string, rows: readonly Row[]): ConfigCase[] {
 }
 
 /** One agent with these members. */
-const agent = (members: string): string => `agents: [{ name: a, kind: codex, ${members} }]`;
+const agent = (members: string): string =>
+  `agents: [{ name: a, kind: exec, program: p, ${members} }]`;
 const MIB = 1024 * 1024;
 
 export const CONFIG_CASES: readonly ConfigCase[] = [
@@ -204,7 +205,12 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     [agent("phases: [implement]"), refused("agents.0.phases")],
     [agent("phases: [SPEC, SPEC]"), refused("agents.0.phases")],
     [agent("result: never"), refused("expected required or optional")],
-    ["agents: [{ name: a, kind: codex }, { name: a, kind: codex }]", refused("there twice")],
+    [
+      "agents: [{ name: a, kind: exec, program: p }, { name: a, kind: exec, program: p }]",
+      refused("there twice"),
+    ],
+    ["agents: [{ name: a, kind: codex, program: codex }]", refused("codex is not built in yet")],
+    ["agents: [{ name: a, kind: claude }]", refused("claude is not built in yet")],
     ["agents: []", taken({ agents: [] })],
     [agent("args: ['', ' ']"), taken()],
   ]),
