@@ -78,7 +78,7 @@ export class Sweep {
     const path = pathIn(this.trays[tray], name);
     const facts = this.trays.storage.look(path);
     if (facts === undefined || facts.kind === "directory") return;
-    const ageMs = this.nowMs - bornMs(name, facts);
+    const ageMs = this.nowMs - (tray === "tmp" ? facts.mtimeMs : bornMs(name, facts));
     if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
     } else if (tray === "outbox") {
@@ -135,7 +135,7 @@ export class Sweep {
   }
 }
 
-/** What is kept as somebody dropped it has come with times of its own: it is here since its last rename at the latest. */
+/** In `outbox/` and `failed/`: what is kept as somebody dropped it has come with times of its own: it is here since its last rename at the latest. */
 function bornMs(name: string, facts: FileFacts): number {
   return name.includes("~") ? Math.max(facts.mtimeMs, facts.ctimeMs) : facts.mtimeMs;
 }
