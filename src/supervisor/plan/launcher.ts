@@ -80,7 +80,8 @@ export class Launcher {
   }
 
   launch(gate: LaunchGate): void {
-    const { flights, isDelayed } = this.p;
+    const { flights } = this.p;
+    const isDelayed = (id: string): boolean => this.p.isDelayed(id);
     let room = Math.min(gate.slots - flights.countBut(isDelayed), gate.launchesMax);
     if (room <= 0) return;
     for (const node of this.launchable()) {
