@@ -1,6 +1,7 @@
 /** Why nothing, or not everything, moves on a state tree, and what a person can do about it. Pure. */
 import { join } from "node:path";
 import type { SupervisorDocument } from "../core/documents.ts";
+import type { NodeStatus } from "../core/roadmap.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 import { isAttended } from "./supervisor-view.ts";
 
@@ -52,7 +53,8 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
       "it should be started again within seconds; see mailchute events",
     );
   }
-  if (backlog > 0 && isOn && document !== null) sayWaiting(document, say);
+  if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
+  if (document?.roadmap) sayPlan(document.roadmap, s.counts.running + backlog > 0, say);
   if (s.unreadable.length > 0)
     say(
       `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
@@ -65,6 +67,24 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
       isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
     );
   return found;
+}
+
+/** @param isBusy something runs, or waits in the mailbox: the plan may go on by itself */
+function sayPlan(
+  { needs_human: asking, open, in_progress: launched }: Record<NodeStatus, number>,
+  isBusy: boolean,
+  say: (what: string, todo: string) => void,
+): void {
+  if (asking > 0)
+    say(
+      `${asking} ${asking === 1 ? "node of the plan waits" : "nodes of the plan wait"} for an answer`,
+      "mailchute roadmap next --explain names them, mailchute show ID the question; then mailchute answer ID TEXT",
+    );
+  if (open > 0 && launched === 0 && !isBusy)
+    say(
+      `${open} open ${open === 1 ? "node of the plan does" : "nodes of the plan do"} not start`,
+      "mailchute roadmap next --explain says why",
+    );
 }
 
 function sayWaiting(document: SupervisorDocument, say: (what: string, todo: string) => void): void {
@@ -94,6 +114,11 @@ function sayWaiting(document: SupervisorDocument, say: (what: string, todo: stri
     say(
       tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent"),
       "configure an agent in config.yaml, see mailchute config",
+    );
+  if ((waiting.unreadable ?? 0) > 0)
+    say(
+      tasks(waiting.unreadable ?? 0, "cannot be read", "cannot be read"),
+      "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
     );
   if (waiting.unsettled > 0)
     say(

@@ -41,6 +41,8 @@ export interface WaitingCounts {
   unmatched: number;
   /** Files that are still being written, or are about to be refused. */
   unsettled: number;
+  /** Files that can be neither read nor moved; missing in documents of earlier versions. */
+  unreadable?: number;
   /** False until every file in the inbox was looked at once. */
   is_complete: boolean;
 }

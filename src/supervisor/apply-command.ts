@@ -94,13 +94,10 @@ async function replan(context: CommandContext, inHand: CommandInHand): Promise<o
 function setWorkers(context: CommandContext, inHand: CommandInHand): object {
   const { id, args } = inHand.command;
   const workers = args.workers ?? 0;
-  if (context.isFixed)
-    return {
-      workers: context.settings.workers,
-      ignored: "run --once has a fixed number of workers",
-    };
   const change = { max_workers: workers, max_workers_by: id };
   steer(context, inHand, "workers_changed", () => change, { workers });
+  // Remembered for the next run.
+  if (context.isFixed) return { workers: context.settings.workers, next_run: workers };
   const { max_workers: slots } = context.control.current;
   context.pool.setMaxSlots(slots ?? context.settings.workers);
   context.shareSlots();

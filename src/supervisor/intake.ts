@@ -32,6 +32,8 @@ export interface IntakeHooks {
   isMet(dependency: string): boolean;
 }
 
+/** Pause before a file that could not be read is tried again, if it does not change before (ms). */
+const READ_AGAIN_MS = 10_000;
 /** Pause before a file that could not be moved to `failed/` is tried again (ms): the disk may have room by then. */
 const MOVE_AGAIN_MS = 2000;
 /** A batch that is smaller is looked into before it is accepted (bytes). */
@@ -74,6 +76,11 @@ export class Intake {
 
   get unsettledCount(): number {
     return this.unsettled.count;
+  }
+
+  /** Files that can be neither read nor moved. */
+  get unreadableCount(): number {
+    return this.hopeless.size;
   }
 
   /** The doorbell rang for this name, or for an unknown one. @returns false when it rang for what we took out ourselves */
@@ -194,7 +201,7 @@ export class Intake {
       this.unsettled.forget(name);
       const facts = this.trays.storage.look(pathIn(this.trays.inbox, name));
       if (facts === undefined || this.isHopeless(name, facts)) return;
-      this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
+      this.setAside(name, facts, READ_AGAIN_MS);
       this.hooks.report(name, error);
     }
   }
@@ -370,8 +377,13 @@ export class Intake {
       return;
     }
     if (this.isHopeless(name, facts)) return;
-    this.hopeless.set(name, { key: keyOf(facts), againMs: Number.POSITIVE_INFINITY });
+    this.setAside(name, facts, READ_AGAIN_MS);
     this.hooks.report(name, error);
+  }
+
+  private setAside(name: string, facts: FileFacts, pauseMs: number): void {
+    const againMs = this.trays.clock.monotonicMs() + pauseMs;
+    this.hopeless.set(name, { key: keyOf(facts), againMs });
   }
 
   private isHopeless(name: string, facts: FileFacts): boolean {
@@ -459,10 +471,7 @@ export class Intake {
     try {
       step();
     } catch (error) {
-      this.hopeless.set(name, {
-        key: keyOf(facts),
-        againMs: this.trays.clock.monotonicMs() + MOVE_AGAIN_MS,
-      });
+      this.setAside(name, facts, MOVE_AGAIN_MS);
       this.hooks.report(name, new Error(`cannot ${what}: ${messageOf(error)}`, { cause: error }));
     }
   }

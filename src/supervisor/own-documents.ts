@@ -109,6 +109,7 @@ export class OwnDocuments {
         blocked: backlog.count("blocked"),
         unmatched: backlog.count("unmatched"),
         unsettled: intake.unsettledCount,
+        unreadable: intake.unreadableCount,
         is_complete: intake.isComplete,
       },
       roadmap: plan.counts() ?? null,

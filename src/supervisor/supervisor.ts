@@ -278,6 +278,7 @@ export class Supervisor {
     }
     const { max_workers } = this.control.current;
     if (max_workers !== null && this.o.once !== true) this.pool.setMaxSlots(max_workers);
+    this.tellWhatWasRemembered();
     const ended = new Promise<RunSummary["endedBy"]>((resolve) => {
       this.finish = resolve;
       // Asked to end while it was starting.
@@ -441,6 +442,22 @@ export class Supervisor {
     this.alerts.close();
   }
 
+  /** What commands have said before this start is in force still, and may surprise whoever started it. */
+  private tellWhatWasRemembered(): void {
+    const { paused, paused_at, paused_by, max_workers, replan_paused } = this.control.current;
+    const { workers } = this.settings;
+    if (paused)
+      this.alerts.notice(
+        `paused since ${paused_at ?? "an unknown time"} (${paused_by ?? "unknown"}): nothing starts before \`mailchute resume\``,
+      );
+    if (max_workers !== null && max_workers !== workers && this.o.once !== true)
+      this.alerts.notice(
+        `${max_workers} slots, as set-workers said before, not ${workers}: \`mailchute set-workers ${workers}\` changes that`,
+      );
+    if (replan_paused)
+      this.alerts.notice("replanning: other nodes wait until the planner is through");
+  }
+
   private async dryRun(): Promise<RunSummary> {
     this.intake.hint(undefined);
     while (this.isOn && this.intake.hasWork) this.intake.work(this.trays.clock.monotonicMs() + 100);
@@ -458,7 +475,10 @@ export class Supervisor {
       completed: this.taskEnds.counts.completed,
       failed: this.taskEnds.counts.failed,
       refused: this.refusals.count,
-      blocked: this.backlog.count("blocked") + this.backlog.count("unmatched"),
+      blocked:
+        this.backlog.count("blocked") +
+        this.backlog.count("unmatched") +
+        this.intake.unreadableCount,
       wouldRun: [],
       endedBy,
       ...this.plan.summary(),

@@ -19,6 +19,8 @@ export interface TaskEndsParts {
 
 /** Dependencies looked at again at a time. */
 const RECHECKS_MAX = 512;
+/** So many failures are told on the terminal, one by one; the rest is counted. */
+const FAILURES_TOLD_MAX = 20;
 
 export class TaskEnds {
   private readonly p: TaskEndsParts;
@@ -41,8 +43,19 @@ export class TaskEnds {
       this.noteCompleted(id);
     } else if (!plan.isNode(id)) {
       this.counts.failed++;
-      alerts.raise("task_failed", `${id} failed for good; see \`mailchute show ${id}\``);
+      const message = `${id} failed for good; see \`mailchute show ${id}\``;
+      alerts.raise("task_failed", message);
+      this.tellFailure(message);
     }
+  }
+
+  private tellFailure(message: string): void {
+    const { failed } = this.counts;
+    if (failed <= FAILURES_TOLD_MAX) this.p.alerts.notice(message);
+    if (failed === FAILURES_TOLD_MAX)
+      this.p.alerts.notice(
+        "further failures are only counted; see `mailchute ls --state-is failed`",
+      );
   }
 
   /** A node's task may have completed with a question, or without what the plan wants: the plan knows. */

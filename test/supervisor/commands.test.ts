@@ -647,7 +647,7 @@ describe("a running supervisor", () => {
     expect(fs.readdirSync(pool.failed)).toEqual([]);
   });
 
-  it("ignores set-workers with --once, and says so", async () => {
+  it("remembers set-workers for the next run with --once, and says so", async () => {
     const pool = newPool();
     const gate = join(pool.dir, "go");
     pool.drop("t", { exec: until(gate) });
@@ -655,7 +655,7 @@ describe("a running supervisor", () => {
     await waitFor(() => running(pool).includes("t"), { what: "t to run" });
     expect(
       await drop(pool, "more", { command: "set-workers", args: { workers: 4 } }),
-    ).toMatchObject({ result: { workers: 1, ignored: /once/ } });
+    ).toMatchObject({ result: { workers: 1, next_run: 4 } });
     fs.writeFileSync(gate, "");
     expect((await run.ended).exitCode).toBe(0);
   });

@@ -128,7 +128,8 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
   if (summary.refused > 0) parts.push(`${summary.refused} refused`);
-  if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run`);
+  if (summary.blocked > 0)
+    parts.push(`${summary.blocked} cannot run: \`mailchute status\` says why`);
   const lines = [parts.join(", ")];
   if (summary.roadmap !== undefined) lines.push(`roadmap: ${describeCounts(summary.roadmap)}`);
   if (summary.roadmapProblem !== undefined) lines.push(safe(summary.roadmapProblem));

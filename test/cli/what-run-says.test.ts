@@ -1,0 +1,96 @@
+/** What `run` says of what it meets, and what `status` says of it afterwards: nobody need look for a reason. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { newPool, type Pool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+interface Obstacle {
+  what: string;
+  do: string;
+}
+
+async function obstaclesOf(pool: Pool): Promise<Obstacle[]> {
+  const { stdout } = await pool.run(["status", "--json"]);
+  return (JSON.parse(stdout) as { obstacles: Obstacle[] }).obstacles;
+}
+
+it("names each task that fails for good, the first twenty of them", async () => {
+  const pool = newPool();
+  for (let n = 0; n < 25; n++) pool.drop(`bad-${n}`, { exec: ["false"], max_attempts: 1 });
+  const { code, stdout, stderr } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("0 completed, 25 failed");
+  const told = stderr.split("\n").filter((line) => line.includes("failed for good"));
+  expect(told).toHaveLength(20);
+  expect(told[0]).toMatch(/bad-\d+ failed for good; see `mailchute show bad-\d+`/);
+  expect(stderr).toContain("mailchute ls --state-is failed");
+});
+
+it("says what cannot run, and status says why after it has ended", async () => {
+  const pool = newPool();
+  pool.drop("lonely", { prompt: "x", agent: "nosuch" });
+  pool.drop("patient", { exec: ["true"], metadata: { dependencies: ["nobody"] } });
+  const { code, stdout } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("2 cannot run: `mailchute status` says why");
+  const obstacles = await obstaclesOf(pool);
+  expect(obstacles.map(({ what }) => what)).toEqual([
+    "no supervisor runs on this state tree",
+    "1 task waits for others that it depends on",
+    "1 task fits no configured agent",
+  ]);
+});
+
+it.skipIf(process.getuid?.() !== 0)(
+  "counts a file that cannot be read as one that cannot run, and takes it when it can be",
+  async () => {
+    const pool = newPool({ uid: 65_534 });
+    pool.drop("fromroot", { exec: ["true"] });
+    const file = join(pool.inbox, "fromroot.json");
+    fs.chownSync(file, 0, 0);
+    fs.chmodSync(file, 0o600);
+    const { code, stdout } = await pool.run(["run", "--drain"]);
+    expect(code).toBe(1);
+    expect(stdout).toContain("1 cannot run");
+    expect((await obstaclesOf(pool)).map(({ what }) => what)).toContain("1 task cannot be read");
+    fs.chmodSync(file, 0o644);
+    expect((await pool.run(["run", "--drain"])).stdout).toContain("1 completed");
+  },
+);
+
+it("says that it is paused, and how many slots it was given before", async () => {
+  const pool = newPool();
+  const paused = { paused: true, paused_at: "2026-01-01T00:00:00Z", paused_by: "me" };
+  fs.writeFileSync(
+    join(pool.state, "control.json"),
+    JSON.stringify({ ...paused, max_workers: 2, max_workers_by: "me" }),
+  );
+  const run = pool.spawn(["run", "--drain", "--workers", "4"]);
+  await waitFor(() => run.stderr().includes("as set-workers said"), { what: "both" });
+  expect(run.stderr()).toContain("paused since 2026-01-01T00:00:00Z (me): nothing starts before");
+  expect(run.stderr()).toContain("2 slots, as set-workers said before, not 4");
+});
+
+it("points to the plan when a node asks, and when nothing of it starts", async () => {
+  const pool = newPool();
+  fs.writeFileSync(
+    join(pool.state, "roadmap.yaml"),
+    "nodes:\n  - { id: a, status: needs_human, exec: ['true'] }\n  - { id: b, exec: ['true'], dependencies: [a] }\n",
+  );
+  await pool.run(["run", "--drain"]);
+  const what = (await obstaclesOf(pool)).map((one) => one.what);
+  expect(what).toContain("1 node of the plan waits for an answer");
+  expect(what).toContain("1 open node of the plan does not start");
+});
+
+it("refuses an agent of a kind that is not built in before anything runs", async () => {
+  const pool = newPool({
+    config: "agents: [{ name: coder, kind: codex, program: codex, default: true }]\n",
+  });
+  pool.drop("t", { exec: ["true"] });
+  const { code, stderr } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(78);
+  expect(stderr).toContain("ErrInvalidConfig");
+  expect(stderr).toContain("use kind exec");
+});
