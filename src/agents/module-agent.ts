@@ -8,6 +8,7 @@ import { isDeeperThan } from "../core/nesting.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { pathOfNothing } from "../host/package.ts";
+import { openToAppend } from "../host/regular-file.ts";
 import {
   Agent,
   type Assignment,
@@ -230,7 +231,7 @@ class RunLog {
   line(parts: readonly unknown[]): void {
     if (this.fd === undefined) {
       fs.mkdirSync(this.dir, { recursive: true, mode: 0o700 });
-      this.fd = fs.openSync(join(this.dir, "stdout.log"), "a", 0o600);
+      this.fd = openToAppend(join(this.dir, "stdout.log"));
     }
     const text = parts
       .map((part) => (typeof part === "string" ? part : JSON.stringify(part)))

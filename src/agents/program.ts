@@ -13,6 +13,7 @@ import {
   STATE_VARIABLE,
   TASK_FILE_VARIABLE,
 } from "../host/process-tree.ts";
+import { openToAppend, writeRegularText } from "../host/regular-file.ts";
 import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
 import { readTail } from "./report.ts";
 
@@ -56,9 +57,10 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   try {
     const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
     fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
-    fs.writeFileSync(taskFileOf(assignment), assignment.taskText, { mode: 0o600 });
-    fs.writeFileSync(join(runDir, CLAIM_NAME), assignment.claimFile, { mode: 0o600 });
-    logs.push(fs.openSync(stdoutLog, "a", 0o600), fs.openSync(stderrLog, "a", 0o600));
+    // An earlier program of this run may have put anything there.
+    writeRegularText(taskFileOf(assignment), assignment.taskText);
+    writeRegularText(join(runDir, CLAIM_NAME), assignment.claimFile);
+    logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
     child = spawn(argv[0] ?? "", argv.slice(1), {
       cwd,
       env: { ...programEnvironment(assignment), ...spec.moreEnvironment?.() },

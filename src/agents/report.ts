@@ -7,6 +7,7 @@ import {
   TASK_BYTES_MAX,
 } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
+import { openToRead, readRegularText } from "../host/regular-file.ts";
 
 export interface ProgramReport {
   /** The result object's `output`, or the object itself, or the tail of stdout. */
@@ -86,7 +87,7 @@ function endsLikeObject(text: string, end: number): boolean {
 /** The last `bytesMax` bytes of a file after its first `from` ones, as text, cut at a character; "" when there is none. */
 export function readTail(path: string, bytesMax: number, from = 0): string {
   try {
-    const fd = fs.openSync(path, "r");
+    const fd = openToRead(path);
     try {
       const size = fs.fstatSync(fd).size - from;
       if (size <= 0) return "";
@@ -107,7 +108,7 @@ function readResultFile(path: string): Record<string, unknown> | undefined {
   try {
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stats === undefined || !stats.isFile() || stats.size > TASK_BYTES_MAX) return undefined;
-    return parseObjectText(fs.readFileSync(path, "utf8"));
+    return parseObjectText(readRegularText(path));
   } catch {
     return undefined;
   }

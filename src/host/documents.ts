@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
+import { readRegularText } from "./regular-file.ts";
 
 export interface ReplaceOptions {
   /** Where it is staged, on the same file system. Default: `.tmp` beside it. */
@@ -54,7 +55,7 @@ function syncDir(dir: string): void {
 /** The document, or undefined when it is missing or not a JSON object. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {
-    const value: unknown = JSON.parse(fs.readFileSync(path, "utf8"));
+    const value: unknown = JSON.parse(readRegularText(path));
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? (value as T)
       : undefined;

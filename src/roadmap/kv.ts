@@ -23,6 +23,7 @@ import { parseLease } from "../core/names.ts";
 import { RUN_SCOPE } from "../core/roadmap.ts";
 import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
+import { openToRead, readRegularText } from "../host/regular-file.ts";
 import { Journal } from "../journal/journal.ts";
 import { parseLine, readJournal } from "../journal/read.ts";
 
@@ -36,6 +37,8 @@ type Entries = Map<string, KvEntry>;
 
 /** Times that a lost race is run again. */
 const TRIES_MAX = 100;
+/** Something else than a file that we made is in its place. */
+const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO"]);
 const NO_LINK: ReadonlySet<string> = new Set([
   "ENOENT",
   "EPERM",
@@ -273,10 +276,10 @@ export class KvStore {
     const stamp = stampAt(this.pathOf(node));
     let text: string;
     try {
-      text = fs.readFileSync(this.pathOf(node), "utf8");
+      text = readRegularText(this.pathOf(node));
     } catch (error) {
       if (systemCode(error) === "ENOENT") return { entries: new Map(), stamp, isBroken: false };
-      if (systemCode(error) !== "EISDIR") throw error;
+      if (!NO_FILE.has(systemCode(error))) throw error;
       text = "";
     }
     const entries = entriesOf(text);
@@ -435,7 +438,7 @@ function sizeOf(path: string): number {
 function readTailLines(path: string, from: number): string[] {
   let fd: number;
   try {
-    fd = fs.openSync(path, "r");
+    fd = openToRead(path);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return [];
     throw error;

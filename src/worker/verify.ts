@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Assignment } from "../agents/agent.ts";
 import { lastWords, runProgram } from "../agents/program.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
+import { appendRegularText } from "../host/regular-file.ts";
 
 /**
  * Runs the task's `verify` programs one after the other, into `verify.log`.
@@ -21,9 +22,7 @@ export async function runVerify(
   for (const argv of assignment.task.verify ?? []) {
     const shown = JSON.stringify(argv.join(" "));
     fs.mkdirSync(assignment.runDir, { recursive: true, mode: 0o700 });
-    fs.appendFileSync(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`, {
-      mode: 0o600,
-    });
+    appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
     const from = fs.statSync(log).size;
     const end = await runProgram(
       { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },

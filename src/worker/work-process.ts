@@ -15,6 +15,7 @@ import { runOf } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import { type Phase, phasesOf, phaseToRepeat } from "../core/phases.ts";
 import type { NodeBrief } from "../core/roadmap.ts";
+import { openToAppend, writeRegularText } from "../host/regular-file.ts";
 import type { KvStore } from "../roadmap/kv.ts";
 import { cutBytes, fenced, flat } from "../roadmap/markdown.ts";
 import { renderPacket, roleOf } from "../roadmap/packet.ts";
@@ -51,7 +52,7 @@ export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { runDir } = assignment;
   fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
   // What kv says of a run is true of every run: both files are there, whatever comes of it.
-  fs.closeSync(fs.openSync(join(runDir, "stdout.log"), "a", 0o600));
+  fs.closeSync(openToAppend(join(runDir, "stdout.log")));
   // A run that was put back may have had this very directory: what it reported is not what this one reports.
   keepFiles(runDir, "before");
   const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
@@ -142,7 +143,7 @@ async function runPhase(
     agent.settings.kind !== "module" &&
     task.exec === undefined &&
     agent.settings.result !== "optional";
-  fs.writeFileSync(packetFile, renderFor(run, phase, phases, done, isRequired), { mode: 0o600 });
+  writeRegularText(packetFile, renderFor(run, phase, phases, done, isRequired));
   run.onPhase("phase_started", { phase });
   const outcome = await agent.run({
     ...assignment,

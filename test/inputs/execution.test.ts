@@ -100,6 +100,39 @@ describe("the program of a task", () => {
   });
 });
 
+describe("what a program puts in the place of our files", () => {
+  it("keeps neither its worker nor anybody who looks waiting", async () => {
+    const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 1") });
+    await pool.start(["--processes", "1"]);
+    const inRunDir = (script: string): string[] => [
+      "sh",
+      "-c",
+      `cd "$(dirname "$MAILCHUTE_RESULT_FILE")" && ${script}`,
+    ];
+    const pipe = (...names: string[]): string =>
+      `rm -f ${names.join(" ")} && mkfifo ${names.join(" ")}`;
+    const verify = ["true"];
+    const tasks: [id: string, task: object][] = [
+      ["log", { exec: inRunDir(pipe("stdout.log", "stderr.log")) }],
+      ["link", { exec: inRunDir("rm stdout.log && ln -s /dev/zero stdout.log") }],
+      ["result", { exec: inRunDir(pipe("result.json")) }],
+      ["words", { exec: inRunDir(`${pipe("stdout.log", "stderr.log")}; exit 1`), max_attempts: 1 }],
+      ["verify", { exec: inRunDir(pipe("verify.log")), verify, max_attempts: 1 }],
+      ["task", { exec: inRunDir(pipe("task.json", "claim")), verify, max_attempts: 1 }],
+    ];
+    for (const [id, task] of tasks) pool.drop(id, { ...task });
+    for (const id of ["log", "link"])
+      expect(await pool.result(id)).toMatchObject({ output: "", verdict: "unknown" });
+    expect(await pool.result("result")).toMatchObject({ output: "", verdict: "unknown" });
+    expect((await pool.error("words")).error).toContain("exit code 1");
+    expect((await pool.error("verify")).error).toContain("verify.log");
+    expect((await pool.error("task")).error).toContain("task.json");
+    for (const [id] of tasks) expect((await pool.run(["logs", id])).stdout).toBe("");
+    pool.drop("after", { exec: ["echo", "done"] });
+    expect((await pool.result("after")).output).toBe("done\n");
+  });
+});
+
 describe("where a program runs", () => {
   it("is resolved without links and must lie under an allowed root", async () => {
     const pool = newPool();

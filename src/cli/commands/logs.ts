@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { openToRead } from "../../host/regular-file.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { Doorbell } from "../doorbell.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -122,7 +123,7 @@ class LogReader {
   async drain(): Promise<void> {
     let fd: number;
     try {
-      fd = fs.openSync(this.path, "r");
+      fd = openToRead(this.path);
     } catch {
       return;
     }

@@ -1,0 +1,46 @@
+/** A file that a program has put something else in the place of: nobody waits for it, follows it or writes into it. */
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import {
+  appendRegularText,
+  openToAppend,
+  openToRead,
+  readRegularText,
+  writeRegularText,
+} from "../../src/host/regular-file.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+it("what is no regular file is refused at once, and left as it is", () => {
+  const dir = tempDir();
+  const target = join(dir, "target");
+  fs.writeFileSync(target, "precious");
+  const [pipe, link, folder] = ["pipe", "link", "folder"].map((name) => join(dir, name)) as [
+    string,
+    string,
+    string,
+  ];
+  execFileSync("mkfifo", [pipe]);
+  fs.symlinkSync(target, link);
+  fs.mkdirSync(folder);
+  // With a reader a pipe can be opened for writing, too.
+  const reader = fs.openSync(pipe, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  for (const path of [pipe, link, folder]) {
+    expect(() => openToRead(path), path).toThrow(/EINVAL|ELOOP/);
+    expect(() => openToAppend(path), path).toThrow(/EINVAL|ELOOP|EISDIR/);
+    expect(() => writeRegularText(path, "x"), path).toThrow(/EINVAL|ELOOP|EISDIR/);
+  }
+  fs.closeSync(reader);
+  expect(() => openToAppend(pipe)).toThrow("ENXIO");
+  expect(fs.readFileSync(target, "utf8")).toBe("precious");
+});
+
+it("a regular file is written, added to and read", () => {
+  const path = join(tempDir(), "file");
+  writeRegularText(path, "longer than what follows");
+  writeRegularText(path, "a");
+  appendRegularText(path, "b");
+  expect(readRegularText(path)).toBe("ab");
+  expect(fs.statSync(path).mode & 0o777).toBe(0o600);
+});
