@@ -34,6 +34,17 @@ export async function retry(trays: Trays, id: string): Promise<void> {
     if (trays.storage.look(completed) !== undefined) {
       if (trays.storage.look(join(trays.outbox, resultsName(id))) !== undefined)
         return retryBatch(trays, id, completed);
+      const failures = recordAt(trays, completed)?.batch?.failures ?? 0;
+      if (failures > 0)
+        throw new ErrInvalidTransition(
+          `the results of the batch ${JSON.stringify(id)} are not there any more, and they say which ${failures} of its lines failed`,
+          {
+            id,
+            path: join(trays.outbox, resultsName(id)),
+            phase: "retry",
+            hint: "put them back, or enqueue those lines under a new id",
+          },
+        );
       throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has completed`, {
         id,
         phase: "retry",
@@ -88,6 +99,14 @@ export async function retry(trays: Trays, id: string): Promise<void> {
     phase: "retry",
     hint: `the dead letter is kept as failed/${aside}`,
   });
+}
+
+function recordAt(
+  trays: Trays,
+  path: string,
+): NonNullable<ReturnType<typeof decodeRecord>>["record"] | undefined {
+  const bytes = readIfThere(trays, path);
+  return bytes === undefined ? undefined : decodeRecord(bytes)?.record;
 }
 
 /** Tells the error record of this id from every other; undefined when there is none. */

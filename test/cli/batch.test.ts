@@ -183,6 +183,12 @@ test("a retry runs the failed lines only and joins their results with the others
   expect(summaryOf(pool, "b")?.batch).toEqual({ lines: 5, completed: 3, failures: 2, bad: 0 });
   fs.writeFileSync(join(pool.dir, "mended"), "");
   fs.rmSync(join(pool.dir, "runs"));
+  const results = join(pool.outbox, "b_results.ndjson");
+  fs.renameSync(results, join(pool.dir, "taken"));
+  const without = await pool.run(["retry", "b"]);
+  expect(without.code).toBe(4);
+  expect(without.stderr).toContain("are not there any more, and they say which 2 of its lines");
+  fs.renameSync(join(pool.dir, "taken"), results);
   expect(await pool.run(["retry", "b"])).toMatchObject({ code: 0, stdout: "b\n" });
   expect(fs.readdirSync(pool.outbox)).toEqual([]);
   await pool.run(["run", "--drain", "--no-live"]);
