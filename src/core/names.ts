@@ -211,6 +211,12 @@ export function runOf(name: ProcessingName): string {
   return `${name.id}@${name.submission}.${name.attempt}.${counterOf(name.token)}`;
 }
 
+/** The attempt that this directory under `runs/` is of, or undefined: `<id>@<submission>.<attempt>.<counter>`. */
+export function parseRun(dir: string): ProcessingName | undefined {
+  const at = dir.lastIndexOf(".");
+  return at <= 0 ? undefined : parseName(`${dir.slice(0, at)}~w-${dir.slice(at + 1)}.json`);
+}
+
 /** Where in the directory of a program's run it says which file is its claim: `kv put` looks whether that is still there. */
 export const CLAIM_NAME = "claim";
 

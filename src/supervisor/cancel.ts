@@ -141,7 +141,8 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
     }
     if (taken === undefined) continue;
     // Of what waits, no lease was noted, only what it would begin with.
-    await endForGood(context, taken, !lease.endsWith("."));
+    const isRun = !lease.endsWith(".");
+    await endForGood(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
     return;
   }
 }

@@ -18,6 +18,8 @@ export interface CommandContext {
   telemetry: Telemetry;
   /** Path of the journal of events. */
   eventsPath: string;
+  /** Path of `runs/`. */
+  runsDir: string;
   settings: Settings;
   newOwner: () => string;
   plan: Plan;

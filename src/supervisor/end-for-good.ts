@@ -1,12 +1,14 @@
 /** Settles a task that nobody runs any more as cancelled. Gives it back when the disk will not give what must travel in its record. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import { ErrInvalidTask, ErrIo, messageOf } from "../core/errors.ts";
-import { foldId, leaseOf } from "../core/names.ts";
+import { foldId, leaseOf, type ProcessingName, parseRun, prefixOf } from "../core/names.ts";
 import { recordSettled } from "../journal/settled.ts";
 import { type Claim, putBack, readBytes } from "../mailbox/claim.ts";
-import { newDeadLetter } from "../mailbox/dead-letter.ts";
+import { type FailureFacts, newDeadLetter } from "../mailbox/dead-letter.ts";
 import { gatherCounts } from "../mailbox/recover.ts";
 import { settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
@@ -17,11 +19,11 @@ const SETTLE_AGAIN_MS_MAX = 5000;
 
 const READ_TRIES_MAX = 5;
 
-/** Settles a task that nobody runs any more as cancelled. @param didRun true when this attempt was under way */
+/** Settles a task that nobody runs any more as cancelled. @param from where it was taken from: a run, or where it waited */
 export async function endForGood(
   context: CommandContext,
   claim: Claim,
-  didRun: boolean,
+  from: "run" | "ready" | "inbox",
 ): Promise<void> {
   const { trays, telemetry } = context;
   const { id } = claim.name;
@@ -33,13 +35,14 @@ export async function endForGood(
   const { attempt } = claim.name;
   const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name) };
   const facts = {
-    error: didRun ? "cancelled while it ran" : "cancelled before it ran",
+    error: "cancelled before it ran",
     code: "ErrCancelled",
     kind: "cancelled" as const,
     agentId: subject.agent_id,
-    attempts: didRun ? attempt : attempt - 1,
+    attempts: attempt - 1,
     lastAttemptAt: 0,
     batch,
+    ...(from === "inbox" ? {} : factsOfRuns(context.runsDir, claim, from === "run")),
   };
   const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
@@ -62,6 +65,39 @@ export async function endForGood(
   }
   context.selection.inFlight.delete(foldId(id));
   context.wake();
+}
+
+/** Of a task that was accepted: what it has run so far. A run that was given back has left its number to the next one. */
+function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Partial<FailureFacts> {
+  const last = findLastRun(runsDir, name);
+  const before = last?.attempt ?? name.attempt - 1;
+  if (!isRunning && before === 0) return {};
+  return {
+    error: isRunning ? "cancelled while it ran" : "cancelled between two runs",
+    attempts: isRunning ? name.attempt : before,
+    ...(last === undefined || (isRunning && last.attempt !== name.attempt)
+      ? {}
+      : { run: last.dir, lastAttemptAt: Math.floor(last.mtimeMs / 1000) }),
+  };
+}
+
+function findLastRun(
+  runsDir: string,
+  name: ProcessingName,
+): { dir: string; attempt: number; mtimeMs: number } | undefined {
+  const prefix = prefixOf(name);
+  const names = fs.existsSync(runsDir) ? fs.readdirSync(runsDir) : [];
+  return names
+    .filter((dir) => dir.startsWith(prefix))
+    .flatMap((dir) => {
+      const attempt = parseRun(dir)?.attempt;
+      const stats = fs.statSync(join(runsDir, dir), { throwIfNoEntry: false });
+      return attempt === undefined || stats === undefined
+        ? []
+        : [{ dir, attempt, mtimeMs: stats.mtimeMs }];
+    })
+    .sort((a, b) => a.attempt - b.attempt || a.mtimeMs - b.mtimeMs)
+    .at(-1);
 }
 
 /** @throws a system error; then the batch waits again, with all that its lines came to */

@@ -402,6 +402,7 @@ export class Supervisor {
         control: this.control,
         telemetry: this.telemetry,
         eventsPath: this.tree.events,
+        runsDir: this.tree.runs,
         settings: this.settings,
         newOwner: this.newCanceller,
         plan: this.plan,

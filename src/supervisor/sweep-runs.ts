@@ -1,7 +1,7 @@
 /** Retention of `runs/`: what an attempt left behind goes when any record about it would be gone too. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { parseName, runOf } from "../core/names.ts";
+import { parseName, parseRun, runOf } from "../core/names.ts";
 import { isExpired } from "../core/retention.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -21,7 +21,7 @@ export function sweepRuns(
   const live = new Set(list(join(tree.mailbox, "processing")).map(liveRun));
   let count = 0;
   for (const name of list(tree.runs)) {
-    if (!isRunName(name) || live.has(name)) continue;
+    if (parseRun(name) === undefined || live.has(name)) continue;
     const path = join(tree.runs, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isDirectory() !== true || !isExpired(nowMs - stats.mtimeMs, days)) continue;
@@ -34,12 +34,6 @@ export function sweepRuns(
 function liveRun(file: string): string | undefined {
   const name = parseName(file);
   return name === undefined ? undefined : runOf(name);
-}
-
-/** `<id>@<submission>.<attempt>.<token>` */
-function isRunName(name: string): boolean {
-  const at = name.lastIndexOf(".");
-  return at > 0 && parseName(`${name.slice(0, at)}~w-${name.slice(at + 1)}.json`) !== undefined;
 }
 
 function list(dir: string): string[] {

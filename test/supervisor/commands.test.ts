@@ -258,6 +258,34 @@ describe("a running supervisor", () => {
     expect(running(pool)).toEqual([]);
   });
 
+  it("a task that is cancelled between two runs says so, with its last run", async () => {
+    const pool = newPool({
+      config: `${QUICK_CONFIG.replace("backoff_ms: 20, backoff_max_ms: 100", "backoff_ms: 3600000, backoff_max_ms: 3600000")}`,
+    });
+    await pool.start(["--workers", "1"]);
+    pool.drop("fails", { exec: ["false"], max_attempts: 2 });
+    pool.drop("gives-back", { exec: ["sh", "-c", "exit 75"] });
+    for (const [id, next] of [
+      ["fails", 2],
+      ["gives-back", 1],
+    ] as const) {
+      await waitFor(
+        () =>
+          fs.existsSync(join(pool.state, "runs")) &&
+          fs.readdirSync(join(pool.state, "runs")).some((run) => run.startsWith(`${id}@`)) &&
+          fs
+            .readdirSync(pool.processing)
+            .some((file) => file.startsWith(`${id}@`) && file.endsWith(`.${next}~ready.json`)),
+        { what: `${id} to wait again` },
+      );
+      await send(pool, "cancel", id);
+      const { error, attempts, run, last_attempt_at, failed_at } = await pool.error(id);
+      expect([error, attempts]).toEqual(["cancelled between two runs", 1]);
+      expect(fs.existsSync(join(pool.state, "runs", String(run), "stdout.log"))).toBe(true);
+      expect(last_attempt_at).toBeGreaterThan(failed_at - 600);
+    }
+  });
+
   it("a final cancel leaves alone what has settled, and takes what was refused before and dropped anew", async () => {
     const pool = newPool();
     await pool.start();
