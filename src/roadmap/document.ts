@@ -297,6 +297,13 @@ class Parser implements ItemSource {
           `an item of ${name} must be a map`,
           "write `- id: …`",
         );
+      else if (item.flow === true && this.text[startOf(item)] !== "{")
+        this.fault(
+          "shape",
+          startOf(item),
+          `an item of ${name} in one line must stand in braces`,
+          "write { id: …, status: … }: without braces it takes no second key",
+        );
       else this.readItem(item, section, type, around);
     }
   }

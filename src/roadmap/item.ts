@@ -203,7 +203,15 @@ class ItemReader {
 
   private status(): NodeStatus {
     const entry = this.values.get("status");
-    const raw = (this.values.map.items as Pair[]).find((pair) => keyOf(pair) === "status")?.value;
+    const pair = (this.values.map.items as Pair[]).find((one) => keyOf(one) === "status");
+    const raw = pair?.value;
+    if (raw === null)
+      this.values.source.fault(
+        "shape",
+        offsetOf(pair?.key, 0),
+        `the status of ${this.values.id} has no colon`,
+        "write status: open, or leave it out",
+      );
     if (isScalar(raw) && raw.anchor !== undefined)
       this.values.source.fault(
         "alias",

@@ -345,6 +345,21 @@ describe("a person and the file", () => {
     );
   });
 
+  it("sets a node aside whose item cannot be changed, until another text says it in another way", async () => {
+    const pool = newPool();
+    const odd = '  - { id: odd, exec: ["true"], status: # mine\n        open }\n';
+    plan(pool, `nodes:\n  - { id: even, status: open, exec: ["true"] }\n${odd}`);
+    const told = (): number =>
+      pool.alerts().filter((one) => String(one["message"]).includes("change status of odd")).length;
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
+    expect(told()).toBe(1);
+    expect(statuses(pool)).toEqual({ even: "done", odd: "open" });
+    await pool.start();
+    await waitFor(() => told() === 2, { what: "the node to be set aside again" });
+    plan(pool, 'nodes:\n  - { id: odd, exec: ["true"], status: open }\n');
+    await until(pool, "odd", "done");
+  });
+
   it("runs a node again when somebody sets it open, and keeps the record of its first run", async () => {
     const pool = newPool();
     plan(pool, 'nodes:\n  - { id: once, status: open, exec: ["true"] }\n');

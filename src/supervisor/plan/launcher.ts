@@ -43,6 +43,8 @@ export class Launcher {
   private pass: Set<string> | undefined;
   /** Ids that a task which is not the plan's own has taken, as of the last survey. */
   private readonly foreign = new Set<string>();
+  /** Whose item in the file cannot be changed: they wait for another text. */
+  private readonly unwritable = new Set<string>();
   private submitAtMs = 0;
 
   constructor(parts: EngineParts, takeUp: (id: string) => void) {
@@ -75,6 +77,12 @@ export class Launcher {
     this.foreign.clear();
   }
 
+  /** Another plan is in force. */
+  onAdopted(): void {
+    this.forgetForeign();
+    this.unwritable.clear();
+  }
+
   canLaunch(onlyPlanners: boolean): boolean {
     return this.launchable().some((node) => !onlyPlanners || node.type === "plan");
   }
@@ -89,9 +97,12 @@ export class Launcher {
       if (gate.onlyPlanners && node.type !== "plan") continue;
       if (this.archiving.has(node.id)) continue;
       if (!this.isFree(node)) continue;
+      if (!this.p.store.setStatus(node.id, "in_progress")) {
+        this.unwritable.add(node.id);
+        continue;
+      }
       room--;
       flights.launch(node.id);
-      this.p.store.setStatus(node.id, "in_progress");
       this.toSubmit.add(node.id);
     }
   }
@@ -107,7 +118,10 @@ export class Launcher {
     }
     return this.ready.filter(
       (node) =>
-        !flights.has(node.id) && !this.foreign.has(node.id) && this.pass?.has(node.id) !== false,
+        !flights.has(node.id) &&
+        !this.foreign.has(node.id) &&
+        !this.unwritable.has(node.id) &&
+        this.pass?.has(node.id) !== false,
     );
   }
 

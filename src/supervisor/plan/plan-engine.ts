@@ -144,7 +144,7 @@ export class PlanEngine {
 
   /** Another plan is in force. */
   onAdopted(): void {
-    this.launcher.forgetForeign();
+    this.launcher.onAdopted();
     this.flightSurvey.adoptRunning();
   }
 

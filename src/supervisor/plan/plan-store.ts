@@ -167,12 +167,17 @@ export class PlanStore {
     this.pending.add({ edits, ...(endOf === undefined ? {} : { endOf }) });
   }
 
-  /** What cannot be written is told; whoever asked goes on, and the next survey sees what is true. */
-  setStatus(id: string, status: NodeStatus): void {
+  /**
+   * What cannot be written is told; whoever asked goes on, and the next survey sees what is true.
+   * @returns false when it cannot be written
+   */
+  setStatus(id: string, status: NodeStatus): boolean {
     try {
       this.edit([{ kind: "status", id, status }]);
+      return true;
     } catch (error) {
       this.hooks.report(`status:${id}`, `cannot set ${id} to ${status}: ${messageOf(error)}`);
+      return false;
     }
   }
 
