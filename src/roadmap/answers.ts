@@ -18,6 +18,13 @@ export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
   return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
 }
 
+/** Wall ms since which the node's question waits for an answer; undefined when it has none, or has got it. */
+export function askedAtMs(kv: KvStore, id: string): number | undefined {
+  const asked = kv.get(id, QUESTION_KEY)?.t;
+  const answered = kv.get(id, ANSWERS_KEY)?.t;
+  return asked !== undefined && answered !== undefined && answered >= asked ? undefined : asked;
+}
+
 /**
  * Keeps the answer for the node's next run. The same answer to the same question again changes nothing.
  * @param by who answers, as people read it

@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Checkpoint } from "../../core/envelope.ts";
 import type { KvSource } from "../../core/kv.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
-import { answer, answersOf, QUESTION_KEY } from "../../roadmap/answers.ts";
+import { answer, answersOf, askedAtMs, QUESTION_KEY, questionOf } from "../../roadmap/answers.ts";
 import type { KvStore } from "../../roadmap/kv.ts";
 import type { Answer } from "../../roadmap/node-task.ts";
 
@@ -48,7 +48,7 @@ export class CheckpointDesk {
 
   /** @returns the answer given, or undefined when a person was faster */
   async answerByDefault(id: string): Promise<string | undefined> {
-    const checkpoint = this.kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
+    const checkpoint = questionOf(this.kv, id);
     if (checkpoint?.default === undefined) return undefined;
     this.answering.add(id);
     try {
@@ -61,9 +61,9 @@ export class CheckpointDesk {
   }
 
   private dueOf(id: string): number | null {
-    const entry = this.kv.get(id, QUESTION_KEY);
-    const checkpoint = entry?.value as Checkpoint | undefined;
-    if (entry === undefined || checkpoint?.default === undefined) return null;
-    return checkpoint.timeout_ms === undefined ? null : entry.t + checkpoint.timeout_ms;
+    const sinceMs = askedAtMs(this.kv, id);
+    const checkpoint = questionOf(this.kv, id);
+    if (sinceMs === undefined || checkpoint?.default === undefined) return null;
+    return checkpoint.timeout_ms === undefined ? null : sinceMs + checkpoint.timeout_ms;
   }
 }
