@@ -61,11 +61,14 @@ function findSubject({ trays, plan }: CommandContext, id: string, isFinal: boole
   });
 }
 
-/** A node that is in progress but not running yet: its task waits for a worker. */
-async function takeBackNode(
+/**
+ * Takes a node's task that waits, for a worker or its retry, out of the mailbox; a node in progress is open then.
+ * @returns false when it runs, or is none
+ */
+export async function takeBackNode(
   context: CommandContext,
   id: string,
-  isAgain: boolean,
+  isAgain = false,
 ): Promise<boolean> {
   const { trays, plan } = context;
   if (!plan.isNode(id)) return false;

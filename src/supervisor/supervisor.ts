@@ -17,6 +17,8 @@ import { checkStateDir, openTrays, type Trays, traysAt } from "../mailbox/trays.
 import { Alerts } from "./alerts.ts";
 import { applyCommand } from "./apply-command.ts";
 import { Bells } from "./bells.ts";
+import { takeBackNode } from "./cancel.ts";
+import type { CommandContext } from "./command-context.ts";
 import { type CommandInHand, Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Ending } from "./ending.ts";
@@ -150,6 +152,9 @@ export class Supervisor {
         while (this.lookout.readJournal());
       },
       isDelayed: (id) => backlog.stateOfId(id) === "delayed",
+      takeBack: async (id) => {
+        if (backlog.stateOfId(id) !== undefined) await takeBackNode(this.commandContext(), id);
+      },
       alerts,
       hint: (file) => this.intake.hint(file),
       wake,
@@ -392,31 +397,32 @@ export class Supervisor {
   // ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private applyCommand(inHand: CommandInHand): object | Promise<object> {
-    const result = applyCommand(
-      {
-        stateDir: this.tree.dir,
-        trays: this.trays,
-        backlog: this.backlog,
-        selection: this.selection,
-        pool: this.pool,
-        control: this.control,
-        telemetry: this.telemetry,
-        eventsPath: this.tree.events,
-        runsDir: this.tree.runs,
-        settings: this.settings,
-        newOwner: this.newCanceller,
-        plan: this.plan,
-        isFixed: this.o.once === true,
-        shareSlots: () => this.shareSlots(),
-        wake: () => this.lookSoon(),
-        stop: (drain) => setTimeout(() => this.stop(drain), 0),
-        hint: (file) => this.intake.hint(file),
-      },
-      inHand,
-    );
+    const result = applyCommand(this.commandContext(), inHand);
     // What happened is told before it is acknowledged.
     this.telemetry.flush();
     return result;
+  }
+
+  private commandContext(): CommandContext {
+    return {
+      stateDir: this.tree.dir,
+      trays: this.trays,
+      backlog: this.backlog,
+      selection: this.selection,
+      pool: this.pool,
+      control: this.control,
+      telemetry: this.telemetry,
+      eventsPath: this.tree.events,
+      runsDir: this.tree.runs,
+      settings: this.settings,
+      newOwner: this.newCanceller,
+      plan: this.plan,
+      isFixed: this.o.once === true,
+      shareSlots: () => this.shareSlots(),
+      wake: () => this.lookSoon(),
+      stop: (drain) => setTimeout(() => this.stop(drain), 0),
+      hint: (file) => this.intake.hint(file),
+    };
   }
 
   // ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -261,6 +261,24 @@ describe("controls", () => {
     expect(statuses(pool)["flaky"]).toBe("in_progress");
   });
 
+  it("a node that a person blocks, or has done himself, is not tried again", async () => {
+    const config = QUICK_CONFIG.replace(/retry:.*/, "retry: {max_attempts: 3, backoff_ms: 60000}");
+    const pool = newPool({ config });
+    const flaky = 'status: open, exec: [sh, -c, "exit 75"]';
+    plan(pool, `nodes:\n  - { id: mine, ${flaky} }\n  - { id: never, ${flaky} }\n`);
+    const running = await pool.start(["--drain"]);
+    await waitFor(
+      () => pool.events().filter((event) => event["event"] === "released").length === 2,
+      { what: "both to wait for their retry" },
+    );
+    expect((await pool.run(["node", "set-status", "mine", "done"])).code).toBe(0);
+    expect((await pool.run(["node", "set-status", "never", "blocked"])).code).toBe(0);
+    expect((await running.ended).exitCode).toBe(1);
+    expect(statuses(pool)).toEqual({ mine: "done", never: "blocked" });
+    expect([...fs.readdirSync(pool.inbox), ...fs.readdirSync(pool.processing)]).toEqual([]);
+    expect(pool.settledCount()).toBe(0);
+  });
+
   it("cancel stops a node and opens it again, without using up an attempt", async () => {
     const pool = newPool();
     plan(pool, held(pool, ["task-long"]));

@@ -19,6 +19,7 @@ export interface PlanSurroundings {
   alerts: Alerts;
   readJournal: () => void;
   isDelayed: (id: string) => boolean;
+  takeBack: (id: string) => Promise<void>;
   hint: (file: string) => void;
   wake: () => void;
 }
@@ -61,6 +62,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     kv: new KvStore(tree.kv, trays.clock, trays.durability),
     readJournal: around.readJournal,
     isDelayed: around.isDelayed,
+    takeBack: around.takeBack,
     alert: (kind, message) => {
       alerts.notice(message);
       alerts.raise(kind, message);

@@ -31,6 +31,7 @@ export class PlanEngine {
   private readonly launcher: Launcher;
   private readonly ends: NodeEnds;
   private readonly flightSurvey: FlightSurvey;
+  private readonly takingBack = new Set<string>();
   isStarted = false;
 
   readonly started: Promise<void>;
@@ -146,6 +147,7 @@ export class PlanEngine {
   onAdopted(): void {
     this.launcher.onAdopted();
     this.flightSurvey.adoptRunning();
+    this.takeBackUnwanted();
   }
 
   /** What follows from a node's end cannot be written any more. */
@@ -156,6 +158,21 @@ export class PlanEngine {
   /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
   survey(files: readonly string[]): void {
     this.flightSurvey.compare(files);
+    this.takeBackUnwanted();
+  }
+
+  /** What a person has marked blocked or done runs no more: not for its retry either. What runs goes on to its end. */
+  private takeBackUnwanted(): void {
+    for (const id of this.flights.list()) {
+      const status = this.p.store.find(id)?.status;
+      if (status !== "blocked" && status !== "done") continue;
+      if (this.launcher.isOnTheWay(id) || this.ends.has(id) || this.takingBack.has(id)) continue;
+      this.takingBack.add(id);
+      this.p
+        .takeBack(id)
+        .catch((error: unknown) => this.p.report(`take-back:${id}`, messageOf(error)))
+        .finally(() => this.takingBack.delete(id));
+    }
   }
 
   // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────

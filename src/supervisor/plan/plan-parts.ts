@@ -19,6 +19,8 @@ export interface PlanParts {
   readJournal(): void;
   /** Whether the task of this id waits for its next attempt, and needs no worker. */
   isDelayed(id: string): boolean;
+  /** Takes a node's task out of the mailbox, if it waits there. */
+  takeBack(id: string): Promise<void>;
   alert(kind: string, message: string): void;
   report(key: string, message: string): void;
   hint(file: string): void;
