@@ -26,7 +26,7 @@ interface Bench {
   save: (text: string) => Promise<void>;
 }
 
-async function newBench(text = PLAN): Promise<Bench> {
+async function newBench(text = PLAN, live: readonly string[] = []): Promise<Bench> {
   const dir = tempDir();
   const path = join(dir, "roadmap.yaml");
   fs.writeFileSync(path, text);
@@ -41,7 +41,7 @@ async function newBench(text = PLAN): Promise<Bench> {
       onAdopted: () => adoptions++,
       onRefused: (problems) => refused.push(...problems.map((one) => one.message)),
       onEndRefused: (id, why) => refused.push(`${id}: ${why}`),
-      isLive: () => false,
+      isLive: (id) => live.includes(id),
       report: (_key, message) => refused.push(message),
       wake: () => {},
     },
@@ -134,4 +134,11 @@ test("done nodes that are saved as open with another text are open: no old copy 
   await save(now.replaceAll("done", "open").replaceAll("false", "true"));
   expect(store.nodes.map((node) => node.status)).toEqual(["open", "open"]);
   expect(refused).toEqual([]);
+});
+
+test("a node in flight that is saved as open stays in progress, and it is told how to begin it anew", async () => {
+  const { store, refused, save } = await newBench(PLAN, ["task"]);
+  await save(PLAN.replace("in_progress", "open"));
+  expect(store.find("task")?.status).toBe("in_progress");
+  expect(refused).toEqual([expect.stringMatching(/^task is open .* cancel --requeue task$/)]);
 });

@@ -229,6 +229,14 @@ export class PlanStore {
     );
   }
 
+  private tellInFlight(id: string): void {
+    this.hooks.report(
+      `roadmap:in-flight ${id}`,
+      `${id} is open in the saved roadmap, but it is in flight, and stays in_progress; ` +
+        `to begin it anew: mailchute cancel --requeue ${id}`,
+    );
+  }
+
   private tellOverruled(overruled: readonly string[]): void {
     const more = overruled.length > TOLD_MAX ? ` and ${overruled.length - TOLD_MAX} more` : "";
     this.hooks.report(
@@ -402,8 +410,10 @@ export class PlanStore {
       if (ours === undefined || saved === undefined) continue;
       // What runs is not open, whoever says so.
       const isRunning = this.hooks.isLive(id) && status === "open";
-      if (isRunning) edits.push({ kind: "status", id, status: "in_progress" });
-      else if (stale.has(foldId(id)) && !isWish(ours, saved)) {
+      if (isRunning) {
+        edits.push({ kind: "status", id, status: "in_progress" });
+        if (!stale.has(foldId(id))) this.tellInFlight(id);
+      } else if (stale.has(foldId(id)) && !isWish(ours, saved)) {
         edits.push({ kind: "status", id, status: ours.status });
         overruled.push(`${id} stays ${ours.status}`);
       }
