@@ -279,6 +279,25 @@ describe("controls", () => {
     expect(pool.settledCount()).toBe(0);
   });
 
+  it("a node that is taken back while it waits for its retry begins anew with its new text", async () => {
+    const config = QUICK_CONFIG.replace(/retry:.*/, "retry: {max_attempts: 3, backoff_ms: 60000}");
+    const pool = newPool({ config });
+    plan(pool, 'nodes:\n  - { id: task, status: open, exec: [sh, -c, "exit 75"] }\n');
+    const running = await pool.start(["--drain"]);
+    await waitFor(() => pool.events().some((event) => event["event"] === "released"), {
+      what: "the node to wait for its retry",
+    });
+    expect((await pool.run(["node", "update", "task", "--", "true"])).code).toBe(0);
+    const adoptions = (): number =>
+      pool.events().filter((event) => event["event"] === "roadmap_loaded").length;
+    await waitFor(() => adoptions() > 1, {
+      what: "the new text to be in force",
+    });
+    expect((await pool.run(["cancel", "--requeue", "task", "--wait"])).code).toBe(0);
+    expect((await running.ended).exitCode).toBe(0);
+    expect(statuses(pool)).toEqual({ task: "done" });
+  });
+
   it("cancel stops a node and opens it again, without using up an attempt", async () => {
     const pool = newPool();
     plan(pool, held(pool, ["task-long"]));
