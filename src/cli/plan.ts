@@ -42,7 +42,7 @@ export async function readGoodPlan(ctx: PlanContext): Promise<ReadPlan> {
  */
 export async function editPlan(
   ctx: PlanContext,
-  plan: (doc: RoadmapDocument) => readonly RoadmapEdit[],
+  plan: (doc: RoadmapDocument) => readonly RoadmapEdit[] | Promise<readonly RoadmapEdit[]>,
 ): Promise<{ before: RoadmapDocument; after: RoadmapDocument }> {
   const tree = existingTree(ctx);
   const { settings } = await openSettings(ctx);
@@ -51,12 +51,12 @@ export async function editPlan(
     tellConflicts(ctx, file.recoverLeftovers());
     let before = parseRoadmap("");
     let after = before;
-    await file.update((text) => {
+    await file.update(async (text) => {
       before = parseRoadmap(text);
       const [first] = before.problems;
       if (first !== undefined && before.nodes.length === 0)
         throw refusal(tree, first, before.problems.length);
-      after = applyEdits(before, plan(before));
+      after = applyEdits(before, await plan(before));
       return after.text;
     });
     tellConflicts(ctx, await file.settle());

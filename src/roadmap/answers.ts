@@ -1,10 +1,14 @@
-/** The conversation between a node and the people it asks, in the node's own kv. */
+/** What people say to a node, and it to them, in the node's own kv. */
+import type { Clock } from "../core/clock.ts";
 import type { Checkpoint } from "../core/envelope.ts";
+import { isoTime } from "../core/iso-time.ts";
 import type { KvStore } from "./kv.ts";
 import type { Answer } from "./node-task.ts";
 
 export const QUESTION_KEY = "ctx.question";
 const ANSWERS_KEY = "ctx.answers";
+/** When somebody last set it open with a command. */
+const OPENED_KEY = "ctx.opened";
 /** A node that asks for ever is shown its last questions only. */
 const ANSWERS_MAX = 20;
 
@@ -16,6 +20,17 @@ export function answersOf(kv: KvStore, id: string): Answer[] {
 /** The question that a node waits for an answer to. */
 export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
   return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
+}
+
+/** Keeps that somebody wants the node to run: beside the file, whose text might be an old copy just as well. */
+export async function noteOpened(kv: KvStore, clock: Clock, id: string): Promise<void> {
+  const source = { run: null, lease: null, attempt: 0, by: "cli" };
+  await kv.put(id, OPENED_KEY, isoTime(clock.wallMs()), source);
+}
+
+/** Wall ms at which somebody last set the node open with a command. */
+export function openedAtMs(kv: KvStore, id: string): number | undefined {
+  return kv.get(id, OPENED_KEY)?.t;
 }
 
 /** Wall ms since which the node's question waits for an answer; undefined when it has none, or has got it. */

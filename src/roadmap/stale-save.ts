@@ -27,6 +27,11 @@ export class StatusHistory {
     if (this.changes.length > CHANGES_MAX) this.changes = this.changes.slice(-CHANGES_MAX / 2);
   }
 
+  /** When the supervisor last set this node's status. */
+  lastAtMs(id: string): number | undefined {
+    return this.changes.findLast((change) => change.id === foldId(id))?.atMs;
+  }
+
   /**
    * Which of these differences come from an old copy: the saved text shows every node that changed since some moment as
    * it was at that moment.

@@ -408,6 +408,22 @@ describe("a person and the file", () => {
     expect(fs.readdirSync(join(pool.state, "evidence", "once", "earlier"))).toHaveLength(1);
   });
 
+  it("runs done nodes again that commands set open, also all of them at once", async () => {
+    const pool = newPool();
+    const ids = ["a", "b", "c"];
+    plan(pool, held(pool, ids));
+    for (const id of ids) letGo(pool, id);
+    await pool.start(["--workers", "3"]);
+    for (const id of ids) await until(pool, id, "done");
+    const completed = (): number =>
+      pool.events().filter((event) => event["event"] === "completed").length;
+    const codes = ids.map(async (id) => (await pool.run(["node", "set-status", id, "open"])).code);
+    expect(await Promise.all(codes)).toEqual([0, 0, 0]);
+    await waitFor(() => completed() === 6, { what: "all to have run twice" });
+    for (const id of ids) await until(pool, id, "done");
+    expect(pool.alerts()).toEqual([]);
+  });
+
   it("leaves a foreign task of the same id alone", async () => {
     const pool = newPool();
     pool.drop("mine", { exec: ["true"], not_before: 4_000_000_000 });

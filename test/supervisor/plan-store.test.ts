@@ -22,6 +22,8 @@ interface Bench {
   store: PlanStore;
   path: string;
   refused: string[];
+  /** When a command has set them open. */
+  opened: Map<string, number>;
   /** Somebody saves another text, and it comes into force with ours in it. */
   save: (text: string) => Promise<void>;
 }
@@ -31,6 +33,7 @@ async function newBench(text = PLAN, live: readonly string[] = []): Promise<Benc
   const path = join(dir, "roadmap.yaml");
   fs.writeFileSync(path, text);
   const refused: string[] = [];
+  const opened = new Map<string, number>();
   let adoptions = 0;
   const store = new PlanStore(
     new RoadmapFile(path, { durability: "process" }),
@@ -41,6 +44,10 @@ async function newBench(text = PLAN, live: readonly string[] = []): Promise<Benc
       onAdopted: () => adoptions++,
       onRefused: (problems) => refused.push(...problems.map((one) => one.message)),
       onEndRefused: (id, why) => refused.push(`${id}: ${why}`),
+      openedAgoMs: (id) => {
+        const atMs = opened.get(id);
+        return atMs === undefined ? undefined : performance.now() - atMs;
+      },
       isLive: (id) => live.includes(id),
       report: (_key, message) => refused.push(message),
       wake: () => {},
@@ -58,7 +65,7 @@ async function newBench(text = PLAN, live: readonly string[] = []): Promise<Benc
     };
     await waitFor(look, { what: "the saved plan to be in force" });
   };
-  return { store, path, refused, save };
+  return { store, path, refused, opened, save };
 }
 
 test("what follows from an end comes into another text as a whole", async () => {
@@ -124,7 +131,9 @@ test("done nodes that an old copy opens stay done, and it is told with what to d
   await save(PLAIN);
   expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
   expect(refused).toEqual([
-    expect.stringMatching(/old copy: one stays done, two stays done; to run a node again/),
+    expect.stringMatching(
+      /old copy: one stays done, two stays done; to run a node again: .*set-status/,
+    ),
   ]);
 });
 
@@ -141,4 +150,17 @@ test("a node in flight that is saved as open stays in progress, and it is told h
   await save(PLAN.replace("in_progress", "open"));
   expect(store.find("task")?.status).toBe("in_progress");
   expect(refused).toEqual([expect.stringMatching(/^task is open .* cancel --requeue task$/)]);
+});
+
+test("done nodes that commands have set open are open, however soon, and what else an old copy opens stays done", async () => {
+  const { store, refused, opened, save } = await newRan("done");
+  opened.set("two", performance.now());
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "open"]);
+  expect(refused).toEqual([expect.stringMatching(/old copy: one stays done;/)]);
+  // The command is of before what we set since: an old copy is one again.
+  for (const next of ["in_progress", "done"] as const) store.setStatus("two", next);
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
 });

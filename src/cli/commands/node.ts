@@ -1,13 +1,17 @@
 /** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
 import { resolve } from "node:path";
+import { systemClock } from "../../core/clock.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { NODE_PRIORITIES, NODE_TYPES } from "../../core/roadmap.ts";
 import { suggest } from "../../core/suggest.ts";
+import { noteOpened } from "../../roadmap/answers.ts";
 import { findNode } from "../../roadmap/document.ts";
 import type { NewNode, RoadmapEdit, SettableField } from "../../roadmap/edit.ts";
 import { readStatus } from "../../roadmap/item.ts";
+import { KvStore } from "../../roadmap/kv.ts";
 import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
+import { existingTree, openSettings } from "../options.ts";
 import { editPlan } from "../plan.ts";
 
 const STATUS_WORDS = ["open", "pending", "in_progress", "blocked", "needs_human", "done", "failed"];
@@ -139,12 +143,24 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
       near === undefined ? USAGES["set-status"] : `did you mean "${near}"?`,
     );
   }
-  const { before, after } = await editPlan(ctx, () => [{ kind: "status", id, status }]);
+  const { before, after } = await editPlan(ctx, async (doc) => {
+    const known = findNode(doc, id);
+    if (status === "open" && known !== undefined) await tellOpened(ctx, known.id);
+    return [{ kind: "status", id, status }];
+  });
   const from = findNode(before, id)?.status;
   const node = findNode(after, id);
   if (ctx.json) ctx.out.json({ id: node?.id, from, to: status });
   else ctx.out.line(`${node?.id}: ${from} → ${status}`);
   return EXIT.ok;
+}
+
+/** Before the file says so, so that the supervisor knows it for a wish. */
+async function tellOpened(ctx: NodeContext, id: string): Promise<void> {
+  const { settings } = await openSettings(ctx);
+  const kv = new KvStore(existingTree(ctx).kv, systemClock, settings.durability);
+  await noteOpened(kv, systemClock, id);
+  kv.close();
 }
 
 /** Only what was given, by the keys of the file. */

@@ -4,6 +4,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
 import type { Trays } from "../../mailbox/trays.ts";
+import { openedAtMs } from "../../roadmap/answers.ts";
 import { KvStore } from "../../roadmap/kv.ts";
 import { RoadmapLoader } from "../../roadmap/loader.ts";
 import { RoadmapFile } from "../../roadmap/roadmap-file.ts";
@@ -27,6 +28,7 @@ export interface PlanSurroundings {
 export function makePlanEngine(around: PlanSurroundings): PlanEngine {
   const { tree, settings, trays, telemetry, alerts, wake } = around;
   const report = (key: string, message: string): void => alerts.report(key, message);
+  const kv = new KvStore(tree.kv, trays.clock, trays.durability);
   const store = new PlanStore(
     new RoadmapFile(tree.roadmap, { durability: settings.durability }),
     new RoadmapLoader(),
@@ -48,6 +50,10 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
         );
       },
       isLive: (id) => engine.isLive(id),
+      openedAgoMs: (id) => {
+        const atMs = openedAtMs(kv, id);
+        return atMs === undefined ? undefined : trays.clock.wallMs() - atMs;
+      },
       onEndRefused: (id, why) => engine.onEndRefused(id, why),
       report,
       wake,
@@ -59,7 +65,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     trays,
     telemetry,
     store,
-    kv: new KvStore(tree.kv, trays.clock, trays.durability),
+    kv,
     readJournal: around.readJournal,
     isDelayed: around.isDelayed,
     takeBack: around.takeBack,

@@ -21,6 +21,8 @@ export interface PlanStoreHooks {
   onRefused(problems: readonly RoadmapProblem[]): void;
   /** Whether the mailbox holds the node's task. */
   isLive(id: string): boolean;
+  /** How long ago a command has set the node open (ms). */
+  openedAgoMs(id: string): number | undefined;
   /** What follows from this node cannot be written any more, after what a person has saved: nothing of it was. */
   onEndRefused(id: string, why: string): void;
   report(key: string, message: string): void;
@@ -229,6 +231,18 @@ export class PlanStore {
     );
   }
 
+  /** A command has set it open since we last set its status: then it is no old copy that says so. */
+  private isOpened({ id, status }: RoadmapNode, nowMs: number): boolean {
+    if (status !== "open") return false;
+    try {
+      const agoMs = this.hooks.openedAgoMs(id) ?? Number.POSITIVE_INFINITY;
+      return agoMs < nowMs - (this.history.lastAtMs(id) ?? nowMs);
+    } catch (error) {
+      this.hooks.report(`opened:${id}`, `cannot read the kv of ${id}: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
   private tellInFlight(id: string): void {
     this.hooks.report(
       `roadmap:in-flight ${id}`,
@@ -242,7 +256,7 @@ export class PlanStore {
     this.hooks.report(
       `roadmap:overruled ${overruled.join()}`,
       `the saved roadmap has statuses of before, and is taken for an old copy: ${overruled.slice(0, TOLD_MAX).join(", ")}${more}; ` +
-        "to run a node again, set it open once more, one at a time and some seconds apart",
+        "to run a node again: mailchute node set-status ID open",
     );
   }
 
@@ -413,7 +427,7 @@ export class PlanStore {
       if (isRunning) {
         edits.push({ kind: "status", id, status: "in_progress" });
         if (!stale.has(foldId(id))) this.tellInFlight(id);
-      } else if (stale.has(foldId(id)) && !isWish(ours, saved)) {
+      } else if (stale.has(foldId(id)) && !isWish(ours, saved) && !this.isOpened(saved, nowMs)) {
         edits.push({ kind: "status", id, status: ours.status });
         overruled.push(`${id} stays ${ours.status}`);
       }
