@@ -13,8 +13,8 @@ export const REOPENS_MAX = 3;
 
 export type Escalation =
   | { kind: "escalated"; id: string; subject: string; edits: RoadmapEdit[] }
-  /** It is being dealt with already. */
-  | { kind: "pending"; id: string; subject: string; edits: [] }
+  /** It is being dealt with already. `isLate`: by a run that cannot know of this failure. */
+  | { kind: "pending"; id: string; subject: string; edits: RoadmapEdit[]; isLate: boolean }
   /** Nobody is left to escalate to. */
   | { kind: "stopped"; subject: string; why: string; edits: [] };
 
@@ -71,7 +71,12 @@ function raise(
       edits: [{ kind: "add", node: newEscalation(id, subject, plan, cause) }],
     };
   }
-  if (!isTerminal(known.status)) return { kind: "pending", id, subject: subject.id, edits: [] };
+  if (!isTerminal(known.status)) {
+    const isLate = known.status === "in_progress";
+    const inputs = [...known.inputs.filter(({ nodeId }) => nodeId !== cause.id), ...told(cause)];
+    const edits = isLate ? [] : speakOf(known, cause, inputs);
+    return { kind: "pending", id, subject: subject.id, edits, isLate };
+  }
   const reopened = (known.reopened ?? 0) + 1;
   // It was resolved several times, and failed again each time: whoever plans here cannot resolve it.
   if (reopened > REOPENS_MAX) return raise(plan, planAround(plan, find), cause, find);
@@ -80,10 +85,32 @@ function raise(
     id,
     subject: subject.id,
     edits: [
+      ...speakOf(known, cause, told(cause)),
       { kind: "status", id, status: "open" },
       { kind: "set", id, field: "reopened", value: reopened },
     ],
   };
+}
+
+/** What a planner is told of a failure. */
+function told(cause: RoadmapNode): { nodeId: string; key: string }[] {
+  return [
+    { nodeId: cause.id, key: "err.summary" },
+    { nodeId: cause.id, key: "out.last_stdout_path" },
+  ];
+}
+
+/** An escalation that is there has this cause, too. */
+function speakOf(
+  known: RoadmapNode,
+  cause: RoadmapNode,
+  inputs: ReturnType<typeof told>,
+): RoadmapEdit[] {
+  const { id } = known;
+  const isKnown = known.dependencies.some((dependency) => dependency.id === cause.id);
+  const edits: RoadmapEdit[] = [{ kind: "set", id, field: "inputs", value: inputs }];
+  if (!isKnown) edits.push({ kind: "add-dep", id, on: cause.id, required: "terminal" });
+  return edits;
 }
 
 function newEscalation(
@@ -103,10 +130,7 @@ function newEscalation(
     goal:
       `${subject.id} (${subject.title}) has failed for good. Find out why, and change the plan so that its goal is reached: ` +
       "add nodes, or mend what it lacked and set it open again.",
-    inputs: [
-      { nodeId: cause.id, key: "err.summary" },
-      { nodeId: cause.id, key: "out.last_stdout_path" },
-    ],
+    inputs: told(cause),
   };
 }
 

@@ -67,6 +67,11 @@ function failure(node: RoadmapNode, kind: string, error: string, find: FindNode)
     return { edits: [own], status: "failed", alerts };
   }
   const { id, subject, edits } = escalation;
+  if (escalation.kind === "pending" && escalation.isLate)
+    alerts.push({
+      kind: "escalation_pending",
+      message: `${id} began before ${node.id} failed, and may not know of it: look whether its plan deals with ${node.id}`,
+    });
   return {
     edits: [own, ...edits],
     status: "failed",

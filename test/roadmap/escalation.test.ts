@@ -70,6 +70,35 @@ describe("a node that has failed for good", () => {
     expect(ids(doc).filter((id) => id.includes("plan-escalate-plan-escalate"))).toEqual([]);
   });
 
+  it("tells an escalation that is there of each further cause, or people that it is too late for that", () => {
+    const plan = PLAN.replace(
+      "status: open, parent: plan-child, dependencies: [task-a]",
+      "status: in_progress, parent: plan-child, retry_policy: { max_attempts: 1 }",
+    );
+    const first = settle(parseRoadmap(plan), "task-a", FAILED).doc;
+    const above = settle(launch(first, "plan-escalate-task-a"), "plan-escalate-task-a", FAILED).doc;
+    const second = settle(above, "task-b", FAILED).doc;
+    const again = (doc: RoadmapDocument): ReturnType<typeof settle> =>
+      settle(launch(doc, "plan-escalate-task-b"), "plan-escalate-task-b", FAILED);
+    const both = ["plan-escalate-task-a", "plan-escalate-task-b"];
+
+    // Not begun yet: its packet will speak of both.
+    const waiting = findNode(again(second).doc, "plan-escalate-plan-child");
+    expect(waiting?.dependencies.map(({ id }) => id)).toEqual(both);
+    expect(new Set(waiting?.inputs.map(({ nodeId }) => nodeId))).toEqual(new Set(both));
+
+    const late = again(launch(second, "plan-escalate-plan-child"));
+    expect(late.follow.alerts.map(({ kind }) => kind)).toContain("escalation_pending");
+
+    const ended = applyEdits(second, [
+      { kind: "status", id: "plan-escalate-plan-child", status: "done" },
+    ]);
+    const reopened = findNode(again(ended).doc, "plan-escalate-plan-child");
+    expect(reopened).toMatchObject({ status: "open", reopened: 1 });
+    expect(new Set(reopened?.inputs.map(({ nodeId }) => nodeId))).toEqual(new Set([both[1]]));
+    expect(reopened?.dependencies.map(({ id }) => id)).toEqual(both);
+  });
+
   it("stops at the root, and says that nobody is left", () => {
     let doc = settle(parseRoadmap(PLAN), "task-a", FAILED).doc;
     doc = settle(launch(doc, "plan-escalate-task-a"), "plan-escalate-task-a", FAILED).doc;
