@@ -43,7 +43,11 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
       "mailchute resume",
     );
   }
-  if (s.control.replan_paused) say("replanning is paused", "mailchute control resume");
+  if (s.control.replan_paused)
+    say(
+      "the plan is made anew: other nodes wait until the planner is through",
+      "wait, or mailchute roadmap next --explain",
+    );
   if (s.control.max_workers === 0)
     say("the number of slots is set to 0", "mailchute set-workers N");
   const hands = s.workers.filter((worker) => worker.verdict !== "dead");

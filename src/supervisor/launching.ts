@@ -50,11 +50,14 @@ export class Launching {
     return Math.max(0, this.p.launchesMax - this.p.selection.launchedCount);
   }
 
-  /** While the plan is made anew only planners start. Ends when the planner node has settled. */
+  /**
+   * While the plan is made anew only planners start, unless the planner itself waits for other nodes. Ends when the planner
+   * node has settled.
+   */
   isReplanning(): boolean {
     const { control, plan, telemetry } = this.p;
     if (!control.current.replan_paused || !plan.isStarted) return control.current.replan_paused;
-    if (plan.isPlanning()) return true;
+    if (plan.isPlanning()) return !plan.isPlannerWaiting();
     control.change({ replan_paused: false });
     telemetry.note("replan_finished");
     return false;

@@ -359,6 +359,28 @@ describe("a running supervisor", () => {
     expect(told.indexOf("replan_finished")).toBeGreaterThan(told.indexOf("replan_started"));
   });
 
+  it("replan lets run what the planner itself waits for", async () => {
+    const pool = newPool();
+    fs.writeFileSync(
+      join(pool.state, "roadmap.yaml"),
+      `nodes:
+  - { id: research, exec: ["true"] }
+  - { id: plan-000, type: plan, status: done, exec: ["true"], dependencies: [research] }
+  - { id: step, exec: ["true"], dependencies: [plan-000] }
+`,
+    );
+    fs.writeFileSync(join(pool.state, "control.json"), JSON.stringify({ paused: true }));
+    await pool.start();
+    await drop(pool, "again", { command: "replan_now" });
+    await drop(pool, "go", { command: "resume" });
+    await waitFor(() => pool.results().length === 3, { what: "all three nodes" });
+    const started = pool
+      .events()
+      .filter((event) => event["event"] === "started")
+      .map((event) => event["task_id"]);
+    expect(started).toEqual(["research", "plan-000", "step"]);
+  });
+
   it("answers a bad command file with an error record and disturbs nothing else", async () => {
     const pool = newPool();
     await pool.start();

@@ -107,6 +107,11 @@ export class Launcher {
     }
   }
 
+  /** Nothing keeps this node from being launched now. */
+  isReady(id: string): boolean {
+    return this.launchable().some((node) => node.id === id);
+  }
+
   /** Best first; with `--once` only what could run when the pass began. */
   launchable(): RoadmapNode[] {
     const { store, settings, flights } = this.p;

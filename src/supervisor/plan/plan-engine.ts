@@ -282,6 +282,12 @@ export class PlanEngine {
     return status === "open" || status === "in_progress";
   }
 
+  /** The planner is open and cannot start: what it waits for must be able to. */
+  isPlannerWaiting(): boolean {
+    const planner = this.planner();
+    return planner?.status === "open" && !this.launcher.isReady(planner.id);
+  }
+
   /** A node's task was stopped and put back: out of the mailbox with it, and the node is open again. */
   async withdraw(id: string): Promise<boolean> {
     const { store, trays } = this.p;
