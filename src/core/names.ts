@@ -154,6 +154,11 @@ export function resultsName(id: string): string {
   return `${id}_results.ndjson`;
 }
 
+/** Stands for the id in the names of what settled, when something else has taken those: told apart by the submission. */
+export function besideId(name: Pick<ProcessingName, "id" | "submission">): string {
+  return `${name.id}~${name.submission}`;
+}
+
 /** A settled batch as it was dropped. The submission tells this settlement from one before or after a retry. */
 export function settledBatchName(id: string, submission: string): string {
   return `${id}~${submission}_batch.ndjson`;

@@ -32,6 +32,18 @@ export function recordSettled(
     telemetry.lease("released", subject, details.acquiredAtMs, details.pid);
 }
 
+/** Something else stood at the final name of a record. @param recordAs where the record is, relative to the mailbox */
+export function recordConflict(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  recordAs: string,
+): void {
+  telemetry.event("conflict", subject, {
+    error: `something else stands at the final name of the record, and stays; the record is kept as ${recordAs}`,
+    kept_as: recordAs,
+  });
+}
+
 function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {
   const { isCompleted, error, kind, durationMs } = details;
   if (!isCompleted)

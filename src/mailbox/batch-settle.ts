@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { BatchCounts } from "../core/batch.ts";
 import { systemCode } from "../core/errors.ts";
 import {
+  besideId,
   type ProcessingName,
   parseName,
   prefixOf,
@@ -29,8 +30,8 @@ export function hasResults(trays: Trays, s: Settlement): boolean {
 
 /** A crash after it leaves results without a record, and the marker: recovery comes here again. */
 export function publishResults(trays: Trays, s: Settlement, dir: string): void {
-  const { id, submission } = s.claim.name;
-  const finals = [resultsName(id), resultsName(`${id}~${submission}`)];
+  const { name } = s.claim;
+  const finals = [resultsName(name.id), resultsName(besideId(name))];
   linkBeside(trays, resultsOf(trays, s), dir, finals);
 }
 

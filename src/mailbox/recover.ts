@@ -38,7 +38,7 @@ import { newDeadLetter } from "./dead-letter.ts";
 import { finishAside } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
-import { finalPath, type Settlement, settleAll } from "./settle.ts";
+import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export interface Recoverer {
@@ -81,6 +81,8 @@ export type Recovered =
     }
   | { action: "failed"; name: ProcessingName; reason: "dead" | "silent"; agentId: string }
   | { action: "published"; name: ProcessingName }
+  /** Something else stands at the final name of a record, which is published as `recordAs` (relative to the mailbox). */
+  | { action: "conflict"; name: ProcessingName; agentId: string; lease: string; recordAs: string }
   | { action: "reopened"; name: ProcessingName; next: ProcessingName }
   | { action: "quarantined"; name: ProcessingName }
   | { action: "resubmitted"; name: ProcessingName }
@@ -258,8 +260,18 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
     r.unfinished.add(settlement.marker);
     throw settlement.error;
   }
+  noteConflict(r, settlement, { agentId, lease: leaseOf(claim.name) });
   if (settlement.outcome === "settled")
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
+}
+
+function noteConflict(
+  r: Recoverer,
+  { claim, recordAs }: Settlement,
+  of: { agentId: string; lease: string },
+): void {
+  if (recordAs !== undefined)
+    r.onRecovered({ action: "conflict", name: claim.name, ...of, recordAs });
 }
 
 /** Gathers what the lines of a batch came to under all its leases, for whoever settles it in their place. */
@@ -283,9 +295,12 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     phase: "committed",
   };
   const final = finalPath(trays, settlement);
-  const wasPublished = trays.storage.look(final) !== undefined;
+  const beside = besidePath(trays, settlement);
+  const isBeside = trays.storage.look(beside) !== undefined;
+  const wasPublished = isBeside || trays.storage.look(final) !== undefined;
   const bytes =
-    readIfThere(trays, staged) ?? (wasPublished ? readIfThere(trays, final) : undefined);
+    readIfThere(trays, staged) ??
+    (wasPublished ? readIfThere(trays, isBeside ? beside : final) : undefined);
   const decoded = bytes === undefined ? undefined : decodeRecord(bytes);
   if (
     bytes === undefined ||
@@ -305,7 +320,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   if (trays.storage.look(staged) === undefined) {
     // Published and tidied but for the marker.
     settlement.phase = "published";
-    settlement.outcome = "settled";
+    if (isBeside) noteBeside(trays, settlement);
+    else settlement.outcome = "settled";
   }
   settlement.record = bytes;
   // Retention counts from when it can be seen, however long the machine was switched off in between.
@@ -325,6 +341,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   });
   if (settlement.error !== undefined) throw settlement.error;
   r.unfinished.delete(marker.file);
+  noteConflict(r, settlement, { agentId: record.agent_id, lease: record.lease });
   r.onRecovered({ action: "published", name: marker.name });
 }
 

@@ -9,8 +9,11 @@
  *
  * A batch has its results beside its record: published before it. See batch-settle.ts.
  */
+
+import { relative } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import {
+  besideId,
   errorName,
   formatName,
   type ProcessingName,
@@ -41,8 +44,13 @@ export interface Settlement {
   phase: Phase;
   /** Where the claimed file itself goes in the end, relative to the mailbox, when it holds no task that the record could. */
   keptAs?: string;
-  /** `fenced`: the lease was lost, nothing changed. `conflict`: a foreign record stands at the final name and stays. */
+  /**
+   * `fenced`: the lease was lost, nothing changed. `conflict`: something else stands at the final name and stays; the record is
+   * published as `recordAs`.
+   */
   outcome?: "settled" | "fenced" | "conflict";
+  /** Where the record is, relative to the mailbox, when it is not at its final name. */
+  recordAs?: string;
   /** When it was committed, on the settler's own clock (ms); undefined: by somebody else. */
   committedMs?: number;
   /** Somebody else may have brought it to its end, journal lines and all: whoever writes lines looks for them first. */
@@ -93,7 +101,9 @@ export async function settleAll(
   for (const s of settlements) if (s.phase === "staged") attempt(s, () => commit(trays, s, nowMs));
   const publishing = settlements.filter((s) => s.phase === "committed");
   for (const s of publishing) attempt(s, () => publish(trays, s));
-  const visible = publishing.filter((s) => s.error === undefined && s.outcome === "settled");
+  const visible = publishing.filter(
+    (s) => s.error === undefined && (s.outcome === "settled" || s.outcome === "conflict"),
+  );
   if (isDurable && visible.length > 0) {
     await barrier(visible, () => trays.storage.syncDirs(visible.map((s) => finalDir(trays, s))));
   }
@@ -156,8 +166,11 @@ function publish(trays: Trays, s: Settlement): void {
     } catch (error) {
       const code = systemCode(error);
       if (code === "EEXIST") {
-        const isOurs = trays.storage.look(staged)?.ino === trays.storage.look(final)?.ino;
-        s.outcome = isOurs ? "settled" : "conflict";
+        const isOurs =
+          trays.storage.look(staged)?.ino === trays.storage.look(final)?.ino ||
+          holdsRecord(trays, s, final);
+        if (isOurs) s.outcome = "settled";
+        else publishBeside(trays, s);
         s.mayBeRecorded = isOurs;
         return;
       }
@@ -169,6 +182,25 @@ function publish(trays: Trays, s: Settlement): void {
       if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
     }
   }
+}
+
+/**
+ * Somebody else's file, directory or link stands at the final name. The name beside it is the same for whoever comes here again
+ * after a crash: then it is there, and done.
+ */
+function publishBeside(trays: Trays, s: Settlement): void {
+  try {
+    trays.storage.link(stagedPath(trays, s), besidePath(trays, s));
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+  }
+  noteBeside(trays, s);
+}
+
+/** The record is published, under the name beside the final one. */
+export function noteBeside(trays: Trays, s: Settlement): void {
+  s.outcome = "conflict";
+  s.recordAs = relative(trays.dir, besidePath(trays, s));
 }
 
 /**
@@ -192,15 +224,16 @@ function beganAnew(trays: Trays, s: Settlement): boolean {
  */
 function wasFinished(trays: Trays, s: Settlement): boolean {
   if (hasMarker(trays, s)) return false;
-  s.outcome = isPublished(trays, s) ? "settled" : "fenced";
   s.mayBeRecorded = true;
+  if (holdsRecord(trays, s, finalPath(trays, s))) s.outcome = "settled";
+  else if (holdsRecord(trays, s, besidePath(trays, s))) noteBeside(trays, s);
+  else s.outcome = "fenced";
   return true;
 }
 
-function isPublished(trays: Trays, s: Settlement): boolean {
-  const final = finalPath(trays, s);
-  if (trays.storage.look(final) === undefined) return false;
-  return trays.storage.read(final, s.record.length).bytes?.equals(s.record) === true;
+function holdsRecord(trays: Trays, s: Settlement, path: string): boolean {
+  if (trays.storage.look(path) === undefined) return false;
+  return trays.storage.read(path, s.record.length).bytes?.equals(s.record) === true;
 }
 
 /** A missing tray is no evidence. */
@@ -254,7 +287,15 @@ function finalDir(trays: Trays, s: Settlement): string {
 }
 
 export function finalPath(trays: Trays, s: Settlement): string {
-  const { id } = s.claim.name;
+  return recordPath(trays, s, s.claim.name.id);
+}
+
+/** Where the record goes when something else stands at its final name. */
+export function besidePath(trays: Trays, s: Settlement): string {
+  return recordPath(trays, s, besideId(s.claim.name));
+}
+
+function recordPath(trays: Trays, s: Settlement, id: string): string {
   return pathIn(finalDir(trays, s), s.status === "completed" ? resultName(id) : errorName(id));
 }
 

@@ -1,6 +1,7 @@
 /** Sweep: retention of settled records and staged leftovers. Never touches what recovery may still need. */
 import { systemCode } from "../core/errors.ts";
 import {
+  besideId,
   errorName,
   parseName,
   parseSettledName,
@@ -106,7 +107,10 @@ export class Sweep {
     const marker = parseName(name.replace(/\.tmp$/, ""));
     if (marker === undefined)
       return isStagedLeftover({ ageMs, hasMarker: false, isPublished: false });
-    const finals = [pathIn(outbox, resultName(marker.id)), pathIn(failed, errorName(marker.id))];
+    const finals = [marker.id, besideId(marker)].flatMap((id) => [
+      pathIn(outbox, resultName(id)),
+      pathIn(failed, errorName(id)),
+    ]);
     return isStagedLeftover({
       ageMs,
       hasMarker: storage.look(pathIn(processing, name)) !== undefined,

@@ -54,3 +54,12 @@ export class Alerts {
     this.journal.close();
   }
 }
+
+/** Something else stands where the record of a settled task belongs. @param recordAs where it is, relative to the mailbox */
+export function tellConflict(alerts: Alerts, id: string, recordAs: string): void {
+  alerts.report(
+    `conflict:${recordAs}`,
+    `something else stands where the record of ${id} belongs; it is kept as ${recordAs}`,
+    Number.POSITIVE_INFINITY,
+  );
+}

@@ -6,7 +6,7 @@ import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import { ErrInvalidTask, ErrIo, messageOf } from "../core/errors.ts";
 import { foldId, leaseOf, type ProcessingName, parseRun, prefixOf } from "../core/names.ts";
-import { recordSettled } from "../journal/settled.ts";
+import { recordConflict, recordSettled } from "../journal/settled.ts";
 import { type Claim, putBack, readBytes } from "../mailbox/claim.ts";
 import { type FailureFacts, newDeadLetter } from "../mailbox/dead-letter.ts";
 import { gatherCounts } from "../mailbox/recover.ts";
@@ -62,6 +62,10 @@ export async function endForGood(
     if (settlement.error === undefined) break;
     // The lease is ours, and we live: nobody else would finish what the disk refuses now.
     await wait(waitMs);
+  }
+  if (settlement.recordAs !== undefined) {
+    recordConflict(telemetry, subject, settlement.recordAs);
+    telemetry.flush();
   }
   context.selection.inFlight.delete(foldId(id));
   context.wake();

@@ -8,7 +8,7 @@ import type { Settings } from "../core/settings.ts";
 import { judgeOwner, ownerSequence, workerIdOf } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { hasRecord } from "../journal/lookup.ts";
-import { recordSettled } from "../journal/settled.ts";
+import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import {
   LeaseObserver,
@@ -37,6 +37,8 @@ export interface RecovererParts {
   onSettled(id: string, isCompleted: boolean): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;
+  /** Something else stood at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
+  onConflict(id: string, recordAs: string): void;
   onUnkillable(lease: string, count: number): void;
 }
 
@@ -106,6 +108,14 @@ function recordRecovered(parts: RecovererParts, telemetry: Telemetry, what: Reco
     case "failed":
       parts.onFailed(what.name.id);
       return;
+    case "conflict": {
+      const { name, agentId, lease, recordAs } = what;
+      const subject = { task_id: name.id, agent_id: agentId, attempt: name.attempt, lease };
+      recordConflict(telemetry, subject, recordAs);
+      telemetry.flush();
+      parts.onConflict(name.id, recordAs);
+      return;
+    }
     case "published":
     case "quarantined":
     case "resubmitted":

@@ -7,7 +7,7 @@ import { judgeOwner } from "../host/identity.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import type { Trays } from "../mailbox/trays.ts";
-import type { Alerts } from "./alerts.ts";
+import { type Alerts, tellConflict } from "./alerts.ts";
 import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
 import { Recovery } from "./recovery.ts";
 
@@ -41,6 +41,7 @@ export function makeTaskRecovery(parts: TaskRecoveryParts): Recovery {
     onSettled: (id, isCompleted) => parts.onSettled(id, isCompleted),
     onFailed: (id) =>
       alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
+    onConflict: (id, recordAs) => tellConflict(alerts, id, recordAs),
     onUnkillable: (lease, count) =>
       alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
   });

@@ -1,7 +1,7 @@
 /** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
 import { parseName } from "../core/names.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
-import type { Alerts } from "./alerts.ts";
+import { type Alerts, tellConflict } from "./alerts.ts";
 import type { Pool, PoolHooks, PoolWorker } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 import type { TaskEnds } from "./task-ends.ts";
@@ -64,7 +64,10 @@ export class WorkerNews implements PoolHooks {
     }
     selection.onDone(message.done);
     if (pool.isOversubscribed) this.p.wantListing();
-    for (const { id, isCompleted } of message.settled) taskEnds.noteSettled(id, isCompleted);
+    for (const { id, isCompleted, recordAs } of message.settled) {
+      if (recordAs !== undefined) tellConflict(this.p.alerts, id, recordAs);
+      taskEnds.noteSettled(id, isCompleted);
+    }
     this.p.wake();
   }
 

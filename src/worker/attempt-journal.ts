@@ -1,5 +1,5 @@
 /** The journal lines of a worker's attempts: what becomes of each, and who holds its lease. */
-import { recordSettled } from "../journal/settled.ts";
+import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import type { Attempt } from "./attempt.ts";
 
@@ -53,10 +53,9 @@ export class AttemptJournal {
     recordSettled(this.telemetry, attempt.subject, details, mayBeRecorded);
   }
 
-  noteConflict(attempt: Attempt): void {
-    this.telemetry.event("conflict", attempt.subject, {
-      error: "somebody else's record stands at the final name; it stays",
-    });
+  /** @param recordAs where its record is, relative to the mailbox */
+  noteConflict(attempt: Attempt, recordAs: string): void {
+    recordConflict(this.telemetry, attempt.subject, recordAs);
     this.noteReleased(attempt);
   }
 

@@ -30,8 +30,8 @@ export class ProgressReport {
     this.done.push(readyFile);
   }
 
-  noteSettled(id: string, isCompleted: boolean): void {
-    this.settled.push({ id, isCompleted });
+  noteSettled(notice: SettledNotice): void {
+    this.settled.push(notice);
   }
 
   noteReturned(notice: ReturnedNotice): void {

@@ -13,6 +13,8 @@ export type ToWorker =
 export interface SettledNotice {
   id: string;
   isCompleted: boolean;
+  /** Where its record is, relative to the mailbox, when something else stands at its final name. */
+  recordAs?: string;
 }
 
 export interface ReturnedNotice {

@@ -131,8 +131,13 @@ export class Settler {
     pause.shorten();
     if (settlement.outcome === "fenced") journal.noteFenced(attempt);
     else {
-      if (settlement.outcome === "conflict") journal.noteConflict(attempt);
-      report.noteSettled(attempt.subject.task_id, settlement.status === "completed");
+      const { recordAs } = settlement;
+      if (recordAs !== undefined) journal.noteConflict(attempt, recordAs);
+      report.noteSettled({
+        id: attempt.subject.task_id,
+        isCompleted: settlement.status === "completed",
+        ...(recordAs === undefined ? {} : { recordAs }),
+      });
     }
     this.through(attempt);
     this.p.wake();

@@ -86,6 +86,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
     onReady: () => {},
     onSettled: () => {},
     onFailed: () => {},
+    onConflict: () => {},
     onUnkillable: () => {},
   });
   return new Recovery(recoverer, 60_000, onError);
@@ -111,6 +112,38 @@ test("a worker that dies in its last attempt, before its journal lines, leaves a
     .map((line) => (JSON.parse(line) as { event: string }).event);
   expect(events).toEqual(["assigned", "started", "failed", "completed"]);
 });
+
+it.each(["before", "after"])(
+  "a settler that dies %s it has published beside a stranger's file leaves one record there, and the news of it",
+  async (when) => {
+    const dir = tempDir();
+    const tree = stateTree(dir);
+    const trays = openTrays(tree.mailbox, { durability: "process" });
+    const marker = `a@s.1~ok-${DEAD}.json`;
+    fs.writeFileSync(join(trays.processing, marker), TEXT);
+    fs.writeFileSync(join(trays.tmp, marker), resultRecord());
+    const final = join(trays.outbox, "a_result.json");
+    fs.mkdirSync(final);
+    const beside = join(trays.outbox, "a~s_result.json");
+    if (when === "after") fs.linkSync(join(trays.tmp, marker), beside);
+    await recoverOnce(dir, trays);
+    expect(fs.readdirSync(trays.outbox)).toEqual(["a_result.json", "a~s_result.json"]);
+    expect(fs.statSync(final).isDirectory()).toBe(true);
+    expect(fs.readFileSync(beside)).toEqual(resultRecord());
+    expect([...fs.readdirSync(trays.processing), ...fs.readdirSync(trays.tmp)]).toEqual([]);
+    const events = fs.readFileSync(tree.events, "utf8").trimEnd().split("\n");
+    expect(events.map((line) => JSON.parse(line) as object)).toEqual([
+      expect.objectContaining({
+        event: "conflict",
+        task_id: "a",
+        kept_as: "outbox/a~s_result.json",
+      }),
+    ]);
+    // Nobody comes a second time.
+    await recoverOnce(dir, trays);
+    expect(fs.readdirSync(trays.outbox)).toHaveLength(2);
+  },
+);
 
 describe("a settler that stands still after its commit, while recovery ends what it had begun", () => {
   it.each(["link", "syncDirs"] as const)("at %s, writes no journal line again", async (call) => {

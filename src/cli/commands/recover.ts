@@ -36,6 +36,10 @@ export const command = defineCommand({
       onReady: () => {},
       onSettled: () => {},
       onFailed: () => {},
+      onConflict: (id, recordAs) =>
+        ctx.out.note(
+          `something else stands where the record of ${safe(id)} belongs; it is kept as ${safe(recordAs)}`,
+        ),
       onUnkillable: (lease, count) =>
         ctx.out.note(`${count} processes of lease ${lease} cannot be killed`),
     });

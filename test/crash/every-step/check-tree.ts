@@ -162,8 +162,7 @@ export function checkEnd(
     checkRecord(id, promised, status, acks, runs, faults);
   }
   const foreign = book.foreignLease;
-  if (foreign !== undefined && endOf(place, foreign.id)?.record.lease !== foreign.lease)
-    faults.push(`${foreign.id}: a foreign record was replaced`);
+  if (foreign !== undefined) checkConflict(place, book, foreign, seen, acks, faults);
   for (const file of seen.inbox)
     if (!waitingOk.has(file)) faults.push(`left in the inbox: ${file}`);
   faults.push(...checkBatchEnd(place, book, journals === "strict"));
@@ -172,6 +171,31 @@ export function checkEnd(
   checkJournals(place, book, kills, journals, faults);
   checkLeftovers(place, faults);
   return faults;
+}
+
+/** Both records are there: the foreign one where it was, and beside it ours, once. */
+function checkConflict(
+  place: Place,
+  book: Book,
+  { id, lease }: { id: string; lease: string },
+  seen: Seen,
+  acks: readonly string[],
+  faults: string[],
+): void {
+  if (endOf(place, id)?.record.lease !== lease) faults.push(`${id}: a foreign record was replaced`);
+  const kept = [...seen.outbox, ...seen.failed].filter((file) => isBeside(id, file));
+  const bytes = read(join(place.tree.mailbox, "outbox", kept[0] ?? "none")) ?? EMPTY;
+  const record = decodeRecord(bytes)?.record;
+  if (kept.length !== 1) faults.push(`${id}: ${kept.length} records beside the foreign one`);
+  else if (JSON.stringify(record?.task) !== JSON.stringify(JSON.parse(book.tasks[id]?.text ?? "")))
+    faults.push(`${id}: ${kept[0]} holds another task`);
+  for (const ack of acks)
+    if (ack.startsWith(`lease ${id} `) && ack !== `lease ${id} ${record?.lease}`)
+      faults.push(`${id}: ${ack}, but ${kept[0]} is of ${record?.lease}`);
+}
+
+function isBeside(id: string, file: string): boolean {
+  return file.startsWith(`${id}~`) && /~[a-z0-9]+_(?:result|error)\.json$/.test(file);
 }
 
 interface End {
@@ -244,6 +268,7 @@ function checkStrangers(place: Place, book: Book, seen: Seen, faults: string[]):
     // One for each batch: the checks of batches look at them.
     const id = /^(.+)~[a-z0-9]+_batch\.ndjson$/.exec(file)?.[1];
     if (id !== undefined && id in book.batches) known.add(file);
+    if (book.foreignLease !== undefined && isBeside(book.foreignLease.id, file)) known.add(file);
   }
   for (const file of seen.outbox) if (!known.has(file)) faults.push(`stranger in outbox: ${file}`);
   const texts = new Map<string, number>();

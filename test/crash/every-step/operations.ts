@@ -898,6 +898,7 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
       onReady: () => {},
       onSettled: () => {},
       onFailed: () => {},
+      onConflict: () => {},
       onUnkillable: () => {},
     }),
     60_000,
