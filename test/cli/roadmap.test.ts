@@ -153,7 +153,8 @@ describe("node and dep", () => {
     expect((await cli(["dep", "remove", "d", "m"])).stdout).toBe("d waits for nothing\n");
     plan = plan.replace("[rust] }", "[rust], dependencies: [] }");
     expect(planOf(cli)).toBe(plan);
-    expect(fs.readdirSync(join(cli.dir, "state")).sort()).toEqual([".tmp", "roadmap.yaml"]);
+    // Beside the plan, that a command has opened a node: its file might be an old copy just as well.
+    expect(fs.readdirSync(join(cli.dir, "state")).sort()).toEqual([".tmp", "kv", "roadmap.yaml"]);
     expect(fs.readdirSync(join(cli.dir, "state", ".tmp"))).toEqual([]);
   });
 

@@ -145,7 +145,8 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
   }
   const { before, after } = await editPlan(ctx, async (doc) => {
     const known = findNode(doc, id);
-    if (status === "open" && known !== undefined) await tellOpened(ctx, known.id);
+    if (status === "open" && known !== undefined && known.status !== "open")
+      await tellOpened(ctx, known.id);
     return [{ kind: "status", id, status }];
   });
   const from = findNode(before, id)?.status;
