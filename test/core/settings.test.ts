@@ -22,7 +22,8 @@ describe("settings", () => {
       { ...DEFAULT_SETTINGS, retry: { max_attempts: 3, backoff_ms: 2, backoff_max_ms: 1 } },
     ],
     ["workers", { ...DEFAULT_SETTINGS, workers: WORKERS_MAX + 1 }],
-    ["twice", withAgents({ name: "a", kind: "codex" }, { name: "a", kind: "claude" })],
+    ["twice", withAgents({ name: "a", kind: "exec", program: "p" }, { name: "a", kind: "module" })],
+    ["codex is not built in yet", withAgents({ name: "a", kind: "codex" })],
     ["program", withAgents({ name: "a", kind: "exec" })],
     ["module", withAgents({ name: "a", kind: "module" })],
   ])("that contradict each other are refused, naming %s", (word, settings) => {
