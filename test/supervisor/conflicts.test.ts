@@ -45,7 +45,9 @@ it("a record that finds its name taken is published beside it, and people hear o
     expect(pool.events().find((event) => isConflict(event) && event["task_id"] === id)).toEqual(
       expect.objectContaining({ kept_as: keptAs, lease: record.lease }),
     );
-    expect(running.stderr() + running.stdout()).toContain(`it is kept as ${keptAs}`);
+    await waitFor(() => (running.stderr() + running.stdout()).includes(`it is kept as ${keptAs}`), {
+      what: "the notice of it",
+    });
   }
   expect(fs.statSync(join(pool.outbox, "folder_result.json")).isDirectory()).toBe(true);
   expect(fs.readlinkSync(join(pool.outbox, "link_result.json"))).toContain("nowhere");
