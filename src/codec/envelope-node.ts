@@ -35,6 +35,9 @@ export function readNode(
     `${place}.parent`,
     member(object, ["parent", "parent_id", "parentId"]),
   );
+  const status = isNothing(object["status"])
+    ? undefined
+    : readNodeStatus(values, `${place}.status`, object["status"]);
   const priority = isNothing(object["priority"])
     ? undefined
     : values.word<NodePriority>(`${place}.priority`, object["priority"], NODE_PRIORITIES);
@@ -68,6 +71,7 @@ export function readNode(
     id,
     type: type ?? "task",
     title: values.text(`${place}.title`, object["title"]) ?? id,
+    ...(status === undefined ? {} : { status }),
     ...(parent === undefined ? {} : { parent }),
     ...(priority === undefined ? {} : { priority }),
     dependencies: readDependencies(

@@ -36,7 +36,7 @@ export type EnvelopeNode = Pick<
   | "timeout_ms"
   | "payload"
 > &
-  Partial<Pick<RoadmapNode, "priority">>;
+  Partial<Pick<RoadmapNode, "priority" | "status">>;
 
 export interface Envelope {
   status: EnvelopeStatus;

@@ -40,7 +40,8 @@ export function followUp(
   const { edits, alerts } = stepsOf(node, run.next, find);
   const status = run.ended === "success" ? "done" : "needs_human";
   const own: RoadmapEdit = { kind: "status", id: node.id, status };
-  const refused = edits.length === 0 ? undefined : check([...edits, own]);
+  const refused =
+    explainRefused(edits) ?? (edits.length === 0 ? undefined : check([...edits, own]));
   if (refused !== undefined) {
     const error = `what it wants next is not possible: ${refused}`;
     return { ...failure(node, "invalid_result", error, find), error };
@@ -51,6 +52,16 @@ export function followUp(
       message: `${node.id} asks: ${run.question} (answer with: mailchute answer ${node.id} TEXT)`,
     });
   return { edits: [...edits, own], status, alerts };
+}
+
+/** A node that nobody has launched would seem to run. */
+function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
+  for (const edit of edits) {
+    const said = edit.kind === "add" ? edit.node : edit;
+    if ("status" in said && said.status === "in_progress")
+      return `${said.id} cannot be set to in_progress, that is the supervisor's word`;
+  }
+  return undefined;
 }
 
 function failure(node: RoadmapNode, kind: string, error: string, find: FindNode): FollowUp {
@@ -91,10 +102,9 @@ function stepsOf(
   const parent = node.type === "plan" ? node.id : node.parent;
   for (const added of next?.addNodes ?? [])
     if (find(added.id) === undefined) edits.push({ kind: "add", node: newNode(added, parent) });
-  const added = new Set(edits.map((edit) => (edit.kind === "add" ? foldId(edit.node.id) : "")));
   for (const { id, status } of next?.setStatus ?? []) {
     const target = find(id);
-    if (foldId(id) === foldId(node.id) || added.has(foldId(id))) continue;
+    if (foldId(id) === foldId(node.id)) continue;
     if (target !== undefined && (target.status === "in_progress" || isContainer(target))) {
       alerts.push({
         kind: "status_refused",
@@ -116,6 +126,6 @@ function newNode(added: EnvelopeNode, parent: string | undefined): NewNode {
     ...(parent === undefined ? {} : { parent }),
     ...Object.fromEntries(fields),
     id: added.id,
-    status: "open",
+    status: added.status ?? "open",
   };
 }

@@ -49,6 +49,7 @@ describe("an envelope", () => {
           {
             id: "T-2",
             title: "second",
+            status: "Pending",
             parent_id: "plan-1",
             depends_on: ["T-1", { node: "plan-1", required_status: "terminal" }],
             retry_policy: { max_attempts: 2 },
@@ -69,6 +70,7 @@ describe("an envelope", () => {
           id: "T-2",
           type: "task",
           title: "second",
+          status: "open",
           parent: "plan-1",
           priority: "high",
           dependencies: [

@@ -182,6 +182,22 @@ describe("what a successful run wants next", () => {
     expect(findNode(end.doc, "plan-root")?.status).toBe("done");
   });
 
+  it("adds nodes with the status that it gives them, also by setStatus", () => {
+    const next = {
+      addNodes: [
+        { ...added, id: "n1", type: "task" as const, title: "1", status: "blocked" as const },
+        { ...added, id: "n2", type: "task" as const, title: "2" },
+      ],
+      setStatus: [{ id: "N2", status: "blocked" as const }],
+    };
+    const { doc } = settle(parseRoadmap(PLAN), "task-a", { ended: "success", next });
+    expect([findNode(doc, "n1")?.status, findNode(doc, "n2")?.status]).toEqual([
+      "blocked",
+      "blocked",
+    ]);
+    expect(parseRoadmap(doc.text)).toEqual(doc);
+  });
+
   it("leaves nodes that are there already as they are", () => {
     const next = {
       addNodes: [{ ...added, id: "TASK-B", type: "verify" as const, title: "Other" }],
@@ -211,6 +227,14 @@ describe("what a successful run wants next", () => {
     expect(findNode(end.doc, "task-a")?.status).toBe("failed");
     expect(findNode(end.doc, "good")).toBeUndefined();
     expect(end.follow.alerts[0]?.message).toContain("nowhere");
+  });
+
+  it("cannot say of a node that it runs", () => {
+    const next = { addNodes: [], setStatus: [{ id: "task-b", status: "in_progress" as const }] };
+    const end = settle(parseRoadmap(PLAN), "task-a", { ended: "success", next });
+    expect(findNode(end.doc, "task-b")?.status).toBe("open");
+    expect(findNode(end.doc, "task-a")?.status).toBe("failed");
+    expect(end.follow.error).toContain("task-b cannot be set to in_progress");
   });
 
   it("does not touch a node that is running, and says so", () => {
