@@ -1,4 +1,5 @@
 /** How far a plan has come, and which epics that finishes. Pure. */
+
 import {
   isContainer,
   isTerminal,
@@ -6,6 +7,7 @@ import {
   type NodeStatus,
   type RoadmapNode,
 } from "../core/roadmap.ts";
+import { ancestorsOf, type FindNode } from "./check.ts";
 
 /** Nodes that are run, by status. */
 export type StatusCounts = Record<NodeStatus, number>;
@@ -38,4 +40,16 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
       filled.has(node.id) &&
       !unfinished.has(node.id),
   );
+}
+
+/** Whether all that is in a container is done, whatever it says itself; undefined when nothing is in it. */
+export function isAllDone(
+  container: RoadmapNode,
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+): boolean | undefined {
+  const inside = nodes.filter(
+    (node) => !isContainer(node) && ancestorsOf(node, find).includes(container),
+  );
+  return inside.length === 0 ? undefined : inside.every((node) => node.status === "done");
 }

@@ -461,6 +461,20 @@ describe("a person and the file", () => {
     await pool.result("after");
   });
 
+  it("holds a task of the mailbox while something in the epic that it depends on is not done, whatever the epic says", async () => {
+    const pool = newPool();
+    const inEpic = (more: string): string =>
+      `epics:\n  - id: E1\n    status: done\n    tasks:\n      - { id: in-it, status: done }\n${more}nodes: []\n`;
+    plan(pool, inEpic('      - { id: later, status: open, exec: ["false"] }\n'));
+    pool.drop("after", { exec: ["true"], metadata: { dependencies: ["e1"] } });
+    const { code } = await pool.run(["run", "--drain", "--no-live"]);
+    expect(code).toBe(1);
+    expect(fs.readdirSync(pool.inbox)).toContain("after.json");
+    plan(pool, inEpic(""));
+    expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+    await pool.result("after");
+  });
+
   it("holds a task of the mailbox until the node that it depends on is done", async () => {
     const pool = newPool();
     plan(pool, held(pool, ["first"]));

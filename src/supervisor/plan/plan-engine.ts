@@ -9,7 +9,7 @@ import { messageOf } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
 import { isNodeTask } from "../../roadmap/node-task.ts";
-import { countStatuses, finishedContainers, type StatusCounts } from "../../roadmap/progress.ts";
+import { countStatuses, isAllDone, type StatusCounts } from "../../roadmap/progress.ts";
 import { CheckpointDesk } from "./checkpoint-desk.ts";
 import { FlightSurvey } from "./flight-survey.ts";
 import { Flights } from "./flights.ts";
@@ -135,12 +135,13 @@ export class PlanEngine {
 
   /** For tasks that depend on roadmap items; undefined when the plan does not know the id. */
   isDone(id: string): boolean | undefined {
-    const node = this.p.store.find(id);
+    const { store } = this.p;
+    const node = store.find(id);
     if (node === undefined) return undefined;
-    if (node.status === "done") return true;
-    return (
-      isContainer(node) && finishedContainers(this.p.store.nodes).some((one) => one.id === node.id)
-    );
+    const isInsideDone = isContainer(node)
+      ? isAllDone(node, store.nodes, (other) => store.find(other))
+      : undefined;
+    return isInsideDone ?? node.status === "done";
   }
 
   /** Another plan is in force. */
