@@ -2,7 +2,9 @@
  * Changes to a plan's text that touch nothing but what they are about: comments, order, spacing and line ends stay byte
  * for byte. Pure: a document in, a new one out, without reading the whole text again.
  */
+import { isDeepStrictEqual } from "node:util";
 import { ErrInvalidRoadmap } from "../core/errors.ts";
+import { foldId } from "../core/names.ts";
 import type { NodeDependency, NodeStatus, RoadmapNode } from "../core/roadmap.ts";
 import { checkPlan, placeInContainers } from "./check.ts";
 import { findNode, parseRoadmap, type RoadmapDocument } from "./document.ts";
@@ -36,11 +38,43 @@ export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]):
   if (edits.every((edit) => edit.kind === "status")) return draft.finish(doc.problems);
   // What belongs where may have changed for many, or old faults with their places: the slow way is right, and rare.
   const isSweeping = edits.some((edit) => edit.kind === "set" && edit.field === "parent");
-  if (isSweeping || doc.problems.length > 0)
-    return refuseNewProblems(doc, parseRoadmap(draft.text));
+  const isShared = edits.some(isOfOneNode) && ANCHOR.test(doc.text);
+  if (isSweeping || isShared || doc.problems.length > 0) {
+    const after = parseRoadmap(draft.text);
+    if (isShared) refuseSpread(doc, after, edits);
+    return refuseNewProblems(doc, after);
+  }
   const find = (id: string): RoadmapNode | undefined => findNode(draft, id);
   placeInContainers(draft.nodes, find);
   return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
+}
+
+/** Where an anchor may be: `&name`, not the `&&` of a shell. */
+const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
+/** Follows from where a node stands, not from what its item says. */
+const PLACE = { order: 0, line: 0, col: 0, epic: "", milestone: "" };
+
+function isOfOneNode({ kind }: RoadmapEdit): boolean {
+  return kind === "set" || kind === "add-dep" || kind === "remove-dep";
+}
+
+/** What an item with an anchor says, others may say by `<<` or an alias. */
+function refuseSpread(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  edits: readonly RoadmapEdit[],
+): void {
+  const meant = new Set(edits.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+  for (const node of before.nodes) {
+    if (meant.has(foldId(node.id))) continue;
+    const now = findNode(after, node.id);
+    if (isDeepStrictEqual({ ...now, ...PLACE }, { ...node, ...PLACE })) continue;
+    const ids = edits.filter(isOfOneNode).map((edit) => (edit.kind === "add" ? "" : edit.id));
+    throw new ErrInvalidRoadmap(`this would change ${node.id} as well as ${ids.join(", ")}`, {
+      phase: "edit",
+      hint: `${node.id} takes it over (<<, or an alias): write out there what shall stay as it is`,
+    });
+  }
 }
 
 function applyEdit(draft: Draft, edit: RoadmapEdit): void {

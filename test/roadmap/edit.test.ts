@@ -383,3 +383,24 @@ function differenceOf(a: string, b: string): [string, string] {
   while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++;
   return [a.slice(start, a.length - end), b.slice(start, b.length - end)];
 }
+
+describe("an edit of an item that others take over", () => {
+  const text =
+    "nodes:\n  - &x { id: a, exec: [make], priority: low, dependencies: [c] }\n" +
+    "  - { <<: *x, id: b, priority: low }\n  - { id: c }\n  - { id: d, exec: [sh, -c, 'a &b'] }\n";
+
+  test.each<[string, RegExp, RoadmapEdit]>([
+    ["a dependency", /would change b as well as a/, { kind: "add-dep", id: "a", on: "b" }],
+    ["one less", /would change b as well as a/, { kind: "remove-dep", id: "a", on: "c" }],
+    ["a field", /would change b as well as a/, { kind: "set", id: "a", field: "goal", value: "g" }],
+  ])("is refused when it would change them: %s", (_name, message, change) => {
+    expect(() => edit(text, change)).toThrow(message);
+  });
+
+  test("is made when they say it in their own words, or do not say it", () => {
+    const low = { kind: "set", field: "priority", value: "high" } as const;
+    expect(edit(text, { ...low, id: "a" })).toBe(text.replace("low", "high"));
+    expect(edit(text, { ...low, id: "c" })).toContain("{ id: c, priority: high }");
+    expect(edit(text, set("a", "done"))).toContain("&x { id: a, status: done, exec");
+  });
+});
