@@ -13,8 +13,8 @@ export const REOPENS_MAX = 3;
 
 export type Escalation =
   | { kind: "escalated"; id: string; subject: string; edits: RoadmapEdit[] }
-  /** It is being dealt with already. `isLate`: by a run that cannot know of this failure. */
-  | { kind: "pending"; id: string; subject: string; edits: RoadmapEdit[]; isLate: boolean }
+  /** It is being dealt with already, or by the run after the one that is under way. */
+  | { kind: "pending"; id: string; subject: string; edits: RoadmapEdit[] }
   /** Nobody is left to escalate to. */
   | { kind: "stopped"; subject: string; why: string; edits: [] };
 
@@ -72,24 +72,48 @@ function raise(
     };
   }
   if (!isTerminal(known.status)) {
-    const isLate = known.status === "in_progress";
     const inputs = [...known.inputs.filter(({ nodeId }) => nodeId !== cause.id), ...told(cause)];
-    const edits = isLate ? [] : speakOf(known, cause, inputs);
-    return { kind: "pending", id, subject: subject.id, edits, isLate };
+    return { kind: "pending", id, subject: subject.id, edits: speakOf(known, cause, inputs) };
   }
-  const reopened = (known.reopened ?? 0) + 1;
+  const edits = reopen(known, speakOf(known, cause, told(cause)));
   // It was resolved several times, and failed again each time: whoever plans here cannot resolve it.
-  if (reopened > REOPENS_MAX) return raise(plan, planAround(plan, find), cause, find);
-  return {
-    kind: "escalated",
-    id,
-    subject: subject.id,
-    edits: [
-      ...speakOf(known, cause, told(cause)),
-      { kind: "status", id, status: "open" },
-      { kind: "set", id, field: "reopened", value: reopened },
-    ],
-  };
+  if (edits === undefined) return raise(plan, planAround(plan, find), cause, find);
+  return { kind: "escalated", id, subject: subject.id, edits };
+}
+
+/**
+ * An escalation that has succeeded goes on with what failed while it ran; undefined when there is nothing of that.
+ * @param shown the nodes that its run was told of
+ * @param find knows what the run itself has changed
+ */
+export function goOn(
+  node: RoadmapNode,
+  shown: readonly string[],
+  find: FindNode,
+): Escalation | undefined {
+  if (!node.id.startsWith(PREFIX)) return undefined;
+  const late = node.inputs.filter(
+    ({ nodeId }) => !shown.includes(nodeId) && find(nodeId)?.status === "failed",
+  );
+  const cause = find(late[0]?.nodeId ?? "");
+  if (cause === undefined) return undefined;
+  const { id } = node;
+  const edits = reopen(node, [{ kind: "set", id, field: "inputs", value: late }]);
+  if (edits !== undefined) return { kind: "escalated", id, subject: cause.id, edits };
+  const plan = planAround(node, find);
+  return plan === undefined ? undefined : raise(plan, planAround(plan, find), cause, find);
+}
+
+/** @returns undefined when it has been opened again too often */
+function reopen(known: RoadmapNode, changes: readonly RoadmapEdit[]): RoadmapEdit[] | undefined {
+  const { id } = known;
+  const reopened = (known.reopened ?? 0) + 1;
+  if (reopened > REOPENS_MAX) return undefined;
+  return [
+    ...changes,
+    { kind: "status", id, status: "open" },
+    { kind: "set", id, field: "reopened", value: reopened },
+  ];
 }
 
 /** What a planner is told of a failure. */

@@ -3,15 +3,18 @@ import type { Envelope, EnvelopeNode } from "../core/envelope.ts";
 import { foldId } from "../core/names.ts";
 import { isContainer, type NodeStatus, type RoadmapNode } from "../core/roadmap.ts";
 import type { NewNode, RoadmapEdit } from "./edit.ts";
-import { escalate, type FindNode } from "./escalation.ts";
+import { type Escalation, escalate, type FindNode, goOn } from "./escalation.ts";
 
 /** A settled run, as its record tells it. */
 export type SettledRun =
-  | { ended: "success"; next: NextSteps | undefined }
+  /** `shown`: the nodes whose values it was told. */
+  | { ended: "success"; next: NextSteps | undefined; shown?: readonly string[] }
   | { ended: "checkpoint"; next: NextSteps | undefined; question: string }
   | { ended: "failed"; kind: string; error: string };
 
 type NextSteps = Envelope["next"];
+
+type Check = (edits: RoadmapEdit[]) => string | undefined;
 
 export interface FollowUp {
   edits: RoadmapEdit[];
@@ -32,26 +35,43 @@ export function followUp(
   node: RoadmapNode,
   run: SettledRun,
   find: FindNode,
-  check: (edits: RoadmapEdit[]) => string | undefined,
+  check: Check,
 ): FollowUp {
   // Somebody has marked it done, failed or blocked while it ran: that stands.
   if (node.status !== "in_progress") return { edits: [], status: undefined, alerts: [] };
-  if (run.ended === "failed") return failure(node, run.kind, run.error, find);
+  if (run.ended === "failed") return failure(node, run.kind, run.error, find, check);
   const { edits, alerts } = stepsOf(node, run.next, find);
   const status = run.ended === "success" ? "done" : "needs_human";
   const own: RoadmapEdit = { kind: "status", id: node.id, status };
-  const refused =
-    explainRefused(edits) ?? (edits.length === 0 ? undefined : check([...edits, own]));
+  const more =
+    run.ended === "success" && run.shown !== undefined
+      ? goOn(node, run.shown, (id) => findAfter(edits, id, find))
+      : undefined;
+  const all = [...edits, own, ...(more?.edits ?? [])];
+  const refused = explainRefused(edits) ?? (all.length === 1 ? undefined : check(all));
   if (refused !== undefined) {
     const error = `what it wants next is not possible: ${refused}`;
-    return { ...failure(node, "invalid_result", error, find), error };
+    return { ...failure(node, "invalid_result", error, find, check), error };
   }
   if (run.ended === "checkpoint")
     alerts.push({
       kind: "needs_human",
       message: `${node.id} asks: ${run.question} (answer with: mailchute answer ${node.id} TEXT)`,
     });
-  return { edits: [...edits, own], status, alerts };
+  if (more === undefined) return { edits: all, status, alerts };
+  const { escalation, alerts: further } = sayEscalation(more, more.subject);
+  return { edits: all, status, alerts: [...alerts, ...further], ...escalation };
+}
+
+/** A node with the status that the edits give it. */
+function findAfter(
+  edits: readonly RoadmapEdit[],
+  id: string,
+  find: FindNode,
+): RoadmapNode | undefined {
+  const node = find(id);
+  const last = edits.findLast((edit) => edit.kind === "status" && foldId(edit.id) === foldId(id));
+  return node !== undefined && last?.kind === "status" ? { ...node, status: last.status } : node;
 }
 
 /** A node that nobody has launched would seem to run. */
@@ -64,31 +84,40 @@ function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
   return undefined;
 }
 
-function failure(node: RoadmapNode, kind: string, error: string, find: FindNode): FollowUp {
+function failure(
+  node: RoadmapNode,
+  kind: string,
+  error: string,
+  find: FindNode,
+  check: Check,
+): FollowUp {
   const own: RoadmapEdit = { kind: "status", id: node.id, status: "failed" };
   const alerts = [{ kind: "node_failed", message: `${node.id} failed for good: ${error}` }];
   // Whoever cancels knows about it.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
   const escalation = escalate(node, find);
-  if (escalation.kind === "stopped") {
-    alerts.push({
-      kind: "escalation_stopped",
-      message: `nobody is left to resolve the failure of ${node.id}: ${escalation.subject} cannot be escalated, ${escalation.why}`,
-    });
-    return { edits: [own], status: "failed", alerts };
-  }
-  const { id, subject, edits } = escalation;
-  if (escalation.kind === "pending" && escalation.isLate)
-    alerts.push({
-      kind: "escalation_pending",
-      message: `${id} began before ${node.id} failed, and may not know of it: look whether its plan deals with ${node.id}`,
-    });
+  const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
+  const all = [own, ...escalation.edits];
+  // What failed may itself have waited for the escalation that is to deal with it now.
+  const isCircle = all.some((edit) => edit.kind === "add-dep") && check(all) !== undefined;
   return {
-    edits: [own, ...edits],
+    edits: isCircle ? all.filter((edit) => edit.kind !== "add-dep") : all,
     status: "failed",
-    alerts,
-    ...(escalation.kind === "escalated" ? { escalation: { id, subject } } : {}),
+    alerts: [...alerts, ...further],
+    ...to,
   };
+}
+
+function sayEscalation(
+  escalation: Escalation,
+  failedId: string,
+): { escalation: Pick<FollowUp, "escalation">; alerts: FollowUp["alerts"] } {
+  const { kind, subject } = escalation;
+  if (kind === "escalated")
+    return { escalation: { escalation: { id: escalation.id, subject } }, alerts: [] };
+  if (kind === "pending") return { escalation: {}, alerts: [] };
+  const message = `nobody is left to resolve the failure of ${failedId}: ${subject} cannot be escalated, ${escalation.why}`;
+  return { escalation: {}, alerts: [{ kind: "escalation_stopped", message }] };
 }
 
 /** A planner that plans again names what is there already: known nodes stay as they are. */

@@ -65,6 +65,13 @@ export function isNodeTask(task: unknown, id: string): boolean {
   return metadata?.roadmap?.id === id;
 }
 
+/** The nodes whose values its run was shown. */
+export function inputNodesOf(task: unknown): string[] {
+  const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;
+  const inputs: unknown[] = Array.isArray(metadata?.roadmap?.inputs) ? metadata.roadmap.inputs : [];
+  return inputs.map((input) => String((input as { nodeId?: unknown } | null)?.nodeId));
+}
+
 function defined(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newEnvelope } from "../../src/core/envelope.ts";
+import { type Envelope, newEnvelope } from "../../src/core/envelope.ts";
 import type { RoadmapNode } from "../../src/core/roadmap.ts";
 import { findNode, parseRoadmap, type RoadmapDocument } from "../../src/roadmap/document.ts";
 import { applyEdits } from "../../src/roadmap/edit.ts";
@@ -70,7 +70,7 @@ describe("a node that has failed for good", () => {
     expect(ids(doc).filter((id) => id.includes("plan-escalate-plan-escalate"))).toEqual([]);
   });
 
-  it("tells an escalation that is there of each further cause, or people that it is too late for that", () => {
+  it("tells an escalation that is there of each further cause, after its run if it is under way", () => {
     const plan = PLAN.replace(
       "status: open, parent: plan-child, dependencies: [task-a]",
       "status: in_progress, parent: plan-child, retry_policy: { max_attempts: 1 }",
@@ -87,8 +87,23 @@ describe("a node that has failed for good", () => {
     expect(waiting?.dependencies.map(({ id }) => id)).toEqual(both);
     expect(new Set(waiting?.inputs.map(({ nodeId }) => nodeId))).toEqual(new Set(both));
 
-    const late = again(launch(second, "plan-escalate-plan-child"));
-    expect(late.follow.alerts.map(({ kind }) => kind)).toContain("escalation_pending");
+    // Under way: it is opened again for what it was not told of, unless that was dealt with.
+    const late = again(launch(second, "plan-escalate-plan-child")).doc;
+    const end = (next: Envelope["next"]): RoadmapNode | undefined =>
+      findNode(
+        settle(late, "plan-escalate-plan-child", {
+          ended: "success",
+          next,
+          shown: ["plan-escalate-task-a"],
+        }).doc,
+        "plan-escalate-plan-child",
+      );
+    const nothing = { addNodes: [], setStatus: [] };
+    const next = end(nothing);
+    expect(next).toMatchObject({ status: "open", reopened: 1 });
+    expect(new Set(next?.inputs.map(({ nodeId }) => nodeId))).toEqual(new Set([both[1]]));
+    const isOpen = { id: "plan-escalate-task-b", status: "open" as const };
+    expect(end({ ...nothing, setStatus: [isOpen] })?.status).toBe("done");
 
     const ended = applyEdits(second, [
       { kind: "status", id: "plan-escalate-plan-child", status: "done" },
@@ -97,6 +112,25 @@ describe("a node that has failed for good", () => {
     expect(reopened).toMatchObject({ status: "open", reopened: 1 });
     expect(new Set(reopened?.inputs.map(({ nodeId }) => nodeId))).toEqual(new Set([both[1]]));
     expect(reopened?.dependencies.map(({ id }) => id)).toEqual(both);
+  });
+
+  it("is escalated also when it waited for that escalation itself", () => {
+    const doc = parseRoadmap(`nodes:
+  - { id: plan-root, type: plan, status: done }
+  - { id: plan-child, type: plan, status: done, parent: plan-root }
+  - { id: plan-escalate-plan-child, type: plan, status: done, parent: plan-root }
+  - { id: step, status: failed, parent: plan-child, dependencies: [plan-escalate-plan-child] }
+  - { id: plan-escalate-step, type: plan, status: in_progress, parent: plan-child, dependencies: [{ id: step, required_status: terminal }] }
+`);
+    const end = settle(doc, "plan-escalate-step", FAILED);
+    expect(findNode(end.doc, "plan-escalate-plan-child")).toMatchObject({
+      status: "open",
+      dependencies: [],
+      inputs: [
+        { nodeId: "plan-escalate-step", key: "err.summary" },
+        { nodeId: "plan-escalate-step", key: "out.last_stdout_path" },
+      ],
+    });
   });
 
   it("stops at the root, and says that nobody is left", () => {

@@ -139,6 +139,35 @@ describe("what comes of a failure", () => {
     expect(pool.alerts().map((alert) => alert["alert"])).toContain("escalation_stopped");
   });
 
+  it("is told to an escalation that ran already when it came, as soon as that has ended", async () => {
+    const planner = [
+      `case "$MAILCHUTE_TASK_ID" in plan-escalate-task-*) ${say({ status: "fail", summary: "no way" })}; exit;; esac`,
+      'cat "$MAILCHUTE_PACKET" >> packets.txt',
+      "until grep -q 'id: plan-escalate-task-b, type: plan, status: failed' state/roadmap.yaml; do sleep 0.02; done",
+      say({ status: "success", summary: "it is good" }),
+    ].join("\n");
+    const pool = newPool({ config: agent(planner) });
+    const isUnderWay = "id: plan-escalate-plan-child, type: plan, status: in_progress";
+    const late = `until grep -q '${isUnderWay}' state/roadmap.yaml; do sleep 0.02; done; exit 1`;
+    plan(
+      pool,
+      `nodes:
+  - { id: plan-root, type: plan, status: done }
+  - { id: plan-child, type: plan, status: done, parent: plan-root }
+  - { id: task-a, parent: plan-child, status: open, exec: ["false"], retry_policy: { max_attempts: 1 } }
+  - { id: task-b, parent: plan-child, status: open, exec: [sh, -c, ${JSON.stringify(late)}], retry_policy: { max_attempts: 1 } }
+`,
+    );
+    await pool.run(["run", "--drain", "--no-live", "--workers", "2"]);
+    expect(statuses(pool)).toMatchObject({
+      "plan-escalate-task-b": "failed",
+      "plan-escalate-plan-child": "done",
+    });
+    const packets = fs.readFileSync(join(pool.dir, "packets.txt"), "utf8");
+    expect(packets.split("plan-escalate-task-a:err.summary")).toHaveLength(2);
+    expect(packets.split("plan-escalate-task-b:err.summary")).toHaveLength(2);
+  });
+
   it("is resolved by a planner that adds a node and takes the failed one out of the way", async () => {
     const planner = say({
       status: "success",

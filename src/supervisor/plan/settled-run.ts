@@ -1,7 +1,8 @@
 /** Reads a node's settled record as what it means for the plan. */
 import type { Checkpoint } from "../../core/envelope.ts";
-import type { ErrorRecord, ResultRecord } from "../../core/task.ts";
+import type { SettledRecord } from "../../mailbox/archive.ts";
 import type { SettledRun } from "../../roadmap/follow-up.ts";
+import { inputNodesOf } from "../../roadmap/node-task.ts";
 import { envelopeOfRecord } from "../../roadmap/run-outputs.ts";
 
 export interface ReadRun {
@@ -11,14 +12,17 @@ export interface ReadRun {
 }
 
 /** The worker has checked what the run said; a record that others wrote may hold anything, and then it says nothing. */
-export function readRun(record: ResultRecord | ErrorRecord): ReadRun {
+export function readRun(record: SettledRecord["record"]): ReadRun {
   if (record.status === "failed") {
     const { kind, error } = record;
     return { run: { ended: "failed", kind, error }, checkpoint: undefined };
   }
   const { next, checkpoint: asked } = envelopeOfRecord(record);
   if (record.verdict !== "checkpoint")
-    return { run: { ended: "success", next }, checkpoint: undefined };
+    return {
+      run: { ended: "success", next, shown: inputNodesOf(record.task) },
+      checkpoint: undefined,
+    };
   const checkpoint = asked ?? { question: "(no question)", context: "", options: [] };
   return { run: { ended: "checkpoint", next, question: checkpoint.question }, checkpoint };
 }
