@@ -212,7 +212,12 @@ describe("a question", () => {
     plan(pool, "nodes:\n  - { id: paint, status: open }\n");
     expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
     expect(statuses(pool)).toEqual({ paint: "needs_human" });
-    expect((await pool.run(["answer", "paint", "blue"])).code).toBe(0);
+    const answered = await pool.run(["answer", "PAINT", "blue", "--json"]);
+    expect(JSON.parse(answered.stdout)).toEqual({
+      id: "paint",
+      question: "Which colour?",
+      answer: "blue",
+    });
     expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
     expect(statuses(pool)).toEqual({ paint: "done" });
     expect(kv(pool, "paint")["out.summary"]).toBe("painted");

@@ -27,7 +27,7 @@ export const command = defineCommand({
     const text = words.join(" ");
     const kv = new KvStore(tree.kv, systemClock, settings.durability);
     const file = new RoadmapFile(tree.roadmap, { durability: settings.durability });
-    const question = questionOf(kv, id)?.question ?? "";
+    let asked = { id, question: "" };
     let isKept = false;
     await withRoadmapLock(tree.roadmap, () =>
       file.update(async (before) => {
@@ -51,13 +51,14 @@ export const command = defineCommand({
           );
         // The answer first: an open node without it would only ask again.
         if (!isKept) await answer(kv, node.id, text, "cli");
+        asked = { id: node.id, question: questionOf(kv, node.id)?.question ?? "" };
         isKept = true;
         return applyEdits(doc, [{ kind: "status", id: node.id, status: "open" }]).text;
       }),
     );
     await file.settle();
     kv.close();
-    if (ctx.json) ctx.out.json({ id, question, answer: text });
+    if (ctx.json) ctx.out.json({ ...asked, answer: text });
     else ctx.out.line(`${safe(id)} is open again`);
     return EXIT.ok;
   },
