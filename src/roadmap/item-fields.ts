@@ -1,13 +1,15 @@
 /** The keys of an item whose values have a shape of their own: what it waits for, reads and runs. */
-import { isMap, isNode, isScalar, isSeq } from "yaml";
+import { isMap, isNode, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../core/roadmap.ts";
+import { suggest } from "../core/suggest.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
 import { isEmpty, keyOf, offsetOf, textOf } from "./yaml-text.ts";
 
 const PAYLOAD_CHARS_MAX = 1024 * 1024;
 const ALIASES_MAX = 100;
+const INPUT_KEYS: ReadonlySet<string> = new Set(["nodeId", "node", "key", "as"]);
 
 /** Offsets that problems between items are reported at. */
 export interface ItemMarks {
@@ -69,9 +71,17 @@ export function readInputs(values: ItemValues): NodeInput[] {
     for (const pair of item.value.items) {
       const name = keyOf(pair);
       const value = textOf(values.source.follow(pair.value));
-      if (value === undefined) continue;
-      if (name === "nodeId" || name === "node") input.nodeId = value;
+      if (!INPUT_KEYS.has(name)) {
+        const at = offsetOf(pair.key, item.at);
+        values.source.fault(
+          "unknown_key",
+          at,
+          `an input has no key ${JSON.stringify(name)}`,
+          expected,
+        );
+      } else if (value === undefined) continue;
       else if (name === "key" || name === "as") input[name] = value;
+      else input.nodeId = value;
     }
     const { nodeId, key } = input;
     if (nodeId === undefined || key === undefined)
@@ -117,7 +127,16 @@ export function readMaxAttempts(values: ItemValues): number | undefined {
   if (!isMap(policy.value)) return values.bad("retry_policy", policy, "{ max_attempts: N }");
   for (const pair of policy.value.items) {
     const name = keyOf(pair);
-    if (name !== "max_attempts" && name !== "maxAttempts") continue;
+    if (name !== "max_attempts" && name !== "maxAttempts") {
+      if (suggest(name, ["max_attempts"]) !== undefined)
+        values.source.fault(
+          "unknown_key",
+          offsetOf(pair.key, policy.at),
+          `a retry_policy has no key ${JSON.stringify(name)}`,
+          'did you mean "max_attempts"?',
+        );
+      continue;
+    }
     const value = values.source.follow(pair.value);
     const at = offsetOf(pair.value, policy.at);
     return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, {
@@ -158,10 +177,36 @@ export function readPayload(values: ItemValues): unknown {
   } catch {
     return values.bad("payload", entry, "plain data", "write values out instead of using aliases");
   }
+  const odd = findOddNumber(values, entry.value);
+  if (odd !== undefined) {
+    const at = values.own.get("payload") === entry ? offsetOf(odd, entry.at) : entry.at;
+    const told = { ...entry, value: odd, at };
+    return values.bad("payload", told, "numbers that keep their digits", "write it in quotes");
+  }
   // It becomes a member of the node's task, and that nests no deeper than any task.
   if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
     return values.bad("payload", entry, `at most ${JSON_DEPTH_MAX - 1} levels`);
   if (isWiderThan(value, JSON_MEMBERS_MAX))
     return values.bad("payload", entry, `objects of at most ${JSON_MEMBERS_MAX} members`);
   return chars <= PAYLOAD_CHARS_MAX ? value : values.bad("payload", entry, "less than 1 MiB");
+}
+
+/** A number that is another one, or none, once it has been read: `12345678901234567890`, `1e999`. */
+function findOddNumber(values: ItemValues, payload: Node): Scalar | undefined {
+  let found: Scalar | undefined;
+  const look = (node: unknown): symbol | undefined => {
+    if (!isScalar(node) || typeof node.value !== "number") return undefined;
+    const { value, source = "" } = node;
+    const digits = source.replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1");
+    const isWhole = /^[-+]?(?:\d+|0[xo][\da-f]+)$/i.test(source);
+    const isKept = !isWhole || Number.isSafeInteger(value) || String(value) === digits;
+    if (Number.isFinite(value) && isKept) return undefined;
+    found = node;
+    return visit.BREAK;
+  };
+  visit(payload, {
+    Scalar: (_key, node) => look(node),
+    Alias: (_key, alias) => look(values.source.follow(alias)),
+  });
+  return found;
 }
