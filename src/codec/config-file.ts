@@ -13,6 +13,7 @@ import {
   parseDocument,
 } from "yaml";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
+import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { visible } from "../core/visible.ts";
 import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
@@ -178,6 +179,19 @@ class ConfigReader {
       }
     }
     this.check(node, schema, path);
+    if (path[0] === "agents") this.checkAgent(node, path);
+  }
+
+  private checkAgent(node: Node, path: readonly string[]): void {
+    const agent = node.toJS(this.doc, { maxAliasCount: ALIASES_MAX }) as AgentSettings;
+    const fault = explainBadAgent(agent);
+    const kind = isMap(node) ? this.follow(node.get("kind", true)) : undefined;
+    if (fault !== undefined)
+      this.fail(
+        (kind ?? node).range?.[0] ?? 0,
+        `${path.join(".")}: ${fault}`,
+        "see `mailchute schema config`",
+      );
   }
 
   private check(node: Node, schema: TSchema, path: readonly string[]): void {

@@ -93,12 +93,24 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (names.has(agent.name))
       return `agents: the name ${JSON.stringify(agent.name)} is there twice`;
     names.add(agent.name);
-    if (agent.kind === "codex" || agent.kind === "claude")
-      return `agents: ${agent.name}: the kind ${agent.kind} is not built in yet; use kind exec with the program and its arguments`;
-    if (agent.kind === "exec" && agent.program === undefined)
-      return `agents: ${agent.name} is of kind exec and needs a program`;
-    if (agent.kind === "module" && agent.module === undefined)
-      return `agents: ${agent.name} is of kind module and needs a module`;
+    const fault = explainBadAgent(agent);
+    if (fault !== undefined) return `agents: ${fault}`;
   }
+  return undefined;
+}
+
+/** What an agent lacks, by its kind. @returns the fault, or undefined */
+export function explainBadAgent({
+  name,
+  kind,
+  program,
+  module,
+}: AgentSettings): string | undefined {
+  if (kind === "codex" || kind === "claude")
+    return `${name}: the kind ${kind} is not built in yet; use kind exec with the program and its arguments`;
+  if (kind === "exec" && program === undefined)
+    return `${name} is of kind exec and needs a program`;
+  if (kind === "module" && module === undefined)
+    return `${name} is of kind module and needs a module`;
   return undefined;
 }

@@ -117,6 +117,17 @@ test("an unknown key of an agent is refused with its place", () => {
   expect(fault.hint).toBe('did you mean "program"?');
 });
 
+test.each([
+  ["codex", "is not built in yet; use kind exec"],
+  ["exec", "is of kind exec and needs a program"],
+])("an agent of kind %s that cannot work is refused with its place", (kind, reason) => {
+  const fault = faultOf(`agents:\n  - name: a\n    kind: ${kind}\n`);
+  expect(fault.code).toBe("ErrInvalidConfig");
+  expect(fault.message).toContain("line 3, column 11: agents.0: a");
+  expect(fault.message).toContain(reason);
+  expect(fault.path).toMatch(/config\.yaml:3:11$/);
+});
+
 test("values without content and empty files count as not set", () => {
   expect(
     loadSettings({ stateDir: stateWith("workers:\nretry:\n  # max_attempts: 5\n"), env: {} })
