@@ -6,12 +6,16 @@ import { Journal } from "../journal/journal.ts";
 /** A trouble that lasts is told this often (ms). */
 const AGAIN_MS = 60_000;
 const KEYS_MAX = 1000;
+/** So many alerts of one kind are told on the terminal in `AGAIN_MS`; the rest only stands in the journal. */
+const TOLD_MAX = 20;
 
 export class Alerts {
   private readonly journal: Journal;
   private readonly clock: Clock;
   private readonly onNotice: (notice: string) => void;
   private readonly toldAtMs = new Map<string, number>();
+  /** By kind: since when (monotonic ms), and how many in that time. */
+  private readonly recent = new Map<string, { sinceMs: number; count: number }>();
 
   constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
     this.journal = new Journal(path);
@@ -24,6 +28,31 @@ export class Alerts {
     const t = this.clock.wallMs();
     this.journal.append(JSON.stringify({ alert: kind, message, timestamp: isoTime(t), t }));
     this.journal.flush();
+  }
+
+  /**
+   * A line in the journal, and for the terminal unless many of its kind have been told just now.
+   * @param told what the terminal says, when that is more
+   */
+  alert(kind: string, message: string, told: () => string = () => message): void {
+    if (this.mayTell(kind)) this.onNotice(told());
+    this.raise(kind, message);
+  }
+
+  /** Counts one more of this kind. Says so when there are too many. */
+  private mayTell(kind: string): boolean {
+    const nowMs = this.clock.monotonicMs();
+    let recent = this.recent.get(kind);
+    if (recent === undefined || nowMs - recent.sinceMs >= AGAIN_MS) {
+      recent = { sinceMs: nowMs, count: 0 };
+      this.recent.set(kind, recent);
+    }
+    recent.count++;
+    if (recent.count === TOLD_MAX + 1)
+      this.onNotice(
+        `many alerts of one kind (${kind}): more are not told here for a while; \`mailchute ls --state-is failed\` names what failed`,
+      );
+    return recent.count <= TOLD_MAX;
   }
 
   /** A line for the terminal only. */

@@ -22,6 +22,8 @@ export interface SupervisorOptions {
 export interface RunSummary {
   completed: number;
   failed: number;
+  /** Of these, nodes of the plan: it may have gone on without them, as `roadmap` tells. */
+  failedNodes: number;
   /** Files that are no tasks, or whose id was taken. */
   refused: number;
   /** Waiting tasks that cannot run: dependencies unmet, or no agent fits. */

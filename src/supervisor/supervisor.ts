@@ -479,8 +479,7 @@ export class Supervisor {
 
   private summary(endedBy: RunSummary["endedBy"]): RunSummary {
     return {
-      completed: this.taskEnds.counts.completed,
-      failed: this.taskEnds.counts.failed,
+      ...this.taskEnds.counts,
       refused: this.refusals.count,
       blocked:
         this.backlog.count("blocked") +

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Backlog } from "../core/backlog.ts";
 import { resultName } from "../core/names.ts";
+import { readSettled } from "../mailbox/archive.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";
@@ -19,13 +20,13 @@ export interface TaskEndsParts {
 
 /** Dependencies looked at again at a time. */
 const RECHECKS_MAX = 512;
-/** So many failures are told on the terminal, one by one; the rest is counted. */
-const FAILURES_TOLD_MAX = 20;
+/** Of an error, for the terminal. */
+const ERROR_CHARS_MAX = 200;
 
 export class TaskEnds {
   private readonly p: TaskEndsParts;
-  /** Tasks settled since the start; what becomes of a node that failed is for the plan to say. */
-  readonly counts = { completed: 0, failed: 0 };
+  /** Tasks settled since the start. What becomes of `failedNodes`, which are among `failed`, is for the plan to say. */
+  readonly counts = { completed: 0, failed: 0, failedNodes: 0 };
 
   private rechecking: Iterator<string, undefined>;
 
@@ -41,21 +42,31 @@ export class TaskEnds {
     if (isCompleted) {
       this.counts.completed++;
       this.noteCompleted(id);
-    } else if (!plan.isNode(id)) {
+    } else {
       this.counts.failed++;
-      const message = `${id} failed for good; see \`mailchute show ${id}\``;
-      alerts.raise("task_failed", message);
-      this.tellFailure(message);
+      if (plan.isNode(id)) this.counts.failedNodes++;
+      else this.tellFailure(id);
     }
   }
 
-  private tellFailure(message: string): void {
-    const { failed } = this.counts;
-    if (failed <= FAILURES_TOLD_MAX) this.p.alerts.notice(message);
-    if (failed === FAILURES_TOLD_MAX)
-      this.p.alerts.notice(
-        "further failures are only counted; see `mailchute ls --state-is failed`",
-      );
+  /** The record is opened only for the few that are told. */
+  private tellFailure(id: string): void {
+    const see = `see \`mailchute show ${id}\``;
+    this.p.alerts.alert("task_failed", `${id} failed for good; ${see}`, () => {
+      const error = this.errorOf(id);
+      return `${id} failed for good${error === "" ? "" : `: ${error}`}; ${see}`;
+    });
+  }
+
+  /** One line; empty when the record cannot be read. */
+  private errorOf(id: string): string {
+    try {
+      const record = readSettled(this.p.trays, id)?.record;
+      const error = record?.status === "failed" ? record.error : "";
+      return error.length > ERROR_CHARS_MAX ? `${error.slice(0, ERROR_CHARS_MAX)}…` : error;
+    } catch {
+      return "";
+    }
   }
 
   /** A node's task may have completed with a question, or without what the plan wants: the plan knows. */

@@ -5,6 +5,15 @@ import { expect, it } from "vitest";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
+/** Its first node fails; the second sets the first one done. */
+const MENDED = `nodes:
+  - { id: c, exec: ['false'], max_attempts: 1 }
+  - id: d
+    exec: [sh, -c, 'echo "<result>{\\"next\\":{\\"setStatus\\":[{\\"id\\":\\"c\\",\\"status\\":\\"done\\"}]}}</result>"']
+    dependencies: [{ id: c, required_status: terminal }]
+  - { id: e, exec: ['true'], dependencies: [d] }
+`;
+
 interface Obstacle {
   what: string;
   do: string;
@@ -15,7 +24,7 @@ async function obstaclesOf(pool: Pool): Promise<Obstacle[]> {
   return (JSON.parse(stdout) as { obstacles: Obstacle[] }).obstacles;
 }
 
-it("names each task that fails for good, the first twenty of them", async () => {
+it("names each task that fails for good with its error, the first twenty of them", async () => {
   const pool = newPool();
   for (let n = 0; n < 25; n++) pool.drop(`bad-${n}`, { exec: ["false"], max_attempts: 1 });
   const { code, stdout, stderr } = await pool.run(["run", "--drain"]);
@@ -23,8 +32,27 @@ it("names each task that fails for good, the first twenty of them", async () => 
   expect(stdout).toContain("0 completed, 25 failed");
   const told = stderr.split("\n").filter((line) => line.includes("failed for good"));
   expect(told).toHaveLength(20);
-  expect(told[0]).toMatch(/bad-\d+ failed for good; see `mailchute show bad-\d+`/);
-  expect(stderr).toContain("mailchute ls --state-is failed");
+  expect(told[0]).toMatch(
+    /bad-\d+ failed for good: the program ended with exit code 1; see `mailchute show bad-\d+`/,
+  );
+  expect(stderr.split("mailchute ls --state-is failed")).toHaveLength(2);
+});
+
+it("counts nodes that fail, and leaves it to the plan whether that matters", async () => {
+  const pool = newPool();
+  const plan =
+    "nodes:\n  - { id: a, exec: ['false'], max_attempts: 1 }\n" +
+    "  - { id: b, exec: ['true'], dependencies: [{ id: a, required_status: terminal }] }\n";
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), plan);
+  const { code, stdout, stderr } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("1 completed, 1 failed\nroadmap: 1 done, 1 failed");
+  expect(stderr).toContain("a failed for good: the program ended with exit code 1");
+  // A plan that a planner, or a person, has mended meanwhile has not failed.
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), MENDED);
+  const mended = await pool.run(["run", "--drain", "--json"]);
+  expect(JSON.parse(mended.stdout)).toMatchObject({ completed: 2, failed: 1, failedNodes: 1 });
+  expect(mended.code).toBe(0);
 });
 
 it("says what cannot run, and status says why after it has ended", async () => {

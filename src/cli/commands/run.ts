@@ -105,7 +105,8 @@ export const command = defineCommand({
     const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
     if (!endsByItself) return EXIT.ok;
     if (summary.roadmapProblem !== undefined) return EXIT.config;
-    const left = summary.failed + summary.refused + summary.blocked + unfinished(summary);
+    const failed = summary.failed - summary.failedNodes;
+    const left = failed + summary.refused + summary.blocked + unfinished(summary);
     return left > 0 ? EXIT.failed : EXIT.ok;
   },
 });

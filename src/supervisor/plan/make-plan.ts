@@ -69,10 +69,7 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     readJournal: around.readJournal,
     isDelayed: around.isDelayed,
     takeBack: around.takeBack,
-    alert: (kind, message) => {
-      alerts.notice(message);
-      alerts.raise(kind, message);
-    },
+    alert: (kind, message) => alerts.alert(kind, message),
     report,
     hint: around.hint,
     wake,
