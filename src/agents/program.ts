@@ -129,6 +129,15 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   return env;
 }
 
+/** 0 for what cannot be looked at: the program may have put anything there. */
+function sizeOf(log: string): number {
+  try {
+    return fs.statSync(log).size;
+  } catch {
+    return 0;
+  }
+}
+
 /** Watches a running program: its time, its output, and the wish of others that it stop. */
 class Stopper {
   reason: StopReason | "output" | undefined;
@@ -150,8 +159,7 @@ class Stopper {
     if (leftMs > 0) this.timer = setTimeout(() => this.stop("timeout"), leftMs);
     this.look = setInterval(() => {
       const max = assignment.settings.output_bytes_max;
-      if (logs.some((log) => (fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0) > max))
-        this.stop("output");
+      if (logs.some((log) => sizeOf(log) > max)) this.stop("output");
     }, OUTPUT_LOOK_MS);
     assignment.stop.onStop((reason) => this.stop(reason));
   }
