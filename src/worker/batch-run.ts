@@ -354,8 +354,18 @@ export class BatchRun {
 
   private settle(line: LineRun, outcome: AttemptOutcome & { kind: "completed" | "failed" }): void {
     const durationMs = Math.round(this.nowMs() - line.startedMs);
-    const text = encodeLineResult(line.number, line.task.id, line.attempt, durationMs, outcome);
-    this.results?.add(line.number, text, outcome.kind === "completed");
+    const encode = (known: typeof outcome): string =>
+      encodeLineResult(line.number, line.task.id, line.attempt, durationMs, known);
+    let text: string;
+    let isCompleted = outcome.kind === "completed";
+    try {
+      text = encode(outcome);
+    } catch (error) {
+      // It is too long for a string, or gives another text each time it is asked.
+      isCompleted = false;
+      text = encode(unwritable(error));
+    }
+    this.results?.add(line.number, text, isCompleted);
   }
 
   private policyOf(task: Task): RetryPolicy {
@@ -377,6 +387,18 @@ function outcomeOfFault(error: unknown): AttemptOutcome {
     failure: "invalid",
     code: error.code,
     message: error.message,
+    exitCode: null,
+    signal: null,
+    canRetry: false,
+  };
+}
+
+function unwritable(error: unknown): AttemptOutcome & { kind: "failed" } {
+  return {
+    kind: "failed",
+    failure: "handler",
+    code: "ErrAgent",
+    message: `what it came to cannot be written down: ${messageOf(error)}`,
     exitCode: null,
     signal: null,
     canRetry: false,

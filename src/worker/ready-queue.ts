@@ -94,8 +94,16 @@ export class ReadyQueue {
     }
     clearTimeout(this.timer);
     if (nextMs !== Number.POSITIVE_INFINITY)
-      this.timer = setTimeout(() => this.lookAround(), nextMs - nowMs);
+      this.timer = setTimeout(() => this.lookAgain(), nextMs - nowMs);
     if (this.queue.length > 0) this.wake();
+  }
+
+  private lookAgain(): void {
+    try {
+      this.lookAround();
+    } catch {
+      // Whoever looks around now and then says what is wrong.
+    }
   }
 
   close(): void {

@@ -54,7 +54,7 @@ export class Settler {
   /**
    * Ends what there is, and all of it happens now; for durability `process`.
    * @param claim called between publishing and tidying up, so that one write of journal lines carries both; not called
-   *   when nothing is published
+   *   when nothing is published, and once more for a settlement that began anew
    */
   settleNow(claim: () => void): void {
     const settling = this.takeSettling();

@@ -163,7 +163,12 @@ export class Worker {
 
   /** Looks for accepted tasks by itself: without a supervisor, or in case its hints were lost. */
   lookAround(): void {
-    if (this.o.settings.mailbox_enabled) this.queue.lookAround();
+    if (!this.o.settings.mailbox_enabled) return;
+    try {
+      this.queue.lookAround();
+    } catch (error) {
+      this.pause.begin("look around", error);
+    }
   }
 
   wake(): void {
@@ -199,11 +204,13 @@ export class Worker {
 
   /** One write of journal lines carries what has settled and what is claimed. */
   private settleAndClaim(): Attempt[] {
-    let launched: Attempt[] | undefined;
+    const launched: Attempt[] = [];
+    let hasClaimed = false;
     this.settler.settleNow(() => {
-      launched = this.claimMore();
+      hasClaimed = true;
+      launched.push(...this.claimMore());
     });
-    return launched ?? this.claimMore();
+    return hasClaimed ? launched : this.claimMore();
   }
 
   private claimMore(): Attempt[] {
@@ -343,7 +350,16 @@ export class Worker {
   private lookAfterLeases(): void {
     if (this.running.size === 0) this.restLeases();
     for (const [lease, attempt] of this.running) {
-      if (!isHeld(this.o.trays, attempt.claim)) this.stopAttempt(lease, "fenced");
+      if (this.hasLost(attempt)) this.stopAttempt(lease, "fenced");
+    }
+  }
+
+  /** That the disk does not tell now is no evidence. */
+  private hasLost({ claim }: Attempt): boolean {
+    try {
+      return !isHeld(this.o.trays, claim);
+    } catch {
+      return false;
     }
   }
 

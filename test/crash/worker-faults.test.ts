@@ -100,6 +100,43 @@ it("a result that cannot be written down fails the attempt, and does not stay cl
   });
 });
 
+it("a line of a batch whose result cannot be written down fails, and is not lost", async () => {
+  const pool = newPool();
+  const module = join(pool.dir, "fickle.mjs");
+  fs.writeFileSync(
+    module,
+    `export default (task) => {
+  let asked = 0;
+  return task.title === "bad" ? { toJSON() { if (asked++ > 0) throw new Error("not again"); return 1; } } : 1;
+};\n`,
+  );
+  fs.appendFileSync(
+    join(pool.state, "config.yaml"),
+    `agents:\n  - {name: fickle, kind: module, module: ${module}, default: true}\n`,
+  );
+  const lines = ["good", "bad", "good"].map((title) => `${JSON.stringify({ title })}\n`);
+  fs.writeFileSync(join(pool.dir, "b.ndjson"), lines.join(""));
+  fs.renameSync(join(pool.dir, "b.ndjson"), join(pool.inbox, "b.ndjson"));
+  await pool.start(["--workers", "1"]);
+  const record = await pool.result("b");
+  expect(record).toMatchObject({ verdict: "fail", batch: { lines: 3, failures: 1 } });
+  expect(fs.readFileSync(join(pool.outbox, "b_results.ndjson"), "utf8")).toContain(
+    "what it came to cannot be written down: not again",
+  );
+});
+
+it("a program that makes its log a link to itself harms nobody beside it", async () => {
+  const pool = newPool();
+  await pool.start(["--workers", "2", "--processes", "1"]);
+  // Its size is looked at once a second.
+  const spoil =
+    'cd "$(dirname "$MAILCHUTE_RESULT_FILE")"; rm stdout.log; ln -s stdout.log stdout.log; exec sleep 2.5';
+  pool.drop("culprit", { exec: ["sh", "-c", spoil], max_attempts: 1 });
+  pool.drop("innocent", { exec: ["sleep", "2.5"], max_attempts: 1 });
+  expect(await pool.result("innocent")).toMatchObject({ attempts: 1 });
+  expect(await pool.result("culprit")).toMatchObject({ attempts: 1 });
+});
+
 it("a settlement whose journal lines cannot be written says so, and goes on from there", async () => {
   const trays = openTrays(join(tempDir(), "mailbox"), { durability: "process" });
   const name = parseName("a@s.1~w-x-1.json");
