@@ -366,7 +366,7 @@ export class Intake {
   /** What waited under this name is gone. */
   private forget(name: string): void {
     this.unsettled.forget(name);
-    const id = name.slice(0, -5);
+    const id = name.replace(/\.(?:nd)?json$/, "");
     if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
   }
 

@@ -32,7 +32,14 @@ export class Recovery {
 
   /** Begins whatever is due among these names. Resolves when this round's steps are done. */
   async round(files: readonly string[], isStart = false): Promise<void> {
-    const steps = findRecoverable(this.recoverer, files, this.leaseTtlMs, isStart);
+    let steps: RecoverStep[];
+    try {
+      steps = findRecoverable(this.recoverer, files, this.leaseTtlMs, isStart);
+    } catch (error) {
+      // The next round looks again.
+      this.onError(error);
+      return;
+    }
     await Promise.all(steps.map((step) => this.take(step)));
   }
 

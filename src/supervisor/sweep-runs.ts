@@ -25,10 +25,19 @@ export function sweepRuns(
     const path = join(tree.runs, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isDirectory() !== true || !isExpired(nowMs - stats.mtimeMs, days)) continue;
-    if (!isDryRun) fs.rmSync(path, { recursive: true, force: true });
-    count++;
+    if (isDryRun || removed(path)) count++;
   }
   return count;
+}
+
+/** False for what cannot be removed, as files that a container has left as root: it stays, and the others go. */
+function removed(path: string): boolean {
+  try {
+    fs.rmSync(path, { recursive: true, force: true });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function liveRun(file: string): string | undefined {

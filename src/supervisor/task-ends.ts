@@ -36,7 +36,7 @@ export class TaskEnds {
   }
 
   noteSettled(id: string, isCompleted: boolean): void {
-    const { selection, plan, alerts } = this.p;
+    const { selection, plan } = this.p;
     selection.onSettled(id);
     plan.noteSettled(id);
     if (isCompleted) {

@@ -57,15 +57,15 @@ export class NodeEnds {
   /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
   private async apply(key: string): Promise<void> {
     const id = this.p.flights.idOf(key);
-    const record = id === undefined ? undefined : this.settledRecord(id);
-    if (id === undefined || record === undefined) {
-      this.settled.delete(key);
-      return;
-    }
-    if (record === "settling") return;
-    if (this.p.flights.events.isAsked && !this.areEventsThere(key, id, record)) return;
-    this.applying.add(key);
     try {
+      const record = id === undefined ? undefined : this.settledRecord(id);
+      if (id === undefined || record === undefined) {
+        this.settled.delete(key);
+        return;
+      }
+      if (record === "settling") return;
+      if (this.p.flights.events.isAsked && !this.areEventsThere(key, id, record)) return;
+      this.applying.add(key);
       await this.p.flights.events.load(this.p.tree.events);
       await this.applyRecord(id, record);
       this.settled.delete(key);
