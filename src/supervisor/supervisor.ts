@@ -47,6 +47,8 @@ import { WorkerNews } from "./worker-news.ts";
 const SETTLED_SLICE_MS = 2;
 /** What settled last is carried into the plan within this time, or at the next start (ms). */
 const PLAN_FINISH_MS = 3000;
+/** How often commands are looked at while the workers end (ms). */
+const COMMANDS_LOOK_MS = 200;
 const FAR = Number.POSITIVE_INFINITY;
 
 export class Supervisor {
@@ -434,7 +436,7 @@ export class Supervisor {
     if (endedBy === "lock-lost") this.pool.abandon();
     else {
       this.documents.tell(this.status === "running" ? "draining" : this.status);
-      await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
+      await this.closePool();
       if (this.isOn) await this.recovery.round(this.recovery.list());
       await this.recovery.idle();
       await this.plan.finish(PLAN_FINISH_MS);
@@ -463,6 +465,19 @@ export class Supervisor {
       );
     if (replan_paused)
       this.alerts.notice("replanning: other nodes wait until the planner is through");
+  }
+
+  /** What runs may take its time to end: meanwhile commands are taken, above all those that end it. */
+  private async closePool(): Promise<void> {
+    const look = setInterval(() => {
+      try {
+        this.commands.work();
+      } catch (error) {
+        this.alerts.report("tick", `unexpected: ${messageOf(error)}`);
+      }
+    }, COMMANDS_LOOK_MS);
+    await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
+    clearInterval(look);
   }
 
   private async dryRun(): Promise<RunSummary> {

@@ -359,6 +359,18 @@ describe("a running supervisor", () => {
     expect(told.indexOf("replan_finished")).toBeGreaterThan(told.indexOf("replan_started"));
   });
 
+  it("takes commands while what runs ends", async () => {
+    const pool = newPool();
+    const run = await pool.start();
+    pool.drop("long", { exec: until(join(pool.dir, "never")) });
+    await waitFor(() => running(pool).includes("long"), { what: "the run" });
+    await drop(pool, "end", { command: "drain" });
+    await waitFor(() => pool.supervisor()?.status === "draining", { what: "the drain" });
+    expect((await pool.run(["cancel", "long", "--wait"])).code).toBe(0);
+    expect((await run.ended).exitCode).toBe(0);
+    expect(await pool.error("long")).toMatchObject({ kind: "cancelled" });
+  });
+
   it("replan lets run what the planner itself waits for", async () => {
     const pool = newPool();
     fs.writeFileSync(
