@@ -32,10 +32,9 @@ export interface IntakeHooks {
   isMet(dependency: string): boolean;
 }
 
-/** Pause before a file that could not be read is tried again, if it does not change before (ms). */
-const READ_AGAIN_MS = 10_000;
-/** Pause before a file that could not be moved to `failed/` is tried again (ms): the disk may have room by then. */
-const MOVE_AGAIN_MS = 2000;
+/** First pause before a file that could not be read, or moved to `failed/`, is tried again (ms); each is twice the last. */
+const AGAIN_MS = 2000;
+const AGAIN_MS_MAX = 300_000;
 /** A batch that is smaller is looked into before it is accepted (bytes). */
 const BATCH_LOOK_BYTES = 64 * 1024;
 /** With so many tasks to choose from, having them run comes before looking at more: then a scan gets short slices (ms). */
@@ -43,6 +42,15 @@ const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
 /** Names hinted at by the doorbell; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
+
+/** A file that could not be dealt with as it is. */
+interface Hopeless {
+  key: string;
+  pauseMs: number;
+  /** Monotonic ms. */
+  againMs: number;
+  why: string;
+}
 
 export class Intake {
   private readonly trays: Trays;
@@ -54,7 +62,7 @@ export class Intake {
   private readonly leaving = new Set<string>();
   private readonly unsettled: UnsettledFiles;
   /** Files that could be neither read nor moved: not looked at again before they change, or their time has come. */
-  private readonly hopeless = new Map<string, { key: string; againMs: number }>();
+  private readonly hopeless = new Map<string, Hopeless>();
   /** Names whose id was found taken when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
   private walk: Walk | undefined;
@@ -81,6 +89,11 @@ export class Intake {
   /** Files that can be neither read nor moved. */
   get unreadableCount(): number {
     return this.hopeless.size;
+  }
+
+  /** The first of them, and what is wrong with each. */
+  letBe(max: number): { name: string; why: string }[] {
+    return [...this.hopeless].slice(0, max).map(([name, { why }]) => ({ name, why }));
   }
 
   /** The doorbell rang for this name, or for an unknown one. @returns false when it rang for what we took out ourselves */
@@ -201,8 +214,7 @@ export class Intake {
       this.unsettled.forget(name);
       const facts = this.trays.storage.look(pathIn(this.trays.inbox, name));
       if (facts === undefined || this.isHopeless(name, facts)) return;
-      this.setAside(name, facts, READ_AGAIN_MS);
-      this.hooks.report(name, error);
+      this.setAside(name, facts, error);
     }
   }
 
@@ -210,6 +222,7 @@ export class Intake {
     const meaning = readInboxName(name);
     if (meaning.kind === "ignored") return;
     const path = pathIn(this.trays.inbox, name);
+    if (this.hopeless.size > 0 && this.isLetBe(name, path)) return;
     if (meaning.kind === "bad") {
       this.refuse(name, undefined, "ErrInvalidTask", meaning.reason);
       return;
@@ -318,6 +331,7 @@ export class Intake {
     };
     this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(id, name, this.scanCount);
+    this.hopeless.delete(name);
   }
 
   private admit(name: string, task: Task, facts: FileFacts): void {
@@ -347,6 +361,7 @@ export class Intake {
       clock.monotonicMs(),
     );
     this.backlog.see(task.id, name, this.scanCount);
+    if (this.hopeless.size > 0) this.hopeless.delete(name);
   }
 
   /** In `processing/` a time in the future means "not before"; what somebody dropped with such a time means nothing by it. */
@@ -377,13 +392,27 @@ export class Intake {
       return;
     }
     if (this.isHopeless(name, facts)) return;
-    this.setAside(name, facts, READ_AGAIN_MS);
-    this.hooks.report(name, error);
+    this.setAside(name, facts, error);
   }
 
-  private setAside(name: string, facts: FileFacts, pauseMs: number): void {
+  /** Tried again ever less often while the file stays as it is; told once. */
+  private setAside(name: string, facts: FileFacts, error: unknown): void {
+    const key = keyOf(facts);
+    const known = this.hopeless.get(name);
+    const isKnown = known?.key === key;
+    const pauseMs = isKnown ? Math.min(known.pauseMs * 2, AGAIN_MS_MAX) : AGAIN_MS;
     const againMs = this.trays.clock.monotonicMs() + pauseMs;
-    this.hopeless.set(name, { key: keyOf(facts), againMs });
+    this.hopeless.set(name, { key, pauseMs, againMs, why: messageOf(error) });
+    if (!isKnown) this.hooks.report(name, error);
+  }
+
+  /** Its time has not come, and it is as it was. */
+  private isLetBe(name: string, path: string): boolean {
+    const known = this.hopeless.get(name);
+    const facts = known === undefined ? undefined : this.trays.storage.look(path);
+    if (known === undefined || facts === undefined) return false;
+    if (known.key !== keyOf(facts)) this.hopeless.delete(name);
+    return this.isHopeless(name, facts);
   }
 
   private isHopeless(name: string, facts: FileFacts): boolean {
@@ -471,8 +500,8 @@ export class Intake {
     try {
       step();
     } catch (error) {
-      this.setAside(name, facts, MOVE_AGAIN_MS);
-      this.hooks.report(name, new Error(`cannot ${what}: ${messageOf(error)}`, { cause: error }));
+      const why = `cannot ${what}: ${messageOf(error)}`;
+      this.setAside(name, facts, new Error(why, { cause: error }));
     }
   }
 }
