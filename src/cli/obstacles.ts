@@ -1,15 +1,19 @@
 /** Why nothing, or not everything, moves on a state tree, and what a person can do about it. Pure. */
 import { join } from "node:path";
-import type { SupervisorDocument } from "../core/documents.ts";
+import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 import { isAttended } from "./supervisor-view.ts";
 
 /** A heartbeat older than this from a live process means that it is stuck (ms). */
 const HEARTBEAT_LATE_MS = 60_000;
+/** So many tasks or nodes are named. */
+const NAMED_MAX = 3;
+/** Of a question or a reason. */
+const TEXT_CHARS_MAX = 200;
 
-/** In the order in which a person would look. */
-export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
+/** In the order in which a person would look. @param isPlanNewer somebody saved the plan since the supervisor told how it stands */
+export function findObstacles(s: Omit<Snapshot, "obstacles">, isPlanNewer = false): Obstacle[] {
   const found: Obstacle[] = [];
   const say = (what: string, todo: string): void => void found.push({ what, do: todo });
   const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
@@ -20,7 +24,7 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
       `the supervisor (pid ${document?.pid}) died without stopping`,
       "start it again: mailchute run; it takes back what was running",
     );
-  else if (!isOn && (backlog > 0 || s.counts.running > 0))
+  else if (!isOn && (backlog > 0 || s.counts.running > 0 || hasPlanLeft(document)))
     say("no supervisor runs on this state tree", "mailchute run");
   if (state === "unknown")
     say(
@@ -58,7 +62,11 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
     );
   }
   if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
-  if (document?.roadmap) sayPlan(document.roadmap, s.counts.running + backlog > 0, say);
+  if (document?.roadmap) {
+    const isPlanOld = !isOn && isPlanNewer;
+    if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
+    else sayPlan(document.roadmap, document.plan_holds, say);
+  }
   if (s.unreadable.length > 0)
     say(
       `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
@@ -73,22 +81,44 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">): Obstacle[] {
   return found;
 }
 
-/** @param isBusy something runs, or waits in the mailbox: the plan may go on by itself */
+/** Nodes that would start by themselves. */
+function hasPlanLeft(document: SupervisorDocument | null): boolean {
+  return (document?.roadmap?.open ?? 0) > (document?.plan_holds?.held_count ?? 0);
+}
+
 function sayPlan(
-  { needs_human: asking, open, in_progress: launched }: Record<NodeStatus, number>,
-  isBusy: boolean,
+  counts: Record<NodeStatus, number>,
+  holds: PlanHolds | null | undefined,
   say: (what: string, todo: string) => void,
 ): void {
-  if (asking > 0)
+  const { asking = [], held = [], held_count: heldCount = 0 } = holds ?? {};
+  for (const { id, question } of asking.slice(0, NAMED_MAX))
     say(
-      `${asking} ${asking === 1 ? "node of the plan waits" : "nodes of the plan wait"} for an answer`,
-      "mailchute roadmap next --explain names them, mailchute show ID the question; then mailchute answer ID TEXT",
+      question === null ? `${id} waits for a person` : `${id} asks: ${shorten(question)}`,
+      `mailchute answer ${id} TEXT`,
     );
-  if (open > 0 && launched === 0 && !isBusy)
+  const more = counts.needs_human - Math.min(asking.length, NAMED_MAX);
+  if (more > 0)
     say(
-      `${open} open ${open === 1 ? "node of the plan does" : "nodes of the plan do"} not start`,
-      "mailchute roadmap next --explain says why",
+      `${more} ${asking.length > 0 ? "more " : ""}${more === 1 ? "node waits" : "nodes wait"} for an answer`,
+      "mailchute roadmap show --status needs_human; then mailchute answer ID TEXT",
     );
+  if (heldCount > 0)
+    say(
+      `${heldCount} open ${heldCount === 1 ? "node of the plan does" : "nodes of the plan do"} not start: ${named(held, heldCount)}`,
+      "mailchute roadmap next --explain",
+    );
+}
+
+/** `a (why), b (why) and 3 more`. */
+function named(held: readonly { id: string; why: string }[], total: number): string {
+  const shown = held.slice(0, NAMED_MAX).map(({ id, why }) => `${id} (${shorten(why)})`);
+  const more = total - shown.length;
+  return shown.join(", ") + (more > 0 && shown.length > 0 ? ` and ${more} more` : "");
+}
+
+function shorten(text: string): string {
+  return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
 }
 
 function sayWaiting(document: SupervisorDocument, say: (what: string, todo: string) => void): void {
@@ -96,14 +126,18 @@ function sayWaiting(document: SupervisorDocument, say: (what: string, todo: stri
   const more = waiting.is_complete === false ? " or more" : "";
   const tasks = (count: number, one: string, many: string): string =>
     `${count}${more} ${count === 1 && more === "" ? `task ${one}` : `tasks ${many}`}`;
+  const those = (state: HeldTask["state"], count: number): string => {
+    const held = (waiting.held ?? []).filter((task) => task.state === state);
+    return held.length === 0 ? "" : `: ${named(held, count)}`;
+  };
   if (waiting.blocked > 0)
     say(
       tasks(
         waiting.blocked,
         "waits for others that it depends on",
         "wait for others that they depend on",
-      ),
-      "mailchute show ID names them",
+      ) + those("blocked", waiting.blocked),
+      "mailchute show ID names them all",
     );
   if (waiting.delayed > 0)
     say(
@@ -116,12 +150,14 @@ function sayWaiting(document: SupervisorDocument, say: (what: string, todo: stri
     );
   if (waiting.unmatched > 0)
     say(
-      tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent"),
+      tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent") +
+        those("unmatched", waiting.unmatched),
       "configure an agent in config.yaml, see mailchute config",
     );
   if ((waiting.unreadable ?? 0) > 0)
     say(
-      tasks(waiting.unreadable ?? 0, "cannot be read", "cannot be read"),
+      tasks(waiting.unreadable ?? 0, "cannot be read", "cannot be read") +
+        those("unreadable", waiting.unreadable ?? 0),
       "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
     );
   if (waiting.unsettled > 0)

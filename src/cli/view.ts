@@ -75,7 +75,15 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
     recent_failures: readFailures(tree),
     metrics: readJsonObject(tree.metrics) ?? null,
   };
-  return { ...snapshot, obstacles: findObstacles(snapshot) };
+  return {
+    ...snapshot,
+    obstacles: findObstacles(snapshot, isNewer(tree.roadmap, tree.supervisor)),
+  };
+}
+
+function isNewer(path: string, than: string): boolean {
+  const mtimeMs = (at: string): number => fs.statSync(at, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return mtimeMs(path) > mtimeMs(than);
 }
 
 /** Whether a byte can be read; true when the file has moved on meanwhile. */

@@ -199,6 +199,12 @@ export class Backlog {
     }
   }
 
+  /** What waits in this state; not for what can run, which is a table. */
+  *waitingAs(state: "blocked" | "unmatched"): IterableIterator<Readonly<WaitingTask>> {
+    if (this.counts[state] === 0) return;
+    for (const entry of this.byId.values()) if (entry.state === state) yield entry.task;
+  }
+
   get size(): number {
     return this.byId.size + this.ordinary.size;
   }

@@ -26,6 +26,8 @@ export interface SupervisorDocument {
   waiting: WaitingCounts;
   /** Nodes of the plan by status; null without a plan. */
   roadmap: Record<NodeStatus, number> | null;
+  /** Missing in documents of earlier versions; null without a plan. */
+  plan_holds?: PlanHolds | null;
   /** What is wrong with `roadmap.yaml`: the last good plan stays in force. */
   roadmap_problem: string | null;
 }
@@ -45,6 +47,24 @@ export interface WaitingCounts {
   unreadable?: number;
   /** False until every file in the inbox was looked at once. */
   is_complete: boolean;
+  /** Some of the last three, of each at most five; missing in documents of earlier versions. */
+  held?: HeldTask[];
+}
+
+/** A task that does not start, and why: "no agent "a" is configured". */
+export interface HeldTask {
+  id: string;
+  state: "blocked" | "unmatched" | "unreadable";
+  why: string;
+}
+
+/** What of the plan does not go on by itself; of each list the first five, in the order of the file. */
+export interface PlanHolds {
+  /** Nodes that wait for an answer, and the question; null when they have asked none. */
+  asking: { id: string; question: string | null }[];
+  /** Open nodes that do not start, and why, as it reads after the name: "waits in vain: a failed". */
+  held: { id: string; why: string }[];
+  held_count: number;
 }
 
 /** `workers/<id>.json`: a worker process. The file's mtime is its heartbeat. */

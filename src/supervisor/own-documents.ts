@@ -8,13 +8,16 @@ import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { rotate } from "../journal/journal.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
+import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { Bells } from "./bells.ts";
 import type { ControlState } from "./control-state.ts";
+import { findHeldTasks } from "./held-tasks.ts";
 import type { Intake } from "./intake.ts";
 import type { Metrics } from "./metrics.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";
 import type { Presence, PresenceFacts } from "./presence.ts";
+import type { Selection } from "./selection.ts";
 
 export interface OwnDocumentsParts {
   tree: StateTree;
@@ -28,6 +31,8 @@ export interface OwnDocumentsParts {
   bells: Bells;
   backlog: Backlog;
   intake: Intake;
+  trays: Trays;
+  selection: Selection;
   plan: PlanEngine;
 }
 
@@ -111,8 +116,10 @@ export class OwnDocuments {
         unsettled: intake.unsettledCount,
         unreadable: intake.unreadableCount,
         is_complete: intake.isComplete,
+        held: findHeldTasks(this.p),
       },
       roadmap: plan.counts() ?? null,
+      plan_holds: plan.holds() ?? null,
       roadmap_problem: plan.problem ?? null,
     };
   }

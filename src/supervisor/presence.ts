@@ -14,7 +14,14 @@ import { SupervisorLock } from "./lock.ts";
 /** What changes from one heartbeat to the next. */
 export type PresenceFacts = Pick<
   SupervisorDocument,
-  "status" | "workers" | "processes" | "watching" | "waiting" | "roadmap" | "roadmap_problem"
+  | "status"
+  | "workers"
+  | "processes"
+  | "watching"
+  | "waiting"
+  | "roadmap"
+  | "plan_holds"
+  | "roadmap_problem"
 >;
 
 const VERSION = readVersion();

@@ -1,4 +1,5 @@
 /** What a supervisor is asked for, and what its run came to. Shapes only. */
+import type { HeldTask, PlanHolds } from "../core/documents.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { StatusCounts } from "../roadmap/progress.ts";
@@ -26,13 +27,16 @@ export interface RunSummary {
   failedNodes: number;
   /** Files that are no tasks, or whose id was taken. */
   refused: number;
-  /** Waiting tasks that cannot run: dependencies unmet, or no agent fits. */
+  /** Waiting tasks that cannot run: dependencies unmet, no agent fits, not to be read. */
   blocked: number;
+  /** Some of these. */
+  held: HeldTask[];
   /** With `dryRun`: what would run, best first. */
   wouldRun: string[];
   endedBy: "drained" | "once" | "limit" | "stop" | "lock-lost";
   /** Nodes of the plan by status; left out without a plan. */
   roadmap?: StatusCounts;
+  planHolds?: PlanHolds;
   /** What is wrong with `roadmap.yaml`, when it cannot be used. */
   roadmapProblem?: string;
 }

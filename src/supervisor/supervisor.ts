@@ -22,6 +22,7 @@ import type { CommandContext } from "./command-context.ts";
 import { type CommandInHand, Commands } from "./commands.ts";
 import { ControlState } from "./control-state.ts";
 import { Ending } from "./ending.ts";
+import { findHeldTasks } from "./held-tasks.ts";
 import { Intake } from "./intake.ts";
 import { Launching } from "./launching.ts";
 import { Lookout } from "./lookout.ts";
@@ -493,16 +494,15 @@ export class Supervisor {
   }
 
   private summary(endedBy: RunSummary["endedBy"]): RunSummary {
+    const { trays, backlog, intake, selection, plan } = this;
     return {
       ...this.taskEnds.counts,
       refused: this.refusals.count,
-      blocked:
-        this.backlog.count("blocked") +
-        this.backlog.count("unmatched") +
-        this.intake.unreadableCount,
+      blocked: backlog.count("blocked") + backlog.count("unmatched") + intake.unreadableCount,
+      held: findHeldTasks({ trays, backlog, intake, selection, plan }),
       wouldRun: [],
       endedBy,
-      ...this.plan.summary(),
+      ...plan.summary(),
     };
   }
 }

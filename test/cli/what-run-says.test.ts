@@ -14,6 +14,14 @@ const MENDED = `nodes:
   - { id: e, exec: ['true'], dependencies: [d] }
 `;
 
+const ASKING = `nodes:
+  - id: q
+    exec: [sh, -c, 'echo "<result>{\\"status\\":\\"checkpoint\\",\\"checkpoint\\":{\\"question\\":\\"which colour?\\"}}</result>"']
+  - { id: b, exec: ['true'], dependencies: [q] }
+  - { id: c, agent: nosuch }
+  - { id: h, status: needs_human, exec: ['true'] }
+`;
+
 interface Obstacle {
   what: string;
   do: string;
@@ -61,13 +69,30 @@ it("says what cannot run, and status says why after it has ended", async () => {
   pool.drop("patient", { exec: ["true"], metadata: { dependencies: ["nobody"] } });
   const { code, stdout } = await pool.run(["run", "--drain"]);
   expect(code).toBe(1);
-  expect(stdout).toContain("2 cannot run: `mailchute status` says why");
+  const ofNobody = "waits for nobody, which is not here";
+  const noAgent = 'no agent "nosuch" is configured';
+  expect(stdout).toContain(`2 cannot run:\n  patient: ${ofNobody}\n  lonely: ${noAgent}\n`);
   const obstacles = await obstaclesOf(pool);
   expect(obstacles.map(({ what }) => what)).toEqual([
     "no supervisor runs on this state tree",
-    "1 task waits for others that it depends on",
-    "1 task fits no configured agent",
+    `1 task waits for others that it depends on: patient (${ofNobody})`,
+    `1 task fits no configured agent: lonely (${noAgent})`,
   ]);
+});
+
+it("names the first few of many that cannot run, and counts the others", async () => {
+  const pool = newPool();
+  pool.drop("first", { exec: ["false"], max_attempts: 1 });
+  for (let n = 0; n < 8; n++)
+    pool.drop(`after-${n}`, { exec: ["true"], metadata: { dependencies: ["first"] } });
+  const { stdout } = await pool.run(["run", "--drain"]);
+  expect(stdout).toContain("0 completed, 1 failed, 8 cannot run:\n");
+  expect(stdout.match(/^ {2}after-\d: waits for first, which failed$/gm)).toHaveLength(5);
+  expect(stdout).toContain("  and 3 more: `mailchute status` says why\n");
+  const what = (await obstaclesOf(pool)).map((one) => one.what);
+  expect(what.join("\n")).toMatch(
+    /^8 tasks wait .*: (?:after-\d \(waits for first, which failed\)(?:, )?){3} and 5 more$/m,
+  );
 });
 
 it.skipIf(process.getuid?.() !== 0)(
@@ -80,8 +105,9 @@ it.skipIf(process.getuid?.() !== 0)(
     fs.chmodSync(file, 0o600);
     const { code, stdout } = await pool.run(["run", "--drain"]);
     expect(code).toBe(1);
-    expect(stdout).toContain("1 cannot run");
-    expect((await obstaclesOf(pool)).map(({ what }) => what)).toContain("1 task cannot be read");
+    expect(stdout).toMatch(/1 cannot run:\n {2}fromroot: .*EACCES/);
+    const { what } = (await obstaclesOf(pool))[1] as Obstacle;
+    expect(what).toMatch(/^1 task cannot be read: fromroot \(.*EACCES/);
     fs.chmodSync(file, 0o644);
     expect((await pool.run(["run", "--drain"])).stdout).toContain("1 completed");
   },
@@ -100,16 +126,27 @@ it("says that it is paused, and how many slots it was given before", async () =>
   expect(run.stderr()).toContain("2 slots, as set-workers said before, not 4");
 });
 
-it("points to the plan when a node asks, and when nothing of it starts", async () => {
+it("gives the question of a node, and why the others of the plan do not start", async () => {
   const pool = newPool();
-  fs.writeFileSync(
-    join(pool.state, "roadmap.yaml"),
-    "nodes:\n  - { id: a, status: needs_human, exec: ['true'] }\n  - { id: b, exec: ['true'], dependencies: [a] }\n",
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), ASKING);
+  const { code, stdout } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("\n  q asks: which colour? (mailchute answer q TEXT)\n");
+  expect(stdout).toContain(
+    '\n  b: waits for q (needs_human)\n  c: no agent "nosuch" is configured\n',
   );
-  await pool.run(["run", "--drain"]);
-  const what = (await obstaclesOf(pool)).map((one) => one.what);
-  expect(what).toContain("1 node of the plan waits for an answer");
-  expect(what).toContain("1 open node of the plan does not start");
+  expect(await obstaclesOf(pool)).toEqual([
+    { what: "q asks: which colour?", do: "mailchute answer q TEXT" },
+    { what: "h waits for a person", do: "mailchute answer h TEXT" },
+    {
+      what: `2 open nodes of the plan do not start: b (waits for q (needs_human)), c (no agent "nosuch" is configured)`,
+      do: "mailchute roadmap next --explain",
+    },
+  ]);
+  await pool.run(["answer", "q", "blue"]);
+  expect(await obstaclesOf(pool)).toEqual([
+    { what: "the plan was changed since it last ran", do: "mailchute run" },
+  ]);
 });
 
 it("refuses an agent of a kind that is not built in before anything runs", async () => {

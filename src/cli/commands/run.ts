@@ -8,6 +8,9 @@ import { openSettings } from "../options.ts";
 import { describeCounts, safe } from "../render.ts";
 import { watchTerminals } from "../terminals.ts";
 
+/** So many tasks, and nodes, are named that do not start. */
+const NAMED_MAX = 5;
+
 export const command = defineCommand({
   usage: "",
   isLongLived: true,
@@ -129,10 +132,25 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
   if (summary.refused > 0) parts.push(`${summary.refused} refused`);
-  if (summary.blocked > 0)
-    parts.push(`${summary.blocked} cannot run: \`mailchute status\` says why`);
+  if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run:`);
   const lines = [parts.join(", ")];
+  lines.push(...nameHeld(summary.held, summary.blocked));
   if (summary.roadmap !== undefined) lines.push(`roadmap: ${describeCounts(summary.roadmap)}`);
+  const { asking = [], held = [], held_count: heldCount = 0 } = summary.planHolds ?? {};
+  for (const { id, question } of asking)
+    lines.push(
+      safe(
+        `  ${id} ${question === null ? "waits" : `asks: ${question}`} (mailchute answer ${id} TEXT)`,
+      ),
+    );
+  lines.push(...nameHeld(held, heldCount));
   if (summary.roadmapProblem !== undefined) lines.push(safe(summary.roadmapProblem));
   return lines;
+}
+
+/** A line for each that is named, and one for the others. */
+function nameHeld(held: readonly { id: string; why: string }[], total: number): string[] {
+  const shown = held.slice(0, NAMED_MAX).map(({ id, why }) => safe(`  ${id}: ${why}`));
+  const more = total - shown.length;
+  return more > 0 ? [...shown, `  and ${more} more: \`mailchute status\` says why`] : shown;
 }

@@ -24,6 +24,13 @@ export class CheckpointDesk {
     this.dueMs.delete(id);
   }
 
+  /** Null when it waits for an answer without having asked. */
+  questionOf(id: string): string | null {
+    return askedAtMs(this.kv, id) === undefined
+      ? null
+      : (questionOf(this.kv, id)?.question ?? null);
+  }
+
   answersOf(id: string): Answer[] {
     return answersOf(this.kv, id);
   }

@@ -12,7 +12,7 @@ import type { RoadmapNode } from "../../core/roadmap.ts";
 import { archive, readSettled } from "../../mailbox/archive.ts";
 import { submitAll } from "../../mailbox/submit.ts";
 import type { RoadmapDocument } from "../../roadmap/document.ts";
-import { Planner } from "../../roadmap/next.ts";
+import { Planner, type WaitingNode } from "../../roadmap/next.ts";
 import { isNodeTask, taskOfNode } from "../../roadmap/node-task.ts";
 import type { EngineParts } from "./plan-parts.ts";
 
@@ -34,6 +34,8 @@ export class Launcher {
   private readonly chooser = new Planner();
   /** What may run, best first, in the plan `readyOf`. */
   private ready: readonly RoadmapNode[] = [];
+  /** Why the others wait. */
+  private waiting: readonly WaitingNode[] = [];
   private readyOf: RoadmapDocument | undefined;
   /** In progress on disk as soon as the plan is flushed; their tasks come next. */
   private readonly toSubmit = new Set<string>();
@@ -114,13 +116,8 @@ export class Launcher {
 
   /** Best first; with `--once` only what could run when the pass began. */
   launchable(): RoadmapNode[] {
-    const { store, settings, flights } = this.p;
-    if (this.readyOf !== store.doc) {
-      this.readyOf = store.doc;
-      this.ready = this.chooser.next(store.nodes, {
-        matchAgent: (node) => resolveAgent(node, settings.agents),
-      }).ready;
-    }
+    const { flights } = this.p;
+    this.choose();
     return this.ready.filter(
       (node) =>
         !flights.has(node.id) &&
@@ -128,6 +125,23 @@ export class Launcher {
         !this.unwritable.has(node.id) &&
         this.pass?.has(node.id) !== false,
     );
+  }
+
+  /** Nodes that cannot be launched, and why. */
+  held(): readonly WaitingNode[] {
+    this.choose();
+    return this.waiting;
+  }
+
+  private choose(): void {
+    const { store, settings } = this.p;
+    if (this.readyOf === store.doc) return;
+    this.readyOf = store.doc;
+    const next = this.chooser.next(store.nodes, {
+      matchAgent: (node) => resolveAgent(node, settings.agents),
+    });
+    this.ready = next.ready;
+    this.waiting = next.waiting;
   }
 
   /** The id is free in the mailbox. The record of its last run moves to the evidence first. */

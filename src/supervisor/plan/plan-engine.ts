@@ -5,6 +5,7 @@
  * settled task is one replacement of the roadmap. So a node in progress without a task was never launched, and one with a
  * settled task waits for what follows from it; both are found again at the start.
  */
+import type { PlanHolds } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
@@ -23,6 +24,8 @@ export type { LaunchGate };
 const PLANNER_ID = "plan-000";
 const LOOK_AGAIN_MS = 5;
 const FLUSH_TRIES_MAX = 200;
+/** So many nodes are named that ask, and that do not start. */
+const NAMED_MAX = 5;
 
 export class PlanEngine {
   private readonly p: PlanParts;
@@ -84,11 +87,13 @@ export class PlanEngine {
     return this.flights.unselectedCount;
   }
 
-  summary(): { roadmap?: StatusCounts; roadmapProblem?: string } {
+  summary(): { roadmap?: StatusCounts; planHolds?: PlanHolds; roadmapProblem?: string } {
     const roadmap = this.counts();
+    const planHolds = this.holds();
     const { problem } = this;
     return {
       ...(roadmap === undefined ? {} : { roadmap }),
+      ...(planHolds === undefined ? {} : { planHolds }),
       ...(problem === undefined ? {} : { roadmapProblem: problem }),
     };
   }
@@ -240,6 +245,20 @@ export class PlanEngine {
   counts(): StatusCounts | undefined {
     const { doc } = this.p.store;
     return doc === undefined ? undefined : countStatuses(doc.nodes);
+  }
+
+  /** What does not go on by itself. While the plan moves, a node that waits may only be waiting its turn: then nothing is held. */
+  holds(): PlanHolds | undefined {
+    const { doc, nodes } = this.p.store;
+    if (doc === undefined) return undefined;
+    const asking = nodes
+      .filter((node) => node.status === "needs_human" && !isContainer(node))
+      .slice(0, NAMED_MAX)
+      .map(({ id }) => ({ id, question: this.desk.questionOf(id) }));
+    const isMoving = this.flights.size > 0 || this.isApplying() || this.launcher.canLaunch(false);
+    const open = isMoving ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
+    const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
+    return { asking, held, held_count: open.length };
   }
 
   /** What would be launched, best first. */
