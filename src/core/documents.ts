@@ -94,6 +94,8 @@ export interface ControlDocument {
   /** Overrides the `workers` setting; null = the setting holds. */
   max_workers: number | null;
   max_workers_by: string | null;
+  /** The `workers` setting that it overrode; null when it overrides none, or was written by an earlier version. */
+  max_workers_over: number | null;
   /** Slots of each worker process by worker id; a worker that is not listed uses its own number. */
   slots: Record<string, number>;
   /** Commands whose effect stands here already and which are not acknowledged yet, by their nonces. */
@@ -107,6 +109,7 @@ export const INITIAL_CONTROL: ControlDocument = {
   replan_paused: false,
   max_workers: null,
   max_workers_by: null,
+  max_workers_over: null,
   slots: {},
   applied: [],
 };

@@ -25,6 +25,7 @@ export function applyCommand(
     });
   switch (command.command) {
     case "pause":
+      tellOnce(context, inHand, "paused: nothing starts before `mailchute resume`");
       steer(context, inHand, "paused", () => {
         const now = new Date(context.trays.clock.wallMs()).toISOString();
         const { paused } = context.control.current;
@@ -32,6 +33,7 @@ export function applyCommand(
       });
       return { paused: true };
     case "resume":
+      tellOnce(context, inHand, "resumed");
       steer(context, inHand, "resumed", () =>
         context.control.current.paused
           ? { paused: false, paused_at: null, paused_by: null }
@@ -53,6 +55,11 @@ export function applyCommand(
       return { stopping: true, drain };
     }
   }
+}
+
+/** For the terminal; nothing when a crash has it carried out again. */
+function tellOnce(context: CommandContext, { command, nonce }: CommandInHand, what: string): void {
+  if (!context.control.isApplied(nonce)) context.notice(`${what} (command ${command.id})`);
 }
 
 /**
@@ -94,12 +101,14 @@ async function replan(context: CommandContext, inHand: CommandInHand): Promise<o
 function setWorkers(context: CommandContext, inHand: CommandInHand): object {
   const { id, args } = inHand.command;
   const workers = args.workers ?? 0;
-  const change = { max_workers: workers, max_workers_by: id };
+  const { workers: given } = context.settings;
+  const change = { max_workers: workers, max_workers_by: id, max_workers_over: given };
+  const slots = `${workers} ${workers === 1 ? "slot" : "slots"}`;
+  tellOnce(context, inHand, context.isFixed ? `${slots} from the next run on` : `${slots} now`);
   steer(context, inHand, "workers_changed", () => change, { workers });
   // Remembered for the next run.
-  if (context.isFixed) return { workers: context.settings.workers, next_run: workers };
-  const { max_workers: slots } = context.control.current;
-  context.pool.setMaxSlots(slots ?? context.settings.workers);
+  if (context.isFixed) return { workers: given, next_run: workers };
+  context.pool.setMaxSlots(context.control.current.max_workers ?? given);
   context.shareSlots();
   return { workers };
 }

@@ -25,6 +25,8 @@ export interface CommandContext {
   plan: Plan;
   /** True for `--once`: the number of workers is fixed. */
   isFixed: boolean;
+  /** A line for the terminal. */
+  notice(message: string): void;
   shareSlots(): void;
   wake(): void;
   stop(drain: boolean): void;

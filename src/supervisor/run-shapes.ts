@@ -16,8 +16,19 @@ export interface SupervisorOptions {
   /** End after so many tasks were started. */
   maxTasks?: number;
   paused?: boolean;
+  /** `settings.workers` was given for this very run. When it is another than `set-workers` overrode, it is the newer wish. */
+  areWorkersGiven?: boolean;
+  /** It owns the tree and begins. */
+  onStart?: (start: RunStart) => void;
   /** Lines for people: what is worth knowing as it happens. */
   onNotice?: (notice: string) => void;
+}
+
+export interface RunStart {
+  /** In force, over all worker processes. */
+  slots: number;
+  /** `set-workers` has said so before this run. */
+  areSlotsRemembered: boolean;
 }
 
 export interface RunSummary {

@@ -284,9 +284,13 @@ export class Supervisor {
         paused_by: "run --paused",
       });
     }
-    const { max_workers } = this.control.current;
-    if (max_workers !== null && this.o.once !== true) this.pool.setMaxSlots(max_workers);
-    this.tellWhatWasRemembered();
+    const remembered = this.o.once === true ? undefined : this.rememberedSlots();
+    if (remembered !== undefined) this.pool.setMaxSlots(remembered);
+    this.o.onStart?.({
+      slots: remembered ?? this.settings.workers,
+      areSlotsRemembered: remembered !== undefined,
+    });
+    this.tellWhatHolds();
     const ended = new Promise<RunSummary["endedBy"]>((resolve) => {
       this.finish = resolve;
       // Asked to end while it was starting.
@@ -421,6 +425,7 @@ export class Supervisor {
       newOwner: this.newCanceller,
       plan: this.plan,
       isFixed: this.o.once === true,
+      notice: (message) => this.alerts.notice(message),
       shareSlots: () => this.shareSlots(),
       wake: () => this.lookSoon(),
       stop: (drain) => setTimeout(() => this.stop(drain), 0),
@@ -452,17 +457,22 @@ export class Supervisor {
     this.alerts.close();
   }
 
+  /** What `set-workers` has said before this start, unless this run was given another number than it overrode. */
+  private rememberedSlots(): number | undefined {
+    const { max_workers: slots, max_workers_over: over } = this.control.current;
+    if (slots === null) return undefined;
+    const isNewer = this.o.areWorkersGiven === true && over !== this.settings.workers;
+    if (!isNewer || over === null) return slots;
+    this.control.change({ max_workers: null, max_workers_by: null, max_workers_over: null });
+    return undefined;
+  }
+
   /** What commands have said before this start is in force still, and may surprise whoever started it. */
-  private tellWhatWasRemembered(): void {
-    const { paused, paused_at, paused_by, max_workers, replan_paused } = this.control.current;
-    const { workers } = this.settings;
+  private tellWhatHolds(): void {
+    const { paused, paused_at, paused_by, replan_paused } = this.control.current;
     if (paused)
       this.alerts.notice(
         `paused since ${paused_at ?? "an unknown time"} (${paused_by ?? "unknown"}): nothing starts before \`mailchute resume\``,
-      );
-    if (max_workers !== null && max_workers !== workers && this.o.once !== true)
-      this.alerts.notice(
-        `${max_workers} slots, as set-workers said before, not ${workers}: \`mailchute set-workers ${workers}\` changes that`,
       );
     if (replan_paused)
       this.alerts.notice("replanning: other nodes wait until the planner is through");

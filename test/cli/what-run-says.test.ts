@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { newCli, put } from "./run-cli.ts";
 
 /** Its first node fails; the second sets the first one done. */
 const MENDED = `nodes:
@@ -120,10 +121,35 @@ it("says that it is paused, and how many slots it was given before", async () =>
     join(pool.state, "control.json"),
     JSON.stringify({ ...paused, max_workers: 2, max_workers_by: "me" }),
   );
-  const run = pool.spawn(["run", "--drain", "--workers", "4"]);
-  await waitFor(() => run.stderr().includes("as set-workers said"), { what: "both" });
+  pool.drop("t", { exec: ["true"] });
+  const run = pool.spawn(["run", "--drain"]);
+  await waitFor(() => run.stderr().includes("paused since"), { what: "the notices" });
   expect(run.stderr()).toContain("paused since 2026-01-01T00:00:00Z (me): nothing starts before");
-  expect(run.stderr()).toContain("2 slots, as set-workers said before, not 4");
+  expect(run.stderr()).toContain("/mailbox/inbox with 2 slots (pid ");
+  expect(run.stderr()).toContain("2 slots, as set-workers said before, not 4 (`set-workers N`");
+  expect(run.stderr()).toContain("ends when nothing is left to run; Ctrl-C stops it before");
+  await pool.run(["resume", "--wait"]);
+  await waitFor(() => run.stderr().includes("resumed (command "), { what: "the resume" });
+  expect((await run.ended).exitCode).toBe(0);
+});
+
+it("remembers what set-workers said, until a run is given another number", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "workers: 2\n");
+  const slotsOf = async (args: string[], env = {}): Promise<string | undefined> =>
+    / with (\d+) slots? /.exec((await cli(["run", "--drain", ...args], { env })).stderr)?.[1];
+  await cli(["set-workers", "1"]);
+  const { stderr } = await cli(["run", "--drain", "--workers", "4"]);
+  expect(stderr).toMatch(/^mailchute: 1 slot now \(command /m);
+  expect(await slotsOf([])).toBe("1");
+  expect(await slotsOf(["--workers", "4"])).toBe("1");
+  expect(await slotsOf(["--workers", "3"])).toBe("3");
+  expect(await slotsOf([])).toBe("2");
+  await cli(["set-workers", "5"]);
+  const once = await cli(["run", "--once"]);
+  expect(once.stderr).toMatch(/^mailchute: 5 slots from the next run on \(command /m);
+  expect(await slotsOf([])).toBe("5");
+  expect(await slotsOf([], { MAILCHUTE_WORKERS: "7" })).toBe("7");
 });
 
 it("gives the question of a node, and why the others of the plan do not start", async () => {

@@ -1,7 +1,8 @@
 /** `run`: the supervisor with its pool, in the foreground. */
+import { join } from "node:path";
 import { stateTree } from "../../core/state-tree.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
-import type { RunSummary } from "../../supervisor/run-shapes.ts";
+import type { RunStart, RunSummary } from "../../supervisor/run-shapes.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { openSettings } from "../options.ts";
@@ -61,9 +62,10 @@ export const command = defineCommand({
     if (options.durability !== undefined) flags["durability"] = options.durability;
     if (options["interval-ms"] !== undefined)
       flags["sweep_ms"] = Math.max(10, options["interval-ms"]);
-    const { settings, mailboxDir } = await openSettings(ctx, flags);
+    const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
     const { Supervisor } = await import("../../supervisor/supervisor.ts");
+    const { shortPath } = await import("../plan.ts");
     const isQuiet = options.live === false;
     const supervisor = new Supervisor({
       tree,
@@ -73,6 +75,13 @@ export const command = defineCommand({
       dryRun: options["dry-run"],
       paused: options.paused,
       ...(options["max-iterations"] === undefined ? {} : { maxTasks: options["max-iterations"] }),
+      areWorkersGiven: sources["workers"] === "flag" || sources["workers"] === "environment",
+      onStart: (start) => {
+        if (isQuiet) return;
+        const inbox = shortPath(ctx, join(tree.mailbox, "inbox"));
+        for (const line of describeStart(inbox, start, settings.workers, options))
+          ctx.out.note(line);
+      },
       onNotice: (notice) => {
         if (!isQuiet) ctx.out.note(safe(notice));
       },
@@ -90,10 +99,6 @@ export const command = defineCommand({
         ctx.out.note("stopping: what runs is given back (again to stop at once)");
         supervisor.stop(false);
       });
-    }
-    if (options["dry-run"] !== true && !isQuiet) {
-      const place = settings.workers === 1 ? "1 slot" : `${settings.workers} slots`;
-      ctx.out.note(`watching ${safe(tree.mailbox)}/inbox with ${place} (pid ${process.pid})`);
     }
     const treeId = treeIdOf(tree.dir);
     const summary = await supervisor.run();
@@ -113,6 +118,31 @@ export const command = defineCommand({
     return left > 0 ? EXIT.failed : EXIT.ok;
   },
 });
+
+/** What it watches, with how many slots and why, and how it ends. @param place the inbox */
+function describeStart(
+  place: string,
+  { slots, areSlotsRemembered }: RunStart,
+  given: number,
+  options: { drain: boolean; once: boolean; "max-iterations": number | undefined },
+): string[] {
+  const many = slots === 1 ? "1 slot" : `${slots} slots`;
+  const lines = [`watching ${safe(place)} with ${many} (pid ${process.pid})`];
+  if (areSlotsRemembered && slots !== given)
+    lines.push(`${many}, as set-workers said before, not ${given} (\`set-workers N\` changes it)`);
+  if (slots === 0) lines.push("0 slots: nothing starts before `mailchute set-workers N`");
+  const limit = options["max-iterations"];
+  const ends: string[] = [];
+  if (options.once) ends.push("after one pass");
+  if (options.drain) ends.push("when nothing is left to run");
+  if (limit !== undefined) ends.push(limit === 1 ? "after 1 task" : `after ${limit} tasks`);
+  lines.push(
+    ends.length > 0
+      ? `ends ${ends.join(" or ")}; Ctrl-C stops it before`
+      : "Ctrl-C or `mailchute stop` ends it",
+  );
+  return lines;
+}
 
 /** Nodes of the plan that this run leaves undone. A limit on the number of tasks leaves some on purpose. */
 function unfinished({ roadmap, endedBy }: RunSummary): number {
