@@ -9,6 +9,7 @@ import { compareTasks, type WaitingTask } from "../core/backlog.ts";
 import { wallSeconds } from "../core/clock.ts";
 import {
   ErrInvalidTask,
+  ErrInvalidTransition,
   ErrIo,
   ErrLeaseLost,
   ErrNoTasks,
@@ -17,8 +18,8 @@ import {
 } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
-  errorName,
   foldId,
+  inboxName,
   leaseOf,
   type ProcessingName,
   parseName,
@@ -28,6 +29,7 @@ import {
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
+import { readSettled } from "./archive.ts";
 import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { dropIdentical } from "./duplicates.ts";
@@ -66,6 +68,16 @@ export interface HeldTask {
   path: string;
 }
 
+interface Held {
+  claim: Claim;
+  decoded: DecodedTask;
+  startedMs: number;
+  startedWallMs: number;
+  maxAttempts: number;
+  /** What ends it. Once that is committed the disk may still refuse the rest, and nothing else can end it any more. */
+  settlement?: Settlement;
+}
+
 export interface FailOptions {
   kind?: FailureKind;
   code?: string;
@@ -85,16 +97,7 @@ export class Mailbox {
   private readonly newOwner = ownerSequence();
   private readonly observer: LeaseObserver;
   private readonly unfinished = new Set<string>();
-  private readonly held = new Map<
-    string,
-    {
-      claim: Claim;
-      decoded: DecodedTask;
-      startedMs: number;
-      startedWallMs: number;
-      maxAttempts: number;
-    }
-  >();
+  private readonly held = new Map<string, Held>();
 
   private constructor(trays: Trays, options: MailboxOptions) {
     this.dir = trays.dir;
@@ -165,12 +168,13 @@ export class Mailbox {
 
   /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost */
   renew(task: HeldTask): void {
-    const { claim } = this.heldOf(task);
-    if (!renewClaim(this.trays, claim)) this.lost(task);
+    const held = this.heldOf(task);
+    if (!isCommitted(held) && !renewClaim(this.trays, held.claim)) this.lost(task);
   }
 
   /**
-   * Ends the task well. Calling it again after an ErrIo goes on where it stopped.
+   * Ends the task well. After an ErrIo it can be called again, and so can `fail`: what is committed already, well or badly, stays
+   * as it is and is published then.
    * @throws ErrLeaseLost when somebody took it over: then nothing was changed; ErrIo
    */
   async complete(
@@ -178,6 +182,7 @@ export class Mailbox {
     result: { output?: unknown; verdict?: string; verdictReason?: string } = {},
   ): Promise<void> {
     const held = this.heldOf(task);
+    if (isCommitted(held)) return this.settle(task, held.settlement);
     const record: ResultRecord = {
       task_id: task.task.id,
       status: "completed",
@@ -200,10 +205,14 @@ export class Mailbox {
   /**
    * Ends the attempt badly: the task runs again if it has attempts left, else it becomes a dead letter in `failed/`.
    * @returns whether it will run again
-   * @throws ErrLeaseLost, ErrIo
+   * @throws ErrLeaseLost, ErrIo: see `complete`
    */
   async fail(task: HeldTask, error: string, options: FailOptions = {}): Promise<boolean> {
     const held = this.heldOf(task);
+    if (isCommitted(held)) {
+      await this.settle(task, held.settlement);
+      return false;
+    }
     if (options.canRetry !== false && task.attempt < held.maxAttempts) {
       const next = putBack(this.trays, held.claim, options.delayMs ?? 0, true);
       if (next === undefined) this.lost(task);
@@ -222,10 +231,23 @@ export class Mailbox {
     return false;
   }
 
-  /** Gives the task back without using up an attempt. @throws ErrLeaseLost */
+  /**
+   * Gives the task back without using up an attempt.
+   * @throws ErrLeaseLost; ErrInvalidTransition when its end is committed: then only `complete` and `fail` go on
+   */
   release(task: HeldTask, delayMs = 0): void {
-    const { claim } = this.heldOf(task);
-    if (putBack(this.trays, claim, delayMs, false) === undefined) this.lost(task);
+    const held = this.heldOf(task);
+    if (isCommitted(held))
+      throw new ErrInvalidTransition(
+        `${task.task.id} is settled as ${held.settlement.status}, and cannot be given back`,
+        {
+          id: task.task.id,
+          path: task.path,
+          phase: "release",
+          hint: "call complete again: it publishes what the disk refused",
+        },
+      );
+    if (putBack(this.trays, held.claim, delayMs, false) === undefined) this.lost(task);
     this.held.delete(task.lease);
   }
 
@@ -268,26 +290,30 @@ export class Mailbox {
     return counts;
   }
 
-  /** The record of a settled task. @throws ErrTaskNotFound when the id is nowhere; undefined while it waits or runs */
+  /**
+   * The record of a settled task; undefined while it waits, runs or is being settled.
+   * @throws ErrTaskNotFound when the id is nowhere
+   */
   find(id: string): ResultRecord | ErrorRecord | undefined {
-    const { storage, outbox, failed, inbox, processing } = this.trays;
-    for (const path of [join(outbox, resultName(id)), join(failed, errorName(id))]) {
-      if (storage.look(path) === undefined) continue;
-      const { bytes } = storage.read(path, Number.MAX_SAFE_INTEGER);
-      if (bytes !== undefined)
-        return JSON.parse(bytes.toString("utf8")) as ResultRecord | ErrorRecord;
-    }
-    const isWaiting = storage.look(join(inbox, `${id}.json`)) !== undefined;
-    if (
-      isWaiting ||
-      storage.list(processing).some((file) => file === `${id}.json` || parseName(file)?.id === id)
-    )
-      return undefined;
+    if (this.isLive(id, ["ok", "err"])) return undefined;
+    const settled = readSettled(this.trays, id);
+    if (settled !== undefined) return settled.record;
+    // What moved between two looks, and what is committed and not published yet.
+    if (this.isLive(id)) return undefined;
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
       id,
       path: this.dir,
       phase: "find",
     });
+  }
+
+  private isLive(id: string, without: readonly ProcessingName["stage"][] = []): boolean {
+    const { storage, inbox } = this.trays;
+    const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
+    return (
+      names.some((name) => storage.look(join(inbox, name)) !== undefined) ||
+      liveIds(this.trays, without).has(foldId(id))
+    );
   }
 
   private candidates(): WaitingTask[] {
@@ -387,13 +413,7 @@ export class Mailbox {
     };
   }
 
-  private heldOf(task: HeldTask): {
-    claim: Claim;
-    decoded: DecodedTask;
-    startedMs: number;
-    startedWallMs: number;
-    maxAttempts: number;
-  } {
+  private heldOf(task: HeldTask): Held {
     const held = this.held.get(task.lease);
     if (held === undefined) throw leaseLost(task);
     return held;
@@ -405,8 +425,11 @@ export class Mailbox {
   }
 
   private async settle(task: HeldTask, settlement: Settlement): Promise<void> {
+    this.heldOf(task).settlement = settlement;
     await settleAll(this.trays, [settlement], () => {});
     if (settlement.error !== undefined) {
+      // We live, so that nobody else would come for it: `recover` of this mailbox publishes it too.
+      if (settlement.committedMs !== undefined) this.unfinished.add(settlement.marker);
       throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
         id: task.task.id,
         path: settlement.claim.path,
@@ -415,9 +438,14 @@ export class Mailbox {
         hint: "the task is still yours: try again when the disk has room",
       });
     }
+    this.unfinished.delete(settlement.marker);
     this.held.delete(task.lease);
     if (settlement.outcome === "fenced") throw leaseLost(task);
   }
+}
+
+function isCommitted(held: Held): held is Held & { settlement: Settlement } {
+  return held.settlement?.committedMs !== undefined;
 }
 
 function leaseLost(task: HeldTask): ErrLeaseLost {

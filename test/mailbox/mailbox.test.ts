@@ -2,6 +2,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
+  ErrInvalidTransition,
+  ErrIo,
   ErrLeaseLost,
   ErrNoTasks,
   ErrTaskExists,
@@ -9,6 +11,8 @@ import {
   Mailbox,
   type MailboxOptions,
 } from "../../src/index.ts";
+import { nodeStorage } from "../../src/mailbox/node-storage.ts";
+import type { Storage } from "../../src/mailbox/storage.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -202,6 +206,85 @@ describe("the mailbox as a library", () => {
     await rival.recover();
     await expect(mailbox.complete(late, { output: "late" })).rejects.toThrow(ErrLeaseLost);
     expect([...tray("outbox"), ...tray(".tmp")]).toEqual([]);
+  });
+
+  describe("when the disk refuses a step of the settlement", () => {
+    /** @param refuses names the call of the storage that fails with ENOSPC for as long as it says so */
+    function openOn(refuses: { call: "link" | "create" | "unlink" | undefined }) {
+      const storage = new Proxy<Storage>(nodeStorage, {
+        get: (target, key) => {
+          const value = Reflect.get(target, key) as unknown;
+          if (typeof value !== "function") return value;
+          return (...args: unknown[]) => {
+            if (key === refuses.call)
+              throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+            return Reflect.apply(value, target, args) as unknown;
+          };
+        },
+      });
+      return open({ storage });
+    }
+
+    it.each(["create", "link", "unlink"] as const)(
+      "complete can be called again, and the task is settled once: %s",
+      async (call) => {
+        const refuses: Parameters<typeof openOn>[0] = { call: undefined };
+        const { mailbox, tray } = openOn(refuses);
+        await mailbox.enqueue({ id: "t", title: "t" });
+        const held = mailbox.claim();
+        refuses.call = call;
+        await expect(mailbox.complete(held, { output: 1 })).rejects.toThrow(ErrIo);
+        mailbox.renew(held);
+        await expect(mailbox.complete(held, { output: 1 })).rejects.toThrow(ErrIo);
+        refuses.call = undefined;
+        await mailbox.complete(held, { output: 1 });
+        expect(mailbox.find("t")).toMatchObject({ status: "completed", output: 1 });
+        expect([...tray("processing"), ...tray(".tmp"), ...tray("failed")]).toEqual([]);
+        expect(tray("outbox")).toEqual(["t_result.json"]);
+      },
+    );
+
+    it("what is committed stays as it is: fail publishes it, release is refused", async () => {
+      const refuses: Parameters<typeof openOn>[0] = { call: undefined };
+      const { mailbox, tray } = openOn(refuses);
+      await mailbox.enqueue({ id: "t", title: "t" });
+      const held = mailbox.claim();
+      refuses.call = "link";
+      await expect(mailbox.complete(held)).rejects.toThrow(ErrIo);
+      expect(mailbox.find("t")).toBeUndefined();
+      expect(() => mailbox.release(held)).toThrow(ErrInvalidTransition);
+      refuses.call = undefined;
+      expect(await mailbox.fail(held, "late")).toBe(false);
+      expect(mailbox.find("t")).toMatchObject({ status: "completed" });
+      expect([...tray("processing"), ...tray(".tmp"), ...tray("failed")]).toEqual([]);
+    });
+
+    it("what is not committed can still end otherwise", async () => {
+      const refuses: Parameters<typeof openOn>[0] = { call: undefined };
+      const { mailbox, tray } = openOn(refuses);
+      await mailbox.enqueue({ id: "t", title: "t", max_attempts: 1 });
+      const held = mailbox.claim();
+      refuses.call = "create";
+      await expect(mailbox.complete(held)).rejects.toThrow(ErrIo);
+      refuses.call = undefined;
+      expect(await mailbox.fail(held, "boom")).toBe(false);
+      expect(mailbox.find("t")).toMatchObject({ status: "failed", error: "boom" });
+      expect([...tray("processing"), ...tray(".tmp"), ...tray("outbox")]).toEqual([]);
+    });
+
+    it("recover publishes what its holder does not come back for", async () => {
+      const refuses: Parameters<typeof openOn>[0] = { call: undefined };
+      const { mailbox, tray } = openOn(refuses);
+      await mailbox.enqueue({ id: "t", title: "t" });
+      const held = mailbox.claim();
+      refuses.call = "link";
+      await expect(mailbox.complete(held, { output: 1 })).rejects.toThrow(ErrIo);
+      refuses.call = undefined;
+      expect(await mailbox.recover()).toMatchObject([{ action: "published" }]);
+      await mailbox.complete(held, { output: 1 });
+      expect(mailbox.find("t")).toMatchObject({ status: "completed", output: 1 });
+      expect([...tray("processing"), ...tray(".tmp")]).toEqual([]);
+    });
   });
 
   it("takes back the task of a process that was killed, at once", async () => {
