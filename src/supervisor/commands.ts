@@ -43,6 +43,8 @@ export interface CommandHooks {
   onError(error: unknown): void;
 }
 
+/** Rings may be lost: without one the inbox is listed this often (ms), in ticks that come anyway. */
+const LOOK_MS = 100;
 /** A file that does not parse is refused after it was quiet for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
 const COMMANDS_PER_LOOK_MAX = 64;
@@ -56,6 +58,8 @@ export class Commands {
   private readonly newOwner: () => string;
   private readonly uids: readonly number[];
   private readonly hooks: CommandHooks;
+  private isRung = true;
+  private lookAtMs = Number.NEGATIVE_INFINITY;
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
   /** Files that could not be read or moved, and when (monotonic ms) they are tried again. */
   private readonly troubled = new Map<string, number>();
@@ -81,9 +85,19 @@ export class Commands {
     return this.young.size === 0 ? undefined : 50;
   }
 
+  /** Something came or went in the inbox, or nobody knows. */
+  ring(): void {
+    this.isRung = true;
+  }
+
   /** Takes what waits, oldest first. Applies at once; acknowledgements follow. */
   work(): void {
-    for (const name of this.arrivals()) this.take(name);
+    const nowMs = this.trays.clock.monotonicMs();
+    if (this.isRung || this.young.size > 0 || nowMs >= this.lookAtMs) {
+      this.isRung = false;
+      this.lookAtMs = nowMs + LOOK_MS;
+      for (const name of this.arrivals()) this.take(name);
+    }
     if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
   }
 

@@ -141,7 +141,10 @@ export class Supervisor {
       onTask: (name) => {
         if (this.intake.ring(name)) wake();
       },
-      onCommand: wake,
+      onCommand: () => {
+        this.commands.ring();
+        wake();
+      },
       onProcessing: () => this.lookSoon(),
       onFallback: () => this.documents.hurry(),
     });
