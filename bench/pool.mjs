@@ -135,6 +135,16 @@ export class Pool {
       .flatMap((name) => eventsIn(fs.readFileSync(join(dir, name), "utf8")));
   }
 
+  /** Whether nothing waits or runs: two short looks, however much there was. */
+  isEmpty() {
+    return [this.inbox, join(this.state, "mailbox", "processing")].every((path) => {
+      const dir = fs.opendirSync(path);
+      const entry = dir.readSync();
+      dir.closeSync();
+      return entry === null;
+    });
+  }
+
   /** Reads only what is new since its last call, also past a rotation of the journal. */
   follow() {
     this.followed ??= { fd: undefined, offset: 0, rest: "" };
