@@ -19,6 +19,8 @@ const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
+/** Of a file so much is read at once (bytes). */
+const READ_BYTES = 1024 * 1024;
 
 export interface FileCounts {
   submitted: number;
@@ -103,7 +105,8 @@ interface Line {
 
 /** Lines that are not blank, as many at a time as were read at once. */
 async function* linesOf(file: string): AsyncGenerator<Line[]> {
-  const source = file === "-" ? process.stdin : fs.createReadStream(file);
+  const source =
+    file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: READ_BYTES });
   let rest: Buffer = Buffer.alloc(0);
   let isSkipping = false;
   let number = 0;
