@@ -1,5 +1,6 @@
 /** The interface behind which every way of running a task stands. */
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { messageOf } from "../core/errors.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 
@@ -77,29 +78,16 @@ export abstract class Agent {
 
 /** The outcome of an attempt that was stopped from outside. */
 export function stoppedOutcome(reason: StopReason, limitMs: number): AttemptOutcome {
-  if (reason === "timeout") {
-    return {
-      kind: "failed",
-      failure: "timeout",
-      code: "ErrTimeout",
-      message: `it ran longer than its limit of ${limitMs} ms`,
-      exitCode: null,
-      signal: null,
-      canRetry: true,
-    };
-  }
-  if (reason === "cancel") {
-    return {
-      kind: "failed",
-      failure: "cancelled",
-      code: "ErrCancelled",
-      message: "cancelled",
-      exitCode: null,
-      signal: null,
-      canRetry: false,
-    };
-  }
+  if (reason === "timeout")
+    return failed("timeout", "ErrTimeout", `it ran longer than its limit of ${limitMs} ms`);
+  if (reason === "cancel")
+    return failed("cancelled", "ErrCancelled", "cancelled", { canRetry: false });
   return { kind: "released", message: reason };
+}
+
+/** The outcome of an attempt whose agent did not keep its promise never to reject. */
+export function brokenAgent(name: string, error: unknown): AttemptOutcome {
+  return failed("spawn", "ErrAgent", `the agent ${name} broke: ${messageOf(error)}`);
 }
 
 /** The time limit of one attempt (ms); 0 = none. */

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { messageOf } from "../core/errors.ts";
 import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { pathOfNothing } from "../host/package.ts";
 import { openToAppend } from "../host/regular-file.ts";
@@ -65,15 +65,7 @@ export class ModuleAgent extends Agent {
     } catch (error) {
       this.handler = undefined;
       const message = `cannot load ${this.settings.module}: ${messageOf(error)}`;
-      return {
-        kind: "failed",
-        failure: "spawn",
-        code: "ErrSpawn",
-        message,
-        exitCode: null,
-        signal: null,
-        canRetry: false,
-      };
+      return failed("spawn", "ErrSpawn", message, { canRetry: false });
     }
     return new HandlerRun(assignment, timeoutOf(assignment, this.settings)).run(handler);
   }
@@ -184,15 +176,7 @@ async function call(
     };
   } catch (error) {
     const canRetry = (error as { canRetry?: unknown } | null)?.canRetry !== false;
-    return {
-      kind: "failed",
-      failure: "handler",
-      code: "ErrHandler",
-      message: messageOf(error),
-      exitCode: null,
-      signal: null,
-      canRetry,
-    };
+    return failed("handler", "ErrHandler", messageOf(error), { canRetry });
   }
 }
 

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import {
   endGroup,
   endTree,
@@ -88,13 +88,13 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   if (error !== undefined) return { outcome: spawnFailure(argv[0] ?? "", error) };
   if (stop.reason === "output") {
     const message = `it wrote more than ${assignment.settings.output_bytes_max} bytes`;
-    return { outcome: failed("output", "ErrOutputLimit", message, exitCode, signal, false) };
+    const facts = { exitCode, signal, canRetry: false };
+    return { outcome: failed("output", "ErrOutputLimit", message, facts) };
   }
   if (stop.reason !== undefined) return { outcome: stoppedOutcome(stop.reason, limitMs) };
   if (signal !== null) {
-    const message = `it was ended by ${signal}`;
-    const outcome = failed("signal", "ErrSignal", message, exitCode, signal, true);
-    return { outcome: { ...outcome, lastWords: lastWords(stderrLog) } };
+    const facts = { exitCode, signal, lastWords: lastWords(stderrLog) };
+    return { outcome: failed("signal", "ErrSignal", `it was ended by ${signal}`, facts) };
   }
   return { exitCode: exitCode ?? 0 };
 }
@@ -209,24 +209,6 @@ function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignme
 }
 
 function spawnFailure(program: string, error: unknown): AttemptOutcome {
-  const code = systemCode(error);
-  return failed(
-    "spawn",
-    "ErrSpawn",
-    `cannot start ${JSON.stringify(program)}: ${messageOf(error)}`,
-    null,
-    null,
-    !SPAWN_FINAL.has(code),
-  );
-}
-
-function failed(
-  failure: "spawn" | "signal" | "output",
-  code: string,
-  message: string,
-  exitCode: number | null,
-  signal: string | null,
-  canRetry: boolean,
-): AttemptOutcome & { kind: "failed" } {
-  return { kind: "failed", failure, code, message, exitCode, signal, canRetry };
+  const message = `cannot start ${JSON.stringify(program)}: ${messageOf(error)}`;
+  return failed("spawn", "ErrSpawn", message, { canRetry: !SPAWN_FINAL.has(systemCode(error)) });
 }

@@ -3,7 +3,7 @@
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import type { Completed, Failed } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { visible } from "../core/visible.ts";
 import { excerptOf, JsonFault, parseObjectText } from "./json.ts";
@@ -77,7 +77,7 @@ export function encodeLineResult(
   id: string,
   attempts: number,
   durationMs: number,
-  outcome: AttemptOutcome & { kind: "completed" | "failed" },
+  outcome: Completed | Failed,
 ): string {
   const isDone = outcome.kind === "completed";
   const head = `{"line":${line},"id":${JSON.stringify(id)},"status":"${isDone ? "completed" : "failed"}","attempts":${attempts},"duration_ms":${durationMs}`;

@@ -1,32 +1,63 @@
 /** What an attempt came to, as facts, and what follows from them. Pure. */
-import type { FailureKind } from "./task.ts";
+import { messageOf } from "./errors.ts";
+import type { Settings } from "./settings.ts";
+import type { FailureKind, Task } from "./task.ts";
+
+export interface Completed {
+  kind: "completed";
+  output: unknown;
+  verdict: string;
+  verdictReason: string;
+  exitCode: number | null;
+}
+
+export interface Failed {
+  kind: "failed";
+  failure: FailureKind;
+  code: string;
+  message: string;
+  /** What the program said last: for its record, not for the journals, because it may hold secrets. */
+  lastWords?: string;
+  /** What a node's run said: an Envelope. */
+  output?: unknown;
+  exitCode: number | null;
+  signal: string | null;
+  /** False when another run cannot help (exit 64, 65, 78; program not found). */
+  canRetry: boolean;
+}
 
 export type AttemptOutcome =
-  | {
-      kind: "completed";
-      output: unknown;
-      verdict: string;
-      verdictReason: string;
-      exitCode: number | null;
-    }
-  | {
-      kind: "failed";
-      failure: FailureKind;
-      code: string;
-      message: string;
-      /** What the program said last: for its record, not for the journals, because it may hold secrets. */
-      lastWords?: string;
-      /** What a node's run said: an Envelope. */
-      output?: unknown;
-      exitCode: number | null;
-      signal: string | null;
-      /** False when another run cannot help (exit 64, 65, 78; program not found). */
-      canRetry: boolean;
-    }
+  | Completed
+  | Failed
   /** Try later whatever the policy, without using up an attempt (exit 75). */
   | { kind: "deferred"; message: string; delayMs: number | null }
   /** Given back without using up an attempt: graceful stop, `cancel --requeue`. */
   | { kind: "released"; message: string };
+
+/** A failure that another run may mend, without exit code and signal, but for what `more` says. */
+export function failed(
+  failure: FailureKind,
+  code: string,
+  message: string,
+  more: Partial<Omit<Failed, "kind" | "failure" | "code" | "message">> = {},
+): Failed {
+  return {
+    kind: "failed",
+    failure,
+    code,
+    message,
+    exitCode: null,
+    signal: null,
+    canRetry: true,
+    ...more,
+  };
+}
+
+/** What it came to cannot be put into a record: it is too long for a string, or gives another text each time it is asked. */
+export function unwritable(error: unknown): Failed {
+  const message = `what it came to cannot be written down: ${messageOf(error)}`;
+  return failed("handler", "ErrAgent", message);
+}
 
 /** sysexits(3): data and configuration errors do not get better by running again. */
 const EXIT_NO_RETRY: ReadonlySet<number> = new Set([64, 65, 78]);
@@ -52,29 +83,15 @@ export function outcomeOfExit(
   }
   if (exitCode !== 0) {
     const canRetry = !EXIT_NO_RETRY.has(exitCode);
-    return {
-      kind: "failed",
-      failure: "exit",
-      code: "ErrExit",
-      message:
-        report.message ??
-        `the program ended with exit code ${exitCode}${canRetry ? "" : ", which means: do not retry"}`,
-      exitCode,
-      signal: null,
-      canRetry,
-    };
+    const message =
+      report.message ??
+      `the program ended with exit code ${exitCode}${canRetry ? "" : ", which means: do not retry"}`;
+    return failed("exit", "ErrExit", message, { exitCode, canRetry });
   }
   // A program that reports failure in words failed, whatever its exit code says.
   if (report.status === "fail") {
-    return {
-      kind: "failed",
-      failure: "exit",
-      code: "ErrReportedFailure",
-      message: report.message ?? "the program exited with 0 but its result says status: fail",
-      exitCode,
-      signal: null,
-      canRetry: true,
-    };
+    const message = report.message ?? "the program exited with 0 but its result says status: fail";
+    return failed("exit", "ErrReportedFailure", message, { exitCode });
   }
   return {
     kind: "completed",
@@ -89,6 +106,19 @@ export interface RetryPolicy {
   maxAttempts: number;
   backoffMs: number;
   backoffMaxMs: number;
+}
+
+/** @param task says how often it may run, or leaves it to the settings; undefined when it cannot be read */
+export function retryPolicyOf(
+  settings: Settings,
+  task: Pick<Task, "max_attempts"> | undefined,
+): RetryPolicy {
+  const { retry } = settings;
+  return {
+    maxAttempts: task?.max_attempts ?? retry.max_attempts,
+    backoffMs: retry.backoff_ms,
+    backoffMaxMs: retry.backoff_max_ms,
+  };
 }
 
 export type Decision =

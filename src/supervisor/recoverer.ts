@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { matchAgent } from "../core/matching.ts";
 import { leaseOf, type ProcessingName } from "../core/names.ts";
+import { retryPolicyOf } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import { judgeOwner, ownerSequence, workerIdOf } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
@@ -59,7 +60,7 @@ export function makeRecoverer(parts: RecovererParts): Recoverer {
       if (left > 0) parts.onUnkillable(lease, left);
     },
     policyOf: (task) => ({
-      maxAttempts: task?.max_attempts ?? settings.retry.max_attempts,
+      maxAttempts: retryPolicyOf(settings, task).maxAttempts,
       agentId:
         (task === undefined ? undefined : matchAgent(task, settings.agents).agent?.name) ?? "none",
     }),

@@ -1,5 +1,11 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
-import { type Agent, type Assignment, StopSignal, timeoutOf } from "../agents/agent.ts";
+import {
+  type Agent,
+  type Assignment,
+  brokenAgent,
+  StopSignal,
+  timeoutOf,
+} from "../agents/agent.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import { readBrief } from "../codec/node-brief.ts";
 import { encodeRecord } from "../codec/records.ts";
@@ -10,7 +16,13 @@ import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import type { EventSubject } from "../core/events.ts";
 import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
-import { type AttemptOutcome, type Decision, decide } from "../core/outcome.ts";
+import {
+  type AttemptOutcome,
+  type Decision,
+  decide,
+  failed,
+  retryPolicyOf,
+} from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { ResultRecord } from "../core/task.ts";
 import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
@@ -157,15 +169,7 @@ export async function runAttempt(
     try {
       attempt.outcome = await runAssignment(tools, attempt, agent, assignment, hooks);
     } catch (error) {
-      attempt.outcome = {
-        kind: "failed",
-        failure: "spawn",
-        code: "ErrAgent",
-        message: `the agent ${agent.name} broke: ${messageOf(error)}`,
-        exitCode: null,
-        signal: null,
-        canRetry: true,
-      };
+      attempt.outcome = brokenAgent(agent.name, error);
     }
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
@@ -188,7 +192,7 @@ async function runAssignment(
       agent,
       assignment,
       startedMs: attempt.startedMonotonicMs,
-      maxAttempts: task.max_attempts ?? tools.settings.retry.max_attempts,
+      maxAttempts: retryPolicyOf(tools.settings, task).maxAttempts,
       evidenceDir: tools.evidenceDir,
       kv: tools.kv,
       clock,
@@ -215,11 +219,7 @@ export function decideAttempt(tools: AttemptTools, attempt: Attempt): Decision {
   const decision = decide(
     outcome,
     attempt.claim.name.attempt,
-    {
-      maxAttempts: attempt.decoded?.task.max_attempts ?? settings.retry.max_attempts,
-      backoffMs: settings.retry.backoff_ms,
-      backoffMaxMs: settings.retry.backoff_max_ms,
-    },
+    retryPolicyOf(settings, attempt.decoded?.task),
     trays.clock.random(),
   );
   attempt.decision = decision;
@@ -275,13 +275,5 @@ function settlementOf(
 }
 
 function invalid(code: string, message: string): AttemptOutcome {
-  return {
-    kind: "failed",
-    failure: "invalid",
-    code,
-    message,
-    exitCode: null,
-    signal: null,
-    canRetry: false,
-  };
+  return failed("invalid", code, message, { canRetry: false });
 }

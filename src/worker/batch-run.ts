@@ -4,15 +4,28 @@
  * the lines that were in flight, and those of the last such moment.
  */
 import { join } from "node:path";
-import { type Assignment, StopSignal, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
+import {
+  type Assignment,
+  brokenAgent,
+  StopSignal,
+  stoppedOutcome,
+  timeoutOf,
+} from "../agents/agent.ts";
 import { encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
 import { Heap } from "../core/backlog.ts";
 import { type BatchCounts, noCounts, Slots } from "../core/batch.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { SLICE_MS_MAX } from "../core/limits.ts";
 import { leaseOf, runOf } from "../core/names.ts";
-import { type AttemptOutcome, decide, type RetryPolicy } from "../core/outcome.ts";
-import type { Task } from "../core/task.ts";
+import {
+  type AttemptOutcome,
+  type Completed,
+  decide,
+  type Failed,
+  failed,
+  retryPolicyOf,
+  unwritable,
+} from "../core/outcome.ts";
 import { isBlank, type Line, LineReader } from "../mailbox/batch-lines.ts";
 import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts";
 import { dropOwnResults } from "../mailbox/batch-settle.ts";
@@ -340,7 +353,12 @@ export class BatchRun {
     const known =
       line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
     const random = this.tools.trays.clock.random();
-    const decision = decide(known, line.attempt, this.policyOf(line.task), random);
+    const decision = decide(
+      known,
+      line.attempt,
+      retryPolicyOf(this.tools.settings, line.task),
+      random,
+    );
     if (known.kind === "failed" && decision.action === "fail") {
       // Cancelled with the batch: it has no result, and a retry runs it.
       if (this.stop.reason === undefined || known.failure !== "cancelled") this.settle(line, known);
@@ -352,29 +370,19 @@ export class BatchRun {
     this.waiting.push(line);
   }
 
-  private settle(line: LineRun, outcome: AttemptOutcome & { kind: "completed" | "failed" }): void {
+  private settle(line: LineRun, outcome: Completed | Failed): void {
     const durationMs = Math.round(this.nowMs() - line.startedMs);
-    const encode = (known: typeof outcome): string =>
+    const encode = (known: Completed | Failed): string =>
       encodeLineResult(line.number, line.task.id, line.attempt, durationMs, known);
     let text: string;
     let isCompleted = outcome.kind === "completed";
     try {
       text = encode(outcome);
     } catch (error) {
-      // It is too long for a string, or gives another text each time it is asked.
       isCompleted = false;
       text = encode(unwritable(error));
     }
     this.results?.add(line.number, text, isCompleted);
-  }
-
-  private policyOf(task: Task): RetryPolicy {
-    const { retry } = this.tools.settings;
-    return {
-      maxAttempts: task.max_attempts ?? retry.max_attempts,
-      backoffMs: retry.backoff_ms,
-      backoffMaxMs: retry.backoff_max_ms,
-    };
   }
 }
 
@@ -382,37 +390,5 @@ export class BatchRun {
 function outcomeOfFault(error: unknown): AttemptOutcome {
   if (!(error instanceof ErrInvalidTask))
     return { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
-  return {
-    kind: "failed",
-    failure: "invalid",
-    code: error.code,
-    message: error.message,
-    exitCode: null,
-    signal: null,
-    canRetry: false,
-  };
-}
-
-function unwritable(error: unknown): AttemptOutcome & { kind: "failed" } {
-  return {
-    kind: "failed",
-    failure: "handler",
-    code: "ErrAgent",
-    message: `what it came to cannot be written down: ${messageOf(error)}`,
-    exitCode: null,
-    signal: null,
-    canRetry: false,
-  };
-}
-
-function brokenAgent(name: string, error: unknown): AttemptOutcome {
-  return {
-    kind: "failed",
-    failure: "spawn",
-    code: "ErrAgent",
-    message: `the agent ${name} broke: ${messageOf(error)}`,
-    exitCode: null,
-    signal: null,
-    canRetry: true,
-  };
+  return failed("invalid", error.code, error.message, { canRetry: false });
 }

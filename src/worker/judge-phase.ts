@@ -1,7 +1,7 @@
 /** What a phase of a node came to: the program's exit and what it said, weighed together. Pure. */
 import { decodeEnvelope } from "../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../core/envelope.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { FailureKind } from "../core/task.ts";
 
 /** Where a run says what came of it. */
@@ -97,16 +97,7 @@ function fail(
 ): PhaseVerdict {
   return {
     envelope,
-    outcome: {
-      kind: "failed",
-      failure,
-      code,
-      message,
-      exitCode,
-      signal: null,
-      canRetry: true,
-      output: envelope,
-    },
+    outcome: failed(failure, code, message, { exitCode, output: envelope }),
   };
 }
 

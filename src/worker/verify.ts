@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { Assignment } from "../agents/agent.ts";
 import { lastWords, runProgram } from "../agents/program.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { appendRegularText } from "../host/regular-file.ts";
 
 /**
@@ -30,7 +30,15 @@ export async function runVerify(
     );
     if (end.outcome === undefined) {
       if (end.exitCode === 0) continue;
-      return unverified(`${shown} ended with exit code ${end.exitCode}`, end.exitCode, log, from);
+      return failed(
+        "verify",
+        "ErrVerify",
+        `verify: ${shown} ended with exit code ${end.exitCode}`,
+        {
+          exitCode: end.exitCode,
+          lastWords: lastWords(log, from),
+        },
+      );
     }
     // Stopped from outside: that says nothing about the work.
     const { outcome } = end;
@@ -39,32 +47,14 @@ export async function runVerify(
       case "signal":
       case "spawn":
       case "output":
-        return {
-          ...unverified(`${shown}: ${outcome.message}`, null, log, from),
+        return failed("verify", "ErrVerify", `verify: ${shown}: ${outcome.message}`, {
+          lastWords: lastWords(log, from),
           signal: outcome.signal,
           canRetry: outcome.canRetry,
-        };
+        });
       default:
         return outcome;
     }
   }
   return undefined;
-}
-
-function unverified(
-  message: string,
-  exitCode: number | null,
-  log: string,
-  from: number,
-): AttemptOutcome & { kind: "failed" } {
-  return {
-    kind: "failed",
-    failure: "verify",
-    code: "ErrVerify",
-    message: `verify: ${message}`,
-    lastWords: lastWords(log, from),
-    exitCode,
-    signal: null,
-    canRetry: true,
-  };
 }

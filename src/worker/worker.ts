@@ -5,10 +5,9 @@
 import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
 import { decodeTask } from "../codec/task-codec.ts";
-import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
-import { backoffMs } from "../core/outcome.ts";
+import { backoffMs, retryPolicyOf, unwritable } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { Telemetry } from "../journal/telemetry.ts";
@@ -265,12 +264,7 @@ export class Worker {
     }
     const tries = (this.unreadable.get(subject.task_id) ?? 0) + 1;
     this.unreadable.set(subject.task_id, tries);
-    const { retry } = this.o.settings;
-    const policy = {
-      maxAttempts: tries,
-      backoffMs: retry.backoff_ms,
-      backoffMaxMs: retry.backoff_max_ms,
-    };
+    const policy = retryPolicyOf(this.o.settings, undefined);
     outcome.delayMs = backoffMs(tries, policy, this.o.trays.clock.random());
   }
 
@@ -318,16 +312,7 @@ export class Worker {
     try {
       decideAttempt(this.tools, attempt);
     } catch (error) {
-      // Its record cannot be put together: too long for a string, or it gives another text each time it is asked.
-      attempt.outcome = {
-        kind: "failed",
-        failure: "handler",
-        code: "ErrAgent",
-        message: `what it came to cannot be written down: ${messageOf(error)}`,
-        exitCode: null,
-        signal: null,
-        canRetry: true,
-      };
+      attempt.outcome = unwritable(error);
       decideAttempt(this.tools, attempt);
     }
   }
