@@ -1,27 +1,8 @@
 /** Archive: a settled record leaves its tray for good, so that its id can be used again by a node that runs anew. */
-import { dirname, join } from "node:path";
-import { decodeRecord } from "../codec/records.ts";
+import { dirname } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { errorName, resultName } from "../core/names.ts";
-import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import { unlinkIfThere } from "./claim.ts";
+import { unlinkIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
-
-export interface SettledRecord {
-  record: (ResultRecord | ErrorRecord) & { task?: unknown };
-  path: string;
-}
-
-/** The record that settled this id, if there is one that can be read. */
-export function readSettled(trays: Trays, id: string): SettledRecord | undefined {
-  for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
-    if (trays.storage.look(path) === undefined) continue;
-    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-    const decoded = bytes === undefined ? undefined : decodeRecord(bytes);
-    if (decoded !== undefined) return { record: decoded.record, path };
-  }
-  return undefined;
-}
 
 /**
  * Moves a settled record to `target`. With `power` the move is durable when this resolves: a record that came back after

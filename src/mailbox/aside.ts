@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import { formatName, inboxName, type ProcessingName } from "../core/names.ts";
-import { moved } from "./claim.ts";
 import { randomToken } from "./random.ts";
+import { moved } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
 /** @returns undefined when it does not wait there */

@@ -14,7 +14,7 @@ import {
   stagedResultsName,
 } from "../core/names.ts";
 import { LineReader } from "./batch-lines.ts";
-import { unlinkIfThere } from "./claim.ts";
+import { unlinkIfThere } from "./steps.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 const WRITE_BYTES = 256 * 1024;

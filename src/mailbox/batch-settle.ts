@@ -14,8 +14,8 @@ import {
   settledBatchName,
 } from "../core/names.ts";
 import { listStagedResults, stagedResultsPath } from "./batch-results.ts";
-import { moved, unlinkIfThere } from "./claim.ts";
 import type { Settlement } from "./settle.ts";
+import { moved, unlinkIfThere } from "./steps.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 /** Where its results are staged: the marker's token says who gathered them. */

@@ -10,6 +10,7 @@ import {
   withStage,
 } from "../core/names.ts";
 import { randomToken } from "./random.ts";
+import { moved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 /** A task held by a lease. The file's name is the lease; whoever can rename that name may settle. */
@@ -139,35 +140,4 @@ export function putBack(
     if (code !== "EPERM" || delayMs > 0) throw error;
   }
   return moved(trays, claim.path, pathIn(trays.processing, formatName(next))) ? next : undefined;
-}
-
-/** One rename. False when the source is gone; any other failure is thrown. */
-export function moved(trays: Trays, from: string | Buffer, to: string): boolean {
-  try {
-    trays.storage.rename(from, to);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return false;
-    throw error;
-  }
-}
-
-/** One link. False when something stands there already; any other failure is thrown. */
-export function linked(trays: Trays, from: string, to: string): boolean {
-  try {
-    trays.storage.link(from, to);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") return false;
-    throw error;
-  }
-}
-
-/** One unlink; that it is gone already is no fault. */
-export function unlinkIfThere(trays: Trays, path: string): void {
-  try {
-    trays.storage.unlink(path);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-  }
 }

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import type { ProcessingName } from "../core/names.ts";
-import { unlinkIfThere } from "./claim.ts";
+import { unlinkIfThere } from "./steps.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 const BYTES_MAX = 4096;

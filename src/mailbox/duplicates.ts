@@ -6,17 +6,16 @@ import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
-  errorName,
   foldId,
   inboxName,
   type ProcessingName,
   parseName,
-  resultName,
   settledBatchName,
   submissionOf,
 } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
-import { linked, unlinkIfThere } from "./claim.ts";
+import { readRecord, recordPaths } from "./settled-record.ts";
+import { linked, unlinkIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 /**
@@ -151,24 +150,21 @@ const COMPARED_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Whether a batch of this id that waits, runs or has settled has the bytes of this file. */
 function isBatchThere(trays: Trays, path: string, id: string): boolean {
-  const { storage, processing, outbox, failed } = trays;
+  const { storage, processing } = trays;
   const live = storage.list(processing).filter((file) => {
     const name = parseName(file);
     return name?.id === id && name.stage !== "again" && name.stage !== "bad";
   });
   // A list made before the records are read: a batch that settles meanwhile is met in one of the two places.
   if (live.some((file) => isSameFile(path, join(processing, file)))) return true;
-  return [join(outbox, resultName(id)), join(failed, errorName(id))].some((record) =>
-    isSameFile(path, keptBatchOf(trays, id, record)),
-  );
+  return recordPaths(trays, id).some((record) => isSameFile(path, keptBatchOf(trays, id, record)));
 }
 
 /** Where the batch that this record is of is kept, as it was dropped. @param record path of the record */
 export function keptBatchOf(trays: Trays, id: string, record: string): string {
   let lease = "";
   try {
-    const { bytes } = trays.storage.read(record, Number.MAX_SAFE_INTEGER);
-    lease = (bytes === undefined ? undefined : decodeRecord(bytes)?.record.lease) ?? "";
+    lease = readRecord(trays, record)?.record.lease ?? "";
   } catch {
     // No record, no batch: a name that no file has.
   }
@@ -215,7 +211,7 @@ function findTask(
     if (isIt) return { text: taskText(trays, path, id) };
     if (foldId(name?.id ?? "") === foldId(id)) return { text: undefined };
   }
-  for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
+  for (const path of recordPaths(trays, id)) {
     try {
       const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
       return { text: bytes === undefined ? undefined : decodeRecord(bytes)?.taskText };

@@ -29,7 +29,6 @@ import {
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
-import { readSettled } from "./archive.ts";
 import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { dropIdentical } from "./duplicates.ts";
@@ -37,7 +36,8 @@ import { newId } from "./random.ts";
 import { findRecoverable, LeaseObserver, type Recovered, recoverStep } from "./recover.ts";
 import { retry } from "./retry.ts";
 import { newSettlement, type Settlement, settleAll } from "./settle.ts";
-import { hasSettled, liveIds, submit } from "./submit.ts";
+import { hasSettled, readSettled } from "./settled-record.ts";
+import { liveIds, submit } from "./submit.ts";
 import { type SweepCounts, sweepAll } from "./sweep.ts";
 import { type OpenOptions, openTrays, type Trays } from "./trays.ts";
 

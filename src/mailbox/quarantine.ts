@@ -1,13 +1,13 @@
 /** Quarantine: what cannot be run moves to `failed/`, whole, with a record that says why. Nothing is opened or deleted. */
 import { join } from "node:path";
-import { decodeRecord, encodeRecord } from "../codec/records.ts";
+import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, formatName, inboxName, isId, type ProcessingName } from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
-import { linked, moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
-import { isRefusal } from "./submit.ts";
+import { isRefusal, readRecord } from "./settled-record.ts";
+import { linked, moved, unlinkIfThere } from "./steps.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 export interface Refusal {
@@ -80,7 +80,7 @@ export async function finishQuarantine(
   const unique = `${marker.id}~${marker.token}`;
   const uniqueRecord = join(trays.failed, errorName(unique));
   const plainRecord = join(trays.failed, errorName(marker.id));
-  if (!isWhole(trays, staged)) {
+  if (readRecord(trays, staged) === undefined) {
     // Somebody else has finished: the reason is the last to go.
     if (trays.storage.look(join(trays.processing, file)) === undefined) return unique;
     const reason = "the file was refused; the reason was lost in a crash";
@@ -155,13 +155,6 @@ function refusalRecord(
     ...extra,
   };
   return encodeRecord(record, undefined);
-}
-
-/** False for a staged record that is lost, or torn by a power cut. */
-function isWhole(trays: Trays, path: string): boolean {
-  if (trays.storage.look(path) === undefined) return false;
-  const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-  return bytes !== undefined && decodeRecord(bytes) !== undefined;
 }
 
 /** A file name's readable rest, made into a legal id. */

@@ -9,7 +9,6 @@ import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { BATCH_AGENT } from "../core/matching.ts";
 import {
-  errorName,
   formatName,
   leaseOf,
   leasesOfAttempt,
@@ -17,7 +16,6 @@ import {
   type ProcessingName,
   parseName,
   parsePlainClaim,
-  resultName,
   withStage,
 } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
@@ -28,17 +26,17 @@ import {
   acceptPlainClaim,
   type Claim,
   claimAt,
-  moved,
   newSubmission,
   putBack,
   readClaim,
-  unlinkIfThere,
 } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { finishAside } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
+import { recordPaths } from "./settled-record.ts";
+import { moved, readIfThere, touchIfThere, unlinkIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export interface Recoverer {
@@ -298,6 +296,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const beside = besidePath(trays, settlement);
   const isBeside = trays.storage.look(beside) !== undefined;
   const wasPublished = isBeside || trays.storage.look(final) !== undefined;
+  // A disk that does not give it now is no evidence that it is lost: the task is settled, and must not run again.
   const bytes =
     readIfThere(trays, staged) ??
     (wasPublished ? readIfThere(trays, isBeside ? beside : final) : undefined);
@@ -349,8 +348,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
 async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
   const { trays } = r;
   const path = pathIn(trays.processing, `${id}.json`);
-  const finals = [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
-  if (finals.some((final) => trays.storage.look(final) !== undefined)) {
+  if (recordPaths(trays, id).some((record) => trays.storage.look(record) !== undefined)) {
     // It settled and died before its last step.
     unlinkIfThere(trays, path);
     r.onRecovered({ action: "cleaned_foreign", id });
@@ -369,23 +367,5 @@ function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
   } catch (error) {
     if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return undefined;
     throw error;
-  }
-}
-
-function touchIfThere(trays: Trays, path: string): void {
-  try {
-    trays.storage.touch(path, trays.clock.wallMs());
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-  }
-}
-
-function readIfThere(trays: Trays, path: string): Buffer | undefined {
-  try {
-    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
-  } catch (error) {
-    // A disk that does not give it now is no evidence that it is lost: the task is settled, and must not run again.
-    if (systemCode(error) !== "ENOENT") throw error;
-    return undefined;
   }
 }

@@ -3,13 +3,7 @@
  * takes its record out of the tray; from then on recovery finishes.
  */
 import { dirname, join } from "node:path";
-import { decodeRecord } from "../codec/records.ts";
-import {
-  ErrInvalidTransition,
-  ErrTaskExists,
-  ErrTaskNotFound,
-  systemCode,
-} from "../core/errors.ts";
+import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
   formatName,
@@ -20,8 +14,9 @@ import {
   submissionOf,
 } from "../core/names.ts";
 import { BatchResults, copyResults, stagedResultsPath } from "./batch-results.ts";
-import { moved, unlinkIfThere } from "./claim.ts";
 import { randomToken } from "./random.ts";
+import { readRecord } from "./settled-record.ts";
+import { moved, touchIfThere, unlinkIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
 /**
@@ -30,7 +25,7 @@ import type { Trays } from "./trays.ts";
  */
 export async function retryBatch(trays: Trays, id: string, record: string): Promise<void> {
   const { storage } = trays;
-  const found = readRecord(trays, record);
+  const found = readRecord(trays, record)?.record;
   const kept = settledBatchName(id, submissionOf(found?.lease ?? ""));
   if (storage.look(join(dirname(record), kept)) === undefined)
     throw new ErrInvalidTransition(`the batch ${JSON.stringify(id)} is not there any more`, {
@@ -76,7 +71,7 @@ export async function finishRetryBatch(trays: Trays, marker: ProcessingName): Pr
   const { storage } = trays;
   const path = join(trays.processing, formatName(marker));
   if (storage.look(path) === undefined) return;
-  const record = readRecord(trays, path);
+  const record = readRecord(trays, path)?.record;
   if (record === undefined) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
@@ -137,28 +132,4 @@ async function keepCompleted(
   } finally {
     fresh.close();
   }
-}
-
-function touchIfThere(trays: Trays, path: string): void {
-  try {
-    trays.storage.touch(path, trays.clock.wallMs());
-  } catch (error) {
-    // Somebody else has finished it.
-    if (systemCode(error) !== "ENOENT") throw error;
-  }
-}
-
-function readRecord(trays: Trays, path: string): ReturnType<typeof recordOf> {
-  try {
-    return recordOf(trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-    return undefined;
-  }
-}
-
-function recordOf(
-  bytes: Buffer | undefined,
-): NonNullable<ReturnType<typeof decodeRecord>>["record"] | undefined {
-  return bytes === undefined ? undefined : decodeRecord(bytes)?.record;
 }

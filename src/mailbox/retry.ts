@@ -1,25 +1,20 @@
 /** Retry: a dead letter goes back into the inbox. One rename takes it out of `failed/`; from then on recovery finishes. */
 import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
-import {
-  ErrInvalidTransition,
-  ErrTaskExists,
-  ErrTaskNotFound,
-  systemCode,
-} from "../core/errors.ts";
+import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
   formatName,
   inboxName,
   type ProcessingName,
-  resultName,
   resultsName,
   submissionOf,
 } from "../core/names.ts";
-import { linked, moved, unlinkIfThere } from "./claim.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
+import { readRecord, recordPaths } from "./settled-record.ts";
+import { linked, moved, readIfThere, unlinkIfThere } from "./steps.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 /**
@@ -27,14 +22,13 @@ import { type Trays, withTrays } from "./trays.ts";
  * @throws ErrTaskNotFound, ErrTaskExists (it waits or runs again already), ErrInvalidTransition (it cannot be run again)
  */
 export async function retry(trays: Trays, id: string): Promise<void> {
-  const failed = join(trays.failed, errorName(id));
+  const [completed, failed] = recordPaths(trays, id);
   const bytes = readIfThere(trays, failed);
   if (bytes === undefined) {
-    const completed = join(trays.outbox, resultName(id));
     if (trays.storage.look(completed) !== undefined) {
       if (trays.storage.look(join(trays.outbox, resultsName(id))) !== undefined)
         return retryBatch(trays, id, completed);
-      const failures = recordAt(trays, completed)?.batch?.failures ?? 0;
+      const failures = readRecord(trays, completed)?.record.batch?.failures ?? 0;
       if (failures > 0)
         throw new ErrInvalidTransition(
           `the results of the batch ${JSON.stringify(id)} are not there any more, and they say which ${failures} of its lines failed`,
@@ -101,21 +95,13 @@ export async function retry(trays: Trays, id: string): Promise<void> {
   });
 }
 
-function recordAt(
-  trays: Trays,
-  path: string,
-): NonNullable<ReturnType<typeof decodeRecord>>["record"] | undefined {
-  const bytes = readIfThere(trays, path);
-  return bytes === undefined ? undefined : decodeRecord(bytes)?.record;
-}
-
 /** Tells the error record of this id from every other; undefined when there is none. */
 export function deadLetterOf(trays: Trays, id: string): string | undefined {
-  const { storage, outbox, failed } = trays;
-  const completed = join(outbox, resultName(id));
+  const { storage, outbox } = trays;
+  const [completed, failed] = recordPaths(trays, id);
   // A batch that completed can be retried too, for its failed lines.
   const facts =
-    storage.look(join(failed, errorName(id))) ??
+    storage.look(failed) ??
     (storage.look(join(outbox, resultsName(id))) === undefined
       ? undefined
       : storage.look(completed));
@@ -208,13 +194,4 @@ function keepAside(trays: Trays, marker: ProcessingName): false {
  */
 function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
   return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;
-}
-
-function readIfThere(trays: Trays, path: string): Buffer | undefined {
-  try {
-    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }

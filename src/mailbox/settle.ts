@@ -29,7 +29,8 @@ import {
   publishResults,
   resultsOf,
 } from "./batch-settle.ts";
-import { type Claim, moved, unlinkIfThere } from "./claim.ts";
+import type { Claim } from "./claim.ts";
+import { moved, unlinkIfThere } from "./steps.ts";
 import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
 export type Phase = "new" | "staged" | "committed" | "published" | "recorded" | "done";

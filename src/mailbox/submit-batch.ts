@@ -12,11 +12,12 @@ import {
   resultName,
   resultsName,
 } from "../core/names.ts";
-import { unlinkIfThere } from "./claim.ts";
 import { isSameFile, keptBatchOf } from "./duplicates.ts";
 import { writeWhole } from "./node-storage.ts";
 import { randomToken } from "./random.ts";
-import { isRefusal } from "./submit.ts";
+import { isRefusal } from "./settled-record.ts";
+import { unlinkIfThere } from "./steps.ts";
+import { exists } from "./submit.ts";
 import type { Trays } from "./trays.ts";
 
 export interface SubmittedBatch {
@@ -167,13 +168,4 @@ function whereTaken(trays: Trays, id: string): { path: string; what: string } | 
     if (storage.look(results) !== undefined) return { path: results, what: "has left its results" };
   }
   return undefined;
-}
-
-function exists(id: string, path: string, where: string): ErrTaskExists {
-  return new ErrTaskExists(`a task ${JSON.stringify(id)} ${where}`, {
-    id,
-    path,
-    phase: "enqueue",
-    hint: "choose another id, or leave it out to get a fresh one",
-  });
 }

@@ -1,5 +1,4 @@
 /** Submit: a new file in `inbox/`, published by link so that it can never replace another. */
-import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -16,6 +15,7 @@ import { asidePath, takeAside } from "./aside.ts";
 import { findTaskText, finishAside, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { SettledNames } from "./settled-names.ts";
+import { isRefusal } from "./settled-record.ts";
 import { pathIn, type Trays, withTrays } from "./trays.ts";
 
 export interface Submission {
@@ -239,25 +239,7 @@ function isSameTask(trays: Trays, id: string, bytes: Buffer): boolean {
   }
 }
 
-/** Whether a record of a task of this id stands in `outbox/` or `failed/`. */
-export function hasSettled(trays: Trays, id: string): boolean {
-  if (trays.storage.look(pathIn(trays.outbox, resultName(id))) !== undefined) return true;
-  const failed = pathIn(trays.failed, errorName(id));
-  return trays.storage.look(failed) !== undefined && !isRefusal(trays, failed);
-}
-
-/** True for the record of a file that was refused unrun: it settles nothing, so its id is free. */
-export function isRefusal(trays: Trays, path: string): boolean {
-  try {
-    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-    const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
-    return record?.status === "failed" && record.kind === "invalid" && record.attempts === 0;
-  } catch {
-    return false;
-  }
-}
-
-function exists(id: string, path: string, where: string): ErrTaskExists {
+export function exists(id: string, path: string, where: string): ErrTaskExists {
   return new ErrTaskExists(`a task ${JSON.stringify(id)} ${where}`, {
     id,
     ...(path === "" ? {} : { path }),

@@ -10,10 +10,10 @@ import {
   resultsName,
 } from "../core/names.ts";
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
-import { unlinkIfThere } from "./claim.ts";
 import { commandOfNote } from "./command-subject.ts";
 import { neededResults } from "./needed-results.ts";
 import { randomToken } from "./random.ts";
+import { unlinkIfThere } from "./steps.ts";
 import type { FileFacts, Walk } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
 

@@ -4,6 +4,7 @@ import { systemCode } from "../core/errors.ts";
 import { inboxName } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
 import { finishAside } from "./duplicates.ts";
+import { readIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
 /**
@@ -33,11 +34,6 @@ export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => bo
 }
 
 function holdsOurs(trays: Trays, path: string, isOurs: (bytes: Buffer) => boolean): boolean {
-  try {
-    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-    return bytes !== undefined && isOurs(bytes);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return false;
-    throw error;
-  }
+  const bytes = readIfThere(trays, path);
+  return bytes !== undefined && isOurs(bytes);
 }

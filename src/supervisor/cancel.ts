@@ -7,10 +7,11 @@ import { hasRecord } from "../journal/lookup.ts";
 import { type Claim, claimFromInbox, claimReady, newSubmission } from "../mailbox/claim.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";
 import { requeue } from "../mailbox/requeue.ts";
+import { hasSettled } from "../mailbox/settled-record.ts";
 import type { CommandContext } from "./command-context.ts";
 import type { CommandInHand } from "./commands.ts";
 import { endForGood } from "./end-for-good.ts";
-import { findLive, findWaiting, hasSettled, waitForSettled } from "./find-task.ts";
+import { findLive, findWaiting, waitForSettled } from "./find-task.ts";
 
 /** Waits this long, beyond the grace time, for a worker to let go (ms). */
 const LET_GO_MS = 3000;

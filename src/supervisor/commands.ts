@@ -9,13 +9,14 @@ import type { Command } from "../core/command.ts";
 import { ErrInvalidCommand, MailchuteError, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { errorName, parseName, readInboxName, resultName } from "../core/names.ts";
-import { type Claim, claimFromInbox, claimReady, moved, readBytes } from "../mailbox/claim.ts";
+import { type Claim, claimFromInbox, claimReady, readBytes } from "../mailbox/claim.ts";
 import { type Acknowledgement, acknowledgementRecord } from "../mailbox/command-queue.ts";
 import { forgetSubject, noteSubject, readSubject } from "../mailbox/command-subject.ts";
 import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import { beginQuarantine, finishQuarantine } from "../mailbox/quarantine.ts";
 import { randomToken } from "../mailbox/random.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
+import { moved } from "../mailbox/steps.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
 /** A command in hand, and what is known of its first time when it is carried out again. */

@@ -1,21 +1,14 @@
 /** Where in the mailbox a task is, and how it ended: what a command about it has to know. Moves nothing. */
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { decodeRecord } from "../codec/records.ts";
 import { ErrInvalidTransition } from "../core/errors.ts";
-import { errorName, inboxName, parseName, resultName } from "../core/names.ts";
+import { inboxName, parseName } from "../core/names.ts";
 import type { Claim } from "../mailbox/claim.ts";
-import { isRefusal } from "../mailbox/submit.ts";
+import { readRecord, recordPaths } from "../mailbox/settled-record.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
 /** And this long for a committed record to be published (ms). */
 const PUBLISH_MS_MAX = 10_000;
-
-export function hasSettled(trays: Trays, id: string): boolean {
-  const failed = join(trays.failed, errorName(id));
-  if (trays.storage.look(join(trays.outbox, resultName(id))) !== undefined) return true;
-  return trays.storage.look(failed) !== undefined && !isRefusal(trays, failed);
-}
 
 /**
  * The same, when it is known: what was committed by one who died over it is published by recovery.
@@ -47,10 +40,8 @@ function findSettled(
   lease: string,
 ): "completed" | "failed" | "cancelled" | undefined {
   const submission = lease.slice(0, lease.indexOf(".") + 1);
-  for (const path of [join(trays.outbox, resultName(id)), join(trays.failed, errorName(id))]) {
-    if (trays.storage.look(path) === undefined) continue;
-    const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
-    const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
+  for (const path of recordPaths(trays, id)) {
+    const record = readRecord(trays, path)?.record;
     if (record === undefined || !String(record.lease).startsWith(submission)) continue;
     return record.status === "failed" && record.kind === "cancelled" ? "cancelled" : record.status;
   }

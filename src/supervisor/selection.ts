@@ -17,7 +17,7 @@ import {
 import type { Telemetry } from "../journal/telemetry.ts";
 import { accept, newSubmission } from "../mailbox/claim.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";
-import { isRefusal } from "../mailbox/submit.ts";
+import { isRefusal } from "../mailbox/settled-record.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { Pool } from "./pool.ts";
 import type { SettledIds } from "./settled-ids.ts";

@@ -5,8 +5,8 @@
 import { dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { errorName, foldId, isId, resultName } from "../core/names.ts";
+import { isRefusal } from "../mailbox/settled-record.ts";
 import type { Walk } from "../mailbox/storage.ts";
-import { isRefusal } from "../mailbox/submit.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
 /** Names taken from a listing at a time. */

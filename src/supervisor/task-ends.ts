@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Backlog } from "../core/backlog.ts";
 import { resultName } from "../core/names.ts";
-import { readSettled } from "../mailbox/archive.ts";
+import { readSettled } from "../mailbox/settled-record.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";

@@ -41,7 +41,8 @@ import { findRecoverable, LeaseObserver, recoverStep } from "../../src/mailbox/r
 import { requeue } from "../../src/mailbox/requeue.ts";
 import { retry } from "../../src/mailbox/retry.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
-import { isRefusal, submitAll } from "../../src/mailbox/submit.ts";
+import { isRefusal } from "../../src/mailbox/settled-record.ts";
+import { submitAll } from "../../src/mailbox/submit.ts";
 import { sweepAll } from "../../src/mailbox/sweep.ts";
 import type { Trays } from "../../src/mailbox/trays.ts";
 import { told, toldFenced, want } from "./checker.ts";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
 import { isContainer } from "../../core/roadmap.ts";
-import { readSettled } from "../../mailbox/archive.ts";
+import { readSettled } from "../../mailbox/settled-record.ts";
 import type { Launcher } from "./launcher.ts";
 import type { NodeEnds } from "./node-ends.ts";
 import type { EngineParts } from "./plan-parts.ts";

@@ -7,7 +7,7 @@ import type { EventSubject, LifecycleEvent } from "../../core/events.ts";
 import { foldId, parseLease, parseName } from "../../core/names.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import { hasRecord } from "../../journal/lookup.ts";
-import { readSettled, type SettledRecord } from "../../mailbox/archive.ts";
+import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts";
 import { eventsInEvidence, writeEvidence } from "../../roadmap/evidence.ts";
 import { type FollowUp, followUp } from "../../roadmap/follow-up.ts";
 import { isNodeTask } from "../../roadmap/node-task.ts";

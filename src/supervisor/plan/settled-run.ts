@@ -1,6 +1,6 @@
 /** Reads a node's settled record as what it means for the plan. */
 import type { Checkpoint } from "../../core/envelope.ts";
-import type { SettledRecord } from "../../mailbox/archive.ts";
+import type { SettledRecord } from "../../mailbox/settled-record.ts";
 import type { SettledRun } from "../../roadmap/follow-up.ts";
 import { inputNodesOf } from "../../roadmap/node-task.ts";
 import { envelopeOfRecord } from "../../roadmap/run-outputs.ts";

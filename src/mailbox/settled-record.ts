@@ -1,0 +1,50 @@
+/** Settled records: what stands in `outbox/` or `failed/` of a task that has ended. Reads only. */
+
+import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
+import { errorName, resultName } from "../core/names.ts";
+import { readIfThere } from "./steps.ts";
+import { pathIn, type Trays } from "./trays.ts";
+
+export interface SettledRecord {
+  record: DecodedRecord["record"];
+  path: string;
+}
+
+/** Where the record of this id may stand, as it ended well or badly; one of them at most does. */
+export function recordPaths(trays: Trays, id: string): readonly [string, string] {
+  return [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
+}
+
+/** Undefined when there is none, or somebody else's file. @throws a system error: then nobody knows */
+export function readRecord(trays: Trays, path: string): DecodedRecord | undefined {
+  const bytes = readIfThere(trays, path);
+  return bytes === undefined ? undefined : decodeRecord(bytes);
+}
+
+/** The record that settled this id, if there is one that can be read. @throws a system error */
+export function readSettled(trays: Trays, id: string): SettledRecord | undefined {
+  for (const path of recordPaths(trays, id)) {
+    // Most ids have none, and a look costs less than a read that fails.
+    if (trays.storage.look(path) === undefined) continue;
+    const decoded = readRecord(trays, path);
+    if (decoded !== undefined) return { record: decoded.record, path };
+  }
+  return undefined;
+}
+
+/** Whether a task of this id has settled. */
+export function hasSettled(trays: Trays, id: string): boolean {
+  const [completed, failed] = recordPaths(trays, id);
+  if (trays.storage.look(completed) !== undefined) return true;
+  return trays.storage.look(failed) !== undefined && !isRefusal(trays, failed);
+}
+
+/** True for the record of a file that was refused unrun: it settles nothing, so its id is free. */
+export function isRefusal(trays: Trays, path: string): boolean {
+  try {
+    const record = readRecord(trays, path)?.record;
+    return record?.status === "failed" && record.kind === "invalid" && record.attempts === 0;
+  } catch {
+    return false;
+  }
+}

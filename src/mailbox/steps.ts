@@ -1,0 +1,52 @@
+/** Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. */
+import { systemCode } from "../core/errors.ts";
+import type { Trays } from "./trays.ts";
+
+/** One rename. False when the source is gone. */
+export function moved(trays: Trays, from: string | Buffer, to: string): boolean {
+  try {
+    trays.storage.rename(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** One link. False when something stands there already. */
+export function linked(trays: Trays, from: string, to: string): boolean {
+  try {
+    trays.storage.link(from, to);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+export function unlinkIfThere(trays: Trays, path: string): void {
+  try {
+    trays.storage.unlink(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+}
+
+/** Dates the file to now. */
+export function touchIfThere(trays: Trays, path: string): void {
+  try {
+    trays.storage.touch(path, trays.clock.wallMs());
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+}
+
+/** All its bytes; undefined when it is gone, or no regular file. */
+export function readIfThere(trays: Trays, path: string): Buffer | undefined {
+  try {
+    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
