@@ -1,7 +1,6 @@
 /** The one public door of the package. */
 export type { Handler, HandlerContext } from "./agents/module-agent.ts";
 export { NoRetryError } from "./agents/module-agent.ts";
-export { loadSettings } from "./codec/config-codec.ts";
 export type { Command } from "./core/command.ts";
 export * from "./core/errors.ts";
 export { DEFAULT_SETTINGS, type Settings } from "./core/settings.ts";
@@ -24,5 +23,6 @@ export {
   type MailboxOptions,
 } from "./mailbox/mailbox.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
+export { loadSettings } from "./supervisor/load-settings.ts";
 export type { RunSummary, SupervisorOptions } from "./supervisor/run-shapes.ts";
 export { Supervisor } from "./supervisor/supervisor.ts";

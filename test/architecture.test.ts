@@ -8,7 +8,6 @@ const SRC = fileURLToPath(new URL("../src", import.meta.url));
 
 /** Folders that a folder may import beside itself. A new folder needs a line here, with its place in ARCHITECTURE.md. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  // No file system, no clock, no chance: everything in it can be tested with plain values.
   core: [],
   codec: ["core"],
   host: ["core"],
@@ -56,6 +55,25 @@ describe("the dependency rule", () => {
       .map((entry) => entry.name);
     expect(folders.sort()).toEqual(Object.keys(ALLOWED).sort());
   });
+});
+
+/** What can be imported from Node without a file system, a clock or chance coming with it. */
+const HARMLESS: ReadonlySet<string> = new Set(["node:path", "node:buffer"]);
+
+test.each(["core", "codec"])("src/%s has no file system, no clock and no chance", (folder) => {
+  for (const path of sources(folder)) {
+    const text = fs.readFileSync(path, "utf8");
+    const imported = [...text.matchAll(/(?:from|import\()\s*"(node:[^"]+)"/g)].map(
+      ([, name]) => name,
+    );
+    expect(
+      imported.filter((name = "") => !HARMLESS.has(name)),
+      relative(SRC, path),
+    ).toEqual([]);
+    expect(text, relative(SRC, path)).not.toMatch(
+      /\b(?:Date\.now|Math\.random|performance\.now|new Date\(\))/,
+    );
+  }
 });
 
 test("ARCHITECTURE.md names functions that exist", () => {

@@ -1,9 +1,9 @@
 /** `enqueue --file`: one task per line, streamed in groups, each line's own bytes kept. Bad lines are reported and counted. */
 import fs from "node:fs";
 import { decodeLine } from "../codec/task-codec.ts";
-import { systemClock } from "../core/clock.ts";
 import { ErrIo, messageOf } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { systemClock } from "../host/system-clock.ts";
 import { newId } from "../mailbox/random.ts";
 import { SettledNames } from "../mailbox/settled-names.ts";
 import { type Submission, submitAll } from "../mailbox/submit.ts";

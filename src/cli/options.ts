@@ -67,7 +67,7 @@ export async function openSettings(
   ctx: Pick<Context, "stateDir" | "env">,
   flags: Readonly<Record<string, unknown>> = {},
 ): Promise<LoadedSettings> {
-  const { loadSettings } = await import("../codec/config-codec.ts");
+  const { loadSettings } = await import("../supervisor/load-settings.ts");
   return loadSettings({ stateDir: ctx.stateDir, env: ctx.env, flags });
 }
 

@@ -1,5 +1,4 @@
-/** `config.yaml`, the environment and flags in, one complete `Settings` out, with the source of each value. Writes nothing. */
-import { join, resolve } from "node:path";
+/** `config.yaml`, the environment and flags in, one complete `Settings` out, with the source of each value. Pure. */
 import { ErrInvalidConfig } from "../core/errors.ts";
 import {
   DEFAULT_SETTINGS,
@@ -7,7 +6,7 @@ import {
   type SettingSource,
   type Settings,
 } from "../core/settings.ts";
-import { decodeConfig, readConfig } from "./config-file.ts";
+import { decodeConfig } from "./config-file.ts";
 import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
 import type { TSchema } from "./typebox.ts";
@@ -22,24 +21,25 @@ export interface LoadedSettings {
   file: string | undefined;
 }
 
-export interface LoadOptions {
-  stateDir: string;
+export interface SettingsSaid {
+  /** Where config.yaml is; absolute. */
+  path: string;
+  /** What it says; undefined when it is not there. */
+  text: string | undefined;
   env: NodeJS.ProcessEnv;
   /** Values given on the command line, by dotted path; undefined = not given. */
-  flags?: Readonly<Record<string, unknown>>;
+  flags: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Precedence: flags, environment, config.yaml, built-in.
  * @throws ErrInvalidConfig with the file and line:column, or the variable, or the flag
  */
-export function loadSettings({ stateDir, env, flags = {} }: LoadOptions): LoadedSettings {
-  const path = join(resolve(stateDir), "config.yaml");
+export function decodeSettings({ path, text, env, flags }: SettingsSaid): LoadedSettings {
   const settings = structuredClone(DEFAULT_SETTINGS) as unknown as Tree;
   const sources: Record<string, SettingSource> = {};
   for (const leaf of leavesOf(ConfigSchema, [])) sources[leaf.path.join(".")] = "built-in";
 
-  const text = readConfig(path);
   if (text !== undefined) {
     const found = decodeConfig(text, path);
     for (const { path: at, value } of found) {

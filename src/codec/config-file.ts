@@ -1,5 +1,4 @@
 /** `config.yaml` in, the settings that it names out, each fault with its line and column. */
-import fs from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
 import {
   type Document,
@@ -12,7 +11,7 @@ import {
   type Node,
   parseDocument,
 } from "yaml";
-import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
+import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
 import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { visible } from "../core/visible.ts";
@@ -21,46 +20,8 @@ import { shorten } from "./schema.ts";
 import type { TSchema } from "./typebox.ts";
 import { findRepeatedKeys } from "./yaml-keys.ts";
 
-const CONFIG_BYTES_MAX = 1024 * 1024;
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 8;
-
-/**
- * The text; undefined when there is no file.
- * @throws ErrInvalidConfig no regular file, too large, not UTF-8, not to be read
- */
-export function readConfig(path: string): string | undefined {
-  try {
-    // Not blocking: a pipe would keep us waiting for ever.
-    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-    try {
-      const stats = fs.fstatSync(fd);
-      if (!stats.isFile())
-        throw new ErrInvalidConfig("cannot read config.yaml: it is no regular file", {
-          path,
-          phase: "read",
-        });
-      if (stats.size > CONFIG_BYTES_MAX) {
-        throw new ErrInvalidConfig(
-          `config.yaml has ${stats.size} bytes, more than the limit of ${CONFIG_BYTES_MAX}`,
-          { path, phase: "read" },
-        );
-      }
-      return new TextDecoder("utf-8", { fatal: true }).decode(fs.readFileSync(fd));
-    } finally {
-      fs.closeSync(fd);
-    }
-  } catch (error) {
-    if (error instanceof ErrInvalidConfig) throw error;
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw new ErrInvalidConfig(`cannot read config.yaml: ${messageOf(error)}`, {
-      path,
-      phase: "read",
-      cause: error,
-      hint: "check that it is a readable UTF-8 file",
-    });
-  }
-}
 
 /** The leaves that a text sets. @throws ErrInvalidConfig */
 export function decodeConfig(text: string, path: string): { path: string[]; value: unknown }[] {

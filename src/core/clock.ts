@@ -9,12 +9,6 @@ export interface Clock {
   random(): number;
 }
 
-export const systemClock: Clock = {
-  wallMs: () => Date.now(),
-  monotonicMs: () => performance.now(),
-  random: () => Math.random(),
-};
-
 export function wallSeconds(clock: Clock): number {
   return Math.floor(clock.wallMs() / 1000);
 }

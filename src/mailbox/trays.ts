@@ -1,7 +1,8 @@
 /** Where a mailbox's directories are, and whether they can be trusted. Makes them; moves nothing. */
 import { join } from "node:path";
-import { type Clock, systemClock } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrMailboxDir, messageOf, systemCode } from "../core/errors.ts";
+import { systemClock } from "../host/system-clock.ts";
 import { nodeStorage } from "./node-storage.ts";
 import type { Storage } from "./storage.ts";
 

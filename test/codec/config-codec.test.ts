@@ -3,9 +3,9 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { loadSettings } from "../../src/codec/config-codec.ts";
 import { MailchuteError } from "../../src/core/errors.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
+import { loadSettings } from "../../src/supervisor/load-settings.ts";
 
 function stateWith(config?: string): string {
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-config-"));

@@ -10,7 +10,6 @@ import { afterAll, describe, expect, it } from "vitest";
 import { readResults } from "../../src/agents/report.ts";
 import { decodeLine } from "../../src/codec/batch-codec.ts";
 import { decodeCommand } from "../../src/codec/command-codec.ts";
-import { loadSettings } from "../../src/codec/config-codec.ts";
 import { decodeEnvelope } from "../../src/codec/envelope.ts";
 import { decodeTask, mayStillGrow, TaskSchema } from "../../src/codec/task-codec.ts";
 import { COMMAND_NAMES } from "../../src/core/command.ts";
@@ -22,6 +21,7 @@ import { JournalTail, parseLine, type ReadCounts, readJournal } from "../../src/
 import { LineReader } from "../../src/mailbox/batch-lines.ts";
 import { parseRoadmap } from "../../src/roadmap/document.ts";
 import { taskOfNode } from "../../src/roadmap/node-task.ts";
+import { loadSettings } from "../../src/supervisor/load-settings.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { mutated } from "./mutate.ts";
 

@@ -2,10 +2,10 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import { settledBatchName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { accept, claimReady, newSubmission } from "../../src/mailbox/claim.ts";
 import { beginQuarantine, finishQuarantine } from "../../src/mailbox/quarantine.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";

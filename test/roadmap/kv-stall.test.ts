@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/roadmap/kv.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -2,9 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import { ErrInvalidKv, ErrLeaseLost } from "../../src/core/errors.ts";
 import type { KvHistoryRecord, KvSource } from "../../src/core/kv.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/roadmap/kv.ts";
 import { type RunOutputs, writeRunOutputs } from "../../src/roadmap/run-outputs.ts";
 import { startProgram } from "../support/programs.ts";

@@ -1,7 +1,7 @@
 /** When a question of a node answers itself. */
 import { expect, test } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import type { RoadmapNode } from "../../src/core/roadmap.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { answer } from "../../src/roadmap/answers.ts";
 import { parseRoadmap } from "../../src/roadmap/document.ts";
 import { KvStore } from "../../src/roadmap/kv.ts";

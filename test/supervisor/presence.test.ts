@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import type { SupervisorDocument } from "../../src/core/documents.ts";
 import { type StateTree, stateTree } from "../../src/core/state-tree.ts";
 import { thisProcess } from "../../src/host/identity.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { Presence, type PresenceFacts } from "../../src/supervisor/presence.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

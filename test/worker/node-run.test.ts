@@ -2,9 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import type { Envelope } from "../../src/core/envelope.ts";
 import type { Task } from "../../src/core/task.ts";
+import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/roadmap/kv.ts";
 import type { PhasesDocument } from "../../src/roadmap/phase-log.ts";
 import { outputsOfRecord, writeRunOutputs } from "../../src/roadmap/run-outputs.ts";

@@ -1,6 +1,6 @@
 /** `answer`: gives a node that waits for a person its answer, and opens it again. */
-import { systemClock } from "../../core/clock.ts";
 import { ErrInvalidRoadmap, ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
+import { systemClock } from "../../host/system-clock.ts";
 import { answer, questionOf } from "../../roadmap/answers.ts";
 import { findNode, parseRoadmap } from "../../roadmap/document.ts";
 import { applyEdits } from "../../roadmap/edit.ts";

@@ -1,11 +1,11 @@
 /** `kv`: the values that nodes leave for each other. Inside a task only its own keys and those of the run may be written. */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { systemClock } from "../../core/clock.ts";
 import { ErrForeignKey, ErrInvalidKv, ErrLeaseLost } from "../../core/errors.ts";
 import { explainBadScope, type KvEntry, type KvSource } from "../../core/kv.ts";
 import { CLAIM_NAME, foldId, parseLease } from "../../core/names.ts";
 import { RUN_SCOPE } from "../../core/roadmap.ts";
+import { systemClock } from "../../host/system-clock.ts";
 import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { existingTree, openSettings } from "../options.ts";

@@ -1,9 +1,9 @@
 /** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
 import { resolve } from "node:path";
-import { systemClock } from "../../core/clock.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { NODE_PRIORITIES, NODE_TYPES } from "../../core/roadmap.ts";
 import { suggest } from "../../core/suggest.ts";
+import { systemClock } from "../../host/system-clock.ts";
 import { noteOpened } from "../../roadmap/answers.ts";
 import { findNode } from "../../roadmap/document.ts";
 import type { NewNode, RoadmapEdit, SettableField } from "../../roadmap/edit.ts";

@@ -5,7 +5,6 @@ import { Readable } from "node:stream";
 import { AgentRegistry } from "../../../src/agents/registry.ts";
 import { encodeLineResult } from "../../../src/codec/batch-codec.ts";
 import { encodeRecord } from "../../../src/codec/records.ts";
-import { systemClock } from "../../../src/core/clock.ts";
 import {
   errorName,
   formatName,
@@ -19,6 +18,7 @@ import {
 } from "../../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { ownerSequence } from "../../../src/host/identity.ts";
+import { systemClock } from "../../../src/host/system-clock.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { claimReady, putBack } from "../../../src/mailbox/claim.ts";

@@ -2,7 +2,6 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { encodeRecord } from "../../../src/codec/records.ts";
-import { systemClock } from "../../../src/core/clock.ts";
 import {
   errorName,
   formatName,
@@ -14,6 +13,7 @@ import {
 } from "../../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { ownerSequence, thisPlace } from "../../../src/host/identity.ts";
+import { systemClock } from "../../../src/host/system-clock.ts";
 import { rotate } from "../../../src/journal/journal.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";

@@ -1,7 +1,7 @@
 /** Operations on the plan, walked like all others: see operations.ts. Launching nodes, carrying over what they settled as, people's edits. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../../../src/core/clock.ts";
+import { systemClock } from "../../../src/host/system-clock.ts";
 import { findNode, parseRoadmap, type RoadmapDocument } from "../../../src/roadmap/document.ts";
 import { applyEdits, type RoadmapEdit } from "../../../src/roadmap/edit.ts";
 import { escalate } from "../../../src/roadmap/escalation.ts";
