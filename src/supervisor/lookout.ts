@@ -15,18 +15,18 @@ import type { Metrics } from "./metrics.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";
 import type { Pool } from "./pool.ts";
 import type { Processing } from "./processing.ts";
-import { RECOVER_MS } from "./recoverer.ts";
-import type { Recovery } from "./recovery.ts";
+import type { RecoveryRounds } from "./recovery-rounds.ts";
 import type { Selection } from "./selection.ts";
 import type { TaskEnds } from "./task-ends.ts";
+import { RECOVER_MS } from "./task-recoverer.ts";
 
 export interface LookoutParts {
   /** False when only commands are taken. */
   isOn: boolean;
   trays: Trays;
   controlTrays: Trays;
-  recovery: Recovery;
-  controlRecovery: Recovery;
+  recovery: RecoveryRounds;
+  controlRecovery: RecoveryRounds;
   backlog: Backlog;
   intake: Intake;
   selection: Selection;

@@ -23,8 +23,8 @@ import type { Storage } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { applyCommand } from "../../src/supervisor/apply-command.ts";
 import { Commands } from "../../src/supervisor/commands.ts";
-import { makeRecoverer } from "../../src/supervisor/recoverer.ts";
-import { Recovery } from "../../src/supervisor/recovery.ts";
+import { RecoveryRounds } from "../../src/supervisor/recovery-rounds.ts";
+import { makeTaskRecoverer } from "../../src/supervisor/task-recoverer.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -68,9 +68,10 @@ function resultRecord(): Buffer {
   return encodeRecord(record, TEXT);
 }
 
-function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): Recovery {
+function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): RecoveryRounds {
   const tree = stateTree(dir);
-  const recoverer = makeRecoverer({
+  const recoverer = makeTaskRecoverer({
+    tree,
     trays,
     settings: DEFAULT_SETTINGS,
     telemetry: new Telemetry(
@@ -79,17 +80,13 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
       60_000,
       trays.clock,
     ),
-    eventsPath: tree.events,
-    leasesPath: tree.leases,
-    stateDir: tree.dir,
-    workersDir: tree.workers,
     onReady: () => {},
     onSettled: () => {},
     onFailed: () => {},
     onConflict: () => {},
     onUnkillable: () => {},
   });
-  return new Recovery(recoverer, 60_000, onError);
+  return new RecoveryRounds(recoverer, 60_000, onError);
 }
 
 async function recoverOnce(dir: string, trays: Trays): Promise<void> {

@@ -16,7 +16,7 @@ export const command = defineCommand({
   options: { "dry-run": { type: "flag", help: "say what would be done, and do nothing" } },
   async run(ctx) {
     const { tree, trays, loaded } = await openMailbox(ctx);
-    const { makeRecoverer } = await import("../../supervisor/recoverer.ts");
+    const { makeTaskRecoverer } = await import("../../supervisor/task-recoverer.ts");
     const { findRecoverable, recoverStep } = await import("../../mailbox/recover.ts");
     const { Telemetry } = await import("../../journal/telemetry.ts");
     const telemetry = new Telemetry(
@@ -25,14 +25,11 @@ export const command = defineCommand({
       loaded.settings.lease_ttl_ms,
       trays.clock,
     );
-    const recoverer = makeRecoverer({
+    const recoverer = makeTaskRecoverer({
+      tree,
       trays,
       settings: loaded.settings,
       telemetry,
-      eventsPath: tree.events,
-      leasesPath: tree.leases,
-      stateDir: tree.dir,
-      workersDir: tree.workers,
       onReady: () => {},
       onSettled: () => {},
       onFailed: () => {},

@@ -881,19 +881,16 @@ function prepareWreck(place: Place): Book {
 
 async function recoverWreck({ place, trays, durability }: ActTools): Promise<void> {
   // Only those that need them load the larger parts: most victims live for milliseconds.
-  const { makeRecoverer } = await import("../../../src/supervisor/recoverer.ts");
-  const { Recovery } = await import("../../../src/supervisor/recovery.ts");
+  const { makeTaskRecoverer } = await import("../../../src/supervisor/task-recoverer.ts");
+  const { RecoveryRounds } = await import("../../../src/supervisor/recovery-rounds.ts");
   const telemetry = telemetryOf(place);
   const errors: unknown[] = [];
-  const recovery = new Recovery(
-    makeRecoverer({
+  const recovery = new RecoveryRounds(
+    makeTaskRecoverer({
+      tree: place.tree,
       trays,
       settings: quickSettings(durability),
       telemetry,
-      eventsPath: place.tree.events,
-      leasesPath: place.tree.leases,
-      stateDir: place.tree.dir,
-      workersDir: place.tree.workers,
       newOwner: owners,
       onReady: () => {},
       onSettled: () => {},

@@ -7,7 +7,7 @@ import {
   recoverStep,
 } from "../mailbox/recover.ts";
 
-export class Recovery {
+export class RecoveryRounds {
   private readonly recoverer: Recoverer;
   private readonly leaseTtlMs: number;
   private readonly onError: (error: unknown) => void;

@@ -8,8 +8,8 @@ import type { Telemetry } from "../journal/telemetry.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import { type Alerts, tellConflict } from "./alerts.ts";
-import { makeRecoverer, RECOVER_MS } from "./recoverer.ts";
-import { Recovery } from "./recovery.ts";
+import { RecoveryRounds } from "./recovery-rounds.ts";
+import { makeTaskRecoverer, RECOVER_MS } from "./task-recoverer.ts";
 
 export interface TaskRecoveryParts {
   tree: StateTree;
@@ -23,29 +23,21 @@ export interface TaskRecoveryParts {
   onSettled(id: string, isCompleted: boolean): void;
 }
 
-export function makeTaskRecovery(parts: TaskRecoveryParts): Recovery {
-  const { tree, trays, settings, telemetry, alerts, newOwner } = parts;
-  const recoverer = makeRecoverer({
-    trays,
-    settings,
-    telemetry,
-    eventsPath: tree.events,
-    leasesPath: tree.leases,
-    stateDir: tree.dir,
-    workersDir: tree.workers,
-    newOwner,
+export function makeTaskRecovery(parts: TaskRecoveryParts): RecoveryRounds {
+  const { settings, alerts } = parts;
+  const recoverer = makeTaskRecoverer({
+    ...parts,
     onReady: (name, why) => {
       parts.onReady(name);
       alerts.notice(`took back ${name.id}: ${why}`);
     },
-    onSettled: (id, isCompleted) => parts.onSettled(id, isCompleted),
     onFailed: (id) =>
       alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
     onConflict: (id, recordAs) => tellConflict(alerts, id, recordAs),
     onUnkillable: (lease, count) =>
       alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
   });
-  return new Recovery(recoverer, settings.lease_ttl_ms, (error) =>
+  return new RecoveryRounds(recoverer, settings.lease_ttl_ms, (error) =>
     alerts.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
   );
 }
@@ -59,9 +51,9 @@ export interface CommandRecoveryParts {
   onReady(file: string): void;
 }
 
-export function makeCommandRecovery(parts: CommandRecoveryParts): Recovery {
+export function makeCommandRecovery(parts: CommandRecoveryParts): RecoveryRounds {
   const { controlTrays, settings, alerts, newOwner } = parts;
-  return new Recovery(
+  return new RecoveryRounds(
     {
       trays: controlTrays,
       newOwner,

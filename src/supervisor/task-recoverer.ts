@@ -1,4 +1,4 @@
-/** Recovery of the task mailbox with its telemetry: what the mailbox does by renames, told in the journals. */
+/** What the mailbox needs to recover tasks, with telemetry: what it does by renames is told in the journals. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
@@ -6,6 +6,7 @@ import { matchAgent } from "../core/matching.ts";
 import { leaseOf, type ProcessingName } from "../core/names.ts";
 import { retryPolicyOf } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, ownerSequence, workerIdOf } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { hasRecord } from "../journal/lookup.ts";
@@ -23,15 +24,11 @@ import type { Trays } from "../mailbox/trays.ts";
 /** How often a supervisor looks for the dead (ms). */
 export const RECOVER_MS = 400;
 
-export interface RecovererParts {
+export interface TaskRecovererParts {
+  tree: StateTree;
   trays: Trays;
   settings: Settings;
   telemetry: Telemetry;
-  eventsPath: string;
-  leasesPath: string;
-  stateDir: string;
-  /** Where worker processes say that they live. */
-  workersDir: string;
   newOwner?: () => string;
   /** A task waits to be claimed again. */
   onReady(name: ProcessingName, why: string): void;
@@ -43,20 +40,20 @@ export interface RecovererParts {
   onUnkillable(lease: string, count: number): void;
 }
 
-export function makeRecoverer(parts: RecovererParts): Recoverer {
-  const { trays, settings, telemetry } = parts;
+export function makeTaskRecoverer(parts: TaskRecovererParts): Recoverer {
+  const { tree, trays, settings } = parts;
   return {
     trays,
     newOwner: parts.newOwner ?? ownerSequence(),
     judge: judgeOwner,
     beatOf: (owner) => {
-      const path = join(parts.workersDir, `${workerIdOf(owner)}.json`);
+      const path = join(tree.workers, `${workerIdOf(owner)}.json`);
       return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     },
     observer: new LeaseObserver(RECOVER_MS),
     unfinished: new Set(),
     endLease: async (lease) => {
-      const left = await endTree(lease, 0, undefined, parts.stateDir);
+      const left = await endTree(lease, 0, undefined, tree.dir);
       if (left > 0) parts.onUnkillable(lease, left);
     },
     policyOf: (task) => ({
@@ -64,12 +61,13 @@ export function makeRecoverer(parts: RecovererParts): Recoverer {
       agentId:
         (task === undefined ? undefined : matchAgent(task, settings.agents).agent?.name) ?? "none",
     }),
-    onRecovered: (what) => recordRecovered(parts, telemetry, what),
-    onSettled: (settled, facts) => recordSettlement(parts, telemetry, settled, facts),
+    onRecovered: (what) => recordRecovered(parts, what),
+    onSettled: (settled, facts) => recordSettlement(parts, settled, facts),
   };
 }
 
-function recordRecovered(parts: RecovererParts, telemetry: Telemetry, what: Recovered): void {
+function recordRecovered(parts: TaskRecovererParts, what: Recovered): void {
+  const { telemetry } = parts;
   switch (what.action) {
     case "reclaimed": {
       const subject = {
@@ -126,11 +124,11 @@ function recordRecovered(parts: RecovererParts, telemetry: Telemetry, what: Reco
 }
 
 function recordSettlement(
-  parts: RecovererParts,
-  telemetry: Telemetry,
+  parts: TaskRecovererParts,
   settled: Settlement,
   facts: SettledFacts,
 ): void {
+  const { telemetry, tree } = parts;
   const record = decodeRecord(settled.record)?.record;
   if (record === undefined) return;
   const subject = {
@@ -141,11 +139,11 @@ function recordSettlement(
   };
   // The dead owner, or another recovery, may have come as far as its journal lines; they are not to be there twice.
   const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
-  if (!mayBeRecorded || !hasRecord(parts.eventsPath, record.lease, "completed")) {
+  if (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed")) {
     // It died between its claim and its journal lines, and has no attempt left that could write them.
     for (const event of ["assigned", "started"] as const)
-      if (!hasRecord(parts.eventsPath, record.lease, event)) telemetry.event(event, subject);
-    if (!hasRecord(parts.leasesPath, record.lease, "active")) telemetry.lease("active", subject);
+      if (!hasRecord(tree.events, record.lease, event)) telemetry.event(event, subject);
+    if (!hasRecord(tree.leases, record.lease, "active")) telemetry.lease("active", subject);
   }
   const details = {
     isCompleted: record.status === "completed",
