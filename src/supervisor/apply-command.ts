@@ -9,7 +9,6 @@ import { deadLetterOf, retry } from "../mailbox/retry.ts";
 import { cancel } from "./cancel.ts";
 import type { CommandContext } from "./command-context.ts";
 import type { CommandInHand } from "./commands.ts";
-import { reopenPlanner } from "./plan-gate.ts";
 
 /** @throws MailchuteError when the command cannot be carried out */
 export function applyCommand(
@@ -74,12 +73,12 @@ function steer(
   changeOf: () => Partial<ControlDocument> | undefined,
   details: Record<string, unknown> = {},
 ): void {
-  const { control, telemetry, eventsPath, pool } = context;
+  const { control, telemetry, tree, pool } = context;
   const wasApplied = control.isApplied(nonce);
   const change = wasApplied ? undefined : changeOf();
   if (change !== undefined) control.apply(nonce, change);
   // Who had claimed it may have died before, or after, it wrote the event.
-  const isUntold = wasApplied && isAgain && !hasRecord(eventsPath, nonce, event);
+  const isUntold = wasApplied && isAgain && !hasRecord(tree.events, nonce, event);
   if (change !== undefined || isUntold)
     telemetry.event(event, { ...NO_SUBJECT, lease: nonce }, { command: command.id, ...details });
   // Before it is acknowledged: nobody would write it after that.
@@ -91,7 +90,11 @@ function steer(
 async function replan(context: CommandContext, inHand: CommandInHand): Promise<object> {
   const { control, plan } = context;
   await plan.started;
-  if (!control.isApplied(inHand.nonce)) await reopenPlanner(plan, inHand.command.id);
+  if (!control.isApplied(inHand.nonce) && !(await plan.reopenPlanner()))
+    throw new ErrInvalidTransition("there is no node plan-000 to replan", {
+      id: inHand.command.id,
+      hint: "replan needs a roadmap with a planner node plan-000",
+    });
   steer(context, inHand, "replan_started", () =>
     control.current.replan_paused ? undefined : { replan_paused: true },
   );

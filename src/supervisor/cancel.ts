@@ -101,7 +101,7 @@ async function cancelRun(
   lease: string,
   isAgain: boolean,
 ): Promise<void> {
-  const { trays, telemetry, eventsPath } = context;
+  const { trays, telemetry, tree } = context;
   const live = findLive(trays, id);
   const isOurs = live !== undefined && lease.startsWith(`${live.name.submission}.`);
   const taken = isOurs ? await take(context, live, false) : undefined;
@@ -113,7 +113,7 @@ async function cancelRun(
   if (settled !== undefined)
     throw new ErrInvalidTransition(`${id} is not in flight: it has just ${settled}`, { id });
   // A worker that put it back itself says so itself; one who died over this command may not have come to it.
-  const isUntold = taken !== undefined || (isAgain && !hasRecord(eventsPath, lease, "cancelled"));
+  const isUntold = taken !== undefined || (isAgain && !hasRecord(tree.events, lease, "cancelled"));
   if (!isUntold) return;
   const attempt = Number(lease.split(".")[1]);
   const subject = { task_id: id, agent_id: "none", attempt, lease };
@@ -173,7 +173,7 @@ async function take(
   const taken = claimReady(trays, claim.name, context.newOwner());
   if (taken !== undefined && isRunning) {
     // Also what runs under the lease before, when it was taken to be cancelled by one who died over it.
-    await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, context.stateDir);
+    await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, context.tree.dir);
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
     context.telemetry.lease("expired", subject);
   }

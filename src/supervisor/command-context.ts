@@ -1,28 +1,36 @@
 /** The parts of a running pool that commands steer. Shapes only. */
 import type { Backlog } from "../core/backlog.ts";
 import type { Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { ControlState } from "./control-state.ts";
-import type { Plan } from "./plan-gate.ts";
 import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 
+/** What commands need of a plan. */
+export interface CommandedPlan {
+  /** Resolves when it is known whether there is a plan, and what it says. */
+  readonly started: Promise<void>;
+  /** Opens the planner node again; resolves when that will survive a crash. False when there is no such node. */
+  reopenPlanner(): Promise<boolean>;
+  isNode(id: string): boolean;
+  isOpen(id: string): boolean;
+  /** Takes a node's task that waits in the inbox out again: the node is open. False when it does not wait there. */
+  withdraw(id: string): Promise<boolean>;
+}
+
 export interface CommandContext {
-  stateDir: string;
+  tree: StateTree;
   trays: Trays;
   backlog: Backlog;
   selection: Selection;
   pool: Pool;
   control: ControlState;
   telemetry: Telemetry;
-  /** Path of the journal of events. */
-  eventsPath: string;
-  /** Path of `runs/`. */
-  runsDir: string;
   settings: Settings;
   newOwner: () => string;
-  plan: Plan;
+  plan: CommandedPlan;
   /** True for `--once`: the number of workers is fixed. */
   isFixed: boolean;
   /** A line for the terminal. */

@@ -42,7 +42,7 @@ export async function endForGood(
     attempts: attempt - 1,
     lastAttemptAt: 0,
     batch,
-    ...(from === "inbox" ? {} : factsOfRuns(context.runsDir, claim, from === "run")),
+    ...(from === "inbox" ? {} : factsOfRuns(context.tree.runs, claim, from === "run")),
   };
   const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {

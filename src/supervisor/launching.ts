@@ -2,7 +2,8 @@
 import type { Telemetry } from "../journal/telemetry.ts";
 import type { ControlState } from "./control-state.ts";
 import type { Intake } from "./intake.ts";
-import type { LaunchGate, PlanEngine } from "./plan/plan-engine.ts";
+import type { LaunchAllowance } from "./plan/launcher.ts";
+import type { PlanEngine } from "./plan/plan-engine.ts";
 import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
 import type { SettledIds } from "./settled-ids.ts";
@@ -64,7 +65,7 @@ export class Launching {
   }
 
   /** @returns what the plan may launch; undefined when nothing may start */
-  planGate(nowMs: number): LaunchGate | undefined {
+  allowance(nowMs: number): LaunchAllowance | undefined {
     if (!this.mayLaunch(nowMs)) return undefined;
     return {
       // A node is in progress when it is about to run, not while the workers are still starting.

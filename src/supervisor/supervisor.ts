@@ -336,7 +336,7 @@ export class Supervisor {
     }
     const dueMs = this.lookout.work(nowMs);
     const nextDueMs = this.backlog.promoteDue(clock.wallMs(), nowMs);
-    this.plan.work(this.launching.planGate(nowMs));
+    this.plan.work(this.launching.allowance(nowMs));
     const hasMore = this.launch(nowMs);
     this.documents.work(nowMs, dueMs, this.status);
     if (this.intake.isComplete || !this.isOn) this.upkeep.work(nowMs);
@@ -415,15 +415,13 @@ export class Supervisor {
 
   private commandContext(): CommandContext {
     return {
-      stateDir: this.tree.dir,
+      tree: this.tree,
       trays: this.trays,
       backlog: this.backlog,
       selection: this.selection,
       pool: this.pool,
       control: this.control,
       telemetry: this.telemetry,
-      eventsPath: this.tree.events,
-      runsDir: this.tree.runs,
       settings: this.settings,
       newOwner: this.newCanceller,
       plan: this.plan,

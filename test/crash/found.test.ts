@@ -386,11 +386,13 @@ describe("a task that was replaced by rubbish after it was accepted", () => {
 });
 
 test("a final cancel whose task goes on elsewhere meanwhile cancels it there, and no drain waits for it", async () => {
-  const trays = openTrays(tempDir(), { durability: "process" });
+  const tree = stateTree(tempDir());
+  const trays = openTrays(tree.mailbox, { durability: "process" });
   const held = join(trays.processing, `a@s.1~w-${DEAD}.json`);
   fs.writeFileSync(held, TEXT);
   const forgotten: string[] = [];
   const context = {
+    tree,
     trays,
     settings: DEFAULT_SETTINGS,
     newOwner: () => "x-1",

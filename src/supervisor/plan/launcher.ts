@@ -18,7 +18,7 @@ import { isNodeTask, taskOfNode } from "../../roadmap/node-task.ts";
 import type { EngineParts } from "./plan-parts.ts";
 
 /** What the supervisor allows at this tick. */
-export interface LaunchGate {
+export interface LaunchAllowance {
   /** Nodes that may be in flight at once, beside those that wait for their retry. */
   slots: number;
   /** New launches at most. */
@@ -90,14 +90,14 @@ export class Launcher {
     return this.launchable().some((node) => !onlyPlanners || node.type === "plan");
   }
 
-  launch(gate: LaunchGate): void {
+  launch(allowance: LaunchAllowance): void {
     const { flights } = this.p;
     const isDelayed = (id: string): boolean => this.p.isDelayed(id);
-    let room = Math.min(gate.slots - flights.countBut(isDelayed), gate.launchesMax);
+    let room = Math.min(allowance.slots - flights.countBut(isDelayed), allowance.launchesMax);
     if (room <= 0) return;
     for (const node of this.launchable()) {
       if (room <= 0) break;
-      if (gate.onlyPlanners && node.type !== "plan") continue;
+      if (allowance.onlyPlanners && node.type !== "plan") continue;
       if (this.archiving.has(node.id)) continue;
       if (!this.isFree(node)) continue;
       if (!this.p.store.setStatus(node.id, "in_progress")) {

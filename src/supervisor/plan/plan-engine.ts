@@ -14,11 +14,9 @@ import { countStatuses, isAllDone, type StatusCounts } from "../../roadmap/progr
 import { CheckpointDesk } from "./checkpoint-desk.ts";
 import { FlightSurvey } from "./flight-survey.ts";
 import { Flights } from "./flights.ts";
-import { Launcher, type LaunchGate } from "./launcher.ts";
+import { type LaunchAllowance, Launcher } from "./launcher.ts";
 import { NodeEnds } from "./node-ends.ts";
 import type { PlanParts } from "./plan-parts.ts";
-
-export type { LaunchGate };
 
 /** The planner that `replan` opens again. */
 const PLANNER_ID = "plan-000";
@@ -183,14 +181,14 @@ export class PlanEngine {
 
   // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** @param gate what may be launched; undefined = nothing */
-  work(gate: LaunchGate | undefined): void {
+  /** @param allowance what may be launched; undefined = nothing */
+  work(allowance: LaunchAllowance | undefined): void {
     const { store } = this.p;
     store.look(this.nowMs());
     if (store.doc === undefined) return;
     this.ends.work();
     this.answerInTime();
-    if (gate !== undefined) this.launcher.launch(gate);
+    if (allowance !== undefined) this.launcher.launch(allowance);
     if (store.flush()) this.launcher.submitDue();
   }
 
