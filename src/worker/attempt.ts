@@ -30,7 +30,7 @@ import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { KvStore } from "../roadmap/kv.ts";
-import { type BatchHooks, BatchRun } from "./batch-run.ts";
+import { type BatchHooks, runBatch } from "./batch-run.ts";
 import { runVerify } from "./verify.ts";
 import { runNode } from "./work-process.ts";
 
@@ -147,7 +147,7 @@ export async function runAttempt(
 ): Promise<void> {
   const { decoded, claim } = attempt;
   if (claim.name.isBatch === true) {
-    const end = await new BatchRun(tools, claim, attempt.stop, hooks).run();
+    const end = await runBatch(tools, claim, attempt.stop, hooks);
     attempt.outcome = end.outcome;
     attempt.counts = end.counts;
   }

@@ -56,18 +56,45 @@ const WAITING_MAX = 4096;
 const LINES_PER_LOOK = 16;
 const PULSE_MS = 100;
 
-export class BatchRun {
-  private readonly tools: AttemptTools;
-  private readonly claim: Claim;
-  private readonly stop: StopSignal;
-  private readonly hooks: BatchHooks;
+interface BatchRunParts {
+  tools: AttemptTools;
+  claim: Claim;
+  stop: StopSignal;
+  hooks: BatchHooks;
+  reader: LineReader;
+  results: BatchResults;
+}
+
+/**
+ * Runs a claimed batch. Resolves when every line has a result, or when it was stopped and nothing of it runs any more. Never
+ * rejects.
+ */
+export async function runBatch(
+  tools: AttemptTools,
+  claim: Claim,
+  stop: StopSignal,
+  hooks: BatchHooks,
+): Promise<BatchEnd> {
+  let reader: LineReader | undefined;
+  let results: BatchResults;
+  try {
+    reader = new LineReader(claim.path);
+    results = await takeOverResults(tools.trays, claim.name, true);
+  } catch (error) {
+    reader?.close();
+    return { outcome: outcomeOfFault(error), counts: noCounts() };
+  }
+  return new BatchRun({ tools, claim, stop, hooks, reader, results }).run();
+}
+
+class BatchRun {
+  private readonly p: BatchRunParts;
   private readonly lease: string;
   private readonly runDir: string;
+  private readonly output: BatchOutput;
+  private readonly lines: LineRuns;
   private readonly moduleMax: number;
 
-  private reader: LineReader | undefined;
-  private results: BatchResults | undefined;
-  private output: BatchOutput | undefined;
   private isAtEnd = false;
   /** A line that could not start for want of room. */
   private head: LineRun | undefined;
@@ -75,7 +102,6 @@ export class BatchRun {
   private readonly running = new Slots<LineRun>();
   private moduleCount = 0;
   private room = 0;
-  private readonly lines: LineRuns;
 
   private startedInSlice = 0;
   private sliceMs = 0;
@@ -87,41 +113,27 @@ export class BatchRun {
   private fault: AttemptOutcome | undefined;
   private resolve: (end: BatchEnd) => void = () => {};
 
-  constructor(tools: AttemptTools, claim: Claim, stop: StopSignal, hooks: BatchHooks) {
-    this.tools = tools;
-    this.claim = claim;
-    this.stop = stop;
-    this.hooks = hooks;
+  constructor(parts: BatchRunParts) {
+    this.p = parts;
+    const { tools, claim, hooks, reader, results } = parts;
+    const { trays } = tools;
+    const { id } = claim.name;
     this.lease = leaseOf(claim.name);
     this.runDir = join(tools.runsDir, runOf(claim.name));
-    this.moduleMax = tools.settings.batch_concurrency;
-    this.lines = new LineRuns(claim.name.id, tools, (number, why, bytes) =>
-      this.refuse(number, why, bytes),
+    const { onProgress } = hooks;
+    this.output = new BatchOutput(
+      { id, trays, reader, results, runDir: this.runDir, onProgress },
+      this.nowMs(),
     );
+    this.lines = new LineRuns(id, tools, (number, why, bytes) => this.refuse(number, why, bytes));
+    this.moduleMax = tools.settings.batch_concurrency;
   }
 
-  /** Resolves when every line has a result, or when it was stopped and nothing of it runs any more. Never rejects. */
-  async run(): Promise<BatchEnd> {
-    const { trays } = this.tools;
-    const { name, path } = this.claim;
-    try {
-      const reader = new LineReader(path);
-      this.reader = reader;
-      const results = await takeOverResults(trays, name, true);
-      this.results = results;
-      const { runDir, hooks } = this;
-      this.output = new BatchOutput(
-        { id: name.id, trays, reader, results, runDir, onProgress: hooks.onProgress },
-        this.nowMs(),
-      );
-    } catch (error) {
-      this.reader?.close();
-      return { outcome: outcomeOfFault(error), counts: noCounts() };
-    }
+  run(): Promise<BatchEnd> {
     return new Promise((resolve) => {
       this.resolve = resolve;
       this.pulse = setInterval(() => this.scheduleTurn(), PULSE_MS);
-      this.stop.onStop((reason) => {
+      this.p.stop.onStop((reason) => {
         for (const line of this.running.list()) line.stop.stop(reason);
         this.scheduleTurn();
       });
@@ -130,7 +142,12 @@ export class BatchRun {
   }
 
   private nowMs(): number {
-    return this.tools.trays.clock.monotonicMs();
+    return this.p.tools.trays.clock.monotonicMs();
+  }
+
+  /** What runs comes to its end, and nothing more is begun. */
+  private get isCut(): boolean {
+    return this.p.stop.reason !== undefined || this.fault !== undefined;
   }
 
   // ── turns ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,11 +167,13 @@ export class BatchRun {
     const nowMs = this.nowMs();
     this.sliceMs = nowMs;
     this.isGivingWay = false;
-    this.output?.flush(nowMs);
-    this.room = this.hooks.room();
+    this.output.flush(nowMs);
+    this.room = this.p.hooks.room();
     if (this.longestLimitMs > 0)
-      this.hooks.onDeadline(nowMs + this.longestLimitMs + 2 * this.tools.settings.grace_ms + 1000);
-    this.output?.work(nowMs, this.running.size, this.waiting.size);
+      this.p.hooks.onDeadline(
+        nowMs + this.longestLimitMs + 2 * this.p.tools.settings.grace_ms + 1000,
+      );
+    this.output.work(nowMs, this.running.size, this.waiting.size);
     this.startMore();
     this.endWhenThrough();
   }
@@ -177,16 +196,15 @@ export class BatchRun {
     return (
       !this.isGivingWay &&
       !this.isOver &&
-      this.stop.reason === undefined &&
-      this.fault === undefined &&
+      !this.isCut &&
       this.room > 0 &&
-      this.output?.isRefused === false &&
+      !this.output.isRefused &&
       this.moduleCount < this.moduleMax
     );
   }
 
   private giveWayInTime(): void {
-    if (this.nowMs() - this.sliceMs <= SLICE_MS_MAX && this.results?.isFull !== true) return;
+    if (this.nowMs() - this.sliceMs <= SLICE_MS_MAX && !this.p.results.isFull) return;
     this.isGivingWay = true;
     this.scheduleTurn();
   }
@@ -197,25 +215,23 @@ export class BatchRun {
 
   private endWhenThrough(): void {
     if (this.running.size > 0 || this.isOver) return;
-    const isCut = this.stop.reason !== undefined || this.fault !== undefined;
     const isDone = this.isAtEnd && this.head === undefined && this.waiting.size === 0;
     // What the disk does not take now is kept and tried again; a run that must stop runs those lines again instead.
-    if (isDone && this.output?.isRefused === true && !isCut) return;
-    if (isDone || isCut) this.end();
+    if (isDone && this.output.isRefused && !this.isCut) return;
+    if (isDone || this.isCut) this.end();
   }
 
   private end(): void {
     const nowMs = this.nowMs();
-    this.output?.flushNow(nowMs);
-    const isCut = this.stop.reason !== undefined || this.fault !== undefined;
-    if (this.output?.isRefused === true && !isCut) return;
+    this.output.flushNow(nowMs);
+    if (this.output.isRefused && !this.isCut) return;
     this.isOver = true;
     clearInterval(this.pulse);
-    this.stop.onStop(undefined);
-    this.output?.tell(nowMs, this.running.size, this.waiting.size);
-    this.reader?.close();
-    this.results?.close();
-    const { reason } = this.stop;
+    this.p.stop.onStop(undefined);
+    this.output.tell(nowMs, this.running.size, this.waiting.size);
+    this.p.reader.close();
+    this.p.results.close();
+    const { reason } = this.p.stop;
     if (reason === "fenced") this.dropResults();
     const outcome: AttemptOutcome =
       reason !== undefined
@@ -223,17 +239,17 @@ export class BatchRun {
         : (this.fault ?? {
             kind: "completed",
             output: null,
-            verdict: (this.results?.counts.failures ?? 0) === 0 ? "pass" : "fail",
+            verdict: this.p.results.counts.failures === 0 ? "pass" : "fail",
             verdictReason: "",
             exitCode: null,
           });
-    this.resolve({ outcome, counts: this.results?.counts ?? noCounts() });
+    this.resolve({ outcome, counts: this.p.results.counts });
   }
 
   /** Whoever has the lease now took over what it wanted; when the batch has settled, nobody wants the rest. */
   private dropResults(): void {
     try {
-      dropOwnResults(this.tools.trays, this.claim.name);
+      dropOwnResults(this.p.tools.trays, this.p.claim.name);
     } catch {
       // Then the sweep finds it.
     }
@@ -259,7 +275,7 @@ export class BatchRun {
       if (line === undefined) return undefined;
       const run = this.lines.begin(line);
       if (run !== undefined) return run;
-      if (this.results?.isFull === true) this.giveWayInTime();
+      if (this.p.results.isFull) this.giveWayInTime();
       if (this.isGivingWay) return undefined;
     }
   }
@@ -268,12 +284,12 @@ export class BatchRun {
     if (this.isAtEnd) return undefined;
     try {
       for (;;) {
-        const line = this.reader?.next();
+        const line = this.p.reader.next();
         if (line === undefined) {
           this.isAtEnd = true;
           return undefined;
         }
-        if (this.results?.done.has(line.number) === true) continue;
+        if (this.p.results.done.has(line.number)) continue;
         if (line.text === undefined || !isBlank(line.text)) return line;
       }
     } catch (error) {
@@ -284,13 +300,13 @@ export class BatchRun {
   }
 
   private refuse(number: number, why: string, bytes: Buffer): void {
-    const id = `${this.claim.name.id}#${number}`;
-    this.results?.add(number, encodeBadLine(number, id, why, bytes), false, true);
+    const id = `${this.p.claim.name.id}#${number}`;
+    this.p.results.add(number, encodeBadLine(number, id, why, bytes), false, true);
     this.scheduleTurn();
   }
 
   private start(line: LineRun): void {
-    const { settings, stateDir } = this.tools;
+    const { settings, stateDir } = this.p.tools;
     const runDir = `${this.runDir}/${line.number}`;
     line.stop = new StopSignal();
     line.startedMs = this.nowMs();
@@ -301,16 +317,16 @@ export class BatchRun {
       taskText: line.text,
       attempt: line.attempt,
       lease: `${this.lease}.${line.number}`,
-      claimFile: this.claim.path,
+      claimFile: this.p.claim.path,
       runDir,
       stateDir,
       settings,
       stop: line.stop,
       onProgress: (details: Record<string, unknown>) =>
-        this.hooks.onProgress({ line: line.number, ...details }),
+        this.p.hooks.onProgress({ line: line.number, ...details }),
       onStuck: () => {
         line.isStuck = true;
-        this.hooks.onStuck();
+        this.p.hooks.onStuck();
       },
     };
     if (line.isModule) {
@@ -352,19 +368,20 @@ export class BatchRun {
     // What does not let go once would not the next time: the process ends, and must not end again for the same line.
     const known =
       line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
-    const random = this.tools.trays.clock.random();
+    const random = this.p.tools.trays.clock.random();
     const decision = decide(
       known,
       line.attempt,
-      retryPolicyOf(this.tools.settings, line.task),
+      retryPolicyOf(this.p.tools.settings, line.task),
       random,
     );
     if (known.kind === "failed" && decision.action === "fail") {
       // Cancelled with the batch: it has no result, and a retry runs it.
-      if (this.stop.reason === undefined || known.failure !== "cancelled") this.settle(line, known);
+      if (this.p.stop.reason === undefined || known.failure !== "cancelled")
+        this.settle(line, known);
       return;
     }
-    if (this.stop.reason !== undefined) return;
+    if (this.p.stop.reason !== undefined) return;
     if (decision.action === "retry") line.attempt++;
     line.dueMs = this.nowMs() + ("delayMs" in decision ? decision.delayMs : 0);
     this.waiting.push(line);
@@ -382,7 +399,7 @@ export class BatchRun {
       isCompleted = false;
       text = encode(unwritable(error));
     }
-    this.results?.add(line.number, text, isCompleted);
+    this.p.results.add(line.number, text, isCompleted);
   }
 }
 
