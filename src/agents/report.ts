@@ -1,5 +1,6 @@
 /** What a program says about its run: a result file, or the last valid `<result>{…}</result>` block on stdout. */
 import fs from "node:fs";
+import { parseObject } from "../core/json-object.ts";
 import {
   OUTPUT_DEPTH_MAX,
   OUTPUT_TAIL_BYTES_MAX,
@@ -70,7 +71,7 @@ function* resultBlocks(text: string): Generator<Record<string, unknown>> {
     if (!endsLikeObject(text, end)) continue;
     const start = text.lastIndexOf("<result>", end);
     if (start === -1 || ++tried > BLOCKS_TRIED_MAX) return;
-    const value = parseObjectText(text.slice(start + "<result>".length, end));
+    const value = parseReport(text.slice(start + "<result>".length, end));
     if (value !== undefined) yield value;
   }
 }
@@ -108,25 +109,16 @@ function readResultFile(path: string): Record<string, unknown> | undefined {
   try {
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stats === undefined || !stats.isFile() || stats.size > TASK_BYTES_MAX) return undefined;
-    return parseObjectText(readRegularText(path));
+    return parseReport(readRegularText(path));
   } catch {
     return undefined;
   }
 }
 
-function parseObjectText(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    // Nested without end it could be read, but neither written nor shown.
-    return typeof value === "object" &&
-      value !== null &&
-      !Array.isArray(value) &&
-      !isDeeperThan(value, OUTPUT_DEPTH_MAX)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+function parseReport(text: string): Record<string, unknown> | undefined {
+  const value = parseObject(text);
+  // Nested without end it could be read, but neither written nor shown.
+  return isDeeperThan(value, OUTPUT_DEPTH_MAX) ? undefined : value;
 }
 
 function textOf(value: unknown): string | null {

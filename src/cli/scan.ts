@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
+import { parseObject } from "../core/json-object.ts";
 
 /** Counting stops here: an exact count of more would block for seconds. */
 export const COUNT_MAX = 100_000;
@@ -84,10 +85,7 @@ export function readJsonObject(
   try {
     const stats = fs.lstatSync(path);
     if (!stats.isFile() || stats.size > bytesMax) return undefined;
-    const value: unknown = JSON.parse(fs.readFileSync(path, "utf8").replace(/^\ufeff/, ""));
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return parseObject(fs.readFileSync(path, "utf8").replace(/^\ufeff/, ""));
   } catch {
     return undefined;
   }

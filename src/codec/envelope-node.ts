@@ -1,5 +1,6 @@
 /** A node inside an envelope: every spelling of its fields in, one shape out. */
 import type { EnvelopeNode } from "../core/envelope.ts";
+import { isObject } from "../core/json-object.ts";
 import { explainBadKey, explainBadScope } from "../core/kv.ts";
 import {
   JSON_DEPTH_MAX,
@@ -19,7 +20,7 @@ import {
   type NodeStatus,
   type NodeType,
 } from "../core/roadmap.ts";
-import { isNothing, isObject, type LenientValues, list, member } from "./lenient-values.ts";
+import { isNothing, type LenientValues, list, member } from "./lenient-values.ts";
 
 /** A node that a run wants to add, as it is written under `next.addNodes`. */
 export function readNode(

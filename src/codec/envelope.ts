@@ -3,12 +3,13 @@
  * snake_case, null for nothing), strict about what would change the plan.
  */
 import type { Checkpoint, Envelope, EnvelopeStatus } from "../core/envelope.ts";
+import { isObject } from "../core/json-object.ts";
 import { explainBadKey, isOutputKey } from "../core/kv.ts";
 import { KV_VALUE_BYTES_MAX, OUTPUT_DEPTH_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { foldId } from "../core/names.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import { readNode, readNodeStatus } from "./envelope-node.ts";
-import { isNothing, isObject, LenientValues, member, shown } from "./lenient-values.ts";
+import { isNothing, LenientValues, member, shown } from "./lenient-values.ts";
 import { shorten } from "./schema.ts";
 
 export type DecodedEnvelope =

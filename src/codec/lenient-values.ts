@@ -1,4 +1,5 @@
 /** What programs write in JSON, read kindly: one string for a list, a number for a text, null for nothing. Each fault with its place. */
+import { isObject } from "../core/json-object.ts";
 import { explainBadId } from "../core/names.ts";
 import { suggest } from "../core/suggest.ts";
 import { shorten } from "./schema.ts";
@@ -102,10 +103,6 @@ export function member(object: Record<string, unknown>, names: readonly string[]
 export function list(value: unknown): unknown[] {
   if (isNothing(value)) return [];
   return Array.isArray(value) ? value : [value];
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function isNothing(value: unknown): boolean {

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
+import { parseObject } from "../core/json-object.ts";
 import { readRegularText } from "./regular-file.ts";
 
 export interface ReplaceOptions {
@@ -43,7 +44,7 @@ export function replaceText(path: string, text: string, options: ReplaceOptions 
   }
 }
 
-function syncDir(dir: string): void {
+export function syncDir(dir: string): void {
   const fd = fs.openSync(dir, "r");
   try {
     fs.fsyncSync(fd);
@@ -55,10 +56,7 @@ function syncDir(dir: string): void {
 /** The document, or undefined when it is missing or not a JSON object. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {
-    const value: unknown = JSON.parse(readRegularText(path));
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as T)
-      : undefined;
+    return parseObject(readRegularText(path)) as T | undefined;
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
+import { listDir } from "./list-dir.ts";
 import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
@@ -162,7 +163,7 @@ function bornTicksOf(lease: string): number {
 
 function listProcesses(): ProcessRow[] {
   const rows: ProcessRow[] = [];
-  for (const name of readDir("/proc")) {
+  for (const name of listDir("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
     try {
@@ -206,12 +207,4 @@ function isOfOtherTree(environ: Buffer, tree: string | null): boolean {
   const stateDir = textOf(STATE_VARIABLE);
   const isItsOwn = isAbsolute(stateDir) && textOf(TASK_FILE_VARIABLE).startsWith(`${stateDir}/`);
   return isItsOwn && isOtherTree(tree, stateDir);
-}
-
-function readDir(path: string): string[] {
-  try {
-    return fs.readdirSync(path);
-  } catch {
-    return [];
-  }
 }

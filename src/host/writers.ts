@@ -3,6 +3,7 @@
  * processes, so they are looked at in slices, one look for all who ask.
  */
 import fs from "node:fs";
+import { listDir } from "./list-dir.ts";
 
 const O_ACCMODE = 3;
 /** One look at all processes serves for this long (ms). */
@@ -39,9 +40,9 @@ function continueLook(found: Set<string>, look: Iterator<undefined>): void {
 
 /** Fills `found`; gives way after each process and each open file. */
 function* openForWriting(found: Set<string>): Generator<undefined> {
-  for (const pid of list("/proc")) {
+  for (const pid of listDir("/proc")) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
-    for (const fd of list(`/proc/${pid}/fd`)) {
+    for (const fd of listDir(`/proc/${pid}/fd`)) {
       noteWriter(found, pid, fd);
       yield;
     }
@@ -58,13 +59,5 @@ function noteWriter(found: Set<string>, pid: string, fd: string): void {
     if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
   } catch {
     // Closed meanwhile, or not ours to see.
-  }
-}
-
-function list(path: string): string[] {
-  try {
-    return fs.readdirSync(path);
-  } catch {
-    return [];
   }
 }

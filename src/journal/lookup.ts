@@ -1,6 +1,6 @@
 /** Looks for one record near the end of a journal. For recovery, which must not write a line a second time. */
 import fs from "node:fs";
-import { parseLine } from "./read.ts";
+import { parseObject } from "../core/json-object.ts";
 
 /** What a dead process wrote last is near the end; older lines are not looked at (bytes). */
 const TAIL_BYTES = 8 * 1024 * 1024;
@@ -21,7 +21,7 @@ export function hasRecord(path: string, lease: string, what: string): boolean {
     for (let at = text.lastIndexOf(lease); at > 0; at = text.lastIndexOf(lease, at - 1)) {
       const from = text.lastIndexOf("\n", at) + 1;
       const to = text.indexOf("\n", at);
-      const record = parseLine(text.slice(from, to === -1 ? undefined : to));
+      const record = parseObject(text.slice(from, to === -1 ? undefined : to));
       if (record?.["lease"] === lease && (record["event"] === what || record["status"] === what))
         return true;
     }

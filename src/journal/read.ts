@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { systemCode } from "../core/errors.ts";
+import { parseObject } from "../core/json-object.ts";
 
 export interface ReadCounts {
   records: number;
@@ -56,24 +57,12 @@ class LineGuard extends Transform {
     }
     const line = raw.includes("\0") ? raw.replaceAll("\0", "") : raw;
     if (line.trim() === "") return;
-    if (parseLine(line) === undefined) {
+    if (parseObject(line) === undefined) {
       this.counts.bad++;
       return;
     }
     this.counts.records++;
     this.push(`${line}\n`);
-  }
-}
-
-/** One line as an object, or undefined. */
-export function parseLine(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
   }
 }
 
@@ -126,7 +115,7 @@ export class JournalTail {
   next(bytesMax = 1024 * 1024): Record<string, unknown>[] {
     const records: Record<string, unknown>[] = [];
     for (const line of this.nextLines(bytesMax)) {
-      const record = parseLine(line.includes("\0") ? line.replaceAll("\0", "") : line);
+      const record = parseObject(line.includes("\0") ? line.replaceAll("\0", "") : line);
       if (record === undefined) this.counts.bad++;
       else records.push(record);
     }

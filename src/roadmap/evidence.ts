@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import type { LifecycleEvent } from "../core/events.ts";
+import { isObject } from "../core/json-object.ts";
 import type { NodeStatus, RoadmapNode } from "../core/roadmap.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { readDocument, replaceText } from "../host/documents.ts";
@@ -133,8 +134,4 @@ function oneLine(text: string): string {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -84,12 +84,3 @@ export function targetOf(path: string): string | undefined {
     return isLink ? undefined : join(fs.realpathSync(dirname(path)), basename(path));
   }
 }
-
-export function syncDir(dir: string): void {
-  const fd = fs.openSync(dir, "r");
-  try {
-    fs.fsyncSync(fd);
-  } finally {
-    fs.closeSync(fd);
-  }
-}

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { ErrInvalidKv, ErrIo, ErrLeaseLost, systemCode } from "../core/errors.ts";
+import { parseObject } from "../core/json-object.ts";
 import {
   explainBadKey,
   explainBadScope,
@@ -25,7 +26,7 @@ import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { openToRead, readRegularText } from "../host/regular-file.ts";
 import { Journal } from "../journal/journal.ts";
-import { parseLine, readJournal } from "../journal/read.ts";
+import { readJournal } from "../journal/read.ts";
 
 /** Everything that `change` does to one node, in one replacement of its file. */
 export interface KvChange {
@@ -349,7 +350,7 @@ export class KvStore {
     const records: KvHistoryRecord[] = [];
     const mark = `"node":${JSON.stringify(node)}`;
     for (const line of readTailLines(this.historyFile.path, bytes)) {
-      const record = line.includes(mark) ? parseLine(line.replaceAll("\0", "")) : undefined;
+      const record = line.includes(mark) ? parseObject(line.replaceAll("\0", "")) : undefined;
       if (record?.["node"] === node && isEntry(record))
         records.push(record as unknown as KvHistoryRecord);
     }
@@ -405,7 +406,7 @@ function shortened(entry: KvEntry): KvEntry & { bytes?: number } {
 }
 
 function entriesOf(text: string): Entries | undefined {
-  const document = parseLine(text);
+  const document = parseObject(text);
   if (document === undefined) return undefined;
   const entries = Object.entries(document);
   return entries.every(([key, entry]) => explainBadKey(key) === undefined && isEntry(entry))

@@ -6,15 +6,9 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
+import { syncDir } from "../host/documents.ts";
 import { judgeOwner } from "../host/identity.ts";
-import {
-  hashOfFile,
-  isSameFile,
-  keyAt,
-  linkWhereNothingIs,
-  syncDir,
-  targetOf,
-} from "./file-facts.ts";
+import { hashOfFile, isSameFile, keyAt, linkWhereNothingIs, targetOf } from "./file-facts.ts";
 import { SETTLED_MS } from "./saved-text.ts";
 
 /** A process that was stopped in the middle of a replacement has had time enough (ms). */

@@ -20,6 +20,7 @@ import fs from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
+import { syncDir } from "../host/documents.ts";
 import { ownerSequence, thisProcess } from "../host/identity.ts";
 import {
   type FileStamp,
@@ -29,7 +30,6 @@ import {
   keyAt,
   keyOf,
   linkWhereNothingIs,
-  syncDir,
   targetOf,
 } from "./file-facts.ts";
 import { type Old, ReplacedFiles, type Settled, stagedPath } from "./replaced-files.ts";

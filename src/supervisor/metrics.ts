@@ -1,6 +1,7 @@
 /** Counts and durations of a state tree: a fold over the lifecycle journal, so that restarts and helpers are all in it. */
+import { parseObject } from "../core/json-object.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
-import { JournalTail, parseLine } from "../journal/read.ts";
+import { JournalTail } from "../journal/read.ts";
 
 export interface MetricsDocument {
   updated_at: string;
@@ -82,7 +83,7 @@ export class Metrics {
       this.events[name] = (this.events[name] ?? 0) + 1;
       return;
     }
-    const record = parseLine(line);
+    const record = parseObject(line);
     if (typeof record?.["event"] !== "string") {
       this.tail.counts.bad++;
       return;

@@ -11,6 +11,7 @@ import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
 import { readDocument } from "../host/documents.ts";
 import { identityOf, ownerPrefix, thisPlace } from "../host/identity.ts";
+import { listDir } from "../host/list-dir.ts";
 import { pathOfEntry } from "../host/package.ts";
 import { judgeIn } from "../host/tree-id.ts";
 import type { WorkerBoot } from "../worker/main.ts";
@@ -454,14 +455,6 @@ function roomOf(worker: Spawned, prefetch: number): number {
 function send(worker: Spawned, message: ToWorker): void {
   // Lost messages do no harm: a worker looks around by itself, and the dead are replaced.
   if (worker.child.connected) worker.child.send(message, () => {});
-}
-
-function listDir(path: string): string[] {
-  try {
-    return fs.readdirSync(path);
-  } catch {
-    return [];
-  }
 }
 
 function trySignal(pid: number, signal: NodeJS.Signals): void {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { STAGED_MAX_AGE_MS } from "../core/retention.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { startTicksOf } from "../host/identity.ts";
+import { listDir } from "../host/list-dir.ts";
 
 /** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
 const STAGING_MS = 60_000;
@@ -17,7 +18,7 @@ const STAGED = /\.(\d+)(?:\.\d+)?$/;
 export function sweepDocuments(tree: StateTree, nowMs: number, isDryRun = false): number {
   let count = 0;
   for (const dir of stagingDirs(tree)) {
-    for (const name of list(dir)) {
+    for (const name of listDir(dir)) {
       const path = join(dir, name);
       const stats = fs.lstatSync(path, { throwIfNoEntry: false });
       if (stats === undefined) continue;
@@ -52,14 +53,6 @@ function removeLock(path: string): boolean {
 /** Of the tree and of each directory in it; the trays of the mailboxes have a sweep, and rules, of their own. */
 function stagingDirs(tree: StateTree): string[] {
   const mailboxes = new Set([tree.mailbox, tree.control]);
-  const dirs = list(tree.dir).map((name) => join(tree.dir, name));
+  const dirs = listDir(tree.dir).map((name) => join(tree.dir, name));
   return [tree.dir, ...dirs.filter((dir) => !mailboxes.has(dir))].map((dir) => join(dir, ".tmp"));
-}
-
-function list(dir: string): string[] {
-  try {
-    return fs.readdirSync(dir);
-  } catch {
-    return [];
-  }
 }

@@ -5,6 +5,7 @@ import { parseName, parseRun, runOf } from "../core/names.ts";
 import { isExpired } from "../core/retention.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { listDir } from "../host/list-dir.ts";
 
 /**
  * Removes old run directories; those of running attempts, and whatever is not named like one, stay.
@@ -18,9 +19,9 @@ export function sweepRuns(
   isDryRun = false,
 ): number {
   const days = Math.max(retention.outbox_days, retention.failed_days);
-  const live = new Set(list(join(tree.mailbox, "processing")).map(liveRun));
+  const live = new Set(listDir(join(tree.mailbox, "processing")).map(liveRun));
   let count = 0;
-  for (const name of list(tree.runs)) {
+  for (const name of listDir(tree.runs)) {
     if (parseRun(name) === undefined || live.has(name)) continue;
     const path = join(tree.runs, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
@@ -43,12 +44,4 @@ function removed(path: string): boolean {
 function liveRun(file: string): string | undefined {
   const name = parseName(file);
   return name === undefined ? undefined : runOf(name);
-}
-
-function list(dir: string): string[] {
-  try {
-    return fs.readdirSync(dir);
-  } catch {
-    return [];
-  }
 }

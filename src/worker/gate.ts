@@ -1,6 +1,7 @@
 /** What steers this worker: `control.json`, looked at before each claim. One stat when nothing changed. */
 import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
+import { parseObject } from "../core/json-object.ts";
 
 export class Gate {
   private readonly path: string;
@@ -34,18 +35,12 @@ export class Gate {
       const stats = fs.statSync(this.path, { throwIfNoEntry: false });
       const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
       if (key === this.seen) return;
-      this.control =
-        stats === undefined ? INITIAL_CONTROL : { ...INITIAL_CONTROL, ...readControl(this.path) };
+      const control = stats === undefined ? {} : parseObject(fs.readFileSync(this.path, "utf8"));
+      if (control === undefined) return;
+      this.control = { ...INITIAL_CONTROL, ...control };
       this.seen = key;
     } catch {
       // Replaced while we read, broken by hand, or on a disk that does not give it now: the last state we understood stays in force.
     }
   }
-}
-
-function readControl(path: string): Partial<ControlDocument> {
-  const value: unknown = JSON.parse(fs.readFileSync(path, "utf8"));
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new TypeError("control.json is not an object");
-  return value as Partial<ControlDocument>;
 }

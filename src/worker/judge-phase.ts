@@ -1,6 +1,7 @@
 /** What a phase of a node came to: the program's exit and what it said, weighed together. Pure. */
 import { decodeEnvelope } from "../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../core/envelope.ts";
+import { isObject } from "../core/json-object.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { FailureKind } from "../core/task.ts";
 
@@ -105,10 +106,5 @@ function fail(
 function resultsOfModule(outcome: AttemptOutcome): Record<string, unknown>[] {
   if (outcome.kind !== "completed") return [];
   const { output } = outcome;
-  const isEnvelope =
-    typeof output === "object" &&
-    output !== null &&
-    !Array.isArray(output) &&
-    typeof (output as Record<string, unknown>)["status"] === "string";
-  return isEnvelope ? [output as Record<string, unknown>] : [];
+  return isObject(output) && typeof output["status"] === "string" ? [output] : [];
 }

@@ -14,10 +14,11 @@ import { decodeEnvelope } from "../../src/codec/envelope.ts";
 import { decodeTask, mayStillGrow, TaskSchema } from "../../src/codec/task-codec.ts";
 import { COMMAND_NAMES } from "../../src/core/command.ts";
 import { MailchuteError } from "../../src/core/errors.ts";
+import { parseObject } from "../../src/core/json-object.ts";
 import { TASK_BYTES_MAX } from "../../src/core/limits.ts";
 import { isId } from "../../src/core/names.ts";
 import { explainBadSettings } from "../../src/core/settings.ts";
-import { JournalTail, parseLine, type ReadCounts, readJournal } from "../../src/journal/read.ts";
+import { JournalTail, type ReadCounts, readJournal } from "../../src/journal/read.ts";
 import { LineReader } from "../../src/mailbox/batch-lines.ts";
 import { parseRoadmap } from "../../src/roadmap/document.ts";
 import { taskOfNode } from "../../src/roadmap/node-task.ts";
@@ -249,9 +250,9 @@ describe("a mutation of a good", () => {
         const text = `${lines.map((one) => `${one}\n`).join("")}${torn}${"\0".repeat(nulCount)}`;
         fs.writeFileSync(path, text);
         const known = [...lines, torn].map((one) => one.replaceAll("\0", ""));
-        const expected = known.map(parseLine).filter((record) => record !== undefined);
+        const expected = known.map(parseObject).filter((record) => record !== undefined);
         const badCount = known.filter(
-          (one) => one.trim() !== "" && parseLine(one) === undefined,
+          (one) => one.trim() !== "" && parseObject(one) === undefined,
         ).length;
         const counts: ReadCounts = { records: 0, bad: 0 };
         const read: unknown[] = [];

@@ -3,9 +3,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parseObject } from "../../src/core/json-object.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../../src/core/limits.ts";
 import { Journal, rotate } from "../../src/journal/journal.ts";
-import { parseLine } from "../../src/journal/read.ts";
 import { type Program, startProgram } from "../support/programs.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -22,7 +22,7 @@ function readAll(path: string): { records: Record<string, unknown>[]; bad: numbe
     .readFileSync(path, "utf8")
     .split("\n")
     .filter((line) => line !== "")
-    .map(parseLine);
+    .map(parseObject);
   return {
     records: parsed.filter((record) => record !== undefined),
     bad: parsed.filter((record) => record === undefined).length,

@@ -3,8 +3,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parseObject } from "../../src/core/json-object.ts";
 import { rotate } from "../../src/journal/journal.ts";
-import { JournalTail, parseLine, type ReadCounts, readJournal } from "../../src/journal/read.ts";
+import { JournalTail, type ReadCounts, readJournal } from "../../src/journal/read.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -41,10 +42,10 @@ function descriptorsOn(path: string): number {
 
 describe("a line", () => {
   it("is a record when it holds one JSON object", () => {
-    expect(parseLine('{"a":1}')).toEqual({ a: 1 });
-    expect(parseLine(" {} \r")).toEqual({});
+    expect(parseObject('{"a":1}')).toEqual({ a: 1 });
+    expect(parseObject(" {} \r")).toEqual({});
     for (const line of ["", "null", "[]", "1", '"{}"', "{", "{}{}"])
-      expect(parseLine(line)).toBeUndefined();
+      expect(parseObject(line)).toBeUndefined();
   });
 });
 

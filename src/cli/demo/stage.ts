@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type StateTree, stateTree } from "../../core/state-tree.ts";
 import { identityOf, judge } from "../../host/identity.ts";
+import { listDir } from "../../host/list-dir.ts";
 import { pathInPackage } from "../../host/package.ts";
 import { readJsonObject } from "../scan.ts";
 
@@ -199,9 +200,5 @@ function kill(pid: number): void {
 
 /** Names in a directory, sorted; none when there is none. */
 export function readNames(dir: string): string[] {
-  try {
-    return fs.readdirSync(dir).sort();
-  } catch {
-    return [];
-  }
+  return listDir(dir).sort();
 }

@@ -2,9 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
+import { parseObject } from "../../core/json-object.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { parseLine } from "../../journal/read.ts";
 import { checkStateDir } from "../../mailbox/trays.ts";
 import { duration } from "../render.ts";
 import { describeError } from "../report.ts";
@@ -178,7 +178,7 @@ function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
 function checkJournal(name: string, path: string): CheckResult[] {
   const lines = readTailLines(path, JOURNAL_TAIL_BYTES);
   const whole = lines.filter((line) => line.replaceAll("\0", "").trim() !== "");
-  const bad = whole.filter((line) => parseLine(line.replaceAll("\0", "")) === undefined).length;
+  const bad = whole.filter((line) => parseObject(line.replaceAll("\0", "")) === undefined).length;
   if (bad === 0)
     return [
       ok(

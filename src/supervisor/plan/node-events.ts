@@ -1,7 +1,8 @@
 /** The lifecycle events of the nodes that are in flight, as the journal tells them: what their evidence is made of. */
 import { systemCode } from "../../core/errors.ts";
 import type { LifecycleEvent } from "../../core/events.ts";
-import { parseLine, readJournal } from "../../journal/read.ts";
+import { parseObject } from "../../core/json-object.ts";
+import { readJournal } from "../../journal/read.ts";
 
 /** A node whose process reports progress all day keeps its newest events only. */
 const EVENTS_MAX = 2000;
@@ -29,7 +30,7 @@ export class NodeEvents {
     if (this.events.size === 0) return;
     const id = TASK_ID.exec(line)?.[1];
     if (id === undefined || !this.events.has(id)) return;
-    const record = parseLine(line);
+    const record = parseObject(line);
     if (record !== undefined) this.add(record);
   }
 
