@@ -4,8 +4,7 @@
  */
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
-import { checkTask, type DecodedTask, decodeTask } from "../codec/task-codec.ts";
-import { compareTasks, type WaitingTask } from "../core/backlog.ts";
+import { checkTask, type DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
 import {
   ErrInvalidTask,
@@ -16,20 +15,12 @@ import {
   ErrTaskNotFound,
   messageOf,
 } from "../core/errors.ts";
-import { TASK_BYTES_MAX } from "../core/limits.ts";
-import {
-  foldId,
-  inboxName,
-  leaseOf,
-  type ProcessingName,
-  parseName,
-  readInboxName,
-  resultName,
-} from "../core/names.ts";
+import { foldId, inboxName, leaseOf, type ProcessingName, parseName } from "../core/names.ts";
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
 import { type Claim, claimFromInbox, claimReady, putBack, readClaim, renewClaim } from "./claim.ts";
+import { findClaimable } from "./claimable.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { dropIdentical } from "./duplicates.ts";
 import { newId } from "./random.ts";
@@ -87,9 +78,6 @@ export interface FailOptions {
   delayMs?: number;
 }
 
-/** How many names of the inbox a claim looks at: it must not get slower with the backlog. */
-const CLAIM_LOOK_MAX = 256;
-
 export class Mailbox {
   readonly dir: string;
   private readonly trays: Trays;
@@ -142,7 +130,7 @@ export class Mailbox {
    * @throws ErrNoTasks
    */
   claim(): HeldTask {
-    for (const candidate of this.candidates()) {
+    for (const candidate of findClaimable(this.trays)) {
       if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
         this.dropResend(candidate.id);
         continue;
@@ -316,79 +304,11 @@ export class Mailbox {
     );
   }
 
-  private candidates(): WaitingTask[] {
-    const { storage, clock, processing, inbox, outbox } = this.trays;
-    const found: WaitingTask[] = [];
-    let listed: ReadonlySet<string> | undefined;
-    // Only for who depends on what is not there under the very same spelling.
-    const resultNames = (): ReadonlySet<string> => {
-      listed ??= new Set(storage.list(outbox).map(foldId));
-      return listed;
-    };
-    const now = clock.wallMs();
-    // On their way out: what waits in the inbox may be their successor.
-    const live = liveIds(this.trays, ["again", "bad"]);
-    for (const file of storage.list(processing)) {
-      const name = parseName(file);
-      if (name?.stage !== "ready" || name.isBatch === true) continue;
-      const facts = storage.look(join(processing, file));
-      if (facts === undefined || facts.mtimeMs > now) continue;
-      found.push({
-        id: name.id,
-        file,
-        tray: "processing",
-        attempt: name.attempt,
-        priority: 0,
-        createdAt: 0,
-        agentId: undefined,
-        isSelected: false,
-      });
-    }
-    const walk = storage.walk(inbox);
-    for (const file of walk.next(CLAIM_LOOK_MAX)) {
-      const meaning = readInboxName(file);
-      if (meaning.kind !== "task" || meaning.isBatch === true || live.has(foldId(meaning.id)))
-        continue;
-      const task = this.readable(meaning.id);
-      if (task === undefined || (task.not_before ?? 0) * 1000 > now) continue;
-      const isMet = (id: string): boolean =>
-        storage.look(join(outbox, resultName(id))) !== undefined ||
-        resultNames().has(foldId(resultName(id)));
-      if (task.metadata?.dependencies?.every(isMet) === false) continue;
-      found.push({
-        id: task.id,
-        file,
-        tray: "inbox",
-        attempt: (task.attempts ?? 0) + 1,
-        priority: task.priority ?? 0,
-        createdAt: task.created_at ?? 0,
-        agentId: undefined,
-        isSelected: false,
-      });
-    }
-    walk.close();
-    return found.sort(compareTasks);
-  }
-
   private dropResend(id: string): void {
     try {
       dropIdentical(this.trays, id);
     } catch {
       // It cannot be read now: it waits, and the others must not.
-    }
-  }
-
-  private readable(id: string): Task | undefined {
-    try {
-      const { facts, bytes } = this.trays.storage.read(
-        join(this.trays.inbox, `${id}.json`),
-        TASK_BYTES_MAX,
-      );
-      return bytes === undefined || bytes.length !== facts.size
-        ? undefined
-        : decodeTask(bytes, id).task;
-    } catch {
-      return undefined;
     }
   }
 
