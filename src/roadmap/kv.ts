@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { ErrInvalidKv, ErrIo, ErrLeaseLost, systemCode } from "../core/errors.ts";
-import { parseObject } from "../core/json-object.ts";
 import {
   explainBadKey,
   explainBadScope,
@@ -15,26 +14,20 @@ import {
   type KvHistoryRecord,
   type KvSource,
 } from "../core/kv.ts";
-import {
-  KV_DOCUMENT_BYTES_MAX,
-  KV_HISTORY_VALUE_BYTES_MAX,
-  KV_VALUE_BYTES_MAX,
-} from "../core/limits.ts";
+import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 import { parseLease } from "../core/names.ts";
 import { RUN_SCOPE } from "../core/roadmap.ts";
 import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
-import { openToRead, readRegularText } from "../host/regular-file.ts";
-import { Journal } from "../journal/journal.ts";
-import { readJournal } from "../journal/read.ts";
+import { readRegularText } from "../host/regular-file.ts";
+import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./kv-entries.ts";
+import { KvHistory } from "./kv-history.ts";
 
 /** Everything that `change` does to one node, in one replacement of its file. */
 export interface KvChange {
   puts?: Readonly<Record<string, unknown>>;
   removes?: readonly string[];
 }
-
-type Entries = Map<string, KvEntry>;
 
 /** Times that a lost race is run again. */
 const TRIES_MAX = 100;
@@ -49,14 +42,12 @@ const NO_LINK: ReadonlySet<string> = new Set([
 ]);
 /** A replacement takes far less (ms), and nobody loses the lock sooner. */
 const STALL_MS = 1000;
-/** How much of the end of the history is looked at (bytes). */
-const HISTORY_TAIL_BYTES = 64 * 1024 * 1024;
 
 export class KvStore {
   readonly dir: string;
   private readonly clock: Clock;
   private readonly isDurable: boolean;
-  private readonly historyFile: Journal;
+  private readonly log: KvHistory;
   /** The last change of each node in this process: they queue here, and only processes meet at the lock. */
   private readonly queues = new Map<string, Promise<unknown>>();
 
@@ -65,7 +56,7 @@ export class KvStore {
     this.dir = dir;
     this.clock = clock;
     this.isDurable = durability === "power";
-    this.historyFile = new Journal(join(dir, "history.jsonl"));
+    this.log = new KvHistory(dir);
   }
 
   /** @throws ErrInvalidKv when the node or key cannot be one */
@@ -113,15 +104,11 @@ export class KvStore {
 
   /** Every put and removal, the oldest first. */
   async *history(node?: string): AsyncGenerator<KvHistoryRecord> {
-    for await (const record of readJournal(this.historyFile.path)) {
-      const one = record as unknown as KvHistoryRecord;
-      if (node === undefined || one.node === node) yield one;
-    }
+    yield* this.log.read(node);
   }
 
   close(): void {
-    this.historyFile.flush();
-    this.historyFile.close();
+    this.log.close();
   }
 
   private async changeLocked(
@@ -160,20 +147,20 @@ export class KvStore {
         if (isBroken) this.setAside(node);
         for (const [key, entry] of missing) entries.set(key, entry);
         const nowMs = this.clock.wallMs();
-        const next = this.apply(node, entries, newPuts, newRemoves, source, nowMs);
+        const next = this.apply(node, entries, newPuts, newRemoves, source, this.clock.wallMs());
         // History first: from a file that is lost in between, or never written, the value comes back.
         if (writtenAtMs === Number.POSITIVE_INFINITY) {
-          this.record(node, next, newPuts, newRemoves, source);
+          this.log.record(node, next, newPuts, newRemoves, source, this.clock.wallMs());
           writtenAtMs = nowMs;
         }
         // Correctness does not rest on the lock: what was replaced is compared with what was read, and the file is read
         // again, because a writer without the lock may have done the same to us.
-        const historyBytes = sizeOf(this.historyFile.path);
+        const historyBytes = this.log.size;
         const beganMs = this.clock.monotonicMs();
         overwritten = this.replace(node, next, isBroken ? "" : stamp);
         // Whoever stood still in there may have replaced what it has never seen; the history has it.
         if (this.clock.monotonicMs() - beganMs > STALL_MS)
-          for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.since(
+          for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.log.since(
             node,
             historyBytes,
           )) {
@@ -218,26 +205,6 @@ export class KvStore {
     return next;
   }
 
-  private record(
-    node: string,
-    next: Entries,
-    puts: readonly [string, unknown][],
-    removes: readonly string[],
-    source: KvSource,
-  ): void {
-    for (const [key] of puts) {
-      const entry = next.get(key);
-      if (entry !== undefined)
-        this.historyFile.append(JSON.stringify({ node, key, op: "put", ...shortened(entry) }));
-    }
-    for (const key of removes) {
-      const entry = entryOf(null, this.clock.wallMs(), source);
-      this.historyFile.append(JSON.stringify({ node, key, op: "remove", ...entry }));
-    }
-    // A full disk keeps the lines for later: the latest values count for more.
-    this.historyFile.flush();
-  }
-
   /** A run that is not the newest of its node changes nothing. Rule: attempts count up; submissions by their first put. */
   private refuseZombie(node: string, entries: Entries, source: KvSource): void {
     const own = source.lease === null ? undefined : parseLease(source.lease);
@@ -256,7 +223,7 @@ export class KvStore {
     // The run's scope holds values of many nodes, whose submissions do not follow each other.
     if (others.size === 0 || node === RUN_SCOPE) return;
     const order: string[] = [];
-    for (const record of this.tail(node)) {
+    for (const record of this.log.since(node, 0)) {
       const submission = record.lease === null ? undefined : parseLease(record.lease)?.submission;
       if (submission !== undefined && !order.includes(submission)) order.push(submission);
     }
@@ -285,7 +252,7 @@ export class KvStore {
     }
     const entries = entriesOf(text);
     return entries === undefined
-      ? { entries: this.rebuild(node), stamp, isBroken: true }
+      ? { entries: this.log.rebuild(node), stamp, isBroken: true }
       : { entries, stamp, isBroken: false };
   }
 
@@ -331,32 +298,6 @@ export class KvStore {
     }
   }
 
-  private rebuild(node: string): Entries {
-    const entries: Entries = new Map();
-    for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.tail(node)) {
-      if (op === "remove") entries.delete(key);
-      else entries.set(key, entry);
-    }
-    return entries;
-  }
-
-  /** The records of one node near the end of the history. */
-  private tail(node: string): KvHistoryRecord[] {
-    return this.since(node, 0);
-  }
-
-  /** Those that stand behind the first `bytes` of the history. */
-  private since(node: string, bytes: number): KvHistoryRecord[] {
-    const records: KvHistoryRecord[] = [];
-    const mark = `"node":${JSON.stringify(node)}`;
-    for (const line of readTailLines(this.historyFile.path, bytes)) {
-      const record = line.includes(mark) ? parseObject(line.replaceAll("\0", "")) : undefined;
-      if (record?.["node"] === node && isEntry(record))
-        records.push(record as unknown as KvHistoryRecord);
-    }
-    return records;
-  }
-
   private pathOf(node: string): string {
     return join(this.dir, `${node}.json`);
   }
@@ -373,84 +314,8 @@ function demand(fault: string | undefined): void {
   if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: "kv" });
 }
 
-function explainBadValue(key: string, value: unknown): string | undefined {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) return `the value of ${key} is no JSON`;
-  const bytes = Buffer.byteLength(text);
-  return bytes <= KV_VALUE_BYTES_MAX
-    ? undefined
-    : `the value of ${key} has ${bytes} bytes as JSON, more than the limit of ${KV_VALUE_BYTES_MAX}`;
-}
-
-function entryOf(value: unknown, t: number, { run, lease, attempt, by }: KvSource): KvEntry {
-  return { value, at: new Date(t).toISOString(), t, run, lease, attempt, by };
-}
-
-function isSame(entry: KvEntry | undefined, value: unknown, source: KvSource): boolean {
-  return (
-    entry !== undefined &&
-    entry.run === source.run &&
-    entry.cut === undefined &&
-    JSON.stringify(entry.value) === JSON.stringify(value)
-  );
-}
-
-function shortened(entry: KvEntry): KvEntry & { bytes?: number } {
-  const bytes = Buffer.from(JSON.stringify(entry.value), "utf8");
-  if (bytes.length <= KV_HISTORY_VALUE_BYTES_MAX) return entry;
-  // Escaped once more as a string in the line, this may double.
-  const begin = new TextDecoder("utf-8").decode(bytes.subarray(0, KV_HISTORY_VALUE_BYTES_MAX / 2), {
-    stream: true,
-  });
-  return { ...entry, value: `${begin}…`, cut: true, bytes: bytes.length };
-}
-
-function entriesOf(text: string): Entries | undefined {
-  const document = parseObject(text);
-  if (document === undefined) return undefined;
-  const entries = Object.entries(document);
-  return entries.every(([key, entry]) => explainBadKey(key) === undefined && isEntry(entry))
-    ? new Map(entries as [string, KvEntry][])
-    : undefined;
-}
-
-function isEntry(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const entry = value as Partial<KvEntry>;
-  return (
-    "value" in entry &&
-    typeof entry.t === "number" &&
-    (typeof entry.lease === "string" || entry.lease === null) &&
-    (typeof entry.run === "string" || entry.run === null)
-  );
-}
-
 /** What changes whenever the file is another one; its link count does not. */
 function stampAt(path: string): string {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;
-}
-
-function sizeOf(path: string): number {
-  return fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/** @param from lines that begin before it are left out (bytes) */
-function readTailLines(path: string, from: number): string[] {
-  let fd: number;
-  try {
-    fd = openToRead(path);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return [];
-    throw error;
-  }
-  try {
-    const { size } = fs.fstatSync(fd);
-    const wanted = size < from ? size : size - from;
-    const buffer = Buffer.allocUnsafe(Math.min(wanted, HISTORY_TAIL_BYTES));
-    const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
-    return buffer.toString("utf8", 0, got).split("\n");
-  } finally {
-    fs.closeSync(fd);
-  }
 }

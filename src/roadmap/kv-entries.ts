@@ -1,0 +1,51 @@
+/** Entries of kv: made, compared, and read from what a file holds. Pure. */
+import { parseObject } from "../core/json-object.ts";
+import { explainBadKey, type KvEntry, type KvSource } from "../core/kv.ts";
+import { KV_VALUE_BYTES_MAX } from "../core/limits.ts";
+
+/** The values of a node, by key. */
+export type Entries = Map<string, KvEntry>;
+
+export function explainBadValue(key: string, value: unknown): string | undefined {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) return `the value of ${key} is no JSON`;
+  const bytes = Buffer.byteLength(text);
+  return bytes <= KV_VALUE_BYTES_MAX
+    ? undefined
+    : `the value of ${key} has ${bytes} bytes as JSON, more than the limit of ${KV_VALUE_BYTES_MAX}`;
+}
+
+export function entryOf(value: unknown, t: number, { run, lease, attempt, by }: KvSource): KvEntry {
+  return { value, at: new Date(t).toISOString(), t, run, lease, attempt, by };
+}
+
+/** Whether this run has put this very value, and the entry holds all of it. */
+export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSource): boolean {
+  return (
+    entry !== undefined &&
+    entry.run === source.run &&
+    entry.cut === undefined &&
+    JSON.stringify(entry.value) === JSON.stringify(value)
+  );
+}
+
+/** Undefined when the text is not that of a file of ours. */
+export function entriesOf(text: string): Entries | undefined {
+  const document = parseObject(text);
+  if (document === undefined) return undefined;
+  const entries = Object.entries(document);
+  return entries.every(([key, entry]) => explainBadKey(key) === undefined && isEntry(entry))
+    ? new Map(entries as [string, KvEntry][])
+    : undefined;
+}
+
+export function isEntry(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const entry = value as Partial<KvEntry>;
+  return (
+    "value" in entry &&
+    typeof entry.t === "number" &&
+    (typeof entry.lease === "string" || entry.lease === null) &&
+    (typeof entry.run === "string" || entry.run === null)
+  );
+}
