@@ -16,7 +16,8 @@ import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-
 import type { Refusal } from "../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../mailbox/storage.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
-import { keyOf, UnsettledFiles } from "./unsettled-files.ts";
+import { HopelessFiles } from "./hopeless-files.ts";
+import { UnsettledFiles } from "./unsettled-files.ts";
 
 export interface IntakeHooks {
   /** The file is to be moved to `failed/`. */
@@ -32,9 +33,6 @@ export interface IntakeHooks {
   isMet(dependency: string): boolean;
 }
 
-/** First pause before a file that could not be read, or moved to `failed/`, is tried again (ms); each is twice the last. */
-const AGAIN_MS = 2000;
-const AGAIN_MS_MAX = 300_000;
 /** A batch that is smaller is looked into before it is accepted (bytes). */
 const BATCH_LOOK_BYTES = 64 * 1024;
 /** With so many tasks to choose from, having them run comes before looking at more: then a scan gets short slices (ms). */
@@ -42,15 +40,6 @@ const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
 /** Names hinted at by the doorbell; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
-
-/** A file that could not be dealt with as it is. */
-interface Hopeless {
-  key: string;
-  pauseMs: number;
-  /** Monotonic ms. */
-  againMs: number;
-  why: string;
-}
 
 export class Intake {
   private readonly trays: Trays;
@@ -61,8 +50,7 @@ export class Intake {
   /** What we moved away since the last scan began, and whose ring has not come yet. */
   private readonly leaving = new Set<string>();
   private readonly unsettled: UnsettledFiles;
-  /** Files that could be neither read nor moved: not looked at again before they change, or their time has come. */
-  private readonly hopeless = new Map<string, Hopeless>();
+  private readonly hopeless: HopelessFiles;
   /** Names whose id was found taken when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
   private walk: Walk | undefined;
@@ -80,6 +68,7 @@ export class Intake {
     this.settings = settings;
     this.hooks = hooks;
     this.unsettled = new UnsettledFiles(trays.clock, settings.settle_ms);
+    this.hopeless = new HopelessFiles(trays.clock);
   }
 
   get unsettledCount(): number {
@@ -88,12 +77,12 @@ export class Intake {
 
   /** Files that can be neither read nor moved. */
   get unreadableCount(): number {
-    return this.hopeless.size;
+    return this.hopeless.count;
   }
 
   /** The first of them, and what is wrong with each. */
   letBe(max: number): { name: string; why: string }[] {
-    return [...this.hopeless].slice(0, max).map(([name, { why }]) => ({ name, why }));
+    return this.hopeless.list(max);
   }
 
   /** The doorbell rang for this name, or for an unknown one. @returns false when it rang for what we took out ourselves */
@@ -189,14 +178,10 @@ export class Intake {
         gone.push(task.id);
     }
     for (const id of gone) this.backlog.remove(id);
-    for (const name of this.unsettled.names()) {
-      if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
-        this.unsettled.forget(name);
-    }
-    for (const name of this.hopeless.keys()) {
-      if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
-        this.hopeless.delete(name);
-    }
+    for (const files of [this.unsettled, this.hopeless])
+      for (const name of files.names())
+        if (this.trays.storage.look(pathIn(this.trays.inbox, name)) === undefined)
+          files.forget(name);
   }
 
   /** A name met in a scan: only what we do not know is opened. */
@@ -213,7 +198,7 @@ export class Intake {
     } catch (error) {
       this.unsettled.forget(name);
       const facts = this.trays.storage.look(pathIn(this.trays.inbox, name));
-      if (facts === undefined || this.isHopeless(name, facts)) return;
+      if (facts === undefined || this.hopeless.isLetBe(name, facts)) return;
       this.setAside(name, facts, error);
     }
   }
@@ -222,7 +207,8 @@ export class Intake {
     const meaning = readInboxName(name);
     if (meaning.kind === "ignored") return;
     const path = pathIn(this.trays.inbox, name);
-    if (this.hopeless.size > 0 && this.isLetBe(name, path)) return;
+    const now = this.hopeless.has(name) ? this.trays.storage.look(path) : undefined;
+    if (now !== undefined && this.hopeless.isLetBe(name, now)) return;
     if (meaning.kind === "bad") {
       this.refuse(name, undefined, "ErrInvalidTask", meaning.reason);
       return;
@@ -331,7 +317,7 @@ export class Intake {
     };
     this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(id, name, this.scanCount);
-    this.hopeless.delete(name);
+    this.hopeless.forget(name);
   }
 
   private admit(name: string, task: Task, facts: FileFacts): void {
@@ -361,7 +347,7 @@ export class Intake {
       clock.monotonicMs(),
     );
     this.backlog.see(task.id, name, this.scanCount);
-    if (this.hopeless.size > 0) this.hopeless.delete(name);
+    this.hopeless.forget(name);
   }
 
   /** In `processing/` a time in the future means "not before"; what somebody dropped with such a time means nothing by it. */
@@ -391,37 +377,13 @@ export class Intake {
       this.forget(name);
       return;
     }
-    if (this.isHopeless(name, facts)) return;
+    if (this.hopeless.isLetBe(name, facts)) return;
     this.setAside(name, facts, error);
   }
 
-  /** Tried again ever less often while the file stays as it is; told once. */
+  /** Tried again ever less often; told once. */
   private setAside(name: string, facts: FileFacts, error: unknown): void {
-    const key = keyOf(facts);
-    const known = this.hopeless.get(name);
-    const isKnown = known?.key === key;
-    const pauseMs = isKnown ? Math.min(known.pauseMs * 2, AGAIN_MS_MAX) : AGAIN_MS;
-    const againMs = this.trays.clock.monotonicMs() + pauseMs;
-    this.hopeless.set(name, { key, pauseMs, againMs, why: messageOf(error) });
-    if (!isKnown) this.hooks.report(name, error);
-  }
-
-  /** Its time has not come, and it is as it was. */
-  private isLetBe(name: string, path: string): boolean {
-    const known = this.hopeless.get(name);
-    const facts = known === undefined ? undefined : this.trays.storage.look(path);
-    if (known === undefined || facts === undefined) return false;
-    if (known.key !== keyOf(facts)) this.hopeless.delete(name);
-    return this.isHopeless(name, facts);
-  }
-
-  private isHopeless(name: string, facts: FileFacts): boolean {
-    const known = this.hopeless.get(name);
-    return (
-      known !== undefined &&
-      known.key === keyOf(facts) &&
-      this.trays.clock.monotonicMs() < known.againMs
-    );
+    if (this.hopeless.note(name, facts, error)) this.hooks.report(name, error);
   }
 
   /** Settles the case of a lasting second link: our own staged file of a dead submit goes, anybody else's is refused. */
@@ -451,7 +413,7 @@ export class Intake {
 
   /** A task of this id is there already. */
   private refuseTaken(name: string, id: string, facts: FileFacts): void {
-    if (this.isHopeless(name, facts)) return;
+    if (this.hopeless.isLetBe(name, facts)) return;
     this.attempt(name, facts, "compare it with the task of its id", () => {
       const resend = this.hooks.dropResend(name, id);
       if (resend === "other")
@@ -478,7 +440,7 @@ export class Intake {
     );
     this.unsettled.forget(name);
     this.duplicates.delete(name);
-    if (facts === undefined || this.isHopeless(name, facts)) return;
+    if (facts === undefined || this.hopeless.isLetBe(name, facts)) return;
     this.attempt(name, facts, "move it to failed/", () =>
       this.hooks.refuse({
         name: raw ?? name,
