@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { formatName, inboxName, type ProcessingName } from "../core/names.ts";
-import { randomToken } from "./random.ts";
+import { newMarker } from "./claim.ts";
 import { moved } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
@@ -13,14 +13,7 @@ export function takeAside(
   trays: Trays,
   file: Pick<ProcessingName, "id" | "isBatch">,
 ): ProcessingName | undefined {
-  const marker: ProcessingName = {
-    id: file.id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "bad",
-    token: randomToken(8),
-    ...(file.isBatch === true ? { isBatch: true as const } : {}),
-  };
+  const marker = newMarker(file.id, "bad", file.isBatch);
   const isTaken = moved(trays, join(trays.inbox, inboxName(marker)), asidePath(trays, marker));
   return isTaken ? marker : undefined;
 }

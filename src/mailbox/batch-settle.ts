@@ -16,7 +16,7 @@ import {
 import { listStagedResults, stagedResultsPath } from "./batch-results.ts";
 import type { Settlement } from "./settle.ts";
 import { moved, unlinkIfThere } from "./steps.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { type Trays, withTrays } from "./trays.ts";
 
 /** Where its results are staged: the marker's token says who gathered them. */
 export function resultsOf(trays: Trays, { marker }: Settlement): string {
@@ -92,7 +92,7 @@ function linkBeside(trays: Trays, from: string, dir: string, names: readonly str
   for (const name of names) {
     const final = join(dir, name);
     try {
-      linkWithTrays(trays, from, final);
+      withTrays(trays, () => trays.storage.link(from, final));
       return;
     } catch (error) {
       const code = systemCode(error);
@@ -101,15 +101,5 @@ function linkBeside(trays: Trays, from: string, dir: string, names: readonly str
       if (code !== "EEXIST") throw error;
       if (trays.storage.look(final)?.ino === ours.ino) return;
     }
-  }
-}
-
-function linkWithTrays(trays: Trays, from: string, to: string): void {
-  try {
-    trays.storage.link(from, to);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-    makeTrays(trays);
-    trays.storage.link(from, to);
   }
 }

@@ -21,6 +21,7 @@ export interface Claim {
 }
 
 const SUBMISSION_CHARS = 8;
+const TOKEN_CHARS = 8;
 
 export function claimAt(trays: Trays, name: ProcessingName): Claim {
   const file = formatName(name);
@@ -35,6 +36,12 @@ export function newSubmission(id: string, attempt: number, isBatch = false): Pro
   const submission = randomToken(SUBMISSION_CHARS);
   const name: ProcessingName = { id, submission, attempt, stage: "ready", token: "" };
   return isBatch ? { ...name, isBatch } : name;
+}
+
+/** A name for a file on its way out of a tray: refused or only taken aside ("bad"), or to be run once more ("again"). */
+export function newMarker(id: string, stage: "bad" | "again", isBatch = false): ProcessingName {
+  const name = { ...newSubmission(id, 0, isBatch), stage };
+  return { ...name, token: randomToken(TOKEN_CHARS) };
 }
 
 /**

@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import type { ProcessingName } from "../core/names.ts";
-import { unlinkIfThere } from "./steps.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { createAnew, unlinkIfThere } from "./steps.ts";
+import type { Trays } from "./trays.ts";
 
 const BYTES_MAX = 4096;
 const NOTE = /^(.+@[a-z0-9]+)\.subject$/;
@@ -40,17 +40,8 @@ export async function noteSubject(
   subject: string,
 ): Promise<void> {
   const path = notePath(control, command);
-  const bytes = Buffer.from(`${subject}\n`, "utf8");
-  try {
-    control.storage.create(path, bytes);
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === "ENOENT") makeTrays(control);
-    // Half a note of a supervisor that died over it.
-    else if (code === "EEXIST") control.storage.unlink(path);
-    else throw error;
-    control.storage.create(path, bytes);
-  }
+  // What stands there is half a note of a supervisor that died over it.
+  createAnew(control, path, Buffer.from(`${subject}\n`, "utf8"));
   if (control.durability !== "power") return;
   await control.storage.syncFiles([path]);
   await control.storage.syncDirs([control.tmp]);

@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
-import { systemCode } from "../core/errors.ts";
 import { errorName, formatName, inboxName, isId, type ProcessingName } from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
+import { newMarker } from "./claim.ts";
 import { randomToken } from "./random.ts";
 import { isRefusal, readRecord } from "./settled-record.ts";
 import { linked, moved, unlinkIfThere } from "./steps.ts";
-import { makeTrays, type Trays } from "./trays.ts";
+import { type Trays, withTrays } from "./trays.ts";
 
 export interface Refusal {
   /** Name in `inbox/` as listed; bytes when it is not UTF-8. */
@@ -31,14 +31,7 @@ export interface Refusal {
 export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
   const shown = typeof refusal.name === "string" ? refusal.name : refusal.name.toString("latin1");
   const id = refusal.id !== undefined && isId(refusal.id) ? refusal.id : safeStem(shown);
-  const marker: ProcessingName = {
-    id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "bad",
-    token: randomToken(8),
-    ...(shown.endsWith(".ndjson") ? { isBatch: true as const } : {}),
-  };
+  const marker = newMarker(id, "bad", shown.endsWith(".ndjson"));
   const file = formatName(marker);
   const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
     dropped_as: escapeName(Buffer.from(refusal.name)),
@@ -46,13 +39,7 @@ export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName 
     ...(refusal.excerpt === undefined ? {} : { excerpt: refusal.excerpt }),
   });
   const staged = join(trays.tmp, file);
-  try {
-    trays.storage.create(staged, record);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
-    makeTrays(trays);
-    trays.storage.create(staged, record);
-  }
+  withTrays(trays, () => trays.storage.create(staged, record));
   // From here on recovery finishes: the marker is the refused file itself.
   const from =
     typeof refusal.name === "string"

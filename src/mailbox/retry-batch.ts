@@ -14,6 +14,7 @@ import {
   submissionOf,
 } from "../core/names.ts";
 import { BatchResults, copyResults, stagedResultsPath } from "./batch-results.ts";
+import { newMarker } from "./claim.ts";
 import { randomToken } from "./random.ts";
 import { readRecord } from "./settled-record.ts";
 import { moved, touchIfThere, unlinkIfThere } from "./steps.ts";
@@ -49,14 +50,7 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
         phase: "retry",
       });
   }
-  const marker: ProcessingName = {
-    id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "again",
-    token: randomToken(8),
-    isBatch: true,
-  };
+  const marker = newMarker(id, "again", true);
   if (!moved(trays, record, join(trays.processing, formatName(marker))))
     throw new ErrTaskNotFound(`the record of the batch ${JSON.stringify(id)} is gone`, {
       id,

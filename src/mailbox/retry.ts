@@ -10,6 +10,7 @@ import {
   resultsName,
   submissionOf,
 } from "../core/names.ts";
+import { newMarker } from "./claim.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
@@ -71,13 +72,7 @@ export async function retry(trays: Trays, id: string): Promise<void> {
       phase: "retry",
     });
   }
-  const marker: ProcessingName = {
-    id,
-    submission: randomToken(8),
-    attempt: 0,
-    stage: "again",
-    token: randomToken(8),
-  };
+  const marker = newMarker(id, "again");
   if (!moved(trays, failed, join(trays.processing, formatName(marker)))) {
     throw new ErrTaskNotFound(`the failed task ${JSON.stringify(id)} is gone`, {
       id,

@@ -30,7 +30,7 @@ import {
   resultsOf,
 } from "./batch-settle.ts";
 import type { Claim } from "./claim.ts";
-import { moved, unlinkIfThere } from "./steps.ts";
+import { createAnew, moved, unlinkIfThere } from "./steps.ts";
 import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
 export type Phase = "new" | "staged" | "committed" | "published" | "recorded" | "done";
@@ -128,17 +128,7 @@ function filesOf(trays: Trays, s: Settlement): string[] {
 }
 
 function stage(trays: Trays, s: Settlement): void {
-  const path = stagedPath(trays, s);
-  try {
-    trays.storage.create(path, s.record);
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === "ENOENT") makeTrays(trays);
-    // An earlier try of ours got this far.
-    else if (code === "EEXIST") trays.storage.unlink(path);
-    else throw error;
-    trays.storage.create(path, s.record);
-  }
+  createAnew(trays, stagedPath(trays, s), s.record);
 }
 
 function commit(trays: Trays, s: Settlement, nowMs: number): void {

@@ -1,6 +1,6 @@
 /** Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. */
 import { systemCode } from "../core/errors.ts";
-import type { Trays } from "./trays.ts";
+import { makeTrays, type Trays } from "./trays.ts";
 
 /** One rename. False when the source is gone. */
 export function moved(trays: Trays, from: string | Buffer, to: string): boolean {
@@ -29,6 +29,19 @@ export function unlinkIfThere(trays: Trays, path: string): void {
     trays.storage.unlink(path);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
+  }
+}
+
+/** Creates a file of ours: its tray is made when it is missing, and what an earlier try left under the name goes. */
+export function createAnew(trays: Trays, path: string, bytes: Buffer): void {
+  try {
+    trays.storage.create(path, bytes);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT") makeTrays(trays);
+    else if (code === "EEXIST") trays.storage.unlink(path);
+    else throw error;
+    trays.storage.create(path, bytes);
   }
 }
 
