@@ -4,35 +4,7 @@
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
-
-export interface WaitingTask {
-  id: string;
-  /** Name of the file in its tray. */
-  file: string;
-  tray: "inbox" | "processing";
-  /** Number of the run that comes next (from 1). */
-  attempt: number;
-  /** Higher first. */
-  priority: number;
-  /** Unix seconds; older first. */
-  createdAt: number;
-  /** Agent that will run it; undefined when none fits. */
-  agentId: string | undefined;
-  /** Why it cannot be matched, when it cannot. */
-  reason?: string;
-  /** Its dependencies, met or not: what they left is needed until it is chosen. No two differ in case only. */
-  dependencies?: readonly string[];
-  /** Unmet dependencies at the time it was added; no two that differ in case only. */
-  unmet?: string[];
-  /** Epoch ms (wall clock): set by people in `not_before`. */
-  notBeforeMs?: number;
-  /** Monotonic ms: set by a backoff. */
-  dueMs?: number;
-  /** True for work that makes plans: while a replan is under way, nothing else starts. */
-  isPlanner?: boolean;
-  /** True when this supervisor has written its `selected` event. */
-  isSelected: boolean;
-}
+import { compareTasks, type WaitingTask } from "./waiting-task.ts";
 
 export type WaitState = "runnable" | "delayed" | "blocked" | "unmatched";
 
@@ -45,13 +17,6 @@ interface Entry {
 }
 
 const NO_ROW: Row = -1;
-
-/** Order of selection. Rule: `product.md`: priority, then created_at, then id. */
-export function compareTasks(a: WaitingTask, b: WaitingTask): number {
-  return (
-    b.priority - a.priority || a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
-  );
-}
 
 export class Backlog {
   /** What can run and has nothing particular about it. */

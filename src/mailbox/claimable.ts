@@ -1,10 +1,10 @@
 /** What a user of the library could claim now, who has no supervisor that selects. The claim itself decides who gets it. */
 import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
-import { compareTasks, type WaitingTask } from "../core/backlog.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { foldId, parseName, readInboxName, resultName } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
+import { compareTasks, type WaitingTask } from "../core/waiting-task.ts";
 import { liveIds } from "./submit.ts";
 import type { Trays } from "./trays.ts";
 

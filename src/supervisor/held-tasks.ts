@@ -1,8 +1,9 @@
 /** Names some of the tasks that do not start, and says why, for people. Looks only. */
 import { join } from "node:path";
-import type { Backlog, WaitingTask } from "../core/backlog.ts";
+import type { Backlog } from "../core/backlog.ts";
 import type { HeldTask } from "../core/documents.ts";
 import { errorName, foldId } from "../core/names.ts";
+import type { WaitingTask } from "../core/waiting-task.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Intake } from "./intake.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";

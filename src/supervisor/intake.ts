@@ -7,10 +7,10 @@ import { decodeTask, mayStillGrow } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { ErrInvalidTask, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
-import { foldId, readInboxName } from "../core/names.ts";
+import { readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import { waitingBatch, waitingTask } from "../core/waiting-task.ts";
 import { hasWriter } from "../host/writers.ts";
 import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import type { Refusal } from "../mailbox/quarantine.ts";
@@ -305,16 +305,8 @@ export class Intake {
     const { clock } = this.trays;
     this.unsettled.forget(name);
     if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
-    const task = {
-      id,
-      file: name,
-      tray: "inbox" as const,
-      attempt: 1,
-      priority: 0,
-      createdAt: Math.floor(facts.mtimeMs / 1000),
-      agentId: BATCH_AGENT,
-      isSelected: false,
-    };
+    const { mtimeMs } = facts;
+    const task = waitingBatch({ id, file: name, tray: "inbox", attempt: 1, mtimeMs });
     this.backlog.add(task, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(id, name, this.scanCount);
     this.hopeless.forget(name);
@@ -323,29 +315,14 @@ export class Intake {
   private admit(name: string, task: Task, facts: FileFacts): void {
     const { clock } = this.trays;
     if (facts.mtimeMs > clock.wallMs()) this.forgetFuture(name);
-    const match = matchAgent(task, this.settings.agents);
-    const spelled = new Map(task.metadata?.dependencies?.map((id) => [foldId(id), id]));
-    const dependencies = [...spelled.values()];
-    const unmet = dependencies.filter((id) => !this.hooks.isMet(id));
-    this.backlog.add(
-      {
-        id: task.id,
-        file: name,
-        tray: "inbox",
-        attempt: (task.attempts ?? 0) + 1,
-        priority: task.priority ?? 0,
-        createdAt: task.created_at ?? Math.floor(facts.mtimeMs / 1000),
-        agentId: match.agent?.name,
-        isSelected: false,
-        ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
-        ...(match.agent === undefined ? { reason: match.reason } : {}),
-        ...(dependencies.length > 0 ? { dependencies } : {}),
-        ...(unmet.length > 0 ? { unmet } : {}),
-        ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
-      },
-      clock.wallMs(),
-      clock.monotonicMs(),
+    const attempt = (task.attempts ?? 0) + 1;
+    const waiting = waitingTask(
+      task,
+      { id: task.id, file: name, tray: "inbox", attempt, mtimeMs: facts.mtimeMs },
+      this.settings.agents,
+      (id) => this.hooks.isMet(id),
     );
+    this.backlog.add(waiting, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(task.id, name, this.scanCount);
     this.hopeless.forget(name);
   }

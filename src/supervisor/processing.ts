@@ -3,10 +3,11 @@ import { decodeTask } from "../codec/task-codec.ts";
 import type { Backlog } from "../core/backlog.ts";
 import { systemCode } from "../core/errors.ts";
 import { READY_WAIT_MS_MAX, TASK_BYTES_MAX } from "../core/limits.ts";
-import { BATCH_AGENT, isPlannerWork, matchAgent } from "../core/matching.ts";
+import { isPlannerWork, matchAgent } from "../core/matching.ts";
 import { type ProcessingName, parseName, parsePlainClaim } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import { waitingBatch } from "../core/waiting-task.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
 import type { Pool } from "./pool.ts";
 import type { Selection } from "./selection.ts";
@@ -90,16 +91,9 @@ export class Processing {
     const { trays, selection } = this.p;
     const facts = trays.storage.look(pathIn(trays.processing, file));
     if (facts === undefined) return;
-    const waiting = {
-      id: name.id,
-      file,
-      tray: "processing" as const,
-      attempt: name.attempt,
-      priority: 0,
-      createdAt: Math.floor(facts.mtimeMs / 1000),
-      agentId: BATCH_AGENT,
-      isSelected: false,
-    };
+    const { id, attempt } = name;
+    const { mtimeMs } = facts;
+    const waiting = waitingBatch({ id, file, tray: "processing", attempt, mtimeMs });
     const delayMs = Math.min(Math.max(facts.mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
     selection.addReady(name, file, waiting, delayMs);
   }

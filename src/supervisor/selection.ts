@@ -2,7 +2,7 @@
  * Selection: takes the best waiting tasks, says so in the journal, accepts them and offers them to workers. Only a small
  * window is accepted ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
  */
-import type { Backlog, WaitingTask } from "../core/backlog.ts";
+import type { Backlog } from "../core/backlog.ts";
 import { systemCode } from "../core/errors.ts";
 import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../core/limits.ts";
 import {
@@ -14,6 +14,7 @@ import {
   resultName,
   resultsName,
 } from "../core/names.ts";
+import type { WaitingTask } from "../core/waiting-task.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import { accept, newSubmission } from "../mailbox/claim.ts";
 import { freeRefusedId } from "../mailbox/quarantine.ts";

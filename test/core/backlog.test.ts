@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Backlog, compareTasks, type WaitingTask } from "../../src/core/backlog.ts";
+import { Backlog } from "../../src/core/backlog.ts";
+import { compareTasks, type WaitingTask } from "../../src/core/waiting-task.ts";
 
 function task(id: string, more: Partial<WaitingTask> = {}): WaitingTask {
   return {

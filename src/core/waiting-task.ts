@@ -1,0 +1,89 @@
+/** A task that waits to be chosen, as the backlog knows it: made from its file, and put in order. Pure. */
+import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
+import { foldId } from "./names.ts";
+import type { AgentSettings } from "./settings.ts";
+import type { Task } from "./task.ts";
+
+export interface WaitingTask {
+  id: string;
+  /** Name of the file in its tray. */
+  file: string;
+  tray: "inbox" | "processing";
+  /** Number of the run that comes next (from 1). */
+  attempt: number;
+  /** Higher first. */
+  priority: number;
+  /** Unix seconds; older first. */
+  createdAt: number;
+  /** Agent that will run it; undefined when none fits. */
+  agentId: string | undefined;
+  /** Why it cannot be matched, when it cannot. */
+  reason?: string;
+  /** Its dependencies, met or not: what they left is needed until it is chosen. No two differ in case only. */
+  dependencies?: readonly string[];
+  /** Unmet dependencies at the time it was added; no two that differ in case only. */
+  unmet?: string[];
+  /** Epoch ms (wall clock): set by people in `not_before`. */
+  notBeforeMs?: number;
+  /** Monotonic ms: set by a backoff. */
+  dueMs?: number;
+  /** True for work that makes plans: while a replan is under way, nothing else starts. */
+  isPlanner?: boolean;
+  /** True when this supervisor has written its `selected` event. */
+  isSelected: boolean;
+}
+
+/** Where it waits. */
+export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {
+  /** Of the file (epoch ms). */
+  mtimeMs: number;
+};
+
+/**
+ * What a dropped task waits as.
+ * @param isMet whether what it depends on is there
+ */
+export function waitingTask(
+  task: Task,
+  { id, file, tray, attempt, mtimeMs }: WaitingFile,
+  agents: readonly AgentSettings[],
+  isMet: (dependency: string) => boolean,
+): WaitingTask {
+  const match = matchAgent(task, agents);
+  const spelled = new Map(task.metadata?.dependencies?.map((one) => [foldId(one), one]));
+  const dependencies = [...spelled.values()];
+  const unmet = dependencies.filter((one) => !isMet(one));
+  return {
+    id,
+    file,
+    tray,
+    attempt,
+    priority: task.priority ?? 0,
+    createdAt: task.created_at ?? Math.floor(mtimeMs / 1000),
+    agentId: match.agent?.name,
+    isSelected: false,
+    ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
+    ...(match.agent === undefined ? { reason: match.reason } : {}),
+    ...(dependencies.length > 0 ? { dependencies } : {}),
+    ...(unmet.length > 0 ? { unmet } : {}),
+    ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
+  };
+}
+
+/** What a batch waits as: its lines have agents of their own, and no order among others. */
+export function waitingBatch({ mtimeMs, ...place }: WaitingFile): WaitingTask {
+  return {
+    ...place,
+    priority: 0,
+    createdAt: Math.floor(mtimeMs / 1000),
+    agentId: BATCH_AGENT,
+    isSelected: false,
+  };
+}
+
+/** Order of selection. Rule: `product.md`: priority, then created_at, then id. */
+export function compareTasks(a: WaitingTask, b: WaitingTask): number {
+  return (
+    b.priority - a.priority || a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+  );
+}
