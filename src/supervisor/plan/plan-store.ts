@@ -232,9 +232,11 @@ export class PlanStore {
   }
 
   /** A command has set it open since we last set its status: then it is no old copy that says so. */
-  private isOpened({ id, status }: RoadmapNode, nowMs: number): boolean {
+  private isOpened({ id, status }: RoadmapNode): boolean {
     if (status !== "open") return false;
     try {
+      // Asked for together with how long ago that was: a moment from before would make the command seem older than it is.
+      const nowMs = this.monotonicMs();
       const agoMs = this.hooks.openedAgoMs(id) ?? Number.POSITIVE_INFINITY;
       return agoMs < nowMs - (this.history.lastAtMs(id) ?? nowMs);
     } catch (error) {
@@ -427,7 +429,7 @@ export class PlanStore {
       if (isRunning) {
         edits.push({ kind: "status", id, status: "in_progress" });
         if (!stale.has(foldId(id))) this.tellInFlight(id);
-      } else if (stale.has(foldId(id)) && !isWish(ours, saved) && !this.isOpened(saved, nowMs)) {
+      } else if (stale.has(foldId(id)) && !isWish(ours, saved) && !this.isOpened(saved)) {
         edits.push({ kind: "status", id, status: ours.status });
         overruled.push(`${id} stays ${ours.status}`);
       }
