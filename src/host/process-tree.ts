@@ -3,7 +3,8 @@ import fs from "node:fs";
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
-import { listDir } from "./list-dir.ts";
+import { isNewborn } from "./newborn.ts";
+import { listProcesses } from "./process-table.ts";
 import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
@@ -17,16 +18,10 @@ const PART_MARK = ".".charCodeAt(0);
 /** The parent of all threads of the kernel, which have no environment. */
 const KERNEL_PARENT = 2;
 
-interface ProcessRow {
-  pid: number;
-  parent: number;
-  group: number;
-  session: number;
-  startTicks: number;
-}
-
 /** Milliseconds between two looks at whether the tree is gone. */
 const POLL_MS = 20;
+/** The same while nothing is there to be ended, but may come. */
+const NEWBORN_POLL_MS = 5;
 /** Who has not ended by then after SIGKILL will not (ms). */
 const KILL_LIMIT_MS = 5000;
 
@@ -44,25 +39,42 @@ export function findTree(
   known = new Map<number, number>(),
   stateDir?: string,
 ): number[] {
+  return lookForTree(lease, rootPid, known, stateDir).pids;
+}
+
+interface TreeLook {
+  pids: number[];
+  /** Something is just being started, of which nobody can say yet whose it is. */
+  isUnsure: boolean;
+}
+
+function lookForTree(
+  lease: string,
+  rootPid: number | undefined,
+  known: Map<number, number>,
+  stateDir: string | undefined,
+): TreeLook {
   const rows = listProcesses();
   // Without /proc the group, by its negative number, is all that can be reached.
-  if (rows.length === 0) return rootPid !== undefined && isGroupAlive(rootPid) ? [-rootPid] : [];
+  if (rows.length === 0) {
+    const isAlive = rootPid !== undefined && isGroupAlive(rootPid);
+    return { pids: isAlive ? [-rootPid] : [], isUnsure: false };
+  }
   const found = new Set<number>();
   const entry = Buffer.from(`${LEASE_VARIABLE}=${lease}`);
   const bornTicks = bornTicksOf(lease);
   const tree = stateDir === undefined ? null : treeIdOf(stateDir);
+  let isUnsure = false;
   for (const row of rows) {
     if (row.pid === process.pid) continue;
     const isGroup =
       rootPid !== undefined &&
       (row.pid === rootPid || row.group === rootPid || row.session === rootPid);
     const mayHold = row.startTicks >= bornTicks && row.parent !== KERNEL_PARENT;
-    if (
-      isGroup ||
-      known.get(row.pid) === row.startTicks ||
-      (mayHold && environHolds(row.pid, entry, tree))
-    )
-      found.add(row.pid);
+    if (isGroup || known.get(row.pid) === row.startTicks) found.add(row.pid);
+    // Whoever names the root has seen it start. Asked before the environment is read: afterwards it may have become something.
+    else if (mayHold && rootPid === undefined && isNewborn(row)) isUnsure = true;
+    else if (mayHold && environHolds(row.pid, entry, tree)) found.add(row.pid);
   }
   // Children that cleaned their environment still have a parent we know.
   for (let grew = true; grew; ) {
@@ -75,7 +87,7 @@ export function findTree(
     }
   }
   for (const row of rows) if (found.has(row.pid)) known.set(row.pid, row.startTicks);
-  return [...found];
+  return { pids: [...found], isUnsure };
 }
 
 /**
@@ -91,25 +103,25 @@ export async function endTree(
   stateDir?: string,
 ): Promise<number> {
   const known = new Map<number, number>();
-  const find = (): number[] => findTree(lease, rootPid, known, stateDir);
-  let alive = find();
-  if (alive.length > 0 && graceMs > 0) {
-    signalAll(alive, "SIGTERM");
+  const look = (): TreeLook => lookForTree(lease, rootPid, known, stateDir);
+  let seen = look();
+  if (seen.pids.length > 0 && graceMs > 0) {
+    signalAll(seen.pids, "SIGTERM");
     const deadline = performance.now() + graceMs;
-    while (alive.length > 0 && performance.now() < deadline) {
+    while (seen.pids.length > 0 && performance.now() < deadline) {
       await wait(POLL_MS);
-      alive = find();
+      seen = look();
     }
   }
   const deadline = performance.now() + KILL_LIMIT_MS;
-  while (alive.length > 0 && performance.now() < deadline) {
+  while ((seen.pids.length > 0 || seen.isUnsure) && performance.now() < deadline) {
     // Stopped first, so that none can fork away from under the sweep.
-    signalAll(alive, "SIGSTOP");
-    signalAll(find(), "SIGKILL");
-    await wait(POLL_MS);
-    alive = find();
+    signalAll(seen.pids, "SIGSTOP");
+    signalAll(look().pids, "SIGKILL");
+    await wait(seen.pids.length > 0 ? POLL_MS : NEWBORN_POLL_MS);
+    seen = look();
   }
-  return alive.length;
+  return seen.pids.length;
 }
 
 /**
@@ -159,24 +171,6 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 function bornTicksOf(lease: string): number {
   const owner = parseOwner(lease.split(".")[2] ?? "");
   return owner?.place === thisPlace() ? owner.startTicks : 0;
-}
-
-function listProcesses(): ProcessRow[] {
-  const rows: ProcessRow[] = [];
-  for (const name of listDir("/proc")) {
-    const pid = Number(name);
-    if (!Number.isInteger(pid)) continue;
-    try {
-      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      if (fields[0] === "Z" || fields[0] === "X") continue;
-      const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
-      rows.push({ pid, parent, group, session, startTicks: Number(fields[19]) });
-    } catch {
-      // Gone between the listing and the look.
-    }
-  }
-  return rows;
 }
 
 /** @param tree where the lease is from; null: not known */

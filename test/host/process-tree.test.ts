@@ -197,6 +197,23 @@ describe("ending a tree", () => {
     expect(running(family)).toEqual([]);
   });
 
+  it("waits for a program that is just being started, and does not carry its lease yet", async () => {
+    const go = join(tempDir(), "go");
+    const lease = `test.${process.pid}.newborn`;
+    // No environment, as between the end of the old program and the start of the new one.
+    const script = `while [ ! -e ${go} ]; do :; done; ${LEASE_VARIABLE}=${lease} exec sleep 600`;
+    const program = spawn("/bin/sh", ["-c", script], { env: {}, stdio: "ignore" });
+    onTestFinished(() => void program.kill("SIGKILL"));
+    const ended = new Promise((resolve) => {
+      program.once("exit", (_code, signal) => resolve(signal));
+    });
+    const ending = endTree(lease, 0);
+    // It has looked once, and found nothing that carries the lease.
+    fs.writeFileSync(go, "");
+    expect(await ending).toBe(0);
+    expect(await ended).toBe("SIGKILL");
+  });
+
   it("reaches processes that are stopped", async () => {
     const family = await startFamily("has-grandchild.sh", ["root", "child", "grandchild"]);
     for (const pid of Object.values(family.pids)) process.kill(pid, "SIGSTOP");
