@@ -14,10 +14,12 @@ import { identityOf, ownerPrefix, thisPlace } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { pathOfEntry } from "../host/package.ts";
 import { judgeIn } from "../host/tree-id.ts";
+import { LeaseObserver } from "../mailbox/recover.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
 import { digestSettings } from "../worker/settings-digest.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
+import { RECOVER_MS } from "./task-recoverer.ts";
 
 export interface PoolHooks {
   onProgress(message: Extract<ToSupervisor, { type: "progress" }>): void;
@@ -32,8 +34,8 @@ export interface PoolHooks {
     restartInMs: number;
     isBreakerOpen: boolean;
   }): void;
-  /** A worker that is not our child has settings that differ from ours. */
-  onOutdated(worker: PoolWorker): void;
+  /** A worker that is not our child has settings that differ from ours, or was left elsewhere by a supervisor there. */
+  onUnlike(worker: PoolWorker): void;
   /** Something changed that may let more tasks run. */
   onChange(): void;
 }
@@ -47,6 +49,8 @@ export interface PoolWorker {
   isSpawned: boolean;
   /** Its settings are not ours. */
   isOutdated?: boolean;
+  /** It is on another host or in another container: its pid says nothing here, and nobody knows whether it lives. */
+  isElsewhere?: boolean;
 }
 
 export interface Spawned extends PoolWorker {
@@ -87,8 +91,10 @@ export class Pool {
   /** Of the settings that our workers have. */
   private readonly digest: string;
   private readonly spawned = new Map<number, Spawned>();
-  /** Live workers that are not our children. */
+  /** Workers that are not our children, and not known to be dead. */
   private others = new Map<string, PoolWorker>();
+  /** Of workers elsewhere: one that shows no sign of life for the lease time is gone. */
+  private readonly silence = new LeaseObserver(RECOVER_MS);
   private readonly restarts = new RestartPolicy();
   private restartTimer: NodeJS.Timeout | undefined;
   /** Runs while those who are left take over what a dead worker ran. */
@@ -132,6 +138,8 @@ export class Pool {
   retireIdle(running: ReadonlyMap<string, number>): void {
     let surplus = this.spawned.size + this.adopted().length - this.processCount;
     for (const worker of this.inherited()) {
+      // The pid of one elsewhere may be anybody's here.
+      if (worker.isElsewhere === true) continue;
       const isWanted = worker.isOutdated !== true && surplus <= 0;
       if (isWanted || running.has(ownerPrefixOf(worker.id))) continue;
       trySignal(worker.pid, "SIGTERM");
@@ -145,12 +153,12 @@ export class Pool {
    */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
     const members = [...this.adopted(), ...this.spawned.values()];
-    const outdated = this.inherited().filter((worker) => worker.isOutdated === true);
+    const leaving = this.inherited().filter((worker) => !isAdopted(worker));
     const countOf = (worker: PoolWorker): number =>
       Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
     const counts = members.map(countOf);
-    // What they run ends in peace, and counts; they get nothing more.
-    const max = this.maxSlots - sum(outdated.map(countOf));
+    // What they run ends in peace, and counts where it is known to run; they get nothing more.
+    const max = this.maxSlots - sum(leaving.map(countOf));
     this.isOversubscribed = sum(counts) > max;
     const slots = shareSlots(max, counts);
     members.forEach((worker, index) => {
@@ -160,7 +168,7 @@ export class Pool {
         : Math.max(worker.slots, slots[index] ?? 0);
       worker.slots = slots[index] ?? 0;
     });
-    return Object.fromEntries([...members, ...outdated].map((worker) => [worker.id, worker.slots]));
+    return Object.fromEntries([...members, ...leaving].map((worker) => [worker.id, worker.slots]));
   }
 
   list(): PoolWorker[] {
@@ -232,20 +240,19 @@ export class Pool {
     for (const worker of this.spawned.values()) send(worker, message);
   }
 
-  /** Looks at `workers/`: who else is there, who is gone. @returns owner prefixes of workers that vanished */
-  survey(): string[] {
+  /** Looks at `workers/`: who else is there, who is gone. */
+  survey(): void {
     const own = new Set([...this.spawned.values()].map((w) => w.id));
     const found = new Map<string, PoolWorker>();
-    const vanished: string[] = [];
-    for (const name of listDir(this.workersDir)) {
+    const names = listDir(this.workersDir);
+    this.silence.beginRound(performance.now(), new Set(names));
+    for (const name of names) {
       if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
       const path = join(this.workersDir, name);
       const doc = readDocument<WorkerDocument>(path);
       if (doc === undefined) continue;
-      if (judgeIn(this.boot.stateDir, doc) === "dead") {
+      if (this.isGone(doc, name, path)) {
         fs.rmSync(path, { force: true });
-        const { place, pid, start_ticks: startTicks } = doc;
-        vanished.push(ownerPrefix({ place, pid, startTicks }));
         continue;
       }
       found.set(doc.id, this.others.get(doc.id) ?? this.meet(doc));
@@ -254,21 +261,30 @@ export class Pool {
       found.size !== this.others.size || [...found.keys()].some((id) => !this.others.has(id));
     this.others = found;
     if (isChanged) this.hooks.onChange();
-    return vanished;
+  }
+
+  private isGone(doc: WorkerDocument, name: string, path: string): boolean {
+    const verdict = judgeIn(this.boot.stateDir, doc);
+    if (verdict !== "unknown") return verdict === "dead";
+    const mtimeMs = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    const { lease_ttl_ms: limitMs } = this.boot.settings;
+    return this.silence.silenceMs(name, mtimeMs, performance.now()) >= limitMs;
   }
 
   private meet(doc: WorkerDocument): PoolWorker {
     const isSpawned = doc.supervisor_pid !== null;
-    const isOutdated = doc.settings !== this.digest;
     const worker: PoolWorker = {
       id: doc.id,
       pid: doc.pid,
-      slots: isSpawned && isOutdated ? 0 : doc.slots,
+      slots: doc.slots,
       slotsPeak: doc.slots,
       isSpawned,
-      isOutdated,
+      isOutdated: doc.settings !== this.digest,
+      isElsewhere: doc.place !== thisPlace(),
     };
-    if (isOutdated) this.hooks.onOutdated(worker);
+    if (isSpawned && !isAdopted(worker)) worker.slots = 0;
+    if (worker.isOutdated === true || (isSpawned && worker.isElsewhere === true))
+      this.hooks.onUnlike(worker);
     return worker;
   }
 
@@ -284,7 +300,8 @@ export class Pool {
     this.isClosing = true;
     this.clearTimers();
     this.tellAll({ type: "stop", drain });
-    for (const worker of this.inherited()) if (!drain) trySignal(worker.pid, "SIGTERM");
+    for (const worker of this.inherited())
+      if (!drain && worker.isElsewhere !== true) trySignal(worker.pid, "SIGTERM");
     const gone = [...this.spawned.values()].map(
       (w) => new Promise<void>((resolve) => w.child.once("exit", () => resolve())),
     );
@@ -324,7 +341,7 @@ export class Pool {
 
   /** Those of them that serve us like our own. */
   private adopted(): PoolWorker[] {
-    return this.inherited().filter((w) => w.isOutdated !== true);
+    return this.inherited().filter(isAdopted);
   }
 
   private start(): void {
@@ -442,6 +459,11 @@ function sum(numbers: readonly number[]): number {
 /** What the leases of a worker of this place begin with. */
 function ownerPrefixOf(workerId: string): string {
   return `${thisPlace()}-${workerId.slice(2)}`;
+}
+
+/** Whether one that another supervisor started serves us like our own. */
+function isAdopted(worker: PoolWorker): boolean {
+  return worker.isOutdated !== true && worker.isElsewhere !== true;
 }
 
 /** How much a worker can be offered now. Refilled from half empty, in one message rather than in many. */

@@ -386,7 +386,7 @@ export class Supervisor {
     // Its news need what needs the pool.
     return new Pool(settings, tree.workers, boot, {
       onStarted: (worker) => this.workerNews.onStarted(worker),
-      onOutdated: (worker) => this.workerNews.onOutdated(worker),
+      onUnlike: (worker) => this.workerNews.onUnlike(worker),
       onChange: () => this.workerNews.onChange(),
       onProgress: (message) => this.workerNews.onProgress(message),
       onDeath: (death) => this.workerNews.onDeath(death),

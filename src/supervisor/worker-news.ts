@@ -35,11 +35,16 @@ export class WorkerNews implements PoolHooks {
     this.p.shareSlots();
   }
 
-  onOutdated({ id, pid, isSpawned }: PoolWorker): void {
-    const what = isSpawned
-      ? "gets no more tasks, ends with what it runs, and is replaced"
-      : "was started by hand, and goes by its own until it is started anew";
-    this.p.alerts.notice(`worker ${id} has other settings than these (pid ${pid}): it ${what}`);
+  onUnlike({ id, pid, isSpawned, isElsewhere }: PoolWorker): void {
+    let what = "has other settings than these";
+    let then = "was started by hand, and goes by its own until it is started anew";
+    if (isSpawned) then = "gets no more tasks, ends with what it runs, and is replaced";
+    if (isSpawned && isElsewhere === true) {
+      what = "was left on another host or in another container";
+      then =
+        "gets no more tasks; what it held is taken back when it has been silent for lease_ttl_ms";
+    }
+    this.p.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${then}`);
   }
 
   onChange(): void {

@@ -66,7 +66,7 @@ function poolOfTwo(
       onStarted: nothing,
       onDeath: nothing,
       onChange: nothing,
-      onOutdated: nothing,
+      onUnlike: nothing,
     },
   );
   pool.survey();
