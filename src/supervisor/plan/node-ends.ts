@@ -19,12 +19,21 @@ import { readRun } from "./settled-run.ts";
 
 /** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
 const EVENTS_WAIT_MS = 2000;
+/** What is still being settled is looked at again after this time, and what the disk refused is tried again (ms). */
+const LOOK_AGAIN_MS = 5;
+const TRY_AGAIN_MS = 250;
+
+interface SettledNode {
+  sinceMs: number;
+  /** Not before this time (both monotonic ms). */
+  dueMs: number;
+}
 
 export class NodeEnds {
   private readonly p: EngineParts;
   private readonly launcher: Launcher;
-  /** Folded ids that settled, or are said to have: what follows is to be done. With the time since when (monotonic ms). */
-  private readonly settled = new Map<string, number>();
+  /** By folded id what settled, or is said to have: what follows is to be done. */
+  private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
   constructor(parts: EngineParts, launcher: Launcher) {
@@ -32,9 +41,12 @@ export class NodeEnds {
     this.launcher = launcher;
   }
 
-  /** Something settled waits to be carried back. */
-  get isDue(): boolean {
-    return this.settled.size > 0;
+  /** Monotonic ms at which something settled is to be carried back. */
+  get nextMs(): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [key, { dueMs }] of this.settled)
+      if (!this.applying.has(key)) nextMs = Math.min(nextMs, dueMs);
+    return nextMs;
   }
 
   get isBusy(): boolean {
@@ -46,25 +58,32 @@ export class NodeEnds {
   }
 
   noteSettled(id: string): void {
+    const nowMs = this.p.trays.clock.monotonicMs();
     if (!this.settled.has(foldId(id)))
-      this.settled.set(foldId(id), this.p.trays.clock.monotonicMs());
+      this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs });
   }
 
   work(): void {
-    for (const key of this.settled.keys()) if (!this.applying.has(key)) void this.apply(key);
+    const nowMs = this.p.trays.clock.monotonicMs();
+    for (const [key, settled] of this.settled)
+      if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
   }
 
   /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
-  private async apply(key: string): Promise<void> {
+  private async apply(key: string, settled: SettledNode): Promise<void> {
     const id = this.p.flights.idOf(key);
+    let againMs = TRY_AGAIN_MS;
     try {
       const record = id === undefined ? undefined : this.settledRecord(id);
       if (id === undefined || record === undefined) {
         this.settled.delete(key);
         return;
       }
-      if (record === "settling") return;
-      if (this.p.flights.events.isAsked && !this.areEventsThere(key, id, record)) return;
+      const { isAsked } = this.p.flights.events;
+      if (record === "settling" || (isAsked && !this.areEventsThere(settled, id, record))) {
+        againMs = LOOK_AGAIN_MS;
+        return;
+      }
       this.applying.add(key);
       await this.p.flights.events.load(this.p.tree.events);
       await this.applyRecord(id, record);
@@ -75,10 +94,10 @@ export class NodeEnds {
         `apply:${systemCode(error)}`,
         `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
       );
-      // `settled` still holds it: the next look repeats all of it.
+      // `settled` still holds it: all of it is repeated.
     } finally {
-      this.applying.delete(key);
-      this.p.wake();
+      settled.dueMs = this.p.trays.clock.monotonicMs() + againMs;
+      if (this.applying.delete(key)) this.p.wake();
     }
   }
 
@@ -95,14 +114,16 @@ export class NodeEnds {
     return settled.record;
   }
 
-  private areEventsThere(key: string, id: string, record: SettledRecord["record"]): boolean {
+  private areEventsThere(
+    { sinceMs }: SettledNode,
+    id: string,
+    record: SettledRecord["record"],
+  ): boolean {
     this.p.readJournal();
     const isThere = this.p.flights.events
       .of(id)
       .some((event) => event.event === "completed" && event.lease === record.lease);
-    return (
-      isThere || this.p.trays.clock.monotonicMs() - (this.settled.get(key) ?? 0) > EVENTS_WAIT_MS
-    );
+    return isThere || this.p.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
   }
 
   private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {

@@ -195,9 +195,9 @@ export class PlanEngine {
   /** Monotonic ms at which there is something to do by itself. */
   nextMs(): number {
     const soon = this.nowMs() + LOOK_AGAIN_MS;
-    if (this.ends.isDue || this.p.store.hasPending) return soon;
+    if (this.p.store.hasPending) return soon;
     return Math.min(
-      Math.max(soon, this.launcher.submitDueMs),
+      Math.max(soon, Math.min(this.launcher.submitDueMs, this.ends.nextMs)),
       this.nowMs() + (this.desk.nextInMs() ?? Number.POSITIVE_INFINITY),
     );
   }
