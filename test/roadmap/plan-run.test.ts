@@ -484,6 +484,29 @@ describe("a person and the file", () => {
     await until(pool, "mine", "done");
   });
 
+  it("does not launch a node again and again while something else stands where its result belongs", async () => {
+    const pool = newPool();
+    const path = join(pool.state, "roadmap.yaml");
+    fs.mkdirSync(join(pool.outbox, "mine_result.json"));
+    plan(pool, 'nodes:\n  - { id: mine, status: open, exec: ["true"] }\n');
+    await pool.start();
+    const isTold = (): boolean =>
+      pool.alerts().some((alert) => String(alert["message"]).includes("not the plan's own"));
+    const texts = new Set<string>();
+    const hasSettled = (): boolean => {
+      const stats = fs.statSync(path, { throwIfNoEntry: false });
+      if (stats !== undefined) texts.add(`${stats.ino} ${stats.ctimeMs}`);
+      return pool.settledCount() === 2;
+    };
+    await waitFor(isTold, { what: "an alert" });
+    pool.drop("meanwhile", { exec: ["sleep", "2"] });
+    await waitFor(hasSettled, { what: "some surveys of the plan" });
+    expect(texts.size).toBeLessThanOrEqual(4);
+    expect(statuses(pool)).toEqual({ mine: "open" });
+    fs.rmdirSync(join(pool.outbox, "mine_result.json"));
+    await until(pool, "mine", "done");
+  });
+
   it("counts an epic as met for a task of the mailbox when all that is in it is done", async () => {
     const pool = newPool();
     plan(

@@ -27,6 +27,8 @@ export interface LaunchAllowance {
 }
 
 const SUBMIT_AGAIN_MS = 250;
+/** A node whose id turned out to be taken is launched again no sooner: each try writes the plan twice (ms). */
+const TAKEN_AGAIN_MS = 5000;
 
 export class Launcher {
   private readonly p: EngineParts;
@@ -44,8 +46,8 @@ export class Launcher {
   private readonly archiving = new Set<string>();
   /** With `--once`: what this pass may launch. */
   private pass: Set<string> | undefined;
-  /** Ids that a task which is not the plan's own has taken, as of the last survey. */
-  private readonly foreign = new Set<string>();
+  /** Ids that something which is not the plan's own has taken: until when they are let be (monotonic ms). */
+  private readonly foreign = new Map<string, number>();
   /** Whose item in the file cannot be changed: they wait for another text. */
   private readonly unwritable = new Set<string>();
   private submitAtMs = 0;
@@ -77,12 +79,13 @@ export class Launcher {
 
   /** What is in the mailbox is to be looked at anew. */
   forgetForeign(): void {
-    this.foreign.clear();
+    const nowMs = this.p.trays.clock.monotonicMs();
+    for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
   }
 
   /** Another plan is in force. */
   onAdopted(): void {
-    this.forgetForeign();
+    this.foreign.clear();
     this.unwritable.clear();
   }
 
@@ -200,10 +203,10 @@ export class Launcher {
     return paths.length === 0 ? undefined : "unsure";
   }
 
-  /** Somebody else's task has this id: the node waits until it is gone. */
-  noteForeign(id: string): void {
+  /** Something else has this id: the node waits until it is gone, and it is looked again at the next survey after `pauseMs`. */
+  noteForeign(id: string, pauseMs = 0): void {
     const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
-    this.foreign.add(id);
+    this.foreign.set(id, this.p.trays.clock.monotonicMs() + pauseMs);
     this.p.report(`foreign:${id}`, why);
   }
 
@@ -253,6 +256,6 @@ export class Launcher {
     this.p.flights.leave(id);
     // Too large, or somebody else's task was faster: a person must look.
     this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
-    if (code === "ErrTaskExists") this.noteForeign(id);
+    if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
   }
 }
