@@ -95,17 +95,28 @@ function failure(
   const alerts = [{ kind: "node_failed", message: `${node.id} failed for good: ${error}` }];
   // Whoever cancels knows about it.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
-  const escalation = escalate(node, find);
+  const escalation = possible(escalate(node, find), own, check);
   const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
-  const all = [own, ...escalation.edits];
-  // What failed may itself have waited for the escalation that is to deal with it now.
-  const isCircle = all.some((edit) => edit.kind === "add-dep") && check(all) !== undefined;
   return {
-    edits: isCircle ? all.filter((edit) => edit.kind !== "add-dep") : all,
+    edits: [own, ...escalation.edits],
     status: "failed",
     alerts: [...alerts, ...further],
     ...to,
   };
+}
+
+/** What of an escalation the plan's text allows: a new one can always be added, one that is there may be out of reach. */
+function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escalation {
+  const { edits } = escalation;
+  if (escalation.kind === "stopped" || edits.every((edit) => edit.kind === "add"))
+    return escalation;
+  if (check([own, ...edits]) === undefined) return escalation;
+  // What failed may itself have waited for the escalation that is to deal with it now.
+  const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
+  const refused = check([own, ...withoutCircle]);
+  if (refused === undefined) return { ...escalation, edits: withoutCircle };
+  const why = `${escalation.id} cannot be told: ${refused}`;
+  return { kind: "stopped", subject: escalation.subject, why, edits: [] };
 }
 
 function sayEscalation(

@@ -42,6 +42,18 @@ function ids(doc: RoadmapDocument): string[] {
 }
 
 describe("a node that has failed for good", () => {
+  it("has failed also when the escalation that is there cannot be changed, and people are told", () => {
+    const shared = `${PLAN}
+  - &shared { id: plan-escalate-task-a, type: plan, status: blocked, parent: plan-child }
+  - { <<: *shared, id: another }
+`;
+    const { doc, follow } = settle(parseRoadmap(shared), "task-a", FAILED);
+    expect(findNode(doc, "task-a")?.status).toBe("failed");
+    expect(follow.escalation).toBeUndefined();
+    expect(follow.alerts.map(({ kind }) => kind)).toEqual(["node_failed", "escalation_stopped"]);
+    expect(follow.alerts[1]?.message).toContain("would change another");
+  });
+
   it("is escalated to the plan it stands under", () => {
     const { doc, follow } = settle(parseRoadmap(PLAN), "task-a", FAILED);
     expect(findNode(doc, "task-a")?.status).toBe("failed");
