@@ -99,6 +99,8 @@ export class Pool {
   private restartTimer: NodeJS.Timeout | undefined;
   /** Runs while those who are left take over what a dead worker ran. */
   private handOverTimer: NodeJS.Timeout | undefined;
+  /** Runs while they are to give back what they run. */
+  private killTimer: NodeJS.Timeout | undefined;
   private maxSlots: number;
   private processCount: number;
   private isClosing = false;
@@ -295,23 +297,17 @@ export class Pool {
     return slots;
   }
 
-  /** Tells all to end. Resolves when our children are gone; those that do not go in time are killed. */
+  /** Tells all to end: after what they run (`drain`), or as `hurry` does. Resolves when our children are gone. */
   async close(drain: boolean, limitMs: number): Promise<void> {
     this.isClosing = true;
     this.clearTimers();
-    this.tellAll({ type: "stop", drain });
-    for (const worker of this.inherited())
-      if (!drain && worker.isElsewhere !== true) trySignal(worker.pid, "SIGTERM");
+    if (drain) this.tellAll({ type: "stop", drain });
+    else this.hurry(limitMs);
     const gone = [...this.spawned.values()].map(
       (w) => new Promise<void>((resolve) => w.child.once("exit", () => resolve())),
     );
-    const timer = drain
-      ? undefined
-      : setTimeout(() => {
-          for (const w of this.spawned.values()) w.child.kill("SIGKILL");
-        }, limitMs);
     await Promise.all(gone);
-    clearTimeout(timer);
+    clearTimeout(this.killTimer);
   }
 
   /** Another supervisor has taken over: leave the workers to it. */
@@ -324,9 +320,14 @@ export class Pool {
     }
   }
 
-  /** A drain that is to become a stop. */
-  hurry(): void {
+  /** Has all give back what they run, also those that are ending by a drain. Those that do not go in time are killed. */
+  hurry(limitMs: number): void {
     this.tellAll({ type: "stop", drain: false });
+    for (const worker of this.inherited())
+      if (worker.isElsewhere !== true) trySignal(worker.pid, "SIGTERM");
+    this.killTimer ??= setTimeout(() => {
+      for (const w of this.spawned.values()) w.child.kill("SIGKILL");
+    }, limitMs).unref();
   }
 
   private clearTimers(): void {

@@ -316,7 +316,7 @@ export class Supervisor {
 
   /** Asks it to end: after what runs has ended (`drain`), or after giving it back. A second call hurries the first. */
   stop(drain: boolean): void {
-    if (this.status === "draining" && !drain) this.pool.hurry();
+    if (this.status === "draining" && !drain) this.pool.hurry(this.stopLimitMs);
     this.status = drain ? "draining" : "stopping";
     this.end("stop");
   }
@@ -488,8 +488,13 @@ export class Supervisor {
         this.alerts.report("tick", `unexpected: ${messageOf(error)}`);
       }
     }, COMMANDS_LOOK_MS);
-    await this.pool.close(this.status !== "stopping", this.settings.grace_ms * 2 + 2000);
+    await this.pool.close(this.status !== "stopping", this.stopLimitMs);
     clearInterval(look);
+  }
+
+  /** Workers that are to give back what they run have so long to go (ms). */
+  private get stopLimitMs(): number {
+    return this.settings.grace_ms * 2 + 2000;
   }
 
   private async dryRun(): Promise<RunSummary> {

@@ -371,6 +371,21 @@ describe("a running supervisor", () => {
     expect(await pool.error("long")).toMatchObject({ kind: "cancelled" });
   });
 
+  it("stop ends a drain also when a worker hangs", async () => {
+    const pool = newPool();
+    const run = await pool.start();
+    pool.drop("long", { exec: until(join(pool.dir, "never")) });
+    await waitFor(() => running(pool).includes("long"), { what: "the run" });
+    await drop(pool, "end", { command: "drain" });
+    await waitFor(() => pool.supervisor()?.status === "draining", { what: "the drain" });
+    process.kill(pool.workers()[0]?.pid ?? 0, "SIGSTOP");
+    expect((await pool.run(["stop", "--timeout", "20"])).code).toBe(0);
+    expect((await run.ended).exitCode).toBe(0);
+    // What it ran waits again.
+    const [left = ""] = fs.readdirSync(pool.processing);
+    expect(left).toMatch(/^long@.*~ready\.json$/);
+  });
+
   it("replan lets run what the planner itself waits for", async () => {
     const pool = newPool();
     fs.writeFileSync(
