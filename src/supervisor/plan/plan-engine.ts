@@ -6,7 +6,7 @@
  * settled task waits for what follows from it; both are found again at the start.
  */
 import type { PlanHolds } from "../../core/documents.ts";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
 import { isNodeTask } from "../../roadmap/node-task.ts";
@@ -69,7 +69,7 @@ export class PlanEngine {
   private async takeOver(): Promise<void> {
     this.flightSurvey.adoptRunning();
     await this.flights.events.load(this.p.tree.events);
-    this.survey(this.p.trays.storage.list(this.p.trays.processing));
+    this.survey(this.listProcessing());
   }
 
   /** Why the roadmap on disk cannot be used, when it cannot. */
@@ -221,7 +221,12 @@ export class PlanEngine {
   /** Carries over what settled last. */
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
-    this.survey(this.p.trays.storage.list(this.p.trays.processing));
+    try {
+      this.survey(this.listProcessing());
+    } catch (error) {
+      // What settled unnoticed is found at the next start.
+      this.p.report("roadmap:survey", `cannot look at what settled last: ${messageOf(error)}`);
+    }
     while (this.nowMs() < untilMs) {
       this.work(undefined);
       if (!this.ends.isBusy && !this.p.store.hasPending) break;
@@ -339,6 +344,17 @@ export class PlanEngine {
       this.p.store.find(PLANNER_ID) ??
       this.p.store.nodes.find((node) => node.type === "plan" && node.parent === undefined)
     );
+  }
+
+  /** A mailbox that is off has no trays, and one whose trays were deleted gets them again. */
+  private listProcessing(): string[] {
+    const { storage, processing } = this.p.trays;
+    try {
+      return storage.list(processing);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return [];
+      throw error;
+    }
   }
 
   private nowMs(): number {
