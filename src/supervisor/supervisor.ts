@@ -448,6 +448,8 @@ export class Supervisor {
       await this.recovery.idle();
       await this.plan.finish(PLAN_FINISH_MS);
       await this.refusals.idle();
+      // The last look: nobody rings any more, and what is left is the next supervisor's, also a stop that is meant for us.
+      this.commands.ring();
       this.commands.work();
     }
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
