@@ -371,6 +371,23 @@ describe("a running supervisor", () => {
     expect(await pool.error("long")).toMatchObject({ kind: "cancelled" });
   });
 
+  it("a stop that its supervisor did not live to take does not end the next one", async () => {
+    const pool = newPool();
+    const first = await pool.start();
+    first.child.kill("SIGSTOP");
+    const stop = pool.run(["stop"]);
+    await waitFor(() => fs.readdirSync(control(pool, "inbox")).length === 1, { what: "the stop" });
+    first.child.kill("SIGKILL");
+    first.child.stderr?.destroy();
+    expect((await stop).code).toBe(0);
+    expect(namesIn(control(pool, "inbox"))).toEqual([]);
+    await pool.start();
+    pool.drop("task", { exec: ["true"] });
+    await pool.result("task");
+    expect(pool.supervisor()?.status).toBe("running");
+    await pool.stop();
+  });
+
   it("stop ends a drain also when a worker hangs", async () => {
     const pool = newPool();
     const run = await pool.start();

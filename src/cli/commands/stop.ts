@@ -1,9 +1,10 @@
 /** `stop`: ends the supervisor of a state tree, and waits until it is gone. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
+import { withdraw } from "../../mailbox/withdraw.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
-import { findSupervisor, sendCommand } from "../send-command.ts";
+import { findSupervisor, openControl, sendCommand } from "../send-command.ts";
 
 export const command = defineCommand({
   usage: "[--drain] [--timeout S]",
@@ -37,6 +38,8 @@ export const command = defineCommand({
       }
       await pause(20);
     }
+    // It may have ended without taking it; the next supervisor is not meant.
+    withdraw(openControl(ctx.stateDir), id, () => true);
     if (ctx.json) ctx.out.json({ id, stopped: true, pid: supervisor.pid });
     else ctx.out.line(`stopped (pid ${supervisor.pid})`);
     return EXIT.ok;
