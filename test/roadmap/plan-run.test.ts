@@ -37,10 +37,20 @@ function readJson(path: string): Record<string, unknown> {
   return JSON.parse(fs.readFileSync(path, "utf8")) as Record<string, unknown>;
 }
 
+/** While it is being replaced there is no file for some microseconds: then we look again. */
+function readReplaced(path: string): string {
+  const untilMs = performance.now() + 5000;
+  for (;;) {
+    try {
+      return fs.readFileSync(path, "utf8");
+    } catch (error) {
+      if (performance.now() > untilMs) throw error;
+    }
+  }
+}
+
 function statuses(pool: Pool): Record<string, string> {
-  const path = join(pool.state, "roadmap.yaml");
-  // While it is being replaced there is no file for some microseconds: then we look again.
-  const text = fs.existsSync(path) ? fs.readFileSync(path, "utf8") : "nodes: []";
+  const text = readReplaced(join(pool.state, "roadmap.yaml"));
   const { nodes } = parse(text) as { nodes: { id: string; status: string }[] };
   return Object.fromEntries(nodes.map((node) => [node.id, node.status]));
 }
