@@ -5,11 +5,13 @@ import type { StateTree } from "../core/state-tree.ts";
 import { Sweep } from "../mailbox/sweep.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import { sweepDocuments } from "./sweep-documents.ts";
-import { sweepRuns } from "./sweep-runs.ts";
+import { RunSweep } from "./sweep-runs.ts";
 
 const PERIOD_MS = 60_000;
 /** Names looked at in one slice. */
 const SLICE_NAMES = 256;
+/** Removing run directories blocks a tick for at most about this long (ms). */
+const RUNS_SLICE_MS = 2;
 /** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
 const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
 
@@ -22,6 +24,7 @@ export class Upkeep {
   private readonly clockOffsetMs: number;
   private atMs = 0;
   private sweeps: Sweep[] = [];
+  private runs: RunSweep | undefined;
 
   /** @param isNeeded whether something waits for the result of this task */
   constructor(
@@ -40,7 +43,7 @@ export class Upkeep {
   }
 
   get hasWork(): boolean {
-    return this.sweeps.length > 0;
+    return this.sweeps.length > 0 || this.runs !== undefined;
   }
 
   /** One slice. */
@@ -50,16 +53,27 @@ export class Upkeep {
       if (!this.hasWork && !this.hasClockJumped()) this.begin();
     }
     const [sweep] = this.sweeps;
-    if (sweep?.next(SLICE_NAMES) !== true) return;
+    if (sweep === undefined) {
+      this.workOnRuns();
+      return;
+    }
+    if (!sweep.next(SLICE_NAMES)) return;
     this.sweeps.shift();
-    if (this.hasWork) return;
-    sweepRuns(this.tree, this.retention, sweep.nowMs);
-    sweepDocuments(this.tree, sweep.nowMs);
+    if (!this.hasWork) this.runs = new RunSweep(this.tree, this.retention, sweep.nowMs);
   }
 
   close(): void {
     for (const sweep of this.sweeps) sweep.close();
     this.sweeps = [];
+    this.runs?.close();
+    this.runs = undefined;
+  }
+
+  private workOnRuns(): void {
+    const untilMs = this.clock.monotonicMs() + RUNS_SLICE_MS;
+    if (this.runs?.next(() => this.clock.monotonicMs() >= untilMs) !== true) return;
+    sweepDocuments(this.tree, this.runs.nowMs);
+    this.runs = undefined;
   }
 
   private begin(): void {
