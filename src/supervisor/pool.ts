@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import type { WorkerDocument } from "../core/documents.ts";
+import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
@@ -128,7 +129,8 @@ export class Pool {
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
     if (this.handOverTimer !== undefined && this.spawned.size > 0) return;
     const wanted = Math.min(this.processCount, this.maxSlots);
-    for (let have = this.spawned.size + this.adopted().length; have < wanted; have++) this.start();
+    let have = this.spawned.size + this.adopted().length;
+    while (have < wanted && this.start()) have++;
   }
 
   /**
@@ -345,29 +347,23 @@ export class Pool {
     return this.inherited().filter(isAdopted);
   }
 
-  private start(): void {
+  /** False when that failed: it counts as a death, and is tried again like one. */
+  private start(): boolean {
     const slots = Math.max(
       1,
       Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
     );
     const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
-    const entry = pathOfEntry("worker/entry");
-    const child = spawn(process.execPath, [...process.execArgv, entry], {
-      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
-      detached: true,
-      // What handlers print must not mix with the answers on our stdout.
-      stdio: ["ignore", 2, 2, "ipc"],
-      env: {
-        ...(this.boot.settings.durability === "power" ? { UV_THREADPOOL_SIZE: SYNC_THREADS } : {}),
-        ...process.env,
-        MAILCHUTE_WORKER_BOOT: JSON.stringify(orders),
-      },
-    });
+    const failed = (error: unknown): void =>
+      this.died(undefined, `cannot start: ${messageOf(error)}`);
+    const child = this.spawn();
     const pid = child.pid;
     if (pid === undefined) {
-      child.once("error", (error) => this.died(undefined, `cannot start: ${error.message}`));
-      return;
+      child.once("error", failed);
+      return false;
     }
+    // No variable of the environment could hold settings of any size.
+    child.send(orders, () => {});
     const identity = identityOf(pid);
     const worker: Spawned = {
       id: `w-${pid.toString(36)}-${identity.startTicks.toString(36)}`,
@@ -392,6 +388,22 @@ export class Pool {
       this.died(worker, signal ?? `exit code ${code}`, wasKilled);
     });
     this.hooks.onChange();
+    return true;
+  }
+
+  private spawn(): ChildProcess {
+    const { settings, stateDir } = this.boot;
+    return spawn(process.execPath, [...process.execArgv, pathOfEntry("worker/entry")], {
+      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
+      detached: true,
+      // What handlers print must not mix with the answers on our stdout.
+      stdio: ["ignore", 2, 2, "ipc"],
+      env: {
+        ...(settings.durability === "power" ? { UV_THREADPOOL_SIZE: SYNC_THREADS } : {}),
+        ...process.env,
+        MAILCHUTE_WORKER_BOOT: stateDir,
+      },
+    });
   }
 
   private receive(worker: Spawned, message: ToSupervisor): void {
