@@ -25,7 +25,7 @@ import { RECOVER_MS } from "./task-recoverer.ts";
 export interface PoolHooks {
   onProgress(message: Extract<ToSupervisor, { type: "progress" }>): void;
   onStarted(worker: PoolWorker): void;
-  /** `files` were offered and not dealt with; `ownerPrefix` begins the leases it held. */
+  /** `files` were offered and not dealt with; `ownerPrefix` begins the leases it held. With pid 0 it could not be started. */
   onDeath(death: {
     id: string;
     pid: number;
@@ -356,7 +356,14 @@ export class Pool {
     const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
     const failed = (error: unknown): void =>
       this.died(undefined, `cannot start: ${messageOf(error)}`);
-    const child = this.spawn();
+    let child: ChildProcess;
+    try {
+      child = this.spawn();
+    } catch (error) {
+      // Some errors of the system are thrown (E2BIG, ENOMEM), others told later (EAGAIN, EMFILE): all come the latter way.
+      setImmediate(failed, error);
+      return false;
+    }
     const pid = child.pid;
     if (pid === undefined) {
       child.once("error", failed);

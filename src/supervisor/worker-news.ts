@@ -85,9 +85,12 @@ export class WorkerNews implements PoolHooks {
 
   private tellDeath({ id, pid, how, restartInMs, isBreakerOpen }: Death): void {
     const { telemetry, alerts } = this.p;
-    telemetry.note("worker_stopped", { id, pid, error: how });
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
-    alerts.notice(`worker ${id} ended (${how})${next}`);
+    if (pid === 0) alerts.report("worker-start", `a worker process ${how}${next}`);
+    else {
+      telemetry.note("worker_stopped", { id, pid, error: how });
+      alerts.notice(`worker ${id} ended (${how})${next}`);
+    }
     if (isBreakerOpen)
       alerts.raise(
         "restart_storm",
