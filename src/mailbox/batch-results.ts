@@ -37,6 +37,7 @@ export class BatchResults {
   private from = 0;
   private to = 0;
   private isDirty = false;
+  private synced: Promise<void> = Promise.resolve();
   private isOpen = true;
 
   constructor(path: string) {
@@ -83,8 +84,16 @@ export class BatchResults {
     return written;
   }
 
-  /** Makes what was written survive a power cut. */
-  async sync(): Promise<void> {
+  /**
+   * Makes what was written survive a power cut. Once that has failed it fails for good: the kernel may have dropped what it
+   * could not write, and says so only once. Whoever takes over copies what is left, and writes it anew.
+   */
+  sync(): Promise<void> {
+    this.synced = this.synced.then(() => this.syncRest());
+    return this.synced;
+  }
+
+  private async syncRest(): Promise<void> {
     if (!this.isDirty || !this.isOpen) return;
     this.isDirty = false;
     await new Promise<void>((resolve, reject) => {

@@ -54,12 +54,12 @@ export class WorkerNews implements PoolHooks {
 
   onProgress(message: Progress): void {
     const { selection, pool, taskEnds } = this.p;
-    for (const { file, delayMs, unreadable } of message.returned) {
+    for (const { file, delayMs, trouble } of message.returned) {
       const id = parseName(file)?.id;
-      if (unreadable !== undefined)
+      if (trouble !== undefined)
         this.p.alerts.report(
-          `unreadable:${id}`,
-          `${id} waits because its file cannot be read; it is tried again, ever less often: ${unreadable}`,
+          `trouble:${id}`,
+          `${id} waits, and is tried again ever less often: ${trouble}`,
           Number.POSITIVE_INFINITY,
         );
       const before = [...message.done]

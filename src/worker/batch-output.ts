@@ -15,6 +15,8 @@ export interface BatchOutputParts {
   /** Of this run; `batch.json` goes there. */
   runDir: string;
   onProgress: (details: Record<string, unknown>) => void;
+  /** What was written may not be on disk, and no later sync brings it there. */
+  onUnsynced: (error: unknown) => void;
 }
 
 const PROGRESS_MS = 500;
@@ -101,12 +103,8 @@ export class BatchOutput {
     this.syncAtMs = nowMs + SYNC_MS;
     if (this.p.trays.durability !== "power" || this.isSyncing) return;
     this.isSyncing = true;
-    // Before the settlement it is done again, and there a failure counts.
-    void this.p.results
-      .sync()
-      .catch(() => {})
-      .then(() => {
-        this.isSyncing = false;
-      });
+    void this.p.results.sync().then(() => {
+      this.isSyncing = false;
+    }, this.p.onUnsynced);
   }
 }

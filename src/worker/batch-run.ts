@@ -7,6 +7,7 @@ import { join } from "node:path";
 import {
   type Assignment,
   brokenAgent,
+  type StopReason,
   StopSignal,
   stoppedOutcome,
   timeoutOf,
@@ -122,7 +123,15 @@ class BatchRun {
     this.runDir = join(tools.runsDir, runOf(claim.name));
     const { onProgress } = hooks;
     this.output = new BatchOutput(
-      { id, trays, reader, results, runDir: this.runDir, onProgress },
+      {
+        id,
+        trays,
+        reader,
+        results,
+        runDir: this.runDir,
+        onProgress,
+        onUnsynced: (error) => this.giveUp(unsynced(error)),
+      },
       this.nowMs(),
     );
     this.lines = new LineRuns(id, tools, (number, why, bytes) => this.refuse(number, why, bytes));
@@ -230,8 +239,20 @@ class BatchRun {
     this.p.stop.onStop(undefined);
     this.output.tell(nowMs, this.running.size, this.waiting.size);
     this.p.reader.close();
-    this.p.results.close();
-    const { reason } = this.p.stop;
+    void this.finish(this.p.stop.reason);
+  }
+
+  /** The settlement rests on results that are on disk: a sync of its own could not tell what an earlier one has lost. */
+  private async finish(reason: StopReason | undefined): Promise<void> {
+    const { tools, results } = this.p;
+    if (tools.trays.durability === "power") {
+      try {
+        await results.sync();
+      } catch (error) {
+        this.fault ??= unsynced(error);
+      }
+    }
+    results.close();
     if (reason === "fenced") this.dropResults();
     const outcome: AttemptOutcome =
       reason !== undefined
@@ -293,10 +314,15 @@ class BatchRun {
         if (line.text === undefined || !isBlank(line.text)) return line;
       }
     } catch (error) {
-      this.fault = outcomeOfFault(error);
-      this.scheduleTurn();
+      this.giveUp(outcomeOfFault(error));
       return undefined;
     }
+  }
+
+  /** What runs may end; nothing more begins. */
+  private giveUp(fault: AttemptOutcome): void {
+    this.fault = fault;
+    this.scheduleTurn();
   }
 
   private refuse(number: number, why: string, bytes: Buffer): void {
@@ -408,4 +434,12 @@ function outcomeOfFault(error: unknown): AttemptOutcome {
   if (!(error instanceof ErrInvalidTask))
     return { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
   return failed("invalid", error.code, error.message, { canRetry: false });
+}
+
+function unsynced(error: unknown): AttemptOutcome {
+  return {
+    kind: "deferred",
+    message: `cannot keep what its lines came to: ${messageOf(error)}`,
+    delayMs: null,
+  };
 }

@@ -21,8 +21,8 @@ export interface ReturnedNotice {
   /** Name in `processing/` under which the task waits again. */
   file: string;
   delayMs: number;
-  /** Why its file could not be read, when that is why it waits again. */
-  unreadable?: string;
+  /** What the disk refused, when that is why it waits again. */
+  trouble?: string;
 }
 
 export type ToSupervisor =

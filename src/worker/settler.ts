@@ -176,12 +176,12 @@ export class Settler {
       const event = decision.action === "retry" ? "retry_scheduled" : "released";
       const notBeforeMs = trays.clock.wallMs() + decision.delayMs;
       journal.notePutBack(attempt, event, decision.delayMs, notBeforeMs, next.attempt);
-      const unreadable =
+      const trouble =
         attempt.decoded === undefined && outcome?.kind === "deferred" ? outcome.message : undefined;
       report.noteReturned({
         file: formatName(next),
         delayMs: decision.delayMs,
-        ...(unreadable === undefined ? {} : { unreadable }),
+        ...(trouble === undefined ? {} : { trouble }),
       });
     }
     this.through(attempt);

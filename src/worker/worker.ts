@@ -256,7 +256,7 @@ export class Worker {
     return attempt;
   }
 
-  /** No attempt is used up while the disk does not give a task or batch, so that it is asked ever less often, and not by its number. */
+  /** No attempt is used up while the disk refuses a task or batch, so that it is asked ever less often, and not by its number. */
   private backOffUnreadable({ decoded, outcome, subject }: Attempt): void {
     if (decoded !== undefined || outcome?.kind !== "deferred") {
       this.unreadable.delete(subject.task_id);

@@ -264,6 +264,7 @@ function install() {
     "rmdir",
     "rm",
     "fsync",
+    "fdatasync",
     "ftruncate",
     "writeFile",
     "appendFile",

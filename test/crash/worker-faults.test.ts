@@ -176,3 +176,33 @@ it("a settlement whose journal lines cannot be written says so, and goes on from
   expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
   expect(fs.readdirSync(trays.processing)).toEqual([]);
 });
+
+it("a batch whose results the disk has not kept is given back, and they are written anew", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ config: steeredConfig({ durability: "power" }), env });
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    role: "worker",
+    root: pool.state,
+    act: "error",
+    code: "EIO",
+    at: 1,
+    from: "^fdatasync mailbox/.tmp/batch@",
+    report: join(pool.dir, "report"),
+  });
+  const until = join(pool.dir, "go");
+  const lines = [steps(pool, {}), steps(pool, { does: "await", until })];
+  const text = lines.map((line) => `${JSON.stringify({ title: "t", ...line })}\n`).join("");
+  fs.writeFileSync(join(pool.dir, "batch.ndjson"), text);
+  fs.renameSync(join(pool.dir, "batch.ndjson"), join(pool.inbox, "batch.ndjson"));
+  await pool.start(["--workers", "1"]);
+  // While a line runs, what the others came to is synced now and then.
+  await waitFor(() => fs.existsSync(join(pool.dir, "report")), { what: "the fault" });
+  fs.writeFileSync(until, "");
+  expect(await pool.result("batch")).toMatchObject({ attempts: 1, batch: { completed: 2 } });
+  const events = pool.events().filter((e) => e["task_id"] === "batch");
+  expect(events.filter((e) => e["event"] === "started")).toHaveLength(2);
+  expect(pool.alerts().map((a) => a["message"])).toContainEqual(
+    expect.stringMatching(/^batch waits, .*cannot keep what its lines came to: EIO/),
+  );
+  expect(checkState(pool.state, ["batch"])).toEqual([]);
+});

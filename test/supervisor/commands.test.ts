@@ -534,7 +534,7 @@ describe("a running supervisor", () => {
       const tries = (): number =>
         pool.events().filter((e) => e["event"] === "released" && e["task_id"] === "t").length;
       await waitFor(() => tries() >= 4, { what: "some tries" });
-      const told = pool.alerts().filter((a) => String(a["message"]).includes("cannot be read"));
+      const told = pool.alerts().filter((a) => String(a["message"]).includes("cannot read it"));
       expect(told).toHaveLength(1);
       const delays = pool
         .events()
