@@ -58,7 +58,7 @@ export class Selection {
   private settledInWindow = 0;
   private windowStartMs = 0;
   private ratePerS = 0;
-  /** Tasks accepted since the start. */
+  /** Tasks that were given to workers since the start. */
   launchedCount = 0;
 
   constructor(
@@ -135,7 +135,7 @@ export class Selection {
     );
     for (const task of toOffer)
       (left.has(task.file) ? this.floating : this.offered).set(task.file, task);
-    this.launchedCount += taken.length;
+    this.launchedCount += ready.length + accepted.length;
     return (
       taken.length > 0 && this.backlog.count("runnable") > 0 && this.pool.freeOffers(prefetch) > 0
     );
