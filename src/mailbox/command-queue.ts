@@ -5,10 +5,12 @@ import { checkCommand, decodeCommand } from "../codec/command-codec.ts";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import type { Command } from "../core/command.ts";
-import { ErrLeaseLost } from "../core/errors.ts";
+import { ErrInvalidCommand, ErrLeaseLost } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { errorName, leaseOf, readInboxName, resultName } from "../core/names.ts";
 import { type Claim, claimFromInbox, readBytes } from "./claim.ts";
 import { newId } from "./random.ts";
+import { requeue } from "./requeue.ts";
 import { newSettlement, settleAll } from "./settle.ts";
 import { submit } from "./submit.ts";
 import type { Trays } from "./trays.ts";
@@ -37,7 +39,7 @@ export interface ClaimedCommand {
   claim: Claim;
 }
 
-/** Claims the oldest good command, or gives undefined when none waits. Files that are no commands are passed over. */
+/** Claims the oldest good command, or gives undefined when none waits. Files that are no commands are passed over. @throws a system error */
 export function claimNextCommand(control: Trays, owner: string): ClaimedCommand | undefined {
   const waiting = control.storage
     .list(control.inbox)
@@ -54,15 +56,21 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
     .sort((a, b) => a.mtimeMs - b.mtimeMs || (a.id < b.id ? -1 : 1));
   for (const { id } of waiting) {
     try {
-      const { bytes } = control.storage.read(join(control.inbox, `${id}.json`), 1024 * 1024);
+      const { bytes } = control.storage.read(join(control.inbox, `${id}.json`), TASK_BYTES_MAX);
       if (bytes === undefined) continue;
       decodeCommand(bytes, id);
     } catch {
       continue;
     }
     const claim = claimFromInbox(control, id, 1, owner);
-    if (claim !== undefined)
+    if (claim === undefined) continue;
+    try {
       return { claim, command: decodeCommand(readBytes(control, claim), id) };
+    } catch (error) {
+      // Replaced between look and claim, or not to be read now: as long as we live nobody would take it back from us.
+      requeue(control, claim);
+      if (!(error instanceof ErrInvalidCommand)) throw error;
+    }
   }
   return undefined;
 }

@@ -96,6 +96,23 @@ describe("the command queue", () => {
     expect(fs.readdirSync(trays.processing)).toEqual([]);
   });
 
+  it("leaves in the inbox what turns out to be no command once it is claimed", async () => {
+    const trays = openTrays(join(tempDir(), "control"), { durability: "process" });
+    const { id: replaced } = await enqueueCommand(trays, { command: "pause" });
+    const path = join(trays.inbox, `${replaced}.json`);
+    fs.utimesSync(path, 1, 1);
+    const { id: good } = await enqueueCommand(trays, { command: "resume" });
+    // Somebody replaces the file between the look and the claim.
+    const rename: typeof trays.storage.rename = (from, to) => {
+      if (from === path) fs.writeFileSync(path, "{");
+      trays.storage.rename(from, to);
+    };
+    const between = { ...trays, storage: { ...trays.storage, rename } };
+    expect(claimNextCommand(between, "owner-1")?.command).toMatchObject({ id: good });
+    expect(fs.readFileSync(path, "utf8")).toBe("{");
+    expect(fs.readdirSync(trays.processing)).toHaveLength(1);
+  });
+
   it("refuses what is no command before it is written", async () => {
     const trays = openTrays(join(tempDir(), "control"), { durability: "process" });
     for (const request of [
