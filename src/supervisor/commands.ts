@@ -64,6 +64,8 @@ export class Commands {
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
   /** Files that could not be read or moved, and when (monotonic ms) they are tried again. */
   private readonly troubled = new Map<string, number>();
+  /** Listed and not looked at yet, oldest first: what arrives meanwhile is younger. */
+  private queue: string[] = [];
   private unacknowledged: Settlement[] = [];
   private isAcknowledging = false;
   private runningCount = 0;
@@ -81,8 +83,9 @@ export class Commands {
     return this.runningCount > 0 || this.unacknowledged.length > 0 || this.isAcknowledging;
   }
 
-  /** Ms after which a file that is not whole is to be looked at again; undefined when there is none. */
+  /** Ms after which there is to be another look: at once for what waits, later for what is not whole. */
   get relookMs(): number | undefined {
+    if (this.queue.length > 0) return 0;
     return this.young.size === 0 ? undefined : 50;
   }
 
@@ -94,11 +97,13 @@ export class Commands {
   /** Takes what waits, oldest first. Applies at once; acknowledgements follow. */
   work(): void {
     const nowMs = this.trays.clock.monotonicMs();
-    if (this.isRung || this.young.size > 0 || nowMs >= this.lookAtMs) {
+    const isDue = this.isRung || this.young.size > 0 || nowMs >= this.lookAtMs;
+    if (this.queue.length === 0 && isDue) {
       this.isRung = false;
       this.lookAtMs = nowMs + LOOK_MS;
-      for (const name of this.arrivals()) this.take(name);
+      this.queue = this.listArrivals();
     }
+    for (const name of this.queue.splice(0, COMMANDS_PER_LOOK_MAX)) this.take(name);
     if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
   }
 
@@ -110,7 +115,7 @@ export class Commands {
     if (claim !== undefined) this.run(claim);
   }
 
-  private arrivals(): string[] {
+  private listArrivals(): string[] {
     const { storage, inbox } = this.trays;
     let names: string[] = [];
     try {
@@ -131,10 +136,9 @@ export class Commands {
       if (meaning.kind === "ignored" || (this.troubled.get(name) ?? 0) > nowMs) continue;
       const facts = storage.look(join(inbox, name));
       if (facts !== undefined) found.push({ name, mtimeMs: facts.mtimeMs });
-      if (found.length >= 4096) break;
     }
     found.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.name < b.name ? -1 : 1));
-    return found.slice(0, COMMANDS_PER_LOOK_MAX).map((f) => f.name);
+    return found.map((f) => f.name);
   }
 
   private take(name: string): void {

@@ -485,3 +485,37 @@ test("a command whose change of control.json the disk refuses is acknowledged on
   expect(fs.readdirSync(control.outbox)).toEqual([`${id}_result.json`]);
   expect(faults).toEqual([]);
 });
+
+test("of thousands of commands the oldest is taken first, and all in turn", () => {
+  const control = openTrays(tempDir(), { durability: "process" });
+  const count = 5000;
+  for (let n = 0; n < count; n++) {
+    const path = join(control.inbox, `c${n}.json`);
+    fs.writeFileSync(path, '{"command":"pause"}');
+    fs.utimesSync(path, count - n, count - n);
+  }
+  // In the order of a directory that knows of none: the oldest come last.
+  const list = (dir: string): string[] =>
+    control.storage.list(dir).sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+  const applied: string[] = [];
+  const commands = new Commands(
+    { ...control, storage: { ...control.storage, list } },
+    ownerSequence(),
+    [],
+    {
+      apply: ({ command }) => {
+        applied.push(command.id);
+        return {};
+      },
+      isApplied: () => false,
+      save: () => true,
+      onAcknowledged: () => {},
+      onError: (error) => {
+        throw error;
+      },
+    },
+  );
+  do commands.work();
+  while (commands.relookMs !== undefined);
+  expect(applied).toEqual(Array.from({ length: count }, (_, n) => `c${count - 1 - n}`));
+});
