@@ -8,18 +8,28 @@ import { listDir } from "./list-dir.ts";
 const O_ACCMODE = 3;
 /** One look at all processes serves for this long (ms). */
 const FRESH_MS = 250;
+/** After a look there is none for this many times as long as it took, at most `FRESH_MS`. */
+const REST = 3;
 /** A slice of a look blocks the event loop for about this long (ms). */
 const SLICE_MS = 3;
 
 let known = new Set<string>();
 let lookedAtMs = Number.NEGATIVE_INFINITY;
+let beganAtMs = Number.NEGATIVE_INFINITY;
+let nextLookMs = Number.NEGATIVE_INFINITY;
 let isLooking = false;
 
-/** True when a process that we may look into has this very file open for writing. "unsure": a look is under way, ask again. */
-export function hasWriter(file: { dev: number; ino: number }): boolean | "unsure" {
-  if (performance.now() - lookedAtMs <= FRESH_MS) return known.has(`${file.dev}.${file.ino}`);
-  if (!isLooking) {
+/**
+ * True when a process that we may look into has this very file open for writing. "unsure": that is being found out, ask again.
+ * @param sinceMs a look that began before may have passed a process that opened the file then (monotonic ms)
+ */
+export function hasWriter(file: { dev: number; ino: number }, sinceMs: number): boolean | "unsure" {
+  const nowMs = performance.now();
+  const isFresh = !isLooking && nowMs - lookedAtMs <= FRESH_MS;
+  if (isFresh && beganAtMs >= sinceMs) return known.has(`${file.dev}.${file.ino}`);
+  if (!isLooking && nowMs >= nextLookMs) {
     isLooking = true;
+    beganAtMs = nowMs;
     const found = new Set<string>();
     continueLook(found, openForWriting(found));
   }
@@ -32,6 +42,7 @@ function continueLook(found: Set<string>, look: Iterator<undefined>): void {
     if (look.next().done !== true) continue;
     known = found;
     lookedAtMs = performance.now();
+    nextLookMs = lookedAtMs + Math.min(REST * (lookedAtMs - beganAtMs), FRESH_MS);
     isLooking = false;
     return;
   }

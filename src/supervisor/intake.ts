@@ -11,7 +11,6 @@ import { readInboxName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import { waitingBatch, waitingTask } from "../core/waiting-task.ts";
-import { hasWriter } from "../host/writers.ts";
 import { dropStagedLink, explainBadFile, SECOND_LINK } from "../mailbox/dropped-file.ts";
 import type { Refusal } from "../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../mailbox/storage.ts";
@@ -295,7 +294,7 @@ export class Intake {
       return;
     }
     const isMovedIn = facts.ctimeMs > facts.mtimeMs;
-    const writer = isMovedIn ? hasWriter(facts) : true;
+    const writer = isMovedIn ? this.unsettled.hasWriter(name, facts) : true;
     if (writer === "unsure") this.unsettled.askAgain(name, facts);
     else if (!writer) this.admitBatch(name, id, facts);
     else this.waitQuiet(name, facts, () => this.admitBatch(name, id, facts));

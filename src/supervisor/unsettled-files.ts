@@ -63,7 +63,7 @@ export class UnsettledFiles {
       entry.lookAtMs = nowMs + Math.min(Math.max(quietMs / 4, RELOOK_MS_MIN), RELOOK_MS_MAX);
       return false;
     }
-    const isWritten = facts.kind === "file" && hasWriter(facts);
+    const isWritten = facts.kind === "file" && hasWriter(facts, entry.sinceMs);
     if (isWritten === "unsure") {
       entry.lookAtMs = nowMs + RELOOK_MS_MIN;
       return false;
@@ -75,6 +75,11 @@ export class UnsettledFiles {
     }
     this.files.delete(name);
     return true;
+  }
+
+  /** Whether somebody has it open for writing, as far as can be told since it was first seen like this. */
+  hasWriter(name: string, facts: FileFacts): boolean | "unsure" {
+    return hasWriter(facts, this.noted(name, facts, this.clock.monotonicMs()).sinceMs);
   }
 
   /** Something about it is being found out; its settle time runs meanwhile. */

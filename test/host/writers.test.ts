@@ -8,10 +8,10 @@ import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 /** The answer, once it is one. */
-function answer(path: string): Promise<{ isWritten: boolean }> {
+function answer(path: string, sinceMs = 0): Promise<{ isWritten: boolean }> {
   return waitFor(
     () => {
-      const isWritten = hasWriter(fs.statSync(path));
+      const isWritten = hasWriter(fs.statSync(path), sinceMs);
       return isWritten === "unsure" ? undefined : { isWritten };
     },
     { what: "an answer" },
@@ -38,5 +38,25 @@ describe("hasWriter", () => {
     expect(await answer(join(dir, "closed"))).toEqual({ isWritten: false });
     child.stdin.end("\n");
     await waitFor(async () => !(await answer(join(dir, "written"))).isWritten, { what: "its end" });
+  });
+
+  it("does not go by a look that began before it is asked about", async () => {
+    const path = join(tempDir(), "written");
+    fs.writeFileSync(path, "x");
+    const child = spawn("bash", [
+      "-c",
+      'read line; exec 3>>"$1"; echo ready; read line',
+      "bash",
+      path,
+    ]);
+    onTestFinished(() => {
+      child.kill("SIGKILL");
+    });
+    expect(await answer(path, performance.now())).toEqual({ isWritten: false });
+    child.stdin.write("\n");
+    await new Promise((resolve) => {
+      child.stdout.once("data", resolve);
+    });
+    expect(await answer(path, performance.now())).toEqual({ isWritten: true });
   });
 });
