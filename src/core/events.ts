@@ -28,6 +28,7 @@ export type LifecycleEventName =
   | "replan_finished"
   | "worker_started"
   | "worker_stopped"
+  | "records_dropped"
   | "supervisor_started"
   | "supervisor_stopped";
 

@@ -22,6 +22,7 @@ export class Telemetry {
   private readonly leaseTtlMs: number;
   private seq = 0;
   private isFlushDue = false;
+  private toldDroppedCount = 0;
   private lastAbout: MembersAbout = { ...NO_SUBJECT, attempt: -1, who: "", which: "" };
 
   /** @param worker name of the process that writes */
@@ -79,13 +80,23 @@ export class Telemetry {
   /** Writes now. False when the disk refused; the records stay and a later flush writes them. */
   flush(): boolean {
     const events = this.events.flush();
-    return this.leases.flush() && events;
+    const isWritten = this.leases.flush() && events;
+    return isWritten && (!this.tellDropped() || this.flush());
   }
 
   close(): void {
     this.flush();
     this.events.close();
     this.leases.close();
+  }
+
+  /** A gap in the journals is told in them, once the disk takes lines again. False when there is no news of one. */
+  private tellDropped(): boolean {
+    const count = this.events.droppedCount + this.leases.droppedCount - this.toldDroppedCount;
+    if (count === 0) return false;
+    this.toldDroppedCount += count;
+    this.note("records_dropped", { count });
+    return true;
   }
 
   /** The members of a line that say what it is about; lines about one attempt often follow each other. */

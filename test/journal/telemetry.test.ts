@@ -1,7 +1,9 @@
 /** The two journals of a state tree: every record carries what the README promises, in the order things happened. */
+import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
+import { JOURNAL_BUFFER_BYTES_MAX } from "../../src/core/limits.ts";
 import { readJournal } from "../../src/journal/read.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -30,6 +32,22 @@ async function recordsOf(path: string): Promise<Record<string, unknown>[]> {
   for await (const record of readJournal(path)) records.push(record);
   return records;
 }
+
+it("what a disk that stayed full has cost is told once it takes lines again", async () => {
+  const telemetry = openTelemetry();
+  fs.mkdirSync(telemetry.events.path, { recursive: true });
+  const text = "x".repeat(4000);
+  const count = Math.ceil((1.5 * JOURNAL_BUFFER_BYTES_MAX) / text.length);
+  for (let n = 0; n < count; n++) telemetry.note("paused", { text });
+  expect(telemetry.flush()).toBe(false);
+  fs.rmdirSync(telemetry.events.path);
+  telemetry.close();
+  const records = await recordsOf(telemetry.events.path);
+  const kept = records.filter((record) => record["event"] === "paused").length;
+  expect(kept).toBeGreaterThan(0);
+  expect(records.at(-1)).toMatchObject({ event: "records_dropped", count: count - kept });
+  expect(records).toHaveLength(kept + 1);
+});
 
 describe("an event", () => {
   it("says what, about whom, when in two forms, and counts up", async () => {
