@@ -3,7 +3,7 @@
  * records in memory for later and must not stop the work.
  */
 import fs from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
@@ -219,4 +219,15 @@ export function rotate(path: string, bytesMax: number, wallMs: number): string |
   if (fs.existsSync(to)) return undefined;
   fs.renameSync(path, to);
   return to;
+}
+
+/** The newest file that was rotated away from this path; undefined when there is none. */
+export function lastRotated(path: string): string | undefined {
+  const prefix = `${basename(path, ".jsonl")}.`;
+  const names = fs.existsSync(dirname(path)) ? fs.readdirSync(dirname(path)) : [];
+  const isRotated = (name: string): boolean =>
+    name.startsWith(prefix) && /^\d.*\.jsonl$/.test(name.slice(prefix.length));
+  // Their stamps sort like the times that they tell.
+  const last = names.filter(isRotated).sort().at(-1);
+  return last === undefined ? undefined : join(dirname(path), last);
 }

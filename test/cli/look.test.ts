@@ -167,6 +167,22 @@ test("show tells the record, the run and the events of a task, and exits with 3 
 
 const TERMINAL = { isTerminal: true, columns: 80, colour: false };
 
+test("show finds what happened to a task before the journal was rotated", async () => {
+  const cli = newCli();
+  const line = (event: string, t: number): string =>
+    `${JSON.stringify({ event, task_id: "a", attempt: 1, t })}\n`;
+  put(cli, "analytics/supervisor_lifecycle.2026-01-01T00-00-00-000Z.jsonl", line("paused", 1));
+  put(cli, "analytics/supervisor_lifecycle.2026-01-02T00-00-00-000Z.jsonl", line("selected", 2));
+  put(cli, "analytics/supervisor_lifecycle.jsonl", line("completed", 3));
+  const eventsOf = async (id: string): Promise<string[]> =>
+    JSON.parse((await cli(["show", id, "--json"])).stdout).events.map(
+      (event: { event: string }) => event.event,
+    );
+  expect(await eventsOf("a")).toEqual(["selected", "completed"]);
+  put(cli, "analytics/supervisor_lifecycle.jsonl", line("selected", 2) + line("started", 3));
+  expect(await eventsOf("a")).toEqual(["selected", "started"]);
+});
+
 test("show cuts nothing on a terminal: errors, paths and ids are there whole", async () => {
   const cli = newCli();
   const id = `report-${"for-the-whole-of-the-year-".repeat(4)}end`;

@@ -1,8 +1,10 @@
 /** `show`: everything that the state tree knows about one task. */
 import { ErrTaskNotFound } from "../../core/errors.ts";
+import { parseObject } from "../../core/json-object.ts";
 import { leaseOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../../host/identity.ts";
+import { lastRotated } from "../../journal/journal.ts";
 import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -128,15 +130,27 @@ function dependenciesOf(
   }));
 }
 
+/** The latest of its events; where the journal does not hold the first one, those before its last rotation, too. */
 async function eventsOf(tree: StateTree, id: string): Promise<Record<string, unknown>[]> {
-  const { readJournal } = await import("../../journal/read.ts");
-  const events: Record<string, unknown>[] = [];
-  for await (const event of readJournal(tree.events)) {
-    if (event["task_id"] !== id) continue;
-    events.push(event);
-    if (events.length > EVENTS_MAX) events.shift();
-  }
-  return events;
+  const { JournalTail } = await import("../../journal/read.ts");
+  const mark = JSON.stringify(id);
+  const eventsIn = (path: string): Record<string, unknown>[] => {
+    const events: Record<string, unknown>[] = [];
+    const tail = new JournalTail(path);
+    for (let lines = tail.nextLines(); lines.length > 0; lines = tail.nextLines()) {
+      for (const line of lines) {
+        const event = line.includes(mark) ? parseObject(line.replaceAll("\0", "")) : undefined;
+        if (event?.["task_id"] === id) events.push(event);
+      }
+      if (events.length > EVENTS_MAX) events.splice(0, events.length - EVENTS_MAX);
+    }
+    tail.close();
+    return events;
+  };
+  const events = eventsIn(tree.events);
+  const hasFirst = events.some(({ event, attempt }) => event === "selected" && attempt === 1);
+  const before = hasFirst ? undefined : lastRotated(tree.events);
+  return before === undefined ? events : [...eventsIn(before), ...events].slice(-EVENTS_MAX);
 }
 
 /** What is known as lines: on a terminal wrapped, and nothing cut but a long output, which `logs` shows. */
