@@ -433,7 +433,7 @@ export class Pool {
   private died(worker: Spawned | undefined, how: string, wasKilled = false): void {
     if (worker !== undefined) {
       this.spawned.delete(worker.pid);
-      fs.rmSync(join(this.workersDir, `${worker.id}.json`), { force: true });
+      this.dropDocument(worker.id);
     }
     const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(deathOf(worker, wasKilled));
     if (!this.isClosing && restartInMs > 0) {
@@ -454,6 +454,14 @@ export class Pool {
       isBreakerOpen: this.restarts.isBreakerOpen,
     });
     this.ensure();
+  }
+
+  private dropDocument(id: string): void {
+    try {
+      fs.rmSync(join(this.workersDir, `${id}.json`), { force: true });
+    } catch {
+      // A disk that refuses ends nothing: `survey` finds a document of the dead.
+    }
   }
 
   /** Starting a process blocks for some milliseconds, and takes the other processor for more: that comes later. */

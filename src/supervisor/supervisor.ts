@@ -454,7 +454,11 @@ export class Supervisor {
     }
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
     this.telemetry.close();
-    while (this.lookout.readJournal());
+    try {
+      while (this.lookout.readJournal());
+    } catch (error) {
+      this.alerts.report("journal", `cannot read ${this.tree.events}: ${messageOf(error)}`);
+    }
     this.metrics.close();
     await this.documents.leave(this.status, endedBy !== "lock-lost");
     this.alerts.close();
