@@ -44,7 +44,7 @@ export interface LookoutParts {
 }
 
 /** How often it looks around when nothing waits or runs (ms). */
-const QUIET_MS = 1000;
+const QUIET_MS = 1500;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
 const EARLY_MS = 200;
 /** Pause between two pieces of a journal that has more than one (ms). */
