@@ -7,6 +7,12 @@ import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
+/** With a pipe in its place a write is refused, and does not wait for a reader. */
+const TO_APPEND =
+  fs.constants.O_RDWR |
+  fs.constants.O_APPEND |
+  fs.constants.O_CREAT |
+  (fs.constants.O_NONBLOCK ?? 0);
 const NEWLINE = 0x0a;
 /** A character takes at most so many bytes. */
 const CHAR_BYTES_MAX = 3;
@@ -159,11 +165,11 @@ export class Journal {
     }
     if (this.fd === undefined) {
       try {
-        this.fd = fs.openSync(this.path, "a+", 0o600);
+        this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       } catch (error) {
         if (systemCode(error) !== "ENOENT") throw error;
         fs.mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-        this.fd = fs.openSync(this.path, "a+", 0o600);
+        this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       }
       this.sizeAfterOwnWrite = -1;
       this.checkedAtMs = now;

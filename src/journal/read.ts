@@ -11,6 +11,8 @@ export interface ReadCounts {
   bad: number;
 }
 
+/** A pipe in its place does not keep us waiting for a writer. */
+const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 /** A line longer than this is rubbish (bytes); it is skipped without being kept. */
 const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
@@ -74,7 +76,9 @@ export async function* readJournal(
 ): AsyncGenerator<Record<string, unknown>> {
   // Not before it is wanted: it brings a library of streams.
   const { default: ndjson } = await import("ndjson");
-  const source = fs.createReadStream(path, { start });
+  const fd = openJournal(path);
+  if (fd === undefined) return;
+  const source = fs.createReadStream(path, { fd, start });
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();
   source.on("error", (error) => guard.destroy(error));
@@ -82,12 +86,20 @@ export async function* readJournal(
   try {
     for await (const record of source.pipe(guard).pipe(parser))
       yield record as Record<string, unknown>;
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
   } finally {
     // Whoever stops in the middle leaves no open descriptor behind.
     source.destroy();
     guard.destroy();
+  }
+}
+
+/** Undefined when there is none. @throws a system error */
+function openJournal(path: string): number | undefined {
+  try {
+    return fs.openSync(path, TO_READ);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
   }
 }
 
@@ -141,13 +153,10 @@ export class JournalTail {
   }
 
   private open(): boolean {
-    try {
-      this.fd = fs.openSync(this.path, "r");
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return false;
-      throw error;
-    }
-    const { size, ino } = fs.fstatSync(this.fd);
+    const fd = openJournal(this.path);
+    if (fd === undefined) return false;
+    this.fd = fd;
+    const { size, ino } = fs.fstatSync(fd);
     if (ino !== this.ino || size < this.offset) {
       this.offset = 0;
       this.isInLongLine = false;

@@ -87,9 +87,15 @@ export class Lookout {
 
   /** A bounded piece of what the journal says. @returns true when there is more */
   readJournal(): boolean {
-    const { completedIds, hasMore } = this.p.metrics.read();
-    for (const id of completedIds) this.p.taskEnds.noteCompleted(id);
-    return hasMore;
+    try {
+      const { completedIds, hasMore } = this.p.metrics.read();
+      for (const id of completedIds) this.p.taskEnds.noteCompleted(id);
+      return hasMore;
+    } catch (error) {
+      // Tasks run without it: their records say what became of them.
+      this.p.alerts.report("journal", `cannot read the journal of events: ${messageOf(error)}`);
+      return false;
+    }
   }
 
   /** Takes back what dead supervisors and workers have left. Resolves when that is done. */
