@@ -32,7 +32,7 @@ export interface KvChange {
 /** Times that a lost race is run again. */
 const TRIES_MAX = 100;
 /** Something else than a file that we made is in its place. */
-const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO"]);
+const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO", "EFBIG"]);
 const NO_LINK: ReadonlySet<string> = new Set([
   "ENOENT",
   "EPERM",

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { KV_DOCUMENT_BYTES_MAX } from "../../src/core/limits.ts";
 import {
   appendRegularText,
   openToAppend,
@@ -43,4 +44,11 @@ it("a regular file is written, added to and read", () => {
   appendRegularText(path, "b");
   expect(readRegularText(path)).toBe("ab");
   expect(fs.statSync(path).mode & 0o777).toBe(0o600);
+});
+
+it("what is larger than anything of ours is not read", () => {
+  const path = join(tempDir(), "file");
+  fs.writeFileSync(path, "a");
+  fs.truncateSync(path, 2 * KV_DOCUMENT_BYTES_MAX + 1);
+  expect(() => readRegularText(path)).toThrow("EFBIG");
 });
