@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrSupervisorGone, MailchuteError } from "../core/errors.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument } from "../host/documents.ts";
 import { judgeIn } from "../host/tree-id.ts";
@@ -32,7 +33,7 @@ export async function sendCommand(
 
 /** The live supervisor of a state tree, or undefined. */
 export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
-  const document = readDocument<SupervisorDocument>(stateTree(stateDir).supervisor);
+  const document = supervisorOf(readDocument(stateTree(stateDir).supervisor));
   if (document === undefined || document.status === "stopped") return undefined;
   return judgeIn(stateDir, document) === "dead" ? undefined : document;
 }

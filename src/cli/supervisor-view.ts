@@ -1,6 +1,6 @@
 /** Who runs a state tree, from its file and from the process itself. Reads only. */
 import fs from "node:fs";
-import type { SupervisorDocument } from "../core/documents.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import { readJsonObject } from "./scan.ts";
@@ -8,11 +8,8 @@ import type { SupervisorView } from "./snapshot.ts";
 
 /** Who runs this tree, judged by the process itself and not by what its file says. */
 export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
-  const raw = readJsonObject(tree.supervisor);
-  if (raw === undefined || typeof raw["pid"] !== "number" || typeof raw["place"] !== "string") {
-    return { state: "none", document: null, heartbeat_age_ms: null };
-  }
-  const document = raw as unknown as SupervisorDocument;
+  const document = supervisorOf(readJsonObject(tree.supervisor));
+  if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
   const heartbeatAgeMs = Math.max(
     0,
     nowMs - (fs.statSync(tree.supervisor, { throwIfNoEntry: false })?.mtimeMs ?? nowMs),

@@ -1,9 +1,9 @@
 /** Takes a snapshot of a state tree, from its files alone. Reads only. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
-import { type ControlDocument, INITIAL_CONTROL, type WorkerDocument } from "../core/documents.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
+import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
@@ -24,10 +24,7 @@ const READY_READ_MAX = 256;
 /** Looks once. Throws only what the file system throws for directories that are there but cannot be read. */
 export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
   const supervisor = readSupervisor(tree, nowMs);
-  const control: ControlDocument = {
-    ...INITIAL_CONTROL,
-    ...(readJsonObject(tree.controlState) as Partial<ControlDocument> | undefined),
-  };
+  const control = controlOf(readJsonObject(tree.controlState));
   const places = processingPlaces(tree);
   let delayed = 0;
   let ready = 0;
@@ -108,9 +105,8 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
     RECORDS_LOOKED_AT_MAX,
   );
   return files.flatMap((file): WorkerView[] => {
-    const raw = readJsonObject(file.path);
-    if (raw === undefined || typeof raw["pid"] !== "number") return [];
-    const worker = raw as unknown as WorkerDocument;
+    const worker = workerOf(readJsonObject(file.path));
+    if (worker === undefined) return [];
     if (livesElsewhere(worker, tree.dir)) return [];
     return [
       {

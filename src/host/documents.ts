@@ -53,6 +53,15 @@ export function syncDir(dir: string): void {
   }
 }
 
+/** Takes a document away that nothing depends on. One that cannot be removed stays: it says who it was of, and is judged by that. */
+export function removeDocument(path: string): void {
+  try {
+    fs.rmSync(path, { force: true });
+  } catch {
+    // Its directory is none, or a disk that refuses.
+  }
+}
+
 /** The document, or undefined when it is missing or not a JSON object. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {

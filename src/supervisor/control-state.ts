@@ -1,5 +1,6 @@
 /** What the pool was told: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
-import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
+import type { ControlDocument } from "../core/documents.ts";
+import { controlOf } from "../core/saved-documents.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 
 export class ControlState {
@@ -12,9 +13,7 @@ export class ControlState {
   constructor(path: string, isDurable: boolean) {
     this.path = path;
     this.isDurable = isDurable;
-    const saved = readDocument<ControlDocument>(path);
-    const applied = Array.isArray(saved?.applied) ? saved.applied : [];
-    this.document = { ...INITIAL_CONTROL, ...saved, slots: {}, applied };
+    this.document = { ...controlOf(readDocument(path)), slots: {} };
   }
 
   get current(): Readonly<ControlDocument> {

@@ -8,6 +8,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import lockfile from "proper-lockfile";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrSupervisorRunning, systemCode } from "../core/errors.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
 import { readDocument } from "../host/documents.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 
@@ -87,7 +88,7 @@ async function findHolder(
   const lockMtimeMs = mtimeOf(lockPath);
   for (;;) {
     let limitMs = INTRODUCTION_MS;
-    const document = readDocument<SupervisorDocument>(path);
+    const document = supervisorOf(readDocument(path));
     if (document !== undefined && document.status !== "stopped") {
       if (livesElsewhere(document, stateDir)) {
         // It runs the tree that this one is a copy of. Then nobody renews the lock, which was copied, too.

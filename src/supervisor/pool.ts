@@ -8,9 +8,10 @@ import { join } from "node:path";
 import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
+import { workerOf } from "../core/saved-documents.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
-import { readDocument } from "../host/documents.ts";
+import { readDocument, removeDocument } from "../host/documents.ts";
 import { identityOf, ownerPrefix, thisPlace } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { pathOfEntry } from "../host/package.ts";
@@ -253,10 +254,10 @@ export class Pool {
     for (const name of names) {
       if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
       const path = join(this.workersDir, name);
-      const doc = readDocument<WorkerDocument>(path);
-      if (doc === undefined) continue;
+      const doc = workerOf(readDocument(path));
+      if (doc === undefined || `${doc.id}.json` !== name) continue;
       if (this.isGone(doc, name, path)) {
-        fs.rmSync(path, { force: true });
+        removeDocument(path);
         continue;
       }
       found.set(doc.id, this.others.get(doc.id) ?? this.meet(doc));
@@ -433,7 +434,7 @@ export class Pool {
   private died(worker: Spawned | undefined, how: string, wasKilled = false): void {
     if (worker !== undefined) {
       this.spawned.delete(worker.pid);
-      this.dropDocument(worker.id);
+      removeDocument(join(this.workersDir, `${worker.id}.json`));
     }
     const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(deathOf(worker, wasKilled));
     if (!this.isClosing && restartInMs > 0) {
@@ -454,14 +455,6 @@ export class Pool {
       isBreakerOpen: this.restarts.isBreakerOpen,
     });
     this.ensure();
-  }
-
-  private dropDocument(id: string): void {
-    try {
-      fs.rmSync(join(this.workersDir, `${id}.json`), { force: true });
-    } catch {
-      // A disk that refuses ends nothing: `survey` finds a document of the dead.
-    }
   }
 
   /** Starting a process blocks for some milliseconds, and takes the other processor for more: that comes later. */

@@ -3,6 +3,7 @@ import os from "node:os";
 import type { Clock } from "../core/clock.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrIo, messageOf } from "../core/errors.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { thisProcess } from "../host/identity.ts";
@@ -52,7 +53,7 @@ export class Presence {
   async take(facts: PresenceFacts): Promise<void> {
     this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
     this.treeId = treeIdOf(this.tree.dir);
-    this.predecessor = readDocument<SupervisorDocument>(this.tree.supervisor)?.nonce;
+    this.predecessor = supervisorOf(readDocument(this.tree.supervisor))?.nonce;
     try {
       this.write(facts);
     } catch (error) {
@@ -73,7 +74,7 @@ export class Presence {
 
   /** The heartbeat. Writes nothing when another supervisor stands there by now. @throws a system error */
   write(facts: PresenceFacts): void {
-    const there = readDocument<SupervisorDocument>(this.tree.supervisor);
+    const there = supervisorOf(readDocument(this.tree.supervisor));
     const isNewer =
       there !== undefined && there.nonce !== this.nonce && there.nonce !== this.predecessor;
     if (isNewer && there.status !== "stopped") {

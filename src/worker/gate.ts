@@ -1,7 +1,8 @@
 /** What steers this worker: `control.json`, looked at before each claim. One stat when nothing changed. */
 import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
-import { parseObject } from "../core/json-object.ts";
+import { controlOf } from "../core/saved-documents.ts";
+import { readDocument } from "../host/documents.ts";
 
 export class Gate {
   private readonly path: string;
@@ -35,9 +36,9 @@ export class Gate {
       const stats = fs.statSync(this.path, { throwIfNoEntry: false });
       const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
       if (key === this.seen) return;
-      const control = stats === undefined ? {} : parseObject(fs.readFileSync(this.path, "utf8"));
+      const control = stats === undefined ? {} : readDocument<Record<string, unknown>>(this.path);
       if (control === undefined) return;
-      this.control = { ...INITIAL_CONTROL, ...control };
+      this.control = controlOf(control);
       this.seen = key;
     } catch {
       // Replaced while we read, broken by hand, or on a disk that does not give it now: the last state we understood stays in force.

@@ -2,12 +2,13 @@
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import type { SupervisorDocument, WorkerDocument } from "../core/documents.ts";
+import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
 import type { Settings } from "../core/settings.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
-import { readDocument, replaceDocument } from "../host/documents.ts";
+import { readDocument, removeDocument, replaceDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
 import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
 import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
@@ -44,7 +45,6 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
   const identity = thisProcess();
   const id = workerId();
   const workerFile = join(tree.workers, `${id}.json`);
-  fs.mkdirSync(tree.workers, { recursive: true, mode: 0o700 });
 
   return new Promise((resolve) => {
     let bell: Doorbell | undefined;
@@ -65,7 +65,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         isStopped = true;
         bell?.stop();
         clearInterval(sweep);
-        fs.rmSync(workerFile, { force: true });
+        removeDocument(workerFile);
         if (process.connected === true) process.disconnect();
         resolve(0);
         // Fires only where something still holds the process: a timer or socket that a handler left behind.
@@ -164,7 +164,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
 }
 
 function isSupervised(tree: StateTree): boolean {
-  const document = readDocument<SupervisorDocument>(tree.supervisor);
+  const document = supervisorOf(readDocument(tree.supervisor));
   if (document === undefined || document.status === "stopped") return false;
   return judgeIn(tree.dir, document) === "alive";
 }

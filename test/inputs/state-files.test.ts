@@ -3,13 +3,56 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
-import { newPool } from "../support/pool.ts";
+import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const task = { exec: ["true"] };
 
+function put(pool: Pool, path: string, content: string): void {
+  fs.mkdirSync(dirname(join(pool.state, path)), { recursive: true });
+  fs.writeFileSync(join(pool.state, path), content);
+}
+
+const RUBBISH = [
+  "{}",
+  '{"pid":1}',
+  '{"pid":"x","place":5,"start_ticks":{}}',
+  '{"pid":1,"place":null,"start_ticks":1,"id":"../x"}',
+  '{"pid":1,"place":"0123456789ab","start_ticks":1,"id":null,"slots":"2"}',
+];
+
+it.each([
+  ["workers/w-1-1.json", RUBBISH],
+  ["control.json", ['{"max_workers":"many"}', '{"paused":"no"}', '{"slots":null,"applied":5}']],
+])("%s that says something else than ours at the start", async (path, contents) => {
+  for (const content of contents) {
+    const pool = newPool();
+    put(pool, path, content);
+    pool.drop("a", task);
+    const { code, stderr } = await pool.run(["run", "--drain"]);
+    expect(code, `${content}: ${stderr}`).toBe(0);
+    expect(pool.settledCount(), content).toBe(1);
+    put(pool, path, content);
+    expect((await pool.run(["status"])).code, content).toBe(0);
+  }
+});
+
+it("control.json that somebody breaks under a worker does not end it", async () => {
+  const pool = newPool();
+  await pool.start();
+  pool.drop("first", task);
+  await pool.result("first");
+  const pids = pool.workers().map(({ pid }) => pid);
+  put(pool, "control.json", '{"slots":null,"paused":"no"}');
+  pool.drop("second", task);
+  await pool.result("second");
+  expect(pool.workers().map(({ pid }) => pid)).toEqual(pids);
+});
+
 it.each([
   ["analytics", "a file"],
+  ["workers", "a file"],
+  ["workers", "a link to nothing"],
   ["analytics/supervisor_lifecycle.jsonl", "a directory"],
   ["analytics/supervisor_lifecycle.jsonl", "a pipe"],
   ["supervisor_leases.jsonl", "a pipe"],
@@ -19,7 +62,8 @@ it.each([
   fs.mkdirSync(dirname(at), { recursive: true });
   if (what === "a pipe") execFileSync("mkfifo", [at]);
   else if (what === "a directory") fs.mkdirSync(at);
-  else fs.writeFileSync(at, "");
+  else if (what === "a file") fs.writeFileSync(at, "");
+  else fs.symlinkSync("/nonexistent/nothing", at);
   const run = await pool.start();
   // More lines than a pipe holds.
   for (let i = 0; i < 200; i++) pool.drop(`a${i}`, task);

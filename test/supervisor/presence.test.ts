@@ -55,6 +55,18 @@ it("a supervisor stays although the dead one before it started at a later time: 
   expect(standing(tree).pid).toBe(process.pid);
 });
 
+it("rubbish in supervisor.json is nobody: the supervisor stays, and writes who it is", async () => {
+  const tree = stateTree(tempDir());
+  stand(tree, "before", spawnSync("true").pid, Date.now());
+  const presence = await takeTree(tree);
+  for (const rubbish of ["{}", '{"nonce":5,"status":"running"}', '{"pid":1,"place":null}']) {
+    fs.writeFileSync(tree.supervisor, rubbish);
+    presence.write(FACTS);
+    expect(presence.isLost, rubbish).toBe(false);
+    expect(standing(tree).pid).toBe(process.pid);
+  }
+});
+
 it.each([
   ["ahead", HOUR_MS],
   ["behind", -HOUR_MS],

@@ -1,0 +1,66 @@
+/** What a reader makes of the documents of a state tree as they were found: people and other programs write into them, too. */
+import {
+  type ControlDocument,
+  INITIAL_CONTROL,
+  type SupervisorDocument,
+  type WorkerDocument,
+} from "./documents.ts";
+import { isObject } from "./json-object.ts";
+import { WORKERS_MAX } from "./limits.ts";
+
+type Saved = Record<string, unknown> | undefined;
+type Check = (value: unknown) => boolean;
+
+/** `control.json`: each member that says what it may; for the others what holds in the beginning. */
+export function controlOf(saved: Saved): ControlDocument {
+  const control: Record<string, unknown> = { ...INITIAL_CONTROL };
+  for (const [key, isGood] of Object.entries(CONTROL_MEMBERS))
+    if (isGood(saved?.[key])) control[key] = saved?.[key];
+  return control as unknown as ControlDocument;
+}
+
+/** `supervisor.json`; undefined when it does not say who runs the tree: then nobody is known to. */
+export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
+  if (!isResident(saved)) return undefined;
+  const { nonce = "", status = "", waiting = {} } = saved;
+  const isGood = isText(nonce) && isText(status) && isObject(waiting);
+  return isGood ? (saved as unknown as SupervisorDocument) : undefined;
+}
+
+/** `workers/<id>.json`; undefined when it does not say who works. */
+export function workerOf(saved: Saved): WorkerDocument | undefined {
+  if (!isResident(saved)) return undefined;
+  if (typeof saved["id"] !== "string" || !isCount(saved["slots"])) return undefined;
+  return saved as unknown as WorkerDocument;
+}
+
+function isResident(saved: Saved): saved is Record<string, unknown> {
+  const pid = saved?.["pid"];
+  return (
+    Number.isInteger(pid) &&
+    (pid as number) > 0 &&
+    typeof saved?.["place"] === "string" &&
+    typeof saved["start_ticks"] === "number"
+  );
+}
+
+const isBoolean: Check = (value) => typeof value === "boolean";
+const isText: Check = (value) => typeof value === "string";
+const isCount: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
+const isWorkers: Check = (value) => isCount(value) && (value as number) <= WORKERS_MAX;
+const orNull =
+  (isGood: Check): Check =>
+  (value) =>
+    value === null || isGood(value);
+
+const CONTROL_MEMBERS: Record<keyof ControlDocument, Check> = {
+  paused: isBoolean,
+  paused_at: orNull(isText),
+  paused_by: orNull(isText),
+  replan_paused: isBoolean,
+  max_workers: orNull(isWorkers),
+  max_workers_by: orNull(isText),
+  max_workers_over: orNull(isWorkers),
+  slots: (value) => isObject(value) && Object.values(value).every(isCount),
+  applied: (value) => Array.isArray(value) && value.every(isText),
+};
