@@ -1,10 +1,10 @@
 /** One program of an attempt: argv without a shell, output straight into files, the whole process tree ended when it must stop. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
-import { join, resolve, sep } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
-import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
 import {
   endGroup,
   endTree,
@@ -32,6 +32,17 @@ const SPAWN_FINAL: ReadonlySet<string> = new Set([
   "E2BIG",
   "ERR_INVALID_ARG_VALUE",
 ]);
+/** The machine has no room, descriptors, processes or memory left: no program can be started then. */
+const MACHINE_FAULTS: ReadonlySet<string> = new Set([
+  "ENOSPC",
+  "EDQUOT",
+  "EROFS",
+  "EIO",
+  "EMFILE",
+  "ENFILE",
+  "EAGAIN",
+  "ENOMEM",
+]);
 const LAST_WORDS_BYTES_MAX = 400;
 
 export interface ProgramSpec {
@@ -56,7 +67,8 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   const logs: number[] = [];
   try {
     const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
-    fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    const hindrance = makeRunDir(runDir);
+    if (hindrance !== undefined) return { outcome: hindrance };
     // An earlier program of this run may have put anything there.
     writeRegularText(taskFileOf(assignment), assignment.taskText);
     writeRegularText(join(runDir, CLAIM_NAME), assignment.claimFile);
@@ -97,6 +109,16 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     return { outcome: failed("signal", "ErrSignal", `it was ended by ${signal}`, facts) };
   }
   return { exitCode: exitCode ?? 0 };
+}
+
+/** @returns what came of the attempt when there can be no directory for it: that is not the fault of its task */
+export function makeRunDir(runDir: string): AttemptOutcome | undefined {
+  try {
+    fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    return undefined;
+  } catch (error) {
+    return hindered(`cannot make directories in ${dirname(runDir)} (${systemCode(error)})`);
+  }
 }
 
 /** The end of what it wrote to a log: most programs say there why they stop. @param from bytes before it are not its own */
@@ -209,6 +231,8 @@ function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignme
 }
 
 function spawnFailure(program: string, error: unknown): AttemptOutcome {
+  const code = systemCode(error);
+  if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
   const message = `cannot start ${JSON.stringify(program)}: ${messageOf(error)}`;
-  return failed("spawn", "ErrSpawn", message, { canRetry: !SPAWN_FINAL.has(systemCode(error)) });
+  return failed("spawn", "ErrSpawn", message, { canRetry: !SPAWN_FINAL.has(code) });
 }

@@ -26,11 +26,19 @@ export interface Failed {
   canRetry: boolean;
 }
 
+export interface Deferred {
+  kind: "deferred";
+  message: string;
+  delayMs: number | null;
+  /** True when the disk or the machine refused, by no fault of its own: it is tried ever less often, and not by its number. */
+  isHindered?: boolean;
+}
+
 export type AttemptOutcome =
   | Completed
   | Failed
   /** Try later whatever the policy, without using up an attempt (exit 75). */
-  | { kind: "deferred"; message: string; delayMs: number | null }
+  | Deferred
   /** Given back without using up an attempt: graceful stop, `cancel --requeue`. */
   | { kind: "released"; message: string };
 
@@ -51,6 +59,11 @@ export function failed(
     canRetry: true,
     ...more,
   };
+}
+
+/** The disk or the machine refused: no attempt is used up by that. */
+export function hindered(message: string): Deferred {
+  return { kind: "deferred", message, delayMs: null, isHindered: true };
 }
 
 /** What it came to cannot be put into a record: it is too long for a string, or gives another text each time it is asked. */

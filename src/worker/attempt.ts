@@ -21,6 +21,7 @@ import {
   type Decision,
   decide,
   failed,
+  hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
@@ -115,7 +116,7 @@ export function readAttempt(
     attempt.outcome =
       error instanceof ErrInvalidTask
         ? invalid(error.code, messageOf(error))
-        : { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
+        : hindered(`cannot read it: ${messageOf(error)}`);
     return attempt;
   }
   const { task } = attempt.decoded;

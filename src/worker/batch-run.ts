@@ -24,6 +24,7 @@ import {
   decide,
   type Failed,
   failed,
+  hindered,
   retryPolicyOf,
   unwritable,
 } from "../core/outcome.ts";
@@ -431,15 +432,10 @@ class BatchRun {
 
 /** A batch that is no file is at fault itself; a disk that does not give it now may give it later. */
 function outcomeOfFault(error: unknown): AttemptOutcome {
-  if (!(error instanceof ErrInvalidTask))
-    return { kind: "deferred", message: `cannot read it: ${messageOf(error)}`, delayMs: null };
+  if (!(error instanceof ErrInvalidTask)) return hindered(`cannot read it: ${messageOf(error)}`);
   return failed("invalid", error.code, error.message, { canRetry: false });
 }
 
 function unsynced(error: unknown): AttemptOutcome {
-  return {
-    kind: "deferred",
-    message: `cannot keep what its lines came to: ${messageOf(error)}`,
-    delayMs: null,
-  };
+  return hindered(`cannot keep what its lines came to: ${messageOf(error)}`);
 }

@@ -21,7 +21,7 @@ export interface ReturnedNotice {
   /** Name in `processing/` under which the task waits again. */
   file: string;
   delayMs: number;
-  /** What the disk refused, when that is why it waits again. */
+  /** What the disk or the machine refused, when that is why it waits again. */
   trouble?: string;
 }
 

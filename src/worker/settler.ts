@@ -177,7 +177,7 @@ export class Settler {
       const notBeforeMs = trays.clock.wallMs() + decision.delayMs;
       journal.notePutBack(attempt, event, decision.delayMs, notBeforeMs, next.attempt);
       const trouble =
-        attempt.decoded === undefined && outcome?.kind === "deferred" ? outcome.message : undefined;
+        outcome?.kind === "deferred" && outcome.isHindered === true ? outcome.message : undefined;
       report.noteReturned({
         file: formatName(next),
         delayMs: decision.delayMs,

@@ -40,8 +40,11 @@ export async function runVerify(
         },
       );
     }
-    // Stopped from outside: that says nothing about the work.
     const { outcome } = end;
+    // Its work is done, and would be done again: that is not for nothing.
+    if (outcome.kind === "deferred")
+      return failed("verify", "ErrVerify", `verify: ${shown}: ${outcome.message}`);
+    // Stopped from outside: that says nothing about the work.
     if (outcome.kind !== "failed") return outcome;
     switch (outcome.failure) {
       case "signal":

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { type Agent, type Assignment, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
+import { makeRunDir } from "../agents/program.ts";
 import { readResults, readTail } from "../agents/report.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Envelope, mergeEnvelopes } from "../core/envelope.ts";
@@ -50,7 +51,8 @@ const ARTEFACT_OUTPUT_BYTES_MAX = 8 * 1024;
 export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { assignment, agent, brief } = run;
   const { runDir } = assignment;
-  fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+  const hindrance = makeRunDir(runDir);
+  if (hindrance !== undefined) return hindrance;
   // What kv says of a run is true of every run: both files are there, whatever comes of it.
   fs.closeSync(openToAppend(join(runDir, "stdout.log")));
   // A run that was put back may have had this very directory: what it reported is not what this one reports.

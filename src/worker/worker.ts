@@ -66,8 +66,8 @@ export class Worker {
   private leaseTimer: NodeJS.Timeout | undefined;
 
   private readonly running = new Map<string, Attempt>();
-  /** How often in a row each of these tasks could not be read. */
-  private readonly unreadable = new Map<string, number>();
+  /** How often in a row the disk or the machine refused each of these tasks. */
+  private readonly hindered = new Map<string, number>();
   /** The attempt whose handler does not let go, until nothing else runs here. */
   private lingering: { lease: string; attempt: Attempt | undefined } | undefined;
   private isTurnDue = false;
@@ -256,14 +256,14 @@ export class Worker {
     return attempt;
   }
 
-  /** No attempt is used up while the disk refuses a task or batch, so that it is asked ever less often, and not by its number. */
-  private backOffUnreadable({ decoded, outcome, subject }: Attempt): void {
-    if (decoded !== undefined || outcome?.kind !== "deferred") {
-      this.unreadable.delete(subject.task_id);
+  /** No attempt is used up while the disk refuses a task or batch, or the machine a run, so that its number does not tell how long to wait. */
+  private backOffHindered({ outcome, subject }: Attempt): void {
+    if (outcome?.kind !== "deferred" || outcome.isHindered !== true) {
+      this.hindered.delete(subject.task_id);
       return;
     }
-    const tries = (this.unreadable.get(subject.task_id) ?? 0) + 1;
-    this.unreadable.set(subject.task_id, tries);
+    const tries = (this.hindered.get(subject.task_id) ?? 0) + 1;
+    this.hindered.set(subject.task_id, tries);
     const policy = retryPolicyOf(this.o.settings, undefined);
     outcome.delayMs = backoffMs(tries, policy, this.o.trays.clock.random());
   }
@@ -302,7 +302,7 @@ export class Worker {
     if (attempt.stop.reason === "fenced") {
       this.settler.dropFenced(attempt);
     } else {
-      this.backOffUnreadable(attempt);
+      this.backOffHindered(attempt);
       this.decide(attempt);
       this.settler.add(attempt);
     }

@@ -206,3 +206,43 @@ it("a batch whose results the disk has not kept is given back, and they are writ
   );
   expect(checkState(pool.state, ["batch"])).toEqual([]);
 });
+
+it.each(["task", "node"])(
+  "a %s that can have no directory of its run waits, and uses up no attempt",
+  async (kind) => {
+    const pool = newPool();
+    const runs = join(pool.state, "runs");
+    fs.writeFileSync(runs, "");
+    const item = { exec: ["true"], max_attempts: 1 };
+    if (kind === "task") pool.drop("a", item);
+    else fs.writeFileSync(join(pool.state, "roadmap.yaml"), 'nodes: [{id: a, exec: ["true"]}]\n');
+    const run = await pool.start(["--workers", "1"]);
+    const releases = (): unknown[] => pool.events().filter((e) => e["event"] === "released");
+    await waitFor(() => releases().length >= 3, { what: "three releases" });
+    expect(run.stderr()).toContain(`a waits, and is tried again ever less often: cannot make`);
+    fs.rmSync(runs);
+    expect(await pool.result("a")).toMatchObject({ attempts: 1 });
+    await pool.stop();
+    expect(checkState(pool.state, ["a"])).toEqual([]);
+  },
+);
+
+it("a program that cannot be started for want of descriptors waits for them, and uses up no attempt", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  const healed = join(pool.dir, "healed");
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    role: "worker",
+    root: pool.state,
+    act: "error",
+    code: "EMFILE",
+    at: 1,
+    from: "^open runs/a@.*stdout.log",
+    until: healed,
+  });
+  const run = await pool.start(["--workers", "1"]);
+  pool.drop("a", { exec: ["true"], max_attempts: 1 });
+  await waitFor(() => run.stderr().includes("(EMFILE); trying again"), { what: "a word about it" });
+  fs.writeFileSync(healed, "");
+  expect(await pool.result("a")).toMatchObject({ attempts: 1 });
+});
