@@ -18,7 +18,7 @@ import { pathOfEntry } from "../host/package.ts";
 import { judgeIn } from "../host/tree-id.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import type { WorkerBoot } from "../worker/main.ts";
-import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
+import { isToSupervisor, type ToSupervisor, type ToWorker } from "../worker/protocol.ts";
 import { digestSettings } from "../worker/settings-digest.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
 import { RECOVER_MS } from "./task-recoverer.ts";
@@ -389,7 +389,9 @@ export class Pool {
       unsettled: 0,
     };
     this.spawned.set(pid, worker);
-    child.on("message", (message) => this.receive(worker, message as ToSupervisor));
+    child.on("message", (message) => {
+      if (isToSupervisor(message)) this.receive(worker, message);
+    });
     child.on("error", () => {});
     child.once("exit", (code, signal) => {
       const wasKilled = signal !== null && FROM_OUTSIDE.has(signal);

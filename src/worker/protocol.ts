@@ -1,4 +1,5 @@
 /** What supervisor and worker processes say to each other. Hints only: whatever is lost here, a scan finds. */
+import { isObject } from "../core/json-object.ts";
 
 export type ToWorker =
   /** Accepted tasks (file names in `processing/`) that this worker should claim, best first. */
@@ -38,3 +39,17 @@ export type ToSupervisor =
       /** Attempts that have run and wait for the disk: they take no slot. */
       unsettled: number;
     };
+
+/** Whether a message is one of ours: handlers run in the process of their worker, and many a library says "ready" to its parent. */
+export function isToSupervisor(message: unknown): message is ToSupervisor {
+  if (!isObject(message)) return false;
+  if (message["type"] === "hello") return true;
+  return (
+    message["type"] === "progress" &&
+    Array.isArray(message["done"]) &&
+    Array.isArray(message["settled"]) &&
+    Array.isArray(message["returned"]) &&
+    typeof message["extra"] === "number" &&
+    typeof message["unsettled"] === "number"
+  );
+}

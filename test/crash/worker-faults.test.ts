@@ -246,3 +246,23 @@ it("a program that cannot be started for want of descriptors waits for them, and
   fs.writeFileSync(healed, "");
   expect(await pool.result("a")).toMatchObject({ attempts: 1 });
 });
+
+it("a function that says something to the parent process of its worker harms neither", async () => {
+  const pool = newPool();
+  const module = join(pool.dir, "chatty.mjs");
+  fs.writeFileSync(
+    module,
+    `const messages = ["ready", null, 7, {}, { type: "progress" }, { type: "hello", id: 5 }];
+export default () => messages.map((message) => process.send(message));\n`,
+  );
+  fs.appendFileSync(
+    join(pool.state, "config.yaml"),
+    `agents:\n  - {name: chatty, kind: module, module: ${module}, default: true}\n`,
+  );
+  await pool.start(["--workers", "1"]);
+  pool.drop("first", { title: "t" });
+  await pool.result("first");
+  pool.drop("second", { title: "t" });
+  await pool.result("second");
+  expect((await pool.stop()).exitCode).toBe(0);
+});
