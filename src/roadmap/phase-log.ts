@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { Envelope } from "../core/envelope.ts";
 import { systemCode } from "../core/errors.ts";
+import { isObject } from "../core/json-object.ts";
 import type { Phase } from "../core/phases.ts";
 import { readDocument, replaceText } from "../host/documents.ts";
 
@@ -34,6 +35,8 @@ export interface PhasesDocument {
   phases: PhaseRecord[];
 }
 
+const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+
 export class PhaseLog {
   readonly dir: string;
   private readonly document: PhasesDocument;
@@ -51,7 +54,7 @@ export class PhaseLog {
    */
   static open(dir: string, submission: string, isDurable: boolean): PhaseLog {
     const found = readDocument<PhasesDocument>(join(dir, "phases.json"));
-    if (found !== undefined && Array.isArray(found.phases)) {
+    if (found !== undefined && isPhases(found)) {
       if (found.submission === submission) return new PhaseLog(dir, found, isDurable);
       // The document goes last: dying before that, the rest is moved by the next one.
       const files = [...found.phases.map(({ artefact }) => artefact), "phases.json"];
@@ -98,6 +101,18 @@ export class PhaseLog {
       isDurable,
     });
   }
+}
+
+/** Its names become paths: one that leads elsewhere is not ours. */
+function isPhases({ submission, phases }: PhasesDocument): boolean {
+  if (typeof submission !== "string" || !PLAIN_NAME.test(submission)) return false;
+  return Array.isArray(phases) && phases.every(isPhase);
+}
+
+function isPhase(value: unknown): boolean {
+  if (!isObject(value) || !isObject(value["envelope"])) return false;
+  const { phase, artefact } = value;
+  return typeof phase === "string" && typeof artefact === "string" && PLAIN_NAME.test(artefact);
 }
 
 function keepEarlier(dir: string, name: string, files: readonly string[]): void {

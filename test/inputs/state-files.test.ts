@@ -37,6 +37,32 @@ it.each([
   }
 });
 
+it.each([
+  [
+    "roadmap.pending.json",
+    ['{"groups":5}', '{"groups":[5,{}]}', '{"groups":[{"edits":7},{"edits":[{"kind":"add"}]}]}'],
+  ],
+  [
+    "evidence/a/phases.json",
+    [
+      '{"submission":5,"phases":[5]}',
+      '{"submission":"s","phases":[{"phase":"X"}]}',
+      '{"submission":"s","phases":[{"phase":"X","artefact":"../../roadmap.yaml","envelope":{}}]}',
+      '{"submission":"../../../x","phases":[]}',
+    ],
+  ],
+])("%s that says something else than ours does not keep the plan", async (path, contents) => {
+  for (const content of contents) {
+    const pool = newPool();
+    put(pool, "roadmap.yaml", 'nodes: [{id: a, exec: ["true"]}]\n');
+    put(pool, path, content);
+    const { code, stderr } = await pool.run(["run", "--drain"]);
+    expect(code, `${content}: ${stderr}`).toBe(0);
+    expect(pool.settledCount(), content).toBe(1);
+    expect(fs.readdirSync(pool.dir), content).toEqual(["state"]);
+  }
+});
+
 it("control.json that somebody breaks under a worker does not end it", async () => {
   const pool = newPool();
   await pool.start();

@@ -1,5 +1,6 @@
 /** What is to be put into the plan's file and is not there yet. Kept over a restart while nothing can be put into the file. */
 import fs from "node:fs";
+import { isObject } from "../../core/json-object.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 import type { RoadmapEdit } from "../../roadmap/edit.ts";
 
@@ -8,10 +9,6 @@ export interface EditGroup {
   edits: readonly RoadmapEdit[];
   /** The node whose end they follow from. */
   endOf?: string;
-}
-
-interface PendingDocument {
-  groups: EditGroup[];
 }
 
 export class PendingEdits {
@@ -23,7 +20,8 @@ export class PendingEdits {
 
   constructor(path: string) {
     this.path = path;
-    this.groups = readDocument<PendingDocument>(path)?.groups ?? [];
+    const saved = readDocument<{ groups?: unknown }>(path)?.groups;
+    this.groups = Array.isArray(saved) ? saved.filter(isGroup) : [];
     this.isOnDisk = this.groups.length > 0;
   }
 
@@ -65,4 +63,16 @@ export class PendingEdits {
 
 export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
+}
+
+/** Of a document that somebody has broken the rest counts: a plan that cannot be loaded would be worse. */
+function isGroup(value: unknown): value is EditGroup {
+  if (!isObject(value) || !["string", "undefined"].includes(typeof value["endOf"])) return false;
+  return Array.isArray(value["edits"]) && value["edits"].every(isEdit);
+}
+
+function isEdit(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const subject = value["kind"] === "add" ? value["node"] : value;
+  return isObject(subject) && typeof subject["id"] === "string";
 }
