@@ -43,8 +43,8 @@ export interface LookoutParts {
   wake: () => void;
 }
 
-/** How often it looks around when nothing waits or runs (ms). */
-const QUIET_MS = 1500;
+/** How often it looks around when nothing waits or runs (ms). Beyond three times `RECOVER_MS` it would take itself for asleep, and silence be measured anew. */
+const QUIET_MS = 1000;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
 const EARLY_MS = 200;
 /** Pause between two pieces of a journal that has more than one (ms). */
