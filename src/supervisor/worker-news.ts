@@ -56,10 +56,10 @@ export class WorkerNews implements PoolHooks {
     const { selection, pool, taskEnds } = this.p;
     for (const { file, delayMs, trouble } of message.returned) {
       const id = parseName(file)?.id;
-      // What does not name the task may hinder thousands: told once for all of them.
+      // What does not name the task's own file may hinder thousands: told once for all of them.
       if (trouble !== undefined && id !== undefined)
         this.p.alerts.report(
-          `trouble:${trouble.includes(id) ? id : trouble}`,
+          `trouble:${trouble.includes(`${id}@`) ? id : trouble}`,
           `${id} waits, and is tried again ever less often: ${trouble}`,
           Number.POSITIVE_INFINITY,
         );
