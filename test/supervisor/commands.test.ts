@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts";
 import { newSubmission } from "../../src/mailbox/claim.ts";
 import { noteSubject } from "../../src/mailbox/command-subject.ts";
-import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { newPool, type Pool, QUICK_CONFIG, type Running } from "../support/pool.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -127,6 +127,16 @@ describe("the command queue", () => {
     expect(fs.readdirSync(trays.inbox)).toEqual([]);
   });
 });
+
+/** Starts a supervisor and lets it drain, while a task named "long" runs without end. */
+async function drainOverLongRun(pool: Pool): Promise<Running> {
+  const run = await pool.start();
+  pool.drop("long", { exec: until(join(pool.dir, "never")) });
+  await waitFor(() => running(pool).includes("long"), { what: "the run" });
+  await drop(pool, "end", { command: "drain" });
+  await waitFor(() => pool.supervisor()?.status === "draining", { what: "the drain" });
+  return run;
+}
 
 describe("a running supervisor", () => {
   it("makes a deleted control tray again, also in a dry run", async () => {
@@ -378,11 +388,7 @@ describe("a running supervisor", () => {
 
   it("takes commands while what runs ends", async () => {
     const pool = newPool();
-    const run = await pool.start();
-    pool.drop("long", { exec: until(join(pool.dir, "never")) });
-    await waitFor(() => running(pool).includes("long"), { what: "the run" });
-    await drop(pool, "end", { command: "drain" });
-    await waitFor(() => pool.supervisor()?.status === "draining", { what: "the drain" });
+    const run = await drainOverLongRun(pool);
     expect((await pool.run(["cancel", "long", "--wait"])).code).toBe(0);
     expect((await run.ended).exitCode).toBe(0);
     expect(await pool.error("long")).toMatchObject({ kind: "cancelled" });
@@ -407,11 +413,7 @@ describe("a running supervisor", () => {
 
   it("stop ends a drain also when a worker hangs", async () => {
     const pool = newPool();
-    const run = await pool.start();
-    pool.drop("long", { exec: until(join(pool.dir, "never")) });
-    await waitFor(() => running(pool).includes("long"), { what: "the run" });
-    await drop(pool, "end", { command: "drain" });
-    await waitFor(() => pool.supervisor()?.status === "draining", { what: "the drain" });
+    const run = await drainOverLongRun(pool);
     process.kill(pool.workers()[0]?.pid ?? 0, "SIGSTOP");
     expect((await pool.run(["stop", "--timeout", "20"])).code).toBe(0);
     expect((await run.ended).exitCode).toBe(0);

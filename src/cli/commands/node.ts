@@ -34,8 +34,8 @@ export const command = defineCommand({
     "Changes roadmap.yaml in place: comments, order and spacing stay, and nothing that somebody saves at the same moment is lost. A change that would break the plan is refused.",
   ],
   examples: [
-    "node add T-7 --title 'Write the tests' --parent plan-000 --after T-6 -- npm test",
-    "node update T-7 --priority high --acceptance 'all green' --acceptance 'no skips'",
+    "node add T-7 --title 'Write tests' --after T-6 -- npm test",
+    "node update T-7 --priority high --acceptance 'all green'",
     "node set-status T-7 done",
   ],
   options: {
