@@ -105,13 +105,13 @@ interface Line {
 
 /** Lines that are not blank, as many at a time as were read at once. */
 async function* linesOf(file: string): AsyncGenerator<Line[]> {
-  const source =
-    file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: READ_BYTES });
+  const source: AsyncIterable<Buffer> | Iterable<Buffer> =
+    file === "-" ? process.stdin : piecesOf(file);
   let rest: Buffer = Buffer.alloc(0);
   let isSkipping = false;
   let number = 0;
   try {
-    for await (const chunk of source as AsyncIterable<Buffer>) {
+    for await (const chunk of source) {
       const lines: Line[] = [];
       const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
       let from = 0;
@@ -141,6 +141,21 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
   }
   if (isSkipping) yield [{ bytes: undefined, number: number + 1 }];
   else if (!isBlank(rest)) yield [{ bytes: rest, number: number + 1 }];
+}
+
+/** Not as a stream: its first read would start all the threads that wait for the disk with `power`. */
+function* piecesOf(file: string): Generator<Buffer> {
+  const fd = fs.openSync(file, "r");
+  try {
+    for (;;) {
+      const piece = Buffer.allocUnsafeSlow(READ_BYTES);
+      const got = fs.readSync(fd, piece);
+      if (got === 0) return;
+      yield piece.subarray(0, got);
+    }
+  } finally {
+    fs.closeSync(fd);
+  }
 }
 
 function isBlank(line: Buffer): boolean {
