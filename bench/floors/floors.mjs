@@ -1,4 +1,4 @@
-/** Builds and runs the bare loops, and the bare pool. */
+/** Builds and runs the bare loops, the bare pool and the bare enqueue. */
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -38,6 +38,15 @@ export async function runBarePool(dir, count, mode = "drain") {
   const settled = fs.readdirSync(join(dir, "outbox")).length;
   if (settled !== count) throw new Error(`${settled} of ${count} tasks have settled`);
   return count / JSON.parse(stdout).drain_s;
+}
+
+/** Submits the lines of a file. @returns {Promise<number>} tasks/s */
+export async function runBareEnqueue(dir, file, count) {
+  makeBareTrays(dir);
+  const { stdout } = await runProgram(process.execPath, [sourceOf("bare-enqueue.mjs"), file, dir]);
+  const submitted = fs.readdirSync(join(dir, "inbox")).length;
+  if (submitted !== count) throw new Error(`${submitted} of ${count} tasks were submitted`);
+  return count / JSON.parse(stdout).submit_s;
 }
 
 /** Starts one that waits for files, and gives its inbox. @returns {Promise<{inbox: string, stop: () => Promise<void>}>} */

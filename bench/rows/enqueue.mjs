@@ -1,7 +1,7 @@
 /** Submitting many tasks from a file of lines, one file per task. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { runLoop } from "../floors/floors.mjs";
+import { runBareEnqueue, runLoop } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
 import { drainPlainjob } from "../peers/plainjob.mjs";
@@ -14,14 +14,19 @@ async function runMailchute(bench) {
   const count = bench.pick(COUNT);
   const dir = bench.dir();
   const pool = new Pool(dir);
+  const args = [LAUNCHER, "enqueue", "--file", writeTasks(dir, count), "--state", pool.state];
+  const { wallS } = await runProgram(process.execPath, args);
+  return { rate: count / spanOf(pool.inbox, count), wall_rate: count / wallS };
+}
+
+/** @returns the file */
+function writeTasks(dir, count) {
   const file = join(dir, "tasks.ndjson");
   const lines = Array.from({ length: count }, (_, i) =>
     JSON.stringify({ id: `t${i}`, prompt: PROMPT }),
   );
   fs.writeFileSync(file, `${lines.join("\n")}\n`);
-  const args = [LAUNCHER, "enqueue", "--file", file, "--state", pool.state];
-  const { wallS } = await runProgram(process.execPath, args);
-  return { rate: count / spanOf(pool.inbox, count), wall_rate: count / wallS };
+  return file;
 }
 
 /** From the birth of the first file to the last change of any: the last unlink of a staged name (s). */
@@ -38,6 +43,12 @@ function spanOf(inbox, count) {
   return (lastMs - firstMs) / 1000;
 }
 
+async function runBare(bench) {
+  const count = bench.pick(COUNT);
+  const dir = bench.dir();
+  return { rate: await runBareEnqueue(dir, writeTasks(dir, count), count) };
+}
+
 const loop = (language) => async (bench) => ({
   rate: (await runLoop(language, bench.dir(), bench.pick(COUNT), "submit")).submit,
 });
@@ -51,6 +62,7 @@ export const row = {
     { name: "mailchute", run: runMailchute },
     { name: "loop of submits, Node", run: loop("node") },
     { name: "loop of submits, C", needs: ["cc"], run: loop("c") },
+    { name: "bare enqueue, Node", run: runBare },
     {
       name: "BullMQ addBulk, everysec",
       needs: ["redis-server", "bullmq"],
