@@ -68,7 +68,7 @@ export const DEFAULT_SETTINGS: Settings = {
   settle_ms: 2000,
   grace_ms: 5000,
   timeout_ms: 0,
-  sweep_ms: 1000,
+  sweep_ms: 2000,
   output_bytes_max: 1024 * 1024 * 1024,
   batch_bytes_max: 1024 * 1024 * 1024,
   batch_concurrency: 64,

@@ -5,6 +5,7 @@
 import type { Backlog } from "../core/backlog.ts";
 import { messageOf } from "../core/errors.ts";
 import { parseName } from "../core/names.ts";
+import type { Settings } from "../core/settings.ts";
 import { makeTrays, type Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { Bells } from "./bells.ts";
@@ -23,6 +24,7 @@ import { RECOVER_MS } from "./task-recoverer.ts";
 export interface LookoutParts {
   /** False when only commands are taken. */
   isOn: boolean;
+  settings: Pick<Settings, "sweep_ms">;
   trays: Trays;
   controlTrays: Trays;
   recovery: RecoveryRounds;
@@ -43,8 +45,11 @@ export interface LookoutParts {
   wake: () => void;
 }
 
-/** How often it looks around when nothing waits or runs (ms). Beyond three times `RECOVER_MS` it would take itself for asleep, and silence be measured anew. */
-const QUIET_MS = 1000;
+/**
+ * How often it looks around when nothing waits or runs (ms). Who measures silence looks each `RECOVER_MS`: beyond three times that
+ * it takes itself for asleep, and begins anew.
+ */
+const QUIET_MS = 2000;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
 const EARLY_MS = 200;
 /** Pause between two pieces of a journal that has more than one (ms). */
@@ -55,6 +60,8 @@ export class Lookout {
   private recoverAtMs = 0;
   private journalAtMs = 0;
   private isListingWanted = true;
+  /** Whether something lay in `processing/` at the last look, whosever it is: then silence is measured. */
+  private isAnythingProcessed = false;
 
   constructor(parts: LookoutParts) {
     this.p = parts;
@@ -113,17 +120,20 @@ export class Lookout {
 
   private lookAtProcessing(nowMs: number): void {
     const { isOn, controlRecovery, commands, taskEnds, wake } = this.p;
-    this.recoverAtMs = nowMs + this.pauseMs();
+    this.recoverAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
-    if (isOn) this.lookAtTasks(nowMs);
+    const fileCount = isOn ? this.lookAtTasks(nowMs) : 0;
     const controlFiles = controlRecovery.list();
+    this.isAnythingProcessed = fileCount + controlFiles.length > 0;
+    this.recoverAtMs = nowMs + this.pauseMs();
     if (controlFiles.length > 0) void controlRecovery.round(controlFiles).then(wake);
     for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
     taskEnds.recheckDependencies();
   }
 
-  private lookAtTasks(nowMs: number): void {
+  /** @returns how much lies in `processing/` */
+  private lookAtTasks(nowMs: number): number {
     const { pool, bells, intake, recovery, processing, plan, wake } = this.p;
     pool.survey();
     pool.ensure();
@@ -135,6 +145,7 @@ export class Lookout {
     plan.survey(files);
     const round = recovery.round(files);
     if (files.length > 0) void round.then(wake);
+    return files.length;
   }
 
   private followJournal(nowMs: number): void {
@@ -145,8 +156,12 @@ export class Lookout {
   private pauseMs(): number {
     const { backlog, selection, pool, plan } = this.p;
     const isQuiet =
-      backlog.size === 0 && selection.inFlight.size === 0 && !pool.hasOthers && !plan.isInForce;
-    return isQuiet ? QUIET_MS : RECOVER_MS;
+      backlog.size === 0 &&
+      selection.inFlight.size === 0 &&
+      !this.isAnythingProcessed &&
+      !pool.hasOthers &&
+      !plan.isInForce;
+    return Math.min(isQuiet ? QUIET_MS : RECOVER_MS, this.p.settings.sweep_ms);
   }
 
   private mendTrays(): void {
