@@ -79,8 +79,16 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
 }
 
 function isNewer(path: string, than: string): boolean {
-  const mtimeMs = (at: string): number => fs.statSync(at, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  return mtimeMs(path) > mtimeMs(than);
+  return mtimeMsOf(path) > mtimeMsOf(than);
+}
+
+/** 0 where nothing can be seen: a link to itself, say, must not hide all the rest. */
+function mtimeMsOf(path: string): number {
+  try {
+    return fs.statSync(path).mtimeMs;
+  } catch {
+    return 0;
+  }
 }
 
 /** Whether a byte can be read; true when the file has moved on meanwhile. */

@@ -51,6 +51,15 @@ test("status says that no supervisor runs while tasks wait", async () => {
   expect(json.supervisor.state).toBe("none");
 });
 
+test("status shows the rest when the plan is a link to itself", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
+  fs.symlinkSync("roadmap.yaml", join(cli.dir, "state", "roadmap.yaml"));
+  const text = await cli(["status"]);
+  expect(text.code).toBe(0);
+  expect(text.stdout).toContain("no supervisor runs");
+});
+
 test("status --watch overwrites its own lines: it wipes no screen, and never scrolls", () => {
   const text = screenOf(["one", "two"], 24);
   expect(text).toBe("\x1b[Hone\x1b[K\ntwo\x1b[K\n\x1b[J");
