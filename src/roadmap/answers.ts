@@ -2,6 +2,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Checkpoint } from "../core/envelope.ts";
 import { isoTime } from "../core/iso-time.ts";
+import { isObject } from "../core/json-object.ts";
 import type { KvStore } from "./kv.ts";
 import type { Answer } from "./node-task.ts";
 
@@ -12,9 +13,14 @@ const OPENED_KEY = "ctx.opened";
 /** A node that asks for ever is shown its last questions only. */
 const ANSWERS_MAX = 20;
 
+interface KeptAnswer extends Answer {
+  /** Wall ms at which the question was put: which of two it answers, whatever the clock did since. Null: there was none. */
+  asked_at: number | null;
+}
+
+/** What was answered, the oldest first. */
 export function answersOf(kv: KvStore, id: string): Answer[] {
-  const value = kv.get(id, ANSWERS_KEY)?.value;
-  return Array.isArray(value) ? (value as Answer[]) : [];
+  return keptOf(kv, id).map(({ question, answer }) => ({ question, answer }));
 }
 
 /** The question that a node waits for an answer to. */
@@ -35,9 +41,8 @@ export function openedAtMs(kv: KvStore, id: string): number | undefined {
 
 /** Wall ms since which the node's question waits for an answer; undefined when it has none, or has got it. */
 export function askedAtMs(kv: KvStore, id: string): number | undefined {
-  const asked = kv.get(id, QUESTION_KEY)?.t;
-  const answered = kv.get(id, ANSWERS_KEY)?.t;
-  return asked !== undefined && answered !== undefined && answered >= asked ? undefined : asked;
+  const askedAt = kv.get(id, QUESTION_KEY)?.t;
+  return keptOf(kv, id).at(-1)?.asked_at === askedAt ? undefined : askedAt;
 }
 
 /**
@@ -45,10 +50,21 @@ export function askedAtMs(kv: KvStore, id: string): number | undefined {
  * @param by who answers, as people read it
  */
 export async function answer(kv: KvStore, id: string, text: string, by: string): Promise<void> {
-  const question = questionOf(kv, id)?.question ?? "";
-  const known = answersOf(kv, id);
+  const asked = kv.get(id, QUESTION_KEY);
+  const known = keptOf(kv, id);
   const last = known.at(-1);
-  if (last?.question === question && last.answer === text) return;
-  const answers = [...known, { question, answer: text }].slice(-ANSWERS_MAX);
+  const next: KeptAnswer = {
+    question: (asked?.value as Checkpoint | undefined)?.question ?? "",
+    answer: text,
+    asked_at: asked?.t ?? null,
+  };
+  if (last !== undefined && last.answer === text && last.asked_at === next.asked_at) return;
+  const answers = [...known, next].slice(-ANSWERS_MAX);
   await kv.put(id, ANSWERS_KEY, answers, { run: null, lease: null, attempt: 0, by });
+}
+
+function keptOf(kv: KvStore, id: string): KeptAnswer[] {
+  const value = kv.get(id, ANSWERS_KEY)?.value;
+  // People may put anything there.
+  return Array.isArray(value) ? (value.filter(isObject) as unknown as KeptAnswer[]) : [];
 }

@@ -36,3 +36,23 @@ test("a question that a person has answered does not answer itself, a new one do
   expect(desk.due(nodes("needs_human"))).toEqual(["ask"]);
   kv.close();
 });
+
+test("a new question waits for an answer of its own, also with a clock that was set back", async () => {
+  let nowMs = 1_000_000;
+  const clock = { ...systemClock, wallMs: () => nowMs };
+  const kv = new KvStore(tempDir(), clock, "process");
+  const desk = new CheckpointDesk(kv, clock);
+  await desk.ask("ask", QUESTION, SOURCE);
+  await answer(kv, "ask", "yes", "cli");
+  expect(desk.questionOf("ask")).toBeNull();
+  nowMs -= 60_000;
+  await desk.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
+  expect(desk.questionOf("ask")).toBe("Really?");
+  await answer(kv, "ask", "yes", "cli");
+  expect(desk.questionOf("ask")).toBeNull();
+  expect(desk.answersOf("ask")).toEqual([
+    { question: "Go on?", answer: "yes" },
+    { question: "Really?", answer: "yes" },
+  ]);
+  kv.close();
+});
