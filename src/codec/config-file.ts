@@ -9,7 +9,6 @@ import {
   isSeq,
   LineCounter,
   type Node,
-  parseDocument,
 } from "yaml";
 import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
 import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
@@ -18,6 +17,7 @@ import { visible } from "../core/visible.ts";
 import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
 import { shorten } from "./schema.ts";
 import type { TSchema } from "./typebox.ts";
+import { parseYaml } from "./yaml.ts";
 import { findRepeatedKeys } from "./yaml-keys.ts";
 
 const ALIASES_MAX = 100;
@@ -26,14 +26,7 @@ const DEPTH_MAX = 8;
 /** The leaves that a text sets. @throws ErrInvalidConfig */
 export function decodeConfig(text: string, path: string): { path: string[]; value: unknown }[] {
   const lines = new LineCounter();
-  const doc = parseDocument(text, {
-    lineCounter: lines,
-    // Looked for below: the library compares each key with each.
-    uniqueKeys: false,
-    strict: true,
-    prettyErrors: false,
-    logLevel: "error",
-  });
+  const doc = parseYaml(text, { lineCounter: lines });
   const reader = new ConfigReader(doc, path, lines);
   const broken = doc.errors[0] ?? doc.warnings[0];
   if (broken !== undefined)

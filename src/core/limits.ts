@@ -4,6 +4,8 @@
 export const TASK_BYTES_MAX = 1024 * 1024;
 /** Objects and arrays in a task may nest this deep. */
 export const JSON_DEPTH_MAX = 64;
+/** Lists and maps in a plan or in settings may nest this deep, payloads included. */
+export const YAML_DEPTH_MAX = 128;
 /** An object in a task has at most so many members: more take longer to read than the supervisor may stand still. */
 export const JSON_MEMBERS_MAX = 10_000;
 /** What a program or handler says may nest this deep. */
@@ -53,6 +55,9 @@ export const KV_HISTORY_VALUE_BYTES_MAX = 4 * 1024;
 
 if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {
   throw new RangeError("the journal buffer must hold several records");
+}
+if (YAML_DEPTH_MAX < 2 * JSON_DEPTH_MAX) {
+  throw new RangeError("a plan must hold the payloads of its nodes, and containers around them");
 }
 if (RECORD_DEPTH_MAX < OUTPUT_DEPTH_MAX + JSON_DEPTH_MAX) {
   throw new RangeError("a record must hold what may be said");

@@ -10,11 +10,11 @@ import {
   LineCounter,
   type Node,
   type Pair,
-  parseDocument,
   visit,
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
+import { parseYaml } from "../codec/yaml.ts";
 import { findRepeatedKeys } from "../codec/yaml-keys.ts";
 import { foldId } from "../core/names.ts";
 import type { NodeType, RoadmapNode } from "../core/roadmap.ts";
@@ -103,24 +103,13 @@ class Parser implements ItemSource {
 
   constructor(text: string) {
     this.text = text;
-    this.doc = parseDocument(text, {
-      lineCounter: this.lines,
-      // Looked for below: the library compares each key with each.
-      uniqueKeys: false,
-      strict: true,
-      prettyErrors: false,
-      merge: true,
-      logLevel: "error",
-    });
+    this.doc = parseYaml(text, { lineCounter: this.lines, merge: true });
   }
 
   parse(): RoadmapDocument {
     for (const one of [...this.doc.errors, ...this.doc.warnings]) {
       const code = one.code === "BAD_ALIAS" ? "alias" : "yaml";
-      const message =
-        one.code === "MULTIPLE_DOCS"
-          ? "a second document begins in this file"
-          : (one.message.split("\n")[0] ?? "").replace(/\.$/, "");
+      const message = (one.message.split("\n")[0] ?? "").replace(/\.$/, "");
       this.fault(code, one.pos[0], message, "mend the YAML; nothing of it was used");
     }
     for (const at of findRepeatedKeys(this.doc.contents))

@@ -1,5 +1,6 @@
 /** One item of a draft, read by itself: before a change, and after it to see that nothing else has changed. */
-import { isMap, isScalar, isSeq, type Node, type Pair, parseDocument, type YAMLMap } from "yaml";
+import { isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from "yaml";
+import { parseYaml } from "../../codec/yaml.ts";
 import { findRepeatedKeys } from "../../codec/yaml-keys.ts";
 import { ErrInvalidRoadmap, ErrTaskNotFound } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
@@ -41,13 +42,7 @@ export function readItem(
 
 /** What a piece of the text says by itself; undefined when it cannot stand by itself. Aliases may lead out of it. */
 export function parseAlone(text: string): Node | undefined {
-  // Repeated keys are looked for here: the library compares each key with each.
-  const doc = parseDocument(text, {
-    strict: true,
-    prettyErrors: false,
-    merge: true,
-    uniqueKeys: false,
-  });
+  const doc = parseYaml(text, { merge: true });
   const isBroken = doc.errors.some((one) => one.code !== "BAD_ALIAS");
   if (isBroken || findRepeatedKeys(doc.contents).length > 0) return undefined;
   return doc.contents ?? undefined;

@@ -65,7 +65,7 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["workers: [1", refused("")],
     ['workers: "1', refused("")],
     ["retry:\n\tmax_attempts: 2", refused("Tabs are not allowed", "2:1")],
-    ["workers: 1\n---\nworkers: 2", refused("multiple documents")],
+    ["workers: 1\n---\nworkers: 2", refused("a second document begins")],
     ["workers: 1\n  processes: 2", refused("", "1:10")],
     ["workers: !!custom 1", refused("tag")],
     ["%FOO bar\n---\nworkers: 2", refused("Unknown directive")],
@@ -83,9 +83,17 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["? \n: 1", refused("unknown setting")],
   ]),
   ...texts("without end", [
-    [`workers: ${"[".repeat(100_000)}`, refused(""), "100,000 lists, never closed"],
-    [`agents: ${"[".repeat(5000)}${"]".repeat(5000)}`, refused(""), "5,000 lists"],
-    ["{a: ".repeat(20_000), refused(""), "20,000 maps"],
+    [
+      `workers: ${"[".repeat(100_000)}`,
+      refused("nested deeper than 128 levels"),
+      "100,000 lists, never closed",
+    ],
+    [
+      `agents: ${"[".repeat(5000)}${"]".repeat(5000)}`,
+      refused("nested deeper than 128 levels"),
+      "5,000 lists",
+    ],
+    ["{a: ".repeat(20_000), refused("nested deeper than 128 levels"), "20,000 maps"],
     [
       Array.from({ length: 20_000 }, (_, i) => `a${i}: 1`).join("\n"),
       refused('unknown setting "a0"', "1:1"),
