@@ -12,15 +12,15 @@ import type { Context } from "./command-spec.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { safe } from "./render.ts";
 
-/** Tasks that share one durability barrier. */
-const GROUP = 64;
+/** So many tasks share one durability barrier at most. */
+const GROUP_MAX = 256;
 /** So many complaints are printed; the rest is counted. */
 const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 /** Of a file so much is read at once (bytes). */
-const READ_BYTES = 1024 * 1024;
+const READ_BYTES = 256 * 1024;
 
 export interface FileCounts {
   submitted: number;
@@ -76,10 +76,11 @@ export async function enqueueFile(
         counts.bad++;
         complain(number, messageOf(error));
       }
-      if (group.length >= GROUP) await flush();
+      if (group.length === GROUP_MAX) await flush();
     }
+    // What was read is overwritten by what is read next; and whoever writes line by line waits for each.
+    if (group.length > 0) await flush();
   }
-  if (group.length > 0) await flush();
   return counts;
 }
 
@@ -143,15 +144,29 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
   else if (!isBlank(rest)) yield [{ bytes: rest, number: number + 1 }];
 }
 
-/** Not as a stream: its first read would start all the threads that wait for the disk with `power`. */
+/**
+ * Whole lines but for the last one, and for those that are too long; valid until the next piece is asked for. Not as a stream:
+ * its first read would start all the threads that wait for the disk with `power`.
+ */
 function* piecesOf(file: string): Generator<Buffer> {
   const fd = fs.openSync(file, "r");
+  const buffer = Buffer.allocUnsafeSlow(TASK_BYTES_MAX + READ_BYTES);
+  let size = 0;
   try {
     for (;;) {
-      const piece = Buffer.allocUnsafeSlow(READ_BYTES);
-      const got = fs.readSync(fd, piece);
-      if (got === 0) return;
-      yield piece.subarray(0, got);
+      const got = fs.readSync(fd, buffer, size, Math.min(READ_BYTES, buffer.length - size), null);
+      size += got;
+      const data = buffer.subarray(0, size);
+      if (got === 0) {
+        yield data;
+        return;
+      }
+      let end = data.lastIndexOf(NEWLINE) + 1;
+      // A line that is too long: whoever takes it keeps nothing of it.
+      if (end === 0 && size === buffer.length) end = size;
+      if (end > 0) yield data.subarray(0, end);
+      buffer.copyWithin(0, end, size);
+      size -= end;
     }
   } finally {
     fs.closeSync(fd);

@@ -153,12 +153,60 @@ test("--file takes more lines than one group, and --json answers with one docume
   const file = put(
     cli,
     "tasks.ndjson",
-    Array.from({ length: 200 }, (_, i) => `{"id":"t${i}","exec":["true"]}\n`).join(""),
+    Array.from({ length: 600 }, (_, i) => `{"id":"t${i}","exec":["true"]}\n`).join(""),
   );
   const result = await cli(["enqueue", "--json", "--file", file]);
   expect(result.code).toBe(0);
-  expect(JSON.parse(result.stdout)).toMatchObject({ submitted: 200, bad: 0, refused: 0 });
-  expect(fs.readdirSync(cli.inbox)).toHaveLength(200);
+  expect(JSON.parse(result.stdout)).toMatchObject({ submitted: 600, bad: 0, refused: 0 });
+  expect(fs.readdirSync(cli.inbox)).toHaveLength(600);
+});
+
+test.each(["as a file", "from stdin"])(
+  "lines of any length %s are taken byte for byte, however they fall into what is read at once",
+  async (how) => {
+    const cli = newCli();
+    // Around the 256 KiB that are read at once, the megabyte that a task may have, and both.
+    const sizes = [
+      100, 262_000, 262_144, 300, 5000, 1_048_575, 1_048_577, 60, 700_000, 700_000, 3_000_000, 80,
+      262_143, 1_300_000,
+    ];
+    const lines = sizes.map((size, i) => {
+      const head = `{"id":"t${i}","exec":["true"],"payload":"`;
+      return `${head}${String.fromCharCode(97 + i).repeat(size - head.length - 2)}"}`;
+    });
+    const text = lines.join("\n");
+    const args = [
+      "enqueue",
+      "--json",
+      "--file",
+      how === "as a file" ? put(cli, "tasks.ndjson", text) : "-",
+    ];
+    const result = await cli(args, how === "as a file" ? {} : { input: text });
+    const tooLong = sizes.filter((size) => size >= 1_048_577).length;
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      submitted: sizes.length - tooLong,
+      bad: tooLong,
+    });
+    for (const [i, line] of lines.entries()) {
+      const path = join(cli.inbox, `t${i}.json`);
+      if ((sizes[i] ?? 0) >= 1_048_577) expect(fs.existsSync(path), path).toBe(false);
+      // No toBe: it would print megabytes.
+      else expect(fs.readFileSync(path, "utf8").trimEnd() === line, path).toBe(true);
+    }
+  },
+);
+
+test("who writes line by line to --file - has each line in the inbox before the next", async () => {
+  const pool = newPool();
+  const enqueue = pool.spawn(["enqueue", "--file", "-"]);
+  for (const id of ["a", "b", "c"]) {
+    enqueue.child.stdin?.write(`{"id":"${id}","exec":["true"]}\n`);
+    await waitFor(() => fs.existsSync(join(pool.inbox, `${id}.json`)), {
+      what: `${id} in the inbox`,
+    });
+  }
+  enqueue.child.stdin?.end();
+  expect((await enqueue.ended).exitCode).toBe(0);
 });
 
 test("--file refuses flags that describe one task", async () => {
