@@ -10,7 +10,7 @@ import {
   type SchemaOptions,
   YAMLParseError,
 } from "yaml";
-import { YAML_DEPTH_MAX } from "../core/limits.ts";
+import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../core/limits.ts";
 
 type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge"> & {
   /** Learns where lines begin. */
@@ -19,8 +19,9 @@ type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge">
 
 /**
  * The first document of a text; `errors` tells all that is wrong, and of a repeated key nothing: see `findRepeatedKeys`.
- * What is nested deeper than `YAML_DEPTH_MAX` is not read at all. The library reads nested values by recursion, and does
- * catch that the stack ends; but V8 ends the whole process when it has to compile a regular expression just before.
+ * What would end the process is not read at all. Nested deeper than `YAML_DEPTH_MAX`: the library reads by recursion, and does
+ * catch that the stack ends; but V8 gives up when it has to compile a regular expression just before. More than
+ * `YAML_PARTS_MAX` parts: each costs memory, two bytes of text half a kilobyte and more.
  */
 export function parseYaml(text: string, options: YamlOptions = {}): Document.Parsed {
   const lines = options.lineCounter ?? new LineCounter();
@@ -34,6 +35,9 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   } as const;
   const parser = new BoundedParser(lines.addNewLine);
   let doc: Document.Parsed | undefined;
+  const { stackTraceLimit } = Error;
+  // There may be as many errors as parts, and nobody looks at where the library found them.
+  Error.stackTraceLimit = 0;
   try {
     for (const one of new Composer(all).compose(parser.parse(text), true, text.length)) {
       if (doc !== undefined) {
@@ -49,20 +53,28 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
     if (!(error instanceof YAMLParseError)) throw error;
     doc = parseDocument("", all) as Document.Parsed;
     doc.errors.push(error);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
   return doc as Document.Parsed;
 }
 
 /** Holds open what it is in, so that its stack is as high as the text is deep. Is not recursive itself. */
 class BoundedParser extends Parser {
+  private partCount = 0;
+
   override next(source: string): ReturnType<Parser["next"]> {
+    this.partCount++;
     if (this.stack.length > YAML_DEPTH_MAX + UNNESTED)
-      throw new YAMLParseError(
-        [this.offset, this.offset + source.length],
-        "RESOURCE_EXHAUSTION",
-        `nested deeper than ${YAML_DEPTH_MAX} levels`,
-      );
+      throw this.tooMuch(source, `nested deeper than ${YAML_DEPTH_MAX} levels`);
+    if (this.partCount > YAML_PARTS_MAX)
+      throw this.tooMuch(source, `more than ${YAML_PARTS_MAX} keys, values, marks and spaces`);
     return super.next(source);
+  }
+
+  private tooMuch(source: string, message: string): YAMLParseError {
+    const where: [number, number] = [this.offset, this.offset + source.length];
+    return new YAMLParseError(where, "RESOURCE_EXHAUSTION", message);
   }
 }
 

@@ -6,6 +6,8 @@ export const TASK_BYTES_MAX = 1024 * 1024;
 export const JSON_DEPTH_MAX = 64;
 /** Lists and maps in a plan or in settings may nest this deep, payloads included. */
 export const YAML_DEPTH_MAX = 128;
+/** A plan or settings have at most so many keys, values, marks, comments and runs of spaces; a node of a plan has 60 to 90. */
+export const YAML_PARTS_MAX = 2_000_000;
 /** An object in a task has at most so many members: more take longer to read than the supervisor may stand still. */
 export const JSON_MEMBERS_MAX = 10_000;
 /** What a program or handler says may nest this deep. */
