@@ -273,7 +273,7 @@ const report = {
 fs.mkdirSync(outDir, { recursive: true });
 fs.writeFileSync(join(outDir, "results.json"), `${JSON.stringify(report, null, 1)}\n`);
 writeTexts(report, outDir);
-if (options.readme || isWhole) writeReadme(report, outDir);
+if (options.readme || (isWhole && options.out === undefined)) writeReadme(report, outDir);
 const goals = measured.flatMap((one) => one.goals);
 const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
