@@ -13,7 +13,7 @@ import {
 import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
 import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
-import { visible } from "../core/visible.ts";
+import { visibleMessage } from "../core/visible.ts";
 import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
 import { shorten } from "./schema.ts";
 import type { TSchema } from "./typebox.ts";
@@ -62,7 +62,7 @@ class ConfigReader {
 
   fail(offset: number, message: string, hint: string): never {
     const { line, col } = this.lines.linePos(offset);
-    throw new ErrInvalidConfig(`line ${line}, column ${col}: ${visible(message)}`, {
+    throw new ErrInvalidConfig(`line ${line}, column ${col}: ${visibleMessage(message)}`, {
       path: `${this.path}:${line}:${col}`,
       phase: "config.yaml",
       offset,

@@ -8,6 +8,16 @@ export function visible(text: string): string {
   return isPlain(text) ? text : text.replace(UNSAFE, escapeUnsafe);
 }
 
+/** Of a message so much is shown, the beginning and the end (UTF-16 units): the names in it may be megabytes long. */
+const HEAD_CHARS = 200;
+const TAIL_CHARS = 90;
+
+/** The same for a whole message, which is for people to read. */
+export function visibleMessage(text: string): string {
+  const isShort = text.length <= HEAD_CHARS + TAIL_CHARS;
+  return visible(isShort ? text : `${text.slice(0, HEAD_CHARS)}…${text.slice(-TAIL_CHARS)}`);
+}
+
 /** Printable ASCII only. Asked first: making `UNSAFE` from the tables of Unicode takes some milliseconds at its first use. */
 export function isPlain(text: string): boolean {
   return /^[ -~]*$/.test(text);

@@ -2,19 +2,20 @@
 import { foldId } from "../core/names.ts";
 import { isContainer, type RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
+import type { FindNode } from "./belonging.ts";
 import type { RoadmapProblem } from "./problem.ts";
 
 /** Where to point: at a node's id, at its parent, or at its dependency of that index. */
 export type Locate = (node: RoadmapNode, what?: "parent" | number) => { line: number; col: number };
 
-/** The node of an id in whatever case; of two the first. */
-export type FindNode = (id: string) => RoadmapNode | undefined;
-
+/** Problems beyond these are not told: one fault often brings many. */
+export const PROBLEMS_MAX = 200;
 const SUGGESTIONS_FROM_MAX = 2000;
+/** Circles that are told; nodes of one that are named. */
+const CIRCLES_MAX = 20;
+const CIRCLE_NAMES_MAX = 12;
 
-/**
- * All problems between nodes; those of single values are found when they are read.
- */
+/** Problems between nodes, not many more than `PROBLEMS_MAX`; those of single values are found when they are read. */
 export function checkPlan(
   nodes: readonly RoadmapNode[],
   find: FindNode,
@@ -40,6 +41,7 @@ export function checkPlan(
   };
 
   for (const node of nodes) {
+    if (problems.length >= PROBLEMS_MAX) break;
     const first = find(node.id);
     if (first !== node && first !== undefined)
       say(
@@ -50,7 +52,7 @@ export function checkPlan(
         "ids are unique without regard to case: rename one",
       );
     for (const [index, { id }] of node.dependencies.entries())
-      if (find(id) === undefined)
+      if (problems.length < PROBLEMS_MAX && find(id) === undefined)
         say(
           "unknown_dependency",
           node,
@@ -83,7 +85,7 @@ export function checkPlan(
       "cycle",
       node,
       "parent",
-      `a circle of parents: ${[...circle, node].map((n) => n.id).join(" → ")}`,
+      `a circle of parents: ${circleText(circle)}`,
       "a node cannot belong to itself",
     );
   }
@@ -95,34 +97,18 @@ export function checkPlan(
       "cycle",
       node,
       index < 0 ? undefined : index,
-      `a circle of dependencies: ${[...circle, node].map((n) => n.id).join(" → ")}`,
+      `a circle of dependencies: ${circleText(circle)}`,
       "take one of these dependencies away",
     );
   }
   return problems;
 }
 
-/** Fills in `epic` and `milestone` of nodes that belong to one by their parents. Changes the nodes of the array. */
-export function placeInContainers(nodes: RoadmapNode[], find: FindNode): void {
-  for (const node of nodes) {
-    if (node.section === "epics" || node.parent === undefined) continue;
-    for (const above of ancestorsOf(node, find)) {
-      if (above.type === "epic") node.epic ??= above.id;
-      if (above.type === "milestone") node.milestone ??= above.id;
-      if (above.section === "epics" && above.epic !== undefined) node.epic ??= above.epic;
-    }
-  }
-}
-
-/** The nodes that a node belongs to, nearest first. Ends at a circle. */
-export function ancestorsOf(node: RoadmapNode, find: FindNode): RoadmapNode[] {
-  const found: RoadmapNode[] = [];
-  let above = node.parent === undefined ? undefined : find(node.parent);
-  while (above !== undefined && above !== node && !found.includes(above)) {
-    found.push(above);
-    above = above.parent === undefined ? undefined : find(above.parent);
-  }
-  return found;
+/** The first of a long circle are enough to find it. */
+function circleText(circle: readonly RoadmapNode[]): string {
+  const names = circle.slice(0, CIRCLE_NAMES_MAX).map(({ id }) => id);
+  if (circle.length > CIRCLE_NAMES_MAX) names.push(`… (${circle.length} in all)`);
+  return [...names, names[0]].join(" → ");
 }
 
 function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
@@ -138,6 +124,7 @@ function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): Roadm
     }
     const at = node === undefined ? -1 : path.indexOf(node);
     if (at >= 0) circles.push(path.slice(at));
+    if (circles.length === CIRCLES_MAX) break;
   }
   return circles;
 }
@@ -189,6 +176,7 @@ function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode
         const circle = path.slice(path.indexOf(to)).map((v) => nodes[v >> 1] as RoadmapNode);
         const distinct = circle.filter((node, i) => node !== circle[(i || circle.length) - 1]);
         circles.push(distinct.length === 0 ? circle.slice(0, 1) : distinct);
+        if (circles.length === CIRCLES_MAX) return circles;
       }
     }
   }

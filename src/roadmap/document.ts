@@ -16,19 +16,19 @@ import {
 } from "yaml";
 import { parseYaml } from "../codec/yaml.ts";
 import { findRepeatedKeys } from "../codec/yaml-keys.ts";
+import { YAML_PARTS_MAX } from "../core/limits.ts";
 import { foldId } from "../core/names.ts";
 import type { NodeType, RoadmapNode } from "../core/roadmap.ts";
 import { suggest } from "../core/suggest.ts";
-import { visible } from "../core/visible.ts";
-import { checkPlan, type FindNode, type Locate, placeInContainers } from "./check.ts";
+import { visibleMessage } from "../core/visible.ts";
+import { type FindNode, placeInContainers } from "./belonging.ts";
+import { checkPlan, type Locate, PROBLEMS_MAX } from "./check.ts";
 import { decodeItem, type ItemContext } from "./item.ts";
 import type { ItemMarks } from "./item-fields.ts";
 import type { ItemSource } from "./item-values.ts";
 import type { ProblemCode, RoadmapProblem } from "./problem.ts";
 import { keyOf } from "./yaml-text.ts";
 
-/** Problems beyond these are not told: one fault often brings many. */
-const PROBLEMS_MAX = 200;
 const TOP_KEYS: readonly string[] = ["epics", "nodes"];
 /** Keys of people's own at the top that look like one of ours. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
@@ -89,11 +89,24 @@ export function parseRoadmap(text: string): RoadmapDocument {
   return new Parser(text).parse();
 }
 
+/** Aliases stand for too much. */
+class Boundless extends Error {
+  /** Offset of the alias (UTF-16 units). */
+  readonly at: number;
+  constructor(at: number) {
+    super();
+    this.at = at;
+  }
+}
+
 class Parser implements ItemSource {
   private readonly text: string;
   private readonly lines = new LineCounter();
   private readonly doc: Document.Parsed;
   private readonly targets = new Map<Alias, Node>();
+  /** Of what aliases stand for; and how much they have stood for so far. */
+  private readonly sizes = new Map<Node, number>();
+  private aliasedCount = 0;
   private readonly problems: RoadmapProblem[] = [];
   private readonly nodes: RoadmapNode[] = [];
   private readonly marks: ItemMarks[] = [];
@@ -120,8 +133,15 @@ class Parser implements ItemSource {
         "mend the YAML; nothing of it was used",
       );
     if (this.problems.length === 0) {
-      this.followAliases();
-      this.readTop();
+      try {
+        this.followAliases();
+        this.readTop();
+      } catch (error) {
+        if (!(error instanceof Boundless)) throw error;
+        this.problems.length = 0;
+        const what = `aliases stand for more than ${YAML_PARTS_MAX} values in all`;
+        this.fault("alias", error.at, what, "write out what is large only where it is needed");
+      }
     } else {
       this.nodesList = { kind: "unusable", indent: 0 };
     }
@@ -144,7 +164,7 @@ class Parser implements ItemSource {
     };
     if (this.problems.length < PROBLEMS_MAX)
       for (const one of checkPlan(this.nodes, find, locate))
-        this.problems.push({ ...one, message: visible(one.message) });
+        this.problems.push({ ...one, message: visibleMessage(one.message) });
     this.problems.sort((a, b) => a.line - b.line || a.col - b.col);
     return {
       text: this.text,
@@ -160,9 +180,23 @@ class Parser implements ItemSource {
     };
   }
 
+  /** @throws Boundless when aliases have stood for too much already: a few lines of them may stand for more than there is room */
   follow(raw: unknown): Node | undefined {
-    if (isAlias(raw)) return this.targets.get(raw);
-    return isNode(raw) ? raw : undefined;
+    if (!isAlias(raw)) return isNode(raw) ? raw : undefined;
+    const target = this.targets.get(raw);
+    if (target !== undefined) this.aliasedCount += this.sizeOf(target);
+    if (this.aliasedCount > YAML_PARTS_MAX) throw new Boundless(startOf(raw));
+    return target;
+  }
+
+  /** How many nodes it is. */
+  private sizeOf(node: Node): number {
+    const known = this.sizes.get(node);
+    if (known !== undefined) return known;
+    let size = 0;
+    visit(node, { Node: () => void size++ });
+    this.sizes.set(node, size);
+    return size;
   }
 
   valueOf(node: Node, aliasesMax: number): unknown {
@@ -171,7 +205,7 @@ class Parser implements ItemSource {
 
   fault(code: ProblemCode, at: number, message: string, hint: string): void {
     if (this.problems.length >= PROBLEMS_MAX) return;
-    this.problems.push({ code, message: visible(message), ...this.lines.linePos(at), hint });
+    this.problems.push({ code, message: visibleMessage(message), ...this.lines.linePos(at), hint });
   }
 
   /** Without the white space that a block ends with, so that an item ends where its last word does. */

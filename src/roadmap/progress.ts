@@ -7,7 +7,7 @@ import {
   type NodeStatus,
   type RoadmapNode,
 } from "../core/roadmap.ts";
-import { ancestorsOf, type FindNode } from "./check.ts";
+import { type FindNode, inheritance } from "./belonging.ts";
 
 /** Nodes that are run, by status. */
 export type StatusCounts = Record<NodeStatus, number>;
@@ -26,11 +26,10 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
   for (const node of nodes) {
     if (isContainer(node)) continue;
     const marks = node.status === "done" ? [filled] : [filled, unfinished];
-    const seen = new Set<string>();
-    for (let at = node.parent; at !== undefined && !seen.has(at); at = byId.get(at)?.parent) {
-      seen.add(at);
-      for (const mark of marks) mark.add(at);
-    }
+    // Whoever is marked has had all marked that it belongs to.
+    for (const mark of marks)
+      for (let at = node.parent; at !== undefined && !mark.has(at); at = byId.get(at)?.parent)
+        mark.add(at);
   }
   return nodes.filter(
     (node) =>
@@ -48,8 +47,7 @@ export function isAllDone(
   nodes: readonly RoadmapNode[],
   find: FindNode,
 ): boolean | undefined {
-  const inside = nodes.filter(
-    (node) => !isContainer(node) && ancestorsOf(node, find).includes(container),
-  );
+  const isInside = inheritance(find, false, (node, fromAbove) => fromAbove || node === container);
+  const inside = nodes.filter((node) => !isContainer(node) && isInside(node));
   return inside.length === 0 ? undefined : inside.every((node) => node.status === "done");
 }

@@ -94,6 +94,8 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
       "5,000 lists",
     ],
     ["{a: ".repeat(20_000), refused("nested deeper than 128 levels"), "20,000 maps"],
+    [`workers: *${"k".repeat(900_000)}`, refused("alias"), "an alias of 900 kB"],
+    [`workers: !${"k".repeat(900_000)} 1`, refused("Unresolved tag: !kkk"), "a tag of 900 kB"],
     [
       Array.from({ length: 20_000 }, (_, i) => `a${i}: 1`).join("\n"),
       refused('unknown setting "a0"', "1:1"),
