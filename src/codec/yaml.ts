@@ -51,7 +51,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
     }
   } catch (error) {
     if (!(error instanceof YAMLParseError)) throw error;
-    doc = parseDocument("", all) as Document.Parsed;
+    doc = parseDocument("", { ...all, lineCounter: new LineCounter() }) as Document.Parsed;
     doc.errors.push(error);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;

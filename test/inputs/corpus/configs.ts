@@ -93,7 +93,11 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
       refused("nested deeper than 128 levels"),
       "5,000 lists",
     ],
-    ["{a: ".repeat(20_000), refused("nested deeper than 128 levels"), "20,000 maps"],
+    [
+      `\n${"{a: ".repeat(20_000)}`,
+      refused("nested deeper than 128 levels", "2:518"),
+      "20,000 maps",
+    ],
     [`workers: *${"k".repeat(900_000)}`, refused("alias"), "an alias of 900 kB"],
     [`workers: !${"k".repeat(900_000)} 1`, refused("Unresolved tag: !kkk"), "a tag of 900 kB"],
     [
