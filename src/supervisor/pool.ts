@@ -2,29 +2,22 @@
  * The worker processes of this supervisor: starts them, replaces the dead, offers them accepted tasks, and counts what
  * others (adopted from a dead supervisor, or started by hand) can take.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import fs from "node:fs";
+import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
-import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
-import { UNSETTLED_MAX } from "../core/limits.ts";
-import { workerOf } from "../core/saved-documents.ts";
 import type { Settings } from "../core/settings.ts";
 import { shareSlots } from "../core/shares.ts";
-import { readDocument, removeDocument } from "../host/documents.ts";
-import { identityOf, ownerPrefix, thisPlace } from "../host/identity.ts";
-import { listDir } from "../host/list-dir.ts";
-import { pathOfEntry } from "../host/package.ts";
-import { judgeIn } from "../host/tree-id.ts";
-import { LeaseObserver } from "../mailbox/recover.ts";
+import { removeDocument } from "../host/documents.ts";
 import type { WorkerBoot } from "../worker/main.ts";
 import { isToSupervisor, type ToSupervisor, type ToWorker } from "../worker/protocol.ts";
 import { digestSettings } from "../worker/settings-digest.ts";
+import { OtherWorkers } from "./other-workers.ts";
+import { isAdopted, ownerPrefixOf, type PoolWorker } from "./pool-worker.ts";
 import { type Death, RestartPolicy } from "./restarts.ts";
-import { RECOVER_MS } from "./task-recoverer.ts";
+import { type Progress, SpawnedWorker } from "./spawned-worker.ts";
 
 export interface PoolHooks {
-  onProgress(message: Extract<ToSupervisor, { type: "progress" }>): void;
+  onProgress(message: Progress): void;
   onStarted(worker: PoolWorker): void;
   /** `files` were offered and not dealt with; `ownerPrefix` begins the leases it held. With pid 0 it could not be started. */
   onDeath(death: {
@@ -42,61 +35,18 @@ export interface PoolHooks {
   onChange(): void;
 }
 
-export interface PoolWorker {
-  id: string;
-  pid: number;
-  slots: number;
-  /** The most it was given lately: it runs no more, whatever else it holds. */
-  slotsPeak: number;
-  isSpawned: boolean;
-  /** Its settings are not ours. */
-  isOutdated?: boolean;
-  /** It is on another host or in another container: its pid says nothing here, and nobody knows whether it lives. */
-  isElsewhere?: boolean;
-}
-
-export interface Spawned extends PoolWorker {
-  child: ChildProcess;
-  ownerPrefix: string;
-  isReady: boolean;
-  startedMs: number;
-  hasSettled: boolean;
-  /** Offered files it is not through with. */
-  offered: Set<string>;
-  /** Attempts it found by itself. */
-  extra: number;
-  /** Attempts that have run and wait for the disk. */
-  unsettled: number;
-}
-
 /** What all our workers are started with. */
 type PoolBoot = Omit<WorkerBoot, "slots" | "isSpawned">;
 
-/** With durability `power` so many results wait for the disk together, and share its commits. */
-const SYNC_THREADS = "64";
-/** Signals that a process does not get by a fault of its own. */
-const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
-  "SIGKILL",
-  "SIGTERM",
-  "SIGINT",
-  "SIGHUP",
-]);
 /** From the death of a worker until the next one is started, while others are there (ms). */
 const HAND_OVER_MS = 50;
-/** A process that lived this long was healthy, even if it settled nothing (ms). */
-const HEALTHY_MS = 10_000;
 
 export class Pool {
   private readonly workersDir: string;
   private readonly boot: PoolBoot;
   private readonly hooks: PoolHooks;
-  /** Of the settings that our workers have. */
-  private readonly digest: string;
-  private readonly spawned = new Map<number, Spawned>();
-  /** Workers that are not our children, and not known to be dead. */
-  private others = new Map<string, PoolWorker>();
-  /** Of workers elsewhere: one that shows no sign of life for the lease time is gone. */
-  private readonly silence = new LeaseObserver(RECOVER_MS);
+  private readonly spawned = new Map<number, SpawnedWorker>();
+  private readonly others: OtherWorkers;
   private readonly restarts = new RestartPolicy();
   private restartTimer: NodeJS.Timeout | undefined;
   /** Runs while those who are left take over what a dead worker ran. */
@@ -112,8 +62,14 @@ export class Pool {
   constructor(settings: Settings, workersDir: string, boot: PoolBoot, hooks: PoolHooks) {
     this.workersDir = workersDir;
     this.boot = boot;
-    this.digest = digestSettings(boot.settings, boot.mailboxDir);
     this.hooks = hooks;
+    this.others = new OtherWorkers({
+      workersDir,
+      stateDir: boot.stateDir,
+      silenceMaxMs: boot.settings.lease_ttl_ms,
+      digest: digestSettings(boot.settings, boot.mailboxDir),
+      onUnlike: (worker) => hooks.onUnlike(worker),
+    });
     this.maxSlots = settings.workers;
     this.processCount = settings.processes;
   }
@@ -130,7 +86,7 @@ export class Pool {
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
     if (this.handOverTimer !== undefined && this.spawned.size > 0) return;
     const wanted = Math.min(this.processCount, this.maxSlots);
-    let have = this.spawned.size + this.adopted().length;
+    let have = this.spawned.size + this.others.adopted.length;
     while (have < wanted && this.start()) have++;
   }
 
@@ -141,8 +97,8 @@ export class Pool {
    * @param running what each worker runs now, by owner prefix
    */
   retireIdle(running: ReadonlyMap<string, number>): void {
-    let surplus = this.spawned.size + this.adopted().length - this.processCount;
-    for (const worker of this.inherited()) {
+    let surplus = this.spawned.size + this.others.adopted.length - this.processCount;
+    for (const worker of this.others.inherited) {
       // The pid of one elsewhere may be anybody's here.
       if (worker.isElsewhere === true) continue;
       const isWanted = worker.isOutdated !== true && surplus <= 0;
@@ -157,8 +113,8 @@ export class Pool {
    * @param claims what each worker holds now, by owner prefix: what it runs, and what has run and waits for the disk
    */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
-    const members = [...this.adopted(), ...this.spawned.values()];
-    const leaving = this.inherited().filter((worker) => !isAdopted(worker));
+    const members = [...this.others.adopted, ...this.spawned.values()];
+    const leaving = this.others.inherited.filter((worker) => !isAdopted(worker));
     const countOf = (worker: PoolWorker): number =>
       Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
     const counts = members.map(countOf);
@@ -177,7 +133,7 @@ export class Pool {
   }
 
   list(): PoolWorker[] {
-    return [...this.others.values(), ...this.spawned.values()];
+    return [...this.others.list, ...this.spawned.values()];
   }
 
   /** What the leases of our own children begin with. */
@@ -186,33 +142,31 @@ export class Pool {
   }
 
   get size(): number {
-    return this.spawned.size + this.others.size;
+    return this.spawned.size + this.others.count;
   }
 
   get hasOthers(): boolean {
-    return this.others.size > 0;
+    return this.others.count > 0;
   }
 
   /** Free slots of workers that we can offer to, plus `prefetch` to keep them from waiting for us. */
   freeOffers(prefetch: number): number {
     let free = 0;
-    for (const worker of this.spawned.values()) free += roomOf(worker, prefetch);
+    for (const worker of this.spawned.values()) free += worker.room(prefetch);
     return free;
   }
 
   get otherSlots(): number {
-    let slots = 0;
-    for (const worker of this.others.values()) slots += worker.slots;
-    return slots;
+    return this.others.slots;
   }
 
   /** Offers accepted files, best first, each to the worker with most room. @returns files for which there was no room */
   offer(files: readonly string[], prefetch: number): string[] {
-    const batches = new Map<Spawned, string[]>();
-    const rooms = new Map([...this.spawned.values()].map((w) => [w, roomOf(w, prefetch)]));
+    const batches = new Map<SpawnedWorker, string[]>();
+    const rooms = new Map([...this.spawned.values()].map((w) => [w, w.room(prefetch)]));
     const left: string[] = [];
     for (const file of files) {
-      let best: Spawned | undefined;
+      let best: SpawnedWorker | undefined;
       let bestRoom = 0;
       for (const w of this.spawned.values()) {
         const room = rooms.get(w) ?? 0;
@@ -231,7 +185,7 @@ export class Pool {
       if (batch === undefined) batches.set(best, [file]);
       else batch.push(file);
     }
-    for (const [worker, batch] of batches) send(worker, { type: "ready", files: batch });
+    for (const [worker, batch] of batches) worker.send({ type: "ready", files: batch });
     return left;
   }
 
@@ -242,55 +196,13 @@ export class Pool {
   }
 
   tellAll(message: ToWorker): void {
-    for (const worker of this.spawned.values()) send(worker, message);
+    for (const worker of this.spawned.values()) worker.send(message);
   }
 
   /** Looks at `workers/`: who else is there, who is gone. */
   survey(): void {
-    const own = new Set([...this.spawned.values()].map((w) => w.id));
-    const found = new Map<string, PoolWorker>();
-    const names = listDir(this.workersDir);
-    this.silence.beginRound(performance.now(), new Set(names));
-    for (const name of names) {
-      if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
-      const path = join(this.workersDir, name);
-      const doc = workerOf(readDocument(path));
-      if (doc === undefined || `${doc.id}.json` !== name) continue;
-      if (this.isGone(doc, name, path)) {
-        removeDocument(path);
-        continue;
-      }
-      found.set(doc.id, this.others.get(doc.id) ?? this.meet(doc));
-    }
-    const isChanged =
-      found.size !== this.others.size || [...found.keys()].some((id) => !this.others.has(id));
-    this.others = found;
-    if (isChanged) this.hooks.onChange();
-  }
-
-  private isGone(doc: WorkerDocument, name: string, path: string): boolean {
-    const verdict = judgeIn(this.boot.stateDir, doc);
-    if (verdict !== "unknown") return verdict === "dead";
-    const mtimeMs = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-    const { lease_ttl_ms: limitMs } = this.boot.settings;
-    return this.silence.silenceMs(name, mtimeMs, performance.now()) >= limitMs;
-  }
-
-  private meet(doc: WorkerDocument): PoolWorker {
-    const isSpawned = doc.supervisor_pid !== null;
-    const worker: PoolWorker = {
-      id: doc.id,
-      pid: doc.pid,
-      slots: doc.slots,
-      slotsPeak: doc.slots,
-      isSpawned,
-      isOutdated: doc.settings !== this.digest,
-      isElsewhere: doc.place !== thisPlace(),
-    };
-    if (isSpawned && !isAdopted(worker)) worker.slots = 0;
-    if (worker.isOutdated === true || (isSpawned && worker.isElsewhere === true))
-      this.hooks.onUnlike(worker);
-    return worker;
+    const own = new Set([...this.spawned.values()].map((worker) => worker.id));
+    if (this.others.survey(own)) this.hooks.onChange();
   }
 
   /** Slots of workers that are there by now and could begin at once. */
@@ -326,7 +238,7 @@ export class Pool {
   /** Has all give back what they run, also those that are ending by a drain. Those that do not go in time are killed. */
   hurry(limitMs: number): void {
     this.tellAll({ type: "stop", drain: false });
-    for (const worker of this.inherited())
+    for (const worker of this.others.inherited)
       if (worker.isElsewhere !== true) trySignal(worker.pid, "SIGTERM");
     this.killTimer ??= setTimeout(() => {
       for (const w of this.spawned.values()) w.child.kill("SIGKILL");
@@ -338,107 +250,58 @@ export class Pool {
     clearTimeout(this.handOverTimer);
   }
 
-  /** Workers of supervisors before us. */
-  private inherited(): PoolWorker[] {
-    return [...this.others.values()].filter((w) => w.isSpawned);
-  }
-
-  /** Those of them that serve us like our own. */
-  private adopted(): PoolWorker[] {
-    return this.inherited().filter(isAdopted);
-  }
-
   /** False when that failed: it counts as a death, and is tried again like one. */
   private start(): boolean {
     const slots = Math.max(
       1,
       Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
     );
-    const orders: WorkerBoot = { ...this.boot, slots, isSpawned: true };
     const failed = (error: unknown): void =>
       this.died(undefined, `cannot start: ${messageOf(error)}`);
     let child: ChildProcess;
     try {
-      child = this.spawn();
+      child = SpawnedWorker.start({ ...this.boot, slots, isSpawned: true });
     } catch (error) {
-      // Some errors of the system are thrown (E2BIG, ENOMEM), others told later (EAGAIN, EMFILE): all come the latter way.
+      // Some errors of the system are thrown, others told later (EAGAIN, EMFILE): all come the latter way.
       setImmediate(failed, error);
       return false;
     }
-    const pid = child.pid;
+    const { pid } = child;
     if (pid === undefined) {
       child.once("error", failed);
       return false;
     }
-    // No variable of the environment could hold settings of any size.
-    child.send(orders, () => {});
-    const identity = identityOf(pid);
-    const worker: Spawned = {
-      id: `w-${pid.toString(36)}-${identity.startTicks.toString(36)}`,
-      pid,
-      slots,
-      slotsPeak: slots,
-      isSpawned: true,
-      child,
-      ownerPrefix: ownerPrefix(identity),
-      isReady: false,
-      startedMs: performance.now(),
-      hasSettled: false,
-      offered: new Set(),
-      extra: 0,
-      unsettled: 0,
-    };
+    const worker = new SpawnedWorker(child, pid, slots);
     this.spawned.set(pid, worker);
     child.on("message", (message) => {
       if (isToSupervisor(message)) this.receive(worker, message);
     });
     child.on("error", () => {});
-    child.once("exit", (code, signal) => {
-      const wasKilled = signal !== null && FROM_OUTSIDE.has(signal);
-      this.died(worker, signal ?? `exit code ${code}`, wasKilled);
-    });
+    child.once("exit", (code, signal) =>
+      this.died(worker, signal ?? `exit code ${code}`, worker.deathBy(signal)),
+    );
     this.hooks.onChange();
     return true;
   }
 
-  private spawn(): ChildProcess {
-    const { settings, stateDir } = this.boot;
-    return spawn(process.execPath, [...process.execArgv, pathOfEntry("worker/entry")], {
-      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
-      detached: true,
-      // What handlers print must not mix with the answers on our stdout.
-      stdio: ["ignore", 2, 2, "ipc"],
-      env: {
-        ...(settings.durability === "power" ? { UV_THREADPOOL_SIZE: SYNC_THREADS } : {}),
-        ...process.env,
-        MAILCHUTE_WORKER_BOOT: stateDir,
-      },
-    });
-  }
-
-  private receive(worker: Spawned, message: ToSupervisor): void {
+  private receive(worker: SpawnedWorker, message: ToSupervisor): void {
     if (message.type === "hello") {
       worker.isReady = true;
       this.hooks.onStarted(worker);
       this.hooks.onChange();
       return;
     }
-    for (const file of message.done) worker.offered.delete(file);
-    worker.extra = message.extra;
-    worker.unsettled = message.unsettled;
-    if (message.settled.length > 0) {
-      worker.hasSettled = true;
-      this.restarts.onProgress();
-    }
+    worker.noteProgress(message);
+    if (message.settled.length > 0) this.restarts.onProgress();
     this.hooks.onProgress(message);
   }
 
-  private died(worker: Spawned | undefined, how: string, wasKilled = false): void {
+  private died(worker: SpawnedWorker | undefined, how: string, death: Death = "fruitless"): void {
     if (worker !== undefined) {
       this.spawned.delete(worker.pid);
       removeDocument(join(this.workersDir, `${worker.id}.json`));
     }
-    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(deathOf(worker, wasKilled));
+    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(death);
     if (!this.isClosing && restartInMs > 0) {
       clearTimeout(this.restartTimer);
       this.restartTimer = setTimeout(() => {
@@ -469,37 +332,8 @@ export class Pool {
   }
 }
 
-function deathOf(worker: Spawned | undefined, wasKilled: boolean): Death {
-  if (worker === undefined) return "fruitless";
-  if (worker.hasSettled || performance.now() - worker.startedMs > HEALTHY_MS) return "healthy";
-  return wasKilled && worker.isReady ? "killed" : "fruitless";
-}
-
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
-}
-
-/** What the leases of a worker of this place begin with. */
-function ownerPrefixOf(workerId: string): string {
-  return `${thisPlace()}-${workerId.slice(2)}`;
-}
-
-/** Whether one that another supervisor started serves us like our own. */
-function isAdopted(worker: PoolWorker): boolean {
-  return worker.isOutdated !== true && worker.isElsewhere !== true;
-}
-
-/** How much a worker can be offered now. Refilled from half empty, in one message rather than in many. */
-function roomOf(worker: Spawned, prefetch: number): number {
-  if (!worker.isReady || worker.slots === 0) return 0;
-  const held = worker.offered.size + worker.extra;
-  const load = held - Math.min(worker.unsettled, UNSETTLED_MAX);
-  return load > worker.slots + prefetch / 2 ? 0 : Math.max(0, worker.slots + prefetch - load);
-}
-
-function send(worker: Spawned, message: ToWorker): void {
-  // Lost messages do no harm: a worker looks around by itself, and the dead are replaced.
-  if (worker.child.connected) worker.child.send(message, () => {});
 }
 
 function trySignal(pid: number, signal: NodeJS.Signals): void {

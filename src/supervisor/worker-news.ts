@@ -2,8 +2,10 @@
 import { parseName } from "../core/names.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import { type Alerts, tellConflict } from "./alerts.ts";
-import type { Pool, PoolHooks, PoolWorker } from "./pool.ts";
+import type { Pool, PoolHooks } from "./pool.ts";
+import type { PoolWorker } from "./pool-worker.ts";
 import type { Selection } from "./selection.ts";
+import type { Progress } from "./spawned-worker.ts";
 import type { TaskEnds } from "./task-ends.ts";
 
 export interface WorkerNewsParts {
@@ -20,7 +22,6 @@ export interface WorkerNewsParts {
   wake: () => void;
 }
 
-type Progress = Parameters<PoolHooks["onProgress"]>[0];
 type Death = Parameters<PoolHooks["onDeath"]>[0];
 
 export class WorkerNews implements PoolHooks {

@@ -2,39 +2,54 @@
  * Brings a state tree to its end with the production supervisor: it recovers, runs what is left, and drains. Its worker
  * lives in the same process, so that hundreds of cases need no process each; processes of their own are tested beside it.
  */
+import type { ChildProcess } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import type { Settings } from "../../../src/core/settings.ts";
-import { identityOf, ownerPrefix, thisProcess } from "../../../src/host/identity.ts";
+import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../../../src/host/identity.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
-import { Pool, type Spawned } from "../../../src/supervisor/pool.ts";
 import type { RunSummary } from "../../../src/supervisor/run-shapes.ts";
+import { SpawnedWorker } from "../../../src/supervisor/spawned-worker.ts";
 import { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
 import { Worker } from "../../../src/worker/worker.ts";
 import type { Place } from "./place.ts";
 
-/** The part of Pool that starts a worker, seen from here. */
-interface PoolInside {
-  boot: Omit<WorkerBoot, "slots" | "isSpawned">;
-  maxSlots: number;
-  spawned: Map<number, object>;
-  receive(worker: object, message: ToSupervisor): void;
-  died(worker: object, how: string): void;
-}
-
-let fakePid = 1_000_000_000;
-
-/** A child process as far as Pool uses one. */
+/** A child process as far as a pool uses one, with its worker in this process. */
 class InsideChild extends EventEmitter {
+  readonly pid = process.pid;
   connected = true;
-  readonly worker: Worker;
+  private readonly worker: Worker;
 
-  constructor(worker: Worker) {
+  constructor(orders: WorkerBoot) {
     super();
-    this.worker = worker;
+    const prefix = ownerPrefix(thisProcess());
+    const { tree, storage } = insideOf(orders);
+    const { durability } = orders.settings;
+    workerCount += 1;
+    const mark = `z${workerCount.toString(36)}z`;
+    const timer = setInterval(() => this.worker.wake(), 50);
+    this.worker = new Worker({
+      id: workerIdOf(prefix),
+      slots: orders.slots,
+      tree,
+      trays: openTrays(tree.mailbox, {
+        durability,
+        ...(storage === undefined ? {} : { storage }),
+      }),
+      settings: orders.settings,
+      ownerPrefix: prefix,
+      newOwner: ownerSequence(thisProcess(), mark),
+      workerFile: join(tree.workers, "inside"),
+      send: (message) => this.tell(message),
+      onStopped: () => {
+        clearInterval(timer);
+        setImmediate(() => this.emit("exit", 0, null));
+      },
+    });
+    this.tell({ type: "hello", id: workerIdOf(prefix) });
   }
 
   send(message: ToWorker): void {
@@ -50,61 +65,16 @@ class InsideChild extends EventEmitter {
   }
 
   unref(): void {}
+
+  private tell(message: ToSupervisor): void {
+    setImmediate(() => this.emit("message", message));
+  }
 }
 
-function startInside(this: PoolInside): void {
-  const { boot, maxSlots } = this;
-  const identity = thisProcess();
-  const prefix = ownerPrefix(identity);
-  fakePid += 1;
-  const pid = fakePid;
-  let claims = 0;
-  let child: InsideChild | undefined;
-  const timer = setInterval(() => worker.wake(), 50);
-  const { tree, storage } = insideOf(boot);
-  const worker = new Worker({
-    id: `w-${prefix.slice(13)}`,
-    slots: maxSlots,
-    tree,
-    trays: openTrays(tree.mailbox, {
-      durability: boot.settings.durability,
-      ...(storage === undefined ? {} : { storage }),
-    }),
-    settings: boot.settings,
-    ownerPrefix: prefix,
-    newOwner: () => {
-      claims += 1;
-      return `${prefix}-z${pid.toString(36)}z${claims.toString(36)}`;
-    },
-    workerFile: join(tree.workers, "inside"),
-    send: (message) => {
-      setImmediate(() => this.receive(inside, message));
-    },
-    onStopped: () => {
-      clearInterval(timer);
-      setImmediate(() => child?.emit("exit", 0, null));
-    },
-  });
-  child = new InsideChild(worker);
-  const inside: Omit<Spawned, "child"> & { child: InsideChild } = {
-    id: `w-${prefix.slice(13)}`,
-    pid,
-    slots: maxSlots,
-    slotsPeak: maxSlots,
-    isSpawned: true,
-    child,
-    ownerPrefix: ownerPrefix(identityOf(process.pid)),
-    isReady: false,
-    startedMs: performance.now(),
-    hasSettled: false,
-    offered: new Set<string>(),
-    extra: 0,
-    unsettled: 0,
-  };
-  this.spawned.set(pid, inside);
-  child.once("exit", (code) => this.died(inside, `exit code ${code}`));
-  setImmediate(() => this.receive(inside, { type: "hello", id: inside.id }));
-}
+/** No two workers of this process make the same owner. */
+let workerCount = 0;
+const startInside = (orders: WorkerBoot): ChildProcess =>
+  new InsideChild(orders) as unknown as ChildProcess;
 
 const places = new Map<string, { place: Place; storage: Storage | undefined }>();
 
@@ -117,8 +87,7 @@ function insideOf(boot: { stateDir: string }): {
   return { tree: run.place.tree, storage: run.storage };
 }
 
-const startOutside = (Pool.prototype as unknown as { start: () => void }).start;
-let isInside = false;
+const startOutside = SpawnedWorker.start;
 
 export interface RecoverOptions {
   settings: Settings;
@@ -134,11 +103,7 @@ export interface RecoverOptions {
 }
 
 export async function recoverTree(place: Place, options: RecoverOptions): Promise<RunSummary> {
-  const inside = options.hasProcesses !== true;
-  if (inside !== isInside) {
-    (Pool.prototype as unknown as { start: unknown }).start = inside ? startInside : startOutside;
-    isInside = inside;
-  }
+  SpawnedWorker.start = options.hasProcesses === true ? startOutside : startInside;
   places.set(place.tree.dir, { place, storage: options.storage });
   try {
     const supervisor = new Supervisor({

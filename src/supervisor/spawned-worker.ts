@@ -1,0 +1,100 @@
+/** A worker process that is our child: how it is started, what it was offered and has told, what its death says of it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { UNSETTLED_MAX } from "../core/limits.ts";
+import { identityOf, ownerPrefix, workerIdOf } from "../host/identity.ts";
+import { pathOfEntry } from "../host/package.ts";
+import type { WorkerBoot } from "../worker/main.ts";
+import type { ToSupervisor, ToWorker } from "../worker/protocol.ts";
+import type { PoolWorker } from "./pool-worker.ts";
+import type { Death } from "./restarts.ts";
+
+/** With durability `power` so many results wait for the disk together, and share its commits. */
+const SYNC_THREADS = "64";
+/** Signals that a process does not get by a fault of its own. */
+const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
+  "SIGKILL",
+  "SIGTERM",
+  "SIGINT",
+  "SIGHUP",
+]);
+/** A process that lived this long was healthy, even if it settled nothing (ms). */
+const HEALTHY_MS = 10_000;
+
+export type Progress = Extract<ToSupervisor, { type: "progress" }>;
+
+export class SpawnedWorker implements PoolWorker {
+  readonly id: string;
+  readonly pid: number;
+  readonly isSpawned = true;
+  /** What its leases begin with. */
+  readonly ownerPrefix: string;
+  readonly child: ChildProcess;
+  slots: number;
+  slotsPeak: number;
+  isReady = false;
+  /** Offered files it is not through with. */
+  readonly offered = new Set<string>();
+  private readonly startedMs = performance.now();
+  private hasSettled = false;
+  /** Attempts it found by itself. */
+  private extra = 0;
+  /** Attempts that have run and wait for the disk. */
+  private unsettled = 0;
+
+  constructor(child: ChildProcess, pid: number, slots: number) {
+    this.child = child;
+    this.pid = pid;
+    this.slots = slots;
+    this.slotsPeak = slots;
+    this.ownerPrefix = ownerPrefix(identityOf(pid));
+    this.id = workerIdOf(this.ownerPrefix);
+  }
+
+  /**
+   * Starts a process and hands it its orders, which no variable of the environment could hold at any size.
+   * @returns one without pid when the system refuses, which then emits "error"
+   * @throws Error with some codes of the system (E2BIG, ENOMEM)
+   */
+  static start(this: void, orders: WorkerBoot): ChildProcess {
+    const child = spawn(process.execPath, [...process.execArgv, pathOfEntry("worker/entry")], {
+      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
+      detached: true,
+      // What handlers print must not mix with the answers on our stdout.
+      stdio: ["ignore", 2, 2, "ipc"],
+      env: {
+        ...(orders.settings.durability === "power" ? { UV_THREADPOOL_SIZE: SYNC_THREADS } : {}),
+        ...process.env,
+        MAILCHUTE_WORKER_BOOT: orders.stateDir,
+      },
+    });
+    if (child.pid !== undefined) child.send(orders, () => {});
+    return child;
+  }
+
+  /** How much it can be offered now. Refilled from half empty, in one message rather than in many. */
+  room(prefetch: number): number {
+    if (!this.isReady || this.slots === 0) return 0;
+    const held = this.offered.size + this.extra;
+    const load = held - Math.min(this.unsettled, UNSETTLED_MAX);
+    return load > this.slots + prefetch / 2 ? 0 : Math.max(0, this.slots + prefetch - load);
+  }
+
+  /** Lost messages do no harm: a worker looks around by itself, and the dead are replaced. */
+  send(message: ToWorker): void {
+    if (this.child.connected) this.child.send(message, () => {});
+  }
+
+  noteProgress({ done, extra, unsettled, settled }: Progress): void {
+    for (const file of done) this.offered.delete(file);
+    this.extra = extra;
+    this.unsettled = unsettled;
+    if (settled.length > 0) this.hasSettled = true;
+  }
+
+  /** @param signal by which it ended, if any */
+  deathBy(signal: NodeJS.Signals | null): Death {
+    if (this.hasSettled || performance.now() - this.startedMs > HEALTHY_MS) return "healthy";
+    const wasKilled = signal !== null && FROM_OUTSIDE.has(signal);
+    return wasKilled && this.isReady ? "killed" : "fruitless";
+  }
+}
