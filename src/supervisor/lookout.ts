@@ -109,12 +109,14 @@ export class Lookout {
   async recoverAtStart(): Promise<void> {
     const { controlRecovery, control, commands, isOn, recovery } = this.p;
     const files = controlRecovery.list();
-    const nonces = new Set(files.map((file) => parseName(file)?.submission));
-    control.keepApplied((nonce) => nonces.has(nonce));
-    // Commands first: a cancel that was under way goes on with the lease that recovery would give back.
-    const commanded = controlRecovery.round(files, true);
-    for (const file of files) commands.takeReady(file);
-    await commanded;
+    if (files !== undefined) {
+      const nonces = new Set(files.map((file) => parseName(file)?.submission));
+      control.keepApplied((nonce) => nonces.has(nonce));
+      // Commands first: a cancel that was under way goes on with the lease that recovery would give back.
+      const commanded = controlRecovery.round(files, true);
+      for (const file of files) commands.takeReady(file);
+      await commanded;
+    }
     if (isOn) await recovery.round(recovery.list(), true);
   }
 
@@ -123,17 +125,19 @@ export class Lookout {
     this.recoverAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
-    const fileCount = isOn ? this.lookAtTasks(nowMs) : 0;
+    const files = isOn ? this.lookAtTasks(nowMs) : [];
     const controlFiles = controlRecovery.list();
-    this.isAnythingProcessed = fileCount + controlFiles.length > 0;
+    this.isAnythingProcessed = files?.length !== 0 || controlFiles?.length !== 0;
     this.recoverAtMs = nowMs + this.pauseMs();
-    if (controlFiles.length > 0) void controlRecovery.round(controlFiles).then(wake);
-    for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
+    if (controlFiles !== undefined && controlFiles.length > 0) {
+      void controlRecovery.round(controlFiles).then(wake);
+      for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
+    }
     taskEnds.recheckDependencies();
   }
 
-  /** @returns how much lies in `processing/` */
-  private lookAtTasks(nowMs: number): number {
+  /** @returns what lies in `processing/`; undefined: nobody can say, and nothing is concluded from it */
+  private lookAtTasks(nowMs: number): string[] | undefined {
     const { pool, bells, intake, recovery, processing, plan, wake } = this.p;
     pool.survey();
     pool.ensure();
@@ -141,11 +145,12 @@ export class Lookout {
     bells.watchProcessing(pool.hasOthers);
     intake.sweepDue(nowMs);
     const files = recovery.list();
+    if (files === undefined) return undefined;
     processing.take(files);
     plan.survey(files);
     const round = recovery.round(files);
     if (files.length > 0) void round.then(wake);
-    return files.length;
+    return files;
   }
 
   private followJournal(nowMs: number): void {

@@ -18,8 +18,8 @@ export interface ProcessingParts {
   backlog: Backlog;
   selection: Selection;
   pool: Pool;
-  /** The names in the tray, now. */
-  list: () => string[];
+  /** The names in the tray, now; undefined when it cannot be listed. */
+  list: () => string[] | undefined;
   /** A file of the inbox is to be looked at again. */
   hint: (file: string) => void;
 }
@@ -98,10 +98,12 @@ export class Processing {
     selection.addReady(name, file, waiting, delayMs);
   }
 
-  /** How much each process runs, by what its leases begin with. */
-  runningByOwner(): Map<string, number> {
+  /** How much each process runs, by what its leases begin with; undefined when nobody can say. */
+  runningByOwner(): Map<string, number> | undefined {
     const running = new Map<string, number>();
-    for (const file of this.p.list()) {
+    const files = this.p.list();
+    if (files === undefined) return undefined;
+    for (const file of files) {
       const name = parseName(file);
       if (name?.stage !== "w") continue;
       const prefix = name.token.slice(0, name.token.lastIndexOf("-"));
@@ -112,17 +114,21 @@ export class Processing {
 
   /** Whether a retry or a refusal stands half-way; recovery brings it to its end. */
   hasHalfMoves(): boolean {
-    return this.p.list().some((file) => {
-      const stage = parseName(file)?.stage;
-      return stage === "again" || stage === "bad";
-    });
+    return this.hasAny((stage) => stage === "again" || stage === "bad");
   }
 
   /** Whether anything is claimed, or being settled. */
   isBusy(): boolean {
-    return this.p.list().some((file) => {
+    return this.hasAny((stage) => stage !== "ready");
+  }
+
+  /** True, too, when nobody can say. */
+  private hasAny(isIt: (stage: ProcessingName["stage"]) => boolean): boolean {
+    const files = this.p.list();
+    if (files === undefined) return true;
+    return files.some((file) => {
       const stage = parseName(file)?.stage;
-      return stage !== undefined && stage !== "ready";
+      return stage !== undefined && isIt(stage);
     });
   }
 }

@@ -20,18 +20,20 @@ export class RecoveryRounds {
     this.onError = onError;
   }
 
-  /** The names in `processing/`; none when the tray is missing. */
-  list(): string[] {
+  /** The names in `processing/`; none when the tray is missing. Undefined when it cannot be listed: then nobody knows. */
+  list(): string[] | undefined {
     try {
       return this.recoverer.trays.storage.list(this.recoverer.trays.processing);
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.onError(error);
-      return [];
+      if (systemCode(error) === "ENOENT") return [];
+      this.onError(error);
+      return undefined;
     }
   }
 
-  /** Begins whatever is due among these names. Resolves when this round's steps are done. */
-  async round(files: readonly string[], isStart = false): Promise<void> {
+  /** Begins whatever is due among these names, if they are known. Resolves when this round's steps are done. */
+  async round(files: readonly string[] | undefined, isStart = false): Promise<void> {
+    if (files === undefined) return;
     let steps: RecoverStep[];
     try {
       steps = findRecoverable(this.recoverer, files, this.leaseTtlMs, isStart);

@@ -395,6 +395,7 @@ export class Supervisor {
 
   private shareSlots(): void {
     const running = this.processing.runningByOwner();
+    if (running === undefined) return;
     this.pool.retireIdle(running);
     if (this.control.setSlots(this.pool.shares(running))) this.pool.tellAll({ type: "control" });
   }

@@ -11,7 +11,8 @@
  *   until    "error" and "short" go on for ever, until this file appears; without it they happen once
  *   hasReads true: calls that only read count too
  *   from, to patterns: counting begins at the first call that one matches ("rename a/b.json") and ends with that of the other
- *   report   a file that gets one line of JSON at the fault and one at the end
+ *   only     a pattern: calls that it does not match are left alone
+ *   report   a file that gets one line of JSON at the fault (with `only` at each) and one at the end
  */
 "use strict";
 const fs = require("node:fs");
@@ -33,6 +34,7 @@ function install() {
   const calls = [];
   const from = plan.from === undefined ? undefined : new RegExp(plan.from);
   const to = plan.to === undefined ? undefined : new RegExp(plan.to);
+  const only = plan.only === undefined ? undefined : new RegExp(plan.only);
   let isWithin = from === undefined;
   let isBeyond = false;
 
@@ -62,7 +64,7 @@ function install() {
   };
   const failure = (what, path) => {
     faults += 1;
-    if (faults === 1) report({ fault: plan.code, what });
+    if (faults === 1 || only !== undefined) report({ fault: plan.code, what });
     return Object.assign(new Error(`${plan.code}: made up, ${what}`), {
       code: plan.code,
       errno: -5,
@@ -76,6 +78,7 @@ function install() {
     isWithin ||= from.test(label(name, path));
     if (!isWithin) return undefined;
     if (to?.test(label(name, path))) isBeyond = true;
+    if (only?.test(label(name, path)) === false) return undefined;
     count += 1;
     if (plan.at === 0) calls.push(name.replace(/Sync$/, ""));
     if (plan.at === 0 || count < plan.at) return undefined;

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
-import { newPool } from "../support/pool.ts";
+import { newPool, type Pool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const HOOK = fileURLToPath(new URL("hook.cjs", import.meta.url));
 
@@ -61,3 +62,74 @@ it.each(Array.from({ length: 12 }, (_, n) => n + 1))(
     await expectNoHarm("^rm workers/", at);
   },
 );
+
+/** A supervisor whose looks at `processing/` fail from when it has accepted a task until `heal`. */
+function withoutListings(): { pool: Pool; untilBlind: () => Promise<unknown>; heal: () => void } {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  const report = join(pool.dir, "report");
+  const healed = join(pool.dir, "healed");
+  const plan = { role: "main", root: pool.state, act: "error", code: "EMFILE", at: 1 };
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    ...plan,
+    hasReads: true,
+    from: "^rename mailbox/inbox/",
+    only: "^readdir mailbox/processing$",
+    until: healed,
+    report,
+  });
+  const faultCount = (): number => (fs.existsSync(report) ? readLines(report).length : 0);
+  return {
+    pool,
+    untilBlind: () => {
+      const enough = faultCount() + BLIND_LOOKS;
+      return waitFor(() => faultCount() >= enough, { what: `${BLIND_LOOKS} looks in vain` });
+    },
+    heal: () => fs.writeFileSync(healed, ""),
+  };
+}
+
+/** A program that says that it runs, and goes on until there is a file `go`. */
+function waiting(pool: Pool): { runs: string; go: string; exec: string[] } {
+  const runs = join(pool.dir, "runs");
+  const go = join(pool.dir, "go");
+  const program = `echo run >> '${runs}'; until [ -e '${go}' ]; do sleep 0.02; done`;
+  return { runs, go, exec: ["sh", "-c", program] };
+}
+
+/** Absence in two looks is believed. */
+const BLIND_LOOKS = 6;
+
+const readLines = (path: string): string[] =>
+  fs.readFileSync(path, "utf8").split("\n").filter(Boolean);
+
+it("what runs is not forgotten while processing/ cannot be listed: a second task of its id waits", async () => {
+  const { pool, untilBlind, heal } = withoutListings();
+  const { runs, go, exec } = waiting(pool);
+  pool.drop("task", { exec });
+  const running = pool.spawn(["run", "--drain"]);
+  await untilBlind();
+  pool.drop("task", { exec, title: "another" });
+  await untilBlind();
+  heal();
+  fs.writeFileSync(go, "");
+  expect((await running.ended).exitCode).toBe(1);
+  expect(readLines(runs)).toEqual(["run"]);
+  expect(pool.results()).toHaveLength(1);
+  // To refuse it, it must be compared with what is in processing/: that is tried again when there is time for it.
+  expect(fs.existsSync(join(pool.inbox, "task.json"))).toBe(true);
+});
+
+it("a node is not launched again while processing/ cannot be listed", async () => {
+  const { pool, untilBlind, heal } = withoutListings();
+  const { runs, go, exec } = waiting(pool);
+  const roadmap = join(pool.state, "roadmap.yaml");
+  fs.writeFileSync(roadmap, `nodes:\n  - { id: a, exec: ${JSON.stringify(exec)} }\n`);
+  const running = pool.spawn(["run", "--drain"]);
+  await untilBlind();
+  heal();
+  fs.writeFileSync(go, "");
+  expect((await running.ended).exitCode, running.stderr()).toBe(0);
+  expect(readLines(runs)).toEqual(["run"]);
+  expect(fs.readFileSync(roadmap, "utf8")).toContain("status: done");
+});

@@ -69,7 +69,7 @@ export class PlanEngine {
   private async takeOver(): Promise<void> {
     this.flightSurvey.adoptRunning();
     await this.flights.events.load(this.p.tree.events);
-    this.survey(this.listProcessing());
+    this.surveyNow();
   }
 
   /** Why the roadmap on disk cannot be used, when it cannot. */
@@ -222,7 +222,7 @@ export class PlanEngine {
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
     try {
-      this.survey(this.listProcessing());
+      this.surveyNow();
     } catch (error) {
       // What settled unnoticed is found at the next start.
       this.p.report("roadmap:survey", `cannot look at what settled last: ${messageOf(error)}`);
@@ -346,15 +346,17 @@ export class PlanEngine {
     );
   }
 
-  /** A mailbox that is off has no trays, and one whose trays were deleted gets them again. */
-  private listProcessing(): string[] {
+  /** When `processing/` cannot be listed, the next look at it finds out. */
+  private surveyNow(): void {
     const { storage, processing } = this.p.trays;
+    let files: string[] = [];
     try {
-      return storage.list(processing);
+      files = storage.list(processing);
     } catch (error) {
-      if (systemCode(error) === "ENOENT") return [];
-      throw error;
+      // A mailbox that is off has no trays, and one whose trays were deleted gets them again.
+      if (systemCode(error) !== "ENOENT") return;
     }
+    this.survey(files);
   }
 
   private nowMs(): number {

@@ -30,7 +30,6 @@ class InsideChild extends EventEmitter {
     const { durability } = orders.settings;
     workerCount += 1;
     const mark = `z${workerCount.toString(36)}z`;
-    const timer = setInterval(() => this.worker.wake(), 50);
     this.worker = new Worker({
       id: workerIdOf(prefix),
       slots: orders.slots,
@@ -49,6 +48,7 @@ class InsideChild extends EventEmitter {
         setImmediate(() => this.emit("exit", 0, null));
       },
     });
+    const timer = setInterval(() => this.worker.wake(), 50);
     this.tell({ type: "hello", id: workerIdOf(prefix) });
   }
 
