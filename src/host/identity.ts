@@ -1,6 +1,7 @@
 /** Who a process is, for longer than its pid: host, boot, pid namespace, pid and start time. Judges whether it lives. */
 import fs from "node:fs";
 import os from "node:os";
+import { readProc, readProcLink } from "./read-proc.ts";
 
 export interface ProcessIdentity {
   /** 12 hex digits: host, boot and pid namespace. */
@@ -14,9 +15,9 @@ export type Verdict = "alive" | "dead" | "unknown";
 
 let ownPlace: string | undefined;
 
-/** Where pids of this process mean something. */
+/** Where pids of this process mean something. @throws what the system says when it cannot tell now */
 export function thisPlace(): string {
-  ownPlace ??= `${hash4(os.hostname())}${hash4(readText("/proc/sys/kernel/random/boot_id") ?? "")}${hash4(readLink("/proc/self/ns/pid") ?? "")}`;
+  ownPlace ??= `${hash4(os.hostname())}${hash4(readProc("/proc/sys/kernel/random/boot_id")?.toString() ?? "")}${hash4(readProcLink("/proc/self/ns/pid") ?? "")}`;
   return ownPlace;
 }
 
@@ -78,7 +79,8 @@ export function parseOwner(owner: string): ProcessIdentity | undefined {
 }
 
 /**
- * Whether that very process still runs. `unknown`: it lives where our pids say nothing (another host or container).
+ * Whether that very process still runs. `unknown`: it lives where our pids say nothing (another host or container), or
+ * the system has no descriptor left to look at it.
  * Rule: `protocol.md`, "Who is dead".
  */
 export function judge(identity: ProcessIdentity): Verdict {
@@ -87,8 +89,11 @@ export function judge(identity: ProcessIdentity): Verdict {
   if (identity.place.slice(4, 8) !== place.slice(4, 8)) return "dead";
   if (identity.place.slice(8) !== place.slice(8)) return "unknown";
   if (!fs.existsSync("/proc/self/stat")) return isPidAlive(identity.pid) ? "alive" : "dead";
-  const start = startTicksOf(identity.pid);
-  return start !== undefined && start === identity.startTicks ? "alive" : "dead";
+  try {
+    return startTicksOf(identity.pid) === identity.startTicks ? "alive" : "dead";
+  } catch {
+    return "unknown";
+  }
 }
 
 export function judgeOwner(owner: string): Verdict {
@@ -96,14 +101,23 @@ export function judgeOwner(owner: string): Verdict {
   return identity === undefined ? "unknown" : judge(identity);
 }
 
-/** The start time of a live process (zombies are dead), or undefined. */
+/** The start time of a live process (zombies are dead), or undefined. @throws what the system says when it cannot tell now */
 export function startTicksOf(pid: number): number | undefined {
-  const stat = readText(`/proc/${pid}/stat`);
+  const stat = readProc(`/proc/${pid}/stat`)?.toString();
   if (stat === undefined) return undefined;
   // The name in parentheses may hold anything; the fields follow its last ')'.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (fields[0] === "Z" || fields[0] === "X") return undefined;
   return Number(fields[19]);
+}
+
+/** Whether no process has this pid; false when that cannot be told now. */
+export function isGone(pid: number): boolean {
+  try {
+    return startTicksOf(pid) === undefined;
+  } catch {
+    return false;
+  }
 }
 
 function isPidAlive(pid: number): boolean {
@@ -112,22 +126,6 @@ function isPidAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return fs.readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
-
-function readLink(path: string): string | undefined {
-  try {
-    return fs.readlinkSync(path);
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,6 +1,5 @@
 /** The processes of this machine, as far as `/proc` tells; elsewhere none. */
-import fs from "node:fs";
-import { listDir } from "./list-dir.ts";
+import { listProc, readProc } from "./read-proc.ts";
 
 export interface ProcessRow {
   pid: number;
@@ -12,22 +11,20 @@ export interface ProcessRow {
   startTicks: number;
 }
 
-/** All but zombies. */
+/** All but zombies. @throws what the system says when it cannot tell now */
 export function listProcesses(): ProcessRow[] {
   const rows: ProcessRow[] = [];
-  for (const name of listDir("/proc")) {
+  for (const name of listProc("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
-    try {
-      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      if (fields[0] === "Z" || fields[0] === "X") continue;
-      const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
-      const threads = Number(fields[17]);
-      rows.push({ pid, parent, group, session, threads, startTicks: Number(fields[19]) });
-    } catch {
-      // Gone between the listing and the look.
-    }
+    const stat = readProc(`/proc/${pid}/stat`)?.toString();
+    // Gone between the listing and the look.
+    if (stat === undefined) continue;
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields[0] === "Z" || fields[0] === "X") continue;
+    const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
+    const threads = Number(fields[17]);
+    rows.push({ pid, parent, group, session, threads, startTicks: Number(fields[19]) });
   }
   return rows;
 }

@@ -1,10 +1,10 @@
 /** Finds and ends every process of an attempt: its group, its descendants, and what left both but carries the lease. */
-import fs from "node:fs";
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
 import { isNewborn } from "./newborn.ts";
-import { listProcesses } from "./process-table.ts";
+import { listProcesses, type ProcessRow } from "./process-table.ts";
+import { readProc } from "./read-proc.ts";
 import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
@@ -22,6 +22,8 @@ const KERNEL_PARENT = 2;
 const POLL_MS = 20;
 /** The same while nothing is there to be ended, but may come. */
 const NEWBORN_POLL_MS = 5;
+/** The same while the system has no descriptor left to look. */
+const BLIND_POLL_MS = 250;
 /** Who has not ended by then after SIGKILL will not (ms). */
 const KILL_LIMIT_MS = 5000;
 
@@ -54,7 +56,7 @@ function lookForTree(
   known: Map<number, number>,
   stateDir: string | undefined,
 ): TreeLook {
-  const rows = listProcesses();
+  const rows = rootPid === undefined ? listProcesses() : tryListProcesses();
   // Without /proc the group, by its negative number, is all that can be reached.
   if (rows.length === 0) {
     const isAlive = rootPid !== undefined && isGroupAlive(rootPid);
@@ -91,7 +93,7 @@ function lookForTree(
 }
 
 /**
- * SIGTERM to all, time to end, SIGKILL to what is left, until nothing is.
+ * SIGTERM to all, time to end, SIGKILL to what is left, until nothing is. While the system cannot tell, it goes on.
  * @param graceMs 0 kills at once
  * @param stateDir see `findTree`
  * @returns the number of processes that are still there after five seconds (unkillable: stuck in the kernel)
@@ -103,23 +105,32 @@ export async function endTree(
   stateDir?: string,
 ): Promise<number> {
   const known = new Map<number, number>();
-  const look = (): TreeLook => lookForTree(lease, rootPid, known, stateDir);
-  let seen = look();
+  const look = async (): Promise<TreeLook> => {
+    for (;;) {
+      try {
+        return lookForTree(lease, rootPid, known, stateDir);
+      } catch {
+        // Nobody can say what is there: two runs of one task must not overlap for that.
+        await wait(BLIND_POLL_MS);
+      }
+    }
+  };
+  let seen = await look();
   if (seen.pids.length > 0 && graceMs > 0) {
     signalAll(seen.pids, "SIGTERM");
     const deadline = performance.now() + graceMs;
     while (seen.pids.length > 0 && performance.now() < deadline) {
       await wait(POLL_MS);
-      seen = look();
+      seen = await look();
     }
   }
   const deadline = performance.now() + KILL_LIMIT_MS;
   while ((seen.pids.length > 0 || seen.isUnsure) && performance.now() < deadline) {
     // Stopped first, so that none can fork away from under the sweep.
     signalAll(seen.pids, "SIGSTOP");
-    signalAll(look().pids, "SIGKILL");
+    signalAll((await look()).pids, "SIGKILL");
     await wait(seen.pids.length > 0 ? POLL_MS : NEWBORN_POLL_MS);
-    seen = look();
+    seen = await look();
   }
   return seen.pids.length;
 }
@@ -140,12 +151,21 @@ export async function endGroup(rootPid: number): Promise<number> {
 }
 
 function findGroup(rootPid: number): number[] {
-  const rows = listProcesses();
+  const rows = tryListProcesses();
   // Without /proc the group, by its negative number, is all that can be reached.
   if (rows.length === 0) return [-rootPid];
   return rows
     .filter(({ group, session }) => group === rootPid || session === rootPid)
     .map(({ pid }) => pid);
+}
+
+/** Of a group that is known something can be reached without it. */
+function tryListProcesses(): ProcessRow[] {
+  try {
+    return listProcesses();
+  } catch {
+    return [];
+  }
 }
 
 export function isGroupAlive(group: number): boolean {
@@ -175,18 +195,15 @@ function bornTicksOf(lease: string): number {
 
 /** @param tree where the lease is from; null: not known */
 function environHolds(pid: number, entry: Buffer, tree: string | null): boolean {
-  try {
-    const environ = fs.readFileSync(`/proc/${pid}/environ`);
-    // At the start of a variable only: another variable's value may hold the same text.
-    for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
-      const next = environ[at + entry.length];
-      const isWhole = next === 0 || next === PART_MARK || entry.at(-1) === PART_MARK;
-      if (isWhole && (at === 0 || environ[at - 1] === 0)) return !isOfOtherTree(environ, tree);
-    }
-    return false;
-  } catch {
-    return false;
+  const environ = readProc(`/proc/${pid}/environ`);
+  if (environ === undefined) return false;
+  // At the start of a variable only: another variable's value may hold the same text.
+  for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
+    const next = environ[at + entry.length];
+    const isWhole = next === 0 || next === PART_MARK || entry.at(-1) === PART_MARK;
+    if (isWhole && (at === 0 || environ[at - 1] === 0)) return !isOfOtherTree(environ, tree);
   }
+  return false;
 }
 
 /** A tree that has been moved since cannot be found where it was, and is ours. So is a program that only speaks to another one. */

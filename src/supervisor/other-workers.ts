@@ -8,7 +8,7 @@ import type { WorkerDocument } from "../core/documents.ts";
 import { workerOf } from "../core/saved-documents.ts";
 import { readDocument, removeDocument } from "../host/documents.ts";
 import { thisPlace } from "../host/identity.ts";
-import { listDir } from "../host/list-dir.ts";
+import { tryListDir } from "../host/list-dir.ts";
 import { judgeIn } from "../host/tree-id.ts";
 import { LeaseObserver } from "../mailbox/recover.ts";
 import { isAdopted, type PoolWorker } from "./pool-worker.ts";
@@ -61,8 +61,10 @@ export class OtherWorkers {
   /** Looks who is there and who is gone. @param own ids of our children @returns whether anything has changed */
   survey(own: ReadonlySet<string>): boolean {
     const { workersDir } = this.o;
+    const names = tryListDir(workersDir);
+    // Who was there is there still, as far as anybody knows.
+    if (names === undefined) return false;
     const found = new Map<string, PoolWorker>();
-    const names = listDir(workersDir);
     this.silence.beginRound(performance.now(), new Set(names));
     for (const name of names) {
       if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;

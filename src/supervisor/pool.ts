@@ -271,7 +271,15 @@ export class Pool {
       child.once("error", failed);
       return false;
     }
-    const worker = new SpawnedWorker(child, pid, slots);
+    let worker: SpawnedWorker;
+    try {
+      worker = new SpawnedWorker(child, pid, slots);
+    } catch (error) {
+      // The system cannot say who that is: then nobody could tell which leases are its own.
+      child.once("exit", () => failed(error));
+      child.kill("SIGKILL");
+      return false;
+    }
     this.spawned.set(pid, worker);
     child.on("message", (message) => {
       if (isToSupervisor(message)) this.receive(worker, message);

@@ -41,6 +41,7 @@ export class SpawnedWorker implements PoolWorker {
   /** Attempts that have run and wait for the disk. */
   private unsettled = 0;
 
+  /** @throws what the system says when it cannot tell now when the process was started */
   constructor(child: ChildProcess, pid: number, slots: number) {
     this.child = child;
     this.pid = pid;

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { STAGED_MAX_AGE_MS } from "../core/retention.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { startTicksOf } from "../host/identity.ts";
+import { isGone } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 
 /** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
@@ -31,7 +31,7 @@ export function sweepDocuments(tree: StateTree, nowMs: number, isDryRun = false)
       }
       if (!stats.isFile()) continue;
       const pid = Number(STAGED.exec(name)?.[1]);
-      const isOfDead = pid > 0 && ageMs > STAGING_MS && startTicksOf(pid) === undefined;
+      const isOfDead = pid > 0 && ageMs > STAGING_MS && isGone(pid);
       if (!isOfDead && ageMs <= STAGED_MAX_AGE_MS) continue;
       if (!isDryRun) fs.rmSync(path, { force: true });
       count++;

@@ -2,9 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   identityOf,
+  isGone,
   judge,
   judgeOwner,
   ownerPrefix,
@@ -99,6 +100,19 @@ describe("another process", () => {
     await once(child, "exit");
     expect(judge(identity)).toBe("dead");
     expect(startTicksOf(child.pid)).toBeUndefined();
+  });
+
+  it("that the system has no descriptor left to look at is not dead", () => {
+    const identity = identityOf(startSleeper().pid);
+    const look = vi.spyOn(fs, "readFileSync").mockImplementation(() => {
+      throw Object.assign(new Error("made up"), { code: "EMFILE" });
+    });
+    onTestFinished(() => look.mockRestore());
+    expect(judge(identity)).toBe("unknown");
+    expect(isGone(identity.pid)).toBe(false);
+    look.mockRestore();
+    expect(judge(identity)).toBe("alive");
+    expect(isGone(identity.pid)).toBe(false);
   });
 
   it("that is stopped is alive", async () => {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startTicksOf } from "../../src/host/identity.ts";
 import { endTree, findTree, LEASE_VARIABLE } from "../../src/host/process-tree.ts";
 import { type Program, startProgram } from "../support/programs.ts";
@@ -94,6 +94,26 @@ describe("the tree of an attempt", () => {
     expect(running(other)).toEqual(["root"]);
     expect(isRunning(longer.pid ?? 0)).toBe(true);
     expect(await endTree(other.lease, 0)).toBe(0);
+  });
+
+  it("is ended when the system can tell again what is there, and not taken for ended before", async () => {
+    const family = await startFamily("has-grandchild.sh", ["root", "child", "grandchild"]);
+    let looks = 0;
+    const look = vi.spyOn(fs, "readFileSync").mockImplementation(() => {
+      looks += 1;
+      throw Object.assign(new Error("made up"), { code: "ENFILE" });
+    });
+    onTestFinished(() => look.mockRestore());
+    let isEnded = false;
+    const ended = endTree(family.lease, 0).finally(() => {
+      isEnded = true;
+    });
+    await waitFor(() => looks >= 3, { what: "three looks in vain" });
+    expect(isEnded).toBe(false);
+    look.mockRestore();
+    expect(running(family)).toEqual(["root", "child", "grandchild"]);
+    expect(await ended).toBe(0);
+    expect(running(family)).toEqual([]);
   });
 
   it("is found although another variable holds the same text before the real one", async () => {
