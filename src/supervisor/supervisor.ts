@@ -122,8 +122,13 @@ export class Supervisor {
     const wake = (): void => this.ticker.wake();
     this.presence = new Presence(tree, clock);
     const mailboxes = this.isOn ? [this.trays, this.controlTrays] : [this.controlTrays];
-    this.upkeep = new Upkeep(tree, mailboxes, settings.retention, clock, (id) =>
-      this.backlog.isNeeded(id),
+    this.upkeep = new Upkeep(
+      tree,
+      mailboxes,
+      settings.retention,
+      clock,
+      (id) => this.backlog.isNeeded(id),
+      (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
     );
     this.control = new ControlState(tree.controlState, settings.durability === "power");
     this.metrics = new Metrics(tree.metrics, tree.events, (line) => this.plan.addLine(line));

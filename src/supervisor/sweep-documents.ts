@@ -33,11 +33,20 @@ export function sweepDocuments(tree: StateTree, nowMs: number, isDryRun = false)
       const pid = Number(STAGED.exec(name)?.[1]);
       const isOfDead = pid > 0 && ageMs > STAGING_MS && isGone(pid);
       if (!isOfDead && ageMs <= STAGED_MAX_AGE_MS) continue;
-      if (!isDryRun) fs.rmSync(path, { force: true });
-      count++;
+      if (isDryRun || removeFile(path)) count++;
     }
   }
   return count;
+}
+
+/** False when it is not ours to remove, as what a container has left as root. */
+function removeFile(path: string): boolean {
+  try {
+    fs.rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** False when somebody was faster, or it is no lock. */

@@ -20,19 +20,24 @@ export class Upkeep {
   private readonly mailboxes: readonly Trays[];
   private readonly retention: Settings["retention"];
   private readonly isNeeded: (id: string) => boolean;
+  private readonly onError: (error: unknown) => void;
   private readonly clock: Clock;
   private readonly clockOffsetMs: number;
   private atMs = 0;
   private sweeps: Sweep[] = [];
   private runs: RunSweep | undefined;
 
-  /** @param isNeeded whether something waits for the result of this task */
+  /**
+   * @param isNeeded whether something waits for the result of this task
+   * @param onError gets what the disk refuses; the pass is given up then, and the next one begins in its time
+   */
   constructor(
     tree: StateTree,
     mailboxes: readonly Trays[],
     retention: Settings["retention"],
     clock: Clock,
     isNeeded: (id: string) => boolean,
+    onError: (error: unknown) => void,
   ) {
     this.tree = tree;
     this.mailboxes = mailboxes;
@@ -40,14 +45,24 @@ export class Upkeep {
     this.clock = clock;
     this.clockOffsetMs = clock.wallMs() - clock.monotonicMs();
     this.isNeeded = isNeeded;
+    this.onError = onError;
   }
 
   get hasWork(): boolean {
     return this.sweeps.length > 0 || this.runs !== undefined;
   }
 
-  /** One slice. */
+  /** One slice. Never throws: nothing that runs, or ends, waits for housekeeping. */
   work(nowMs: number): void {
+    try {
+      this.slice(nowMs);
+    } catch (error) {
+      this.close();
+      this.onError(error);
+    }
+  }
+
+  private slice(nowMs: number): void {
     if (nowMs >= this.atMs) {
       this.atMs = nowMs + PERIOD_MS;
       if (!this.hasWork && !this.hasClockJumped()) this.begin();

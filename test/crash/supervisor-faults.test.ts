@@ -63,6 +63,30 @@ it.each(Array.from({ length: 12 }, (_, n) => n + 1))(
   },
 );
 
+it.each([
+  ["listed", "^opendir mailbox/failed$"],
+  ["removed", "^rm kv/\\.tmp/of-nobody$"],
+])(
+  "a drain ends although something that housekeeping looks at cannot be %s",
+  async (_what, only) => {
+    const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+    const pool = newPool({ env });
+    const report = join(pool.dir, "report");
+    const plan = { role: "main", root: pool.state, act: "error", code: "EACCES", hasReads: true };
+    const until = join(pool.dir, "never");
+    env["MAILCHUTE_CRASH"] = JSON.stringify({ ...plan, only, at: 1, until, report });
+    const old = join(pool.state, "kv", ".tmp", "of-nobody");
+    fs.mkdirSync(join(old, ".."), { recursive: true });
+    fs.writeFileSync(old, "");
+    fs.utimesSync(old, 0, 0);
+    pool.drop("task", { exec: ["true"] });
+    const { stderr, code } = await pool.run(["run", "--drain"]);
+    expect(fs.readFileSync(report, "utf8")).toContain('"fault":"EACCES"');
+    expect(code, stderr).toBe(0);
+    expect(stderr).not.toContain("unexpected");
+  },
+);
+
 /** A supervisor whose looks at `processing/` fail from when it has accepted a task until `heal`. */
 function withoutListings(): { pool: Pool; untilBlind: () => Promise<unknown>; heal: () => void } {
   const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };

@@ -14,6 +14,10 @@ import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { Upkeep } from "../../src/supervisor/upkeep.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
+const raise = (error: unknown): never => {
+  throw error;
+};
+
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -116,7 +120,14 @@ it("a supervisor that starts with its clock ahead leaves what others are staging
   const staged = join(tree.dir, ".tmp");
   for (const dir of [run, staged]) fs.mkdirSync(dir, { recursive: true });
   put(staged, "control.json", 1000);
-  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, trays.clock, () => false);
+  const upkeep = new Upkeep(
+    tree,
+    [trays],
+    DEFAULT_SETTINGS.retention,
+    trays.clock,
+    () => false,
+    raise,
+  );
   do upkeep.work(trays.clock.monotonicMs());
   while (upkeep.hasWork);
   expect(fs.readdirSync(trays.tmp)).toEqual(["of-a-producer.json"]);

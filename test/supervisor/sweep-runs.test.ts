@@ -9,6 +9,10 @@ import { openTrays } from "../../src/mailbox/trays.ts";
 import { Upkeep } from "../../src/supervisor/upkeep.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
+const raise = (error: unknown): never => {
+  throw error;
+};
+
 const LONG_AGO_S = Date.now() / 1000 - 365 * 24 * 60 * 60;
 
 it("many old runs go in slices, without those of tasks that are taken up again meanwhile", () => {
@@ -27,7 +31,7 @@ it("many old runs go in slices, without those of tasks that are taken up again m
   // Each look at the clock takes a millisecond.
   let nowMs = 0;
   const clock = { ...systemClock, monotonicMs: () => nowMs++ };
-  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, clock, () => false);
+  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, clock, () => false, raise);
   const left = (): string[] => fs.readdirSync(tree.runs);
   const count = left().length;
   do upkeep.work(0);
@@ -48,7 +52,7 @@ it("no run goes while nobody can tell what is running", () => {
   fs.rmdirSync(trays.processing);
   fs.writeFileSync(trays.processing, "not a directory");
   const clock = systemClock;
-  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, clock, () => false);
+  const upkeep = new Upkeep(tree, [trays], DEFAULT_SETTINGS.retention, clock, () => false, raise);
   do upkeep.work(0);
   while (upkeep.hasWork);
   expect(fs.existsSync(dir)).toBe(true);

@@ -765,7 +765,8 @@ function cancelling(
         for (let tries = 0; tries < 200; tries++) {
           await pause(20);
           const isGivenAgain = fs.existsSync(join(place.tree.control, "inbox", "stop-a.json"));
-          if (!isGivenAgain && /made up|took no bytes/.test(readLines(answer).join(""))) putCommand(place, args);
+          if (!isGivenAgain && /made up|took no bytes/.test(readLines(answer).join("")))
+            putCommand(place, args);
         }
       }),
   };
