@@ -7,7 +7,7 @@ import { Backlog } from "../core/backlog.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { SLICE_MS_MAX } from "../core/limits.ts";
-import { formatName } from "../core/names.ts";
+import { foldId, formatName } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { cancellingSequence, ownerSequence } from "../host/identity.ts";
@@ -164,7 +164,10 @@ export class Supervisor {
       },
       isDelayed: (id) => backlog.stateOfId(id) === "delayed",
       takeBack: async (id) => {
-        if (backlog.stateOfId(id) !== undefined) await takeBackNode(this.commandContext(), id);
+        // What was offered to a worker counts as running. At the start nothing was, and nothing is known yet.
+        const isKnown = this.selection.inFlight.has(foldId(id));
+        if (isKnown && backlog.stateOfId(id) === undefined) return;
+        await takeBackNode(this.commandContext(), id);
       },
       alerts,
       hint: (file) => this.intake.hint(file),

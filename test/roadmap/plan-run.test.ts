@@ -1,4 +1,5 @@
 /** A plan that drives a real pool: what the specifications of the packets, the handoff and the controls ask for. */
+import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -321,6 +322,26 @@ describe("controls", () => {
     expect(statuses(pool)).toEqual({ mine: "done", never: "blocked" });
     expect([...fs.readdirSync(pool.inbox), ...fs.readdirSync(pool.processing)]).toEqual([]);
     expect(pool.settledCount()).toBe(0);
+  });
+
+  it("a node that a person blocks while no supervisor runs is not tried again by the next one", async () => {
+    const config = QUICK_CONFIG.replace(/retry:.*/, "retry: {max_attempts: 3, backoff_ms: 60000}");
+    const pool = newPool({ config });
+    plan(pool, "nodes:\n  - { id: task, status: open, exec: [sh, -c, 'exit 1'] }\n");
+    const first = await pool.start();
+    await waitFor(() => pool.events().some((event) => event["event"] === "retry_scheduled"), {
+      what: "the node to wait for its retry",
+    });
+    // Its worker lives on for a while, and keeps the output open.
+    const gone = once(first.child, "exit");
+    first.child.kill("SIGKILL");
+    await gone;
+    expect((await pool.run(["node", "set-status", "task", "blocked"])).code).toBe(0);
+    const next = await pool.start(["--drain"]);
+    expect((await next.ended).exitCode).toBe(1);
+    expect(pool.events().filter((event) => event["event"] === "started")).toHaveLength(1);
+    expect(statuses(pool)).toEqual({ task: "blocked" });
+    expect([...fs.readdirSync(pool.inbox), ...fs.readdirSync(pool.processing)]).toEqual([]);
   });
 
   it("a node that is taken back while it waits for its retry begins anew with its new text", async () => {

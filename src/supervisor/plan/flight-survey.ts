@@ -34,8 +34,10 @@ export class FlightSurvey {
     this.launcher.forgetForeign();
     const live = new Set<string>();
     for (const file of files) {
-      const id = parseName(file)?.id ?? parsePlainClaim(file);
+      const name = parseName(file);
+      const id = name?.id ?? parsePlainClaim(file);
       if (id !== undefined) live.add(foldId(id));
+      if (name?.stage === "ready") this.adoptUnwanted(name.id);
     }
     for (const id of flights.list()) {
       const isKnown = live.has(foldId(id)) || this.launcher.isOnTheWay(id) || this.ends.has(id);
@@ -46,6 +48,15 @@ export class FlightSurvey {
       else if (!this.absentOnce.has(id)) this.absentOnce.add(id);
       else this.noteVanished(id);
     }
+  }
+
+  /** Blocked, or done by a person, while no supervisor looked: its task waits all the same, and nobody else would know of it. */
+  private adoptUnwanted(id: string): void {
+    const { store, flights } = this.p;
+    if (flights.has(id)) return;
+    const node = store.find(id);
+    if (node?.status !== "blocked" && node?.status !== "done") return;
+    if (!isContainer(node) && this.launcher.isOwnLive(id)) flights.inherit(id);
   }
 
   private noteVanished(id: string): void {

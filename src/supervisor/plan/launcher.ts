@@ -181,6 +181,11 @@ export class Launcher {
     return false;
   }
 
+  /** The task of this id in the mailbox is the plan's own. */
+  isOwnLive(id: string): boolean {
+    return this.liveTask(id) === "own";
+  }
+
   /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
   private liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
     const { trays } = this.p;
