@@ -195,7 +195,7 @@ export class PlanEngine {
   /** Monotonic ms at which there is something to do by itself. */
   nextMs(): number {
     const soon = this.nowMs() + LOOK_AGAIN_MS;
-    if (this.p.store.hasPending) return soon;
+    if (this.p.store.hasPending) return Math.max(soon, this.p.store.writeAgainMs);
     return Math.min(
       Math.max(soon, Math.min(this.launcher.submitDueMs, this.ends.nextMs)),
       this.nowMs() + (this.desk.nextInMs() ?? Number.POSITIVE_INFINITY),

@@ -34,6 +34,8 @@ const LOOK_MS = 50;
 const CARRY_LOOK_MS = 5;
 /** A plan that was taken over within this time is new enough to say that all of it is done (ms). */
 const RECENT_MS = 1000;
+/** Pause after a write that the disk has refused (ms). */
+const WRITE_AGAIN_MS = 250;
 /** A file that is no text is looked at again this often (ms). */
 const UNREADABLE_LOOK_MS = 1000;
 /** A node that we added and that is missing from a text saved within this time was not deleted: the text is older (ms). */
@@ -59,6 +61,8 @@ export class PlanStore {
   /** The file holds more than the plan in force: what people saved while it was being read. */
   private isBehind = false;
   private lookAtMs = 0;
+  /** Monotonic ms: the disk has refused what is pending, and is not asked before. */
+  writeAgainMs = Number.NEGATIVE_INFINITY;
   /** The same without what is pending: its items stand in the file like this, where nobody has changed them. */
   private disk: RoadmapDocument | undefined;
   /** The plan in force; undefined when there is none. */
@@ -198,6 +202,7 @@ export class PlanStore {
   flush(): boolean {
     if (this.pending.isEmpty) return true;
     if (this.doc === undefined || this.base === undefined) return false;
+    if (this.monotonicMs() < this.writeAgainMs) return false;
     try {
       if (this.isHeldBack) return this.pending.save();
       if (this.isLoading || this.isBehind) {
@@ -214,9 +219,14 @@ export class PlanStore {
       this.wasWritten();
       return true;
     } catch (error) {
-      this.hooks.report("roadmap:write", `cannot write the roadmap: ${messageOf(error)}`);
+      this.noteRefused("roadmap:write", error);
       return false;
     }
+  }
+
+  private noteRefused(key: string, error: unknown): void {
+    this.writeAgainMs = this.monotonicMs() + WRITE_AGAIN_MS;
+    this.hooks.report(key, `cannot write the roadmap: ${messageOf(error)}`);
   }
 
   /** While the file is broken, or taken away, nothing can be put into it. */
@@ -307,8 +317,7 @@ export class PlanStore {
         this.isBehind = true;
         this.hooks.wake();
       },
-      (error: unknown) =>
-        this.hooks.report("roadmap:carry", `cannot write the roadmap: ${messageOf(error)}`),
+      (error: unknown) => this.noteRefused("roadmap:carry", error),
     );
   }
 
