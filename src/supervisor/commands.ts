@@ -69,6 +69,7 @@ export class Commands {
   private unacknowledged: Settlement[] = [];
   private isAcknowledging = false;
   private runningCount = 0;
+  private readonly postponed = new Set<NodeJS.Timeout>();
 
   /** @param uids owners whose files are accepted, beside our own uid and root */
   constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
@@ -244,10 +245,17 @@ export class Commands {
   /** The disk does not give the command now: the lease stays ours, and it is read again. */
   private postpone(claim: Claim, error: unknown): void {
     this.hooks.onError(error);
-    setTimeout(() => {
+    const timer = setTimeout(() => {
+      this.postponed.delete(timer);
       this.runningCount--;
       this.run(claim);
     }, READ_AGAIN_MS);
+    this.postponed.add(timer);
+  }
+
+  /** Whoever comes after us takes up what we could not read. */
+  close(): void {
+    for (const timer of this.postponed) clearTimeout(timer);
   }
 
   private async acknowledge(): Promise<void> {

@@ -36,6 +36,8 @@ const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 /** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
 const AHEAD_S = { process: 0.03, power: 0.3 };
 const RATE_WINDOW_MS = 200;
+/** Pauses before a task that could not be accepted is tried again (ms): each is twice the last. */
+const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
 export class Selection {
   private readonly trays: Trays;
@@ -54,6 +56,8 @@ export class Selection {
   private readonly offered = new Map<string, WaitingTask>();
   /** Accepted for workers that we cannot speak to; they find them. */
   private floating = new Map<string, WaitingTask>();
+  /** Files that could not be accepted, and how long each waits for the next try (ms). */
+  private readonly unaccepted = new Map<string, number>();
   private otherClaims = 0;
   private settledInWindow = 0;
   private windowStartMs = 0;
@@ -285,14 +289,26 @@ export class Selection {
         if (this.refused.delete(task.id)) freeRefusedId(this.trays, task.id);
         if (!accept(this.trays, name)) return;
       } catch (error) {
-        if (systemCode(error) !== "ENOENT") this.hooks.onIoError(task.file, error);
+        if (systemCode(error) === "ENOENT") return;
+        this.hooks.onIoError(task.file, error);
+        this.postpone(task);
         return;
       }
+      this.unaccepted.delete(task.file);
       this.inFlight.add(foldId(task.id));
       this.hooks.onAccepted(task.id, task.file);
       accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
     });
     return accepted;
+  }
+
+  /** The disk refuses it: it waits, ever longer, and the others need not wait for it. */
+  private postpone(task: WaitingTask): void {
+    const { clock } = this.trays;
+    const pauseMs = this.unaccepted.get(task.file) ?? ACCEPT_AGAIN_MS.first;
+    this.unaccepted.set(task.file, Math.min(2 * pauseMs, ACCEPT_AGAIN_MS.max));
+    const nowMs = clock.monotonicMs();
+    this.backlog.add({ ...task, dueMs: nowMs + pauseMs }, clock.wallMs(), nowMs);
   }
 
   private writeSelected(task: WaitingTask, name: ProcessingName | undefined): void {

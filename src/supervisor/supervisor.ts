@@ -179,10 +179,8 @@ export class Supervisor {
         this.plan.noteSelected(id);
       },
       onDuplicate: (file) => this.intake.noteDuplicate(file),
-      onIoError: (file, error) => {
-        alerts.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`);
-        this.intake.hint(file);
-      },
+      onIoError: (file, error) =>
+        alerts.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`),
     });
     const { selection, plan, control } = this;
     this.taskEnds = new TaskEnds({ trays, backlog, selection, settledIds, plan, alerts });
@@ -461,6 +459,7 @@ export class Supervisor {
       this.commands.ring();
       this.commands.work();
     }
+    this.commands.close();
     this.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
     this.telemetry.close();
     try {

@@ -87,6 +87,44 @@ it.each([
   },
 );
 
+it("what cannot be accepted is tried again ever less often, and the others run meanwhile", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  const report = join(pool.dir, "report");
+  const until = join(pool.dir, "healed");
+  const plan = { role: "main", root: pool.state, act: "error", code: "EPERM", at: 1 };
+  const only = "^rename mailbox/inbox/hard.json$";
+  env["MAILCHUTE_CRASH"] = JSON.stringify({ ...plan, only, until, report });
+  pool.drop("hard", { exec: ["true"], priority: 9 });
+  pool.drop("easy", { exec: ["true"] });
+  const running = pool.spawn(["run", "--drain"]);
+  await pool.result("easy");
+  const tries = (): number => readLines(report).length;
+  await waitFor(() => tries() >= 4, { what: "a fourth try" });
+  expect(tries()).toBeLessThan(8);
+  fs.writeFileSync(until, "");
+  expect((await running.ended).exitCode, running.stderr()).toBe(0);
+  expect(pool.results()).toHaveLength(2);
+});
+
+it("a supervisor with a command that cannot be taken up ends when it is told to", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  const report = join(pool.dir, "report");
+  const until = join(pool.dir, "never");
+  const plan = { role: "main", root: pool.state, act: "error", code: "EIO", hasReads: true };
+  const only = "^open control/processing/stuck@";
+  env["MAILCHUTE_CRASH"] = JSON.stringify({ ...plan, only, at: 1, until, report });
+  await pool.start();
+  fs.writeFileSync(join(pool.state, "control", "inbox", "stuck.json"), '{"command":"pause"}');
+  await waitFor(() => fs.existsSync(report), { what: "a look in vain" });
+  expect((await pool.stop()).exitCode).toBe(0);
+  delete env["MAILCHUTE_CRASH"];
+  await pool.start();
+  const answer = join(pool.state, "control", "outbox", "stuck_result.json");
+  await waitFor(() => fs.existsSync(answer), { what: "its answer by the next supervisor" });
+});
+
 /** A supervisor whose looks at `processing/` fail from when it has accepted a task until `heal`. */
 function withoutListings(): { pool: Pool; untilBlind: () => Promise<unknown>; heal: () => void } {
   const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
