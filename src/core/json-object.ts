@@ -1,14 +1,19 @@
 /** Text or values that should be JSON objects. */
+import { RECORD_DEPTH_MAX } from "./limits.ts";
+import { isDeeperThan } from "./nesting.ts";
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object that a text is; undefined when it is none. */
+/** The object that a text is; undefined when it is none, or nests so deep that it could be read but never be written again. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    if (!isObject(value)) return undefined;
+    // Each level takes two characters: most texts are too short for too many.
+    const mayBeTooDeep = text.length >= 2 * RECORD_DEPTH_MAX;
+    return mayBeTooDeep && isDeeperThan(value, RECORD_DEPTH_MAX) ? undefined : value;
   } catch {
     return undefined;
   }

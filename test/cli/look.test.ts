@@ -51,6 +51,27 @@ test("status says that no supervisor runs while tasks wait", async () => {
   expect(json.supervisor.state).toBe("none");
 });
 
+test("a record and an event that nest without end are passed over", async () => {
+  const cli = newCli();
+  const deep = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
+  put(
+    cli,
+    "mailbox/outbox/ok1_result.json",
+    `{"task_id":"ok1","status":"completed","output":${deep}}`,
+  );
+  const event = '{"event":"started","task_id":"ok1","t":1}';
+  put(
+    cli,
+    "analytics/supervisor_lifecycle.jsonl",
+    `{"event":"progress","task_id":"ok1","t":1,"x":${deep}}\n${event}\n`,
+  );
+  const events = await cli(["events"]);
+  expect(events).toMatchObject({ code: 0, stdout: `${event}\n` });
+  expect(events.stderr).toContain("1 lines of");
+  for (const args of [["show", "ok1"], ["show", "ok1", "--json"], ["ls", "--json"], ["status"]])
+    expect((await cli(args)).code, args.join(" ")).toBe(0);
+});
+
 test("status shows the rest when the plan is a link to itself", async () => {
   const cli = newCli();
   put(cli, "mailbox/inbox/a.json", { exec: ["true"] });
