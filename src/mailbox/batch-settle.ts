@@ -38,7 +38,13 @@ export function publishResults(trays: Trays, s: Settlement, dir: string): void {
 /** A crash after it leaves the batch under two names; the marker goes after it. */
 export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
   const { id, submission } = s.claim.name;
-  linkBeside(trays, join(trays.processing, s.marker), dir, [settledBatchName(id, submission)]);
+  const marker = join(trays.processing, s.marker);
+  const name = settledBatchName(id, submission);
+  const kind = trays.storage.look(marker)?.kind;
+  if (kind === "file") linkBeside(trays, marker, dir, [name]);
+  // What somebody put in its place after it was accepted may bear no second name, as a directory: then it gives up its first.
+  else if (kind !== undefined)
+    withTrays(trays, () => trays.storage.rename(marker, join(dir, name)));
 }
 
 /** The checkpoints of all its leases. */

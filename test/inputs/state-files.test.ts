@@ -63,6 +63,19 @@ it.each([
   }
 });
 
+it("a batch that has become a directory once it was accepted fails, is kept, and holds up nothing", async () => {
+  const pool = newPool();
+  put(pool, "mailbox/processing/x@abcdefgh.1~ready.ndjson/inside", "precious");
+  for (const id of ["a", "b", "c"]) pool.drop(id, task);
+  const { code, stderr } = await pool.run(["run", "--drain"]);
+  expect(code, stderr).toBe(1);
+  expect(pool.results().map(({ task_id }) => task_id)).toHaveLength(3);
+  expect(pool.errors()).toMatchObject([{ task_id: "x", kind: "invalid" }]);
+  const kept = join(pool.failed, "x~abcdefgh_batch.ndjson", "inside");
+  expect(fs.readFileSync(kept, "utf8")).toBe("precious");
+  expect(fs.readdirSync(pool.processing)).toEqual([]);
+});
+
 it("control.json that somebody breaks under a worker does not end it", async () => {
   const pool = newPool();
   await pool.start();
