@@ -91,16 +91,21 @@ export function readJsonObject(
   }
 }
 
-/** The last whole lines of a file, at most about `bytesMax` of them. */
+/** A pipe in the place of a file does not keep us waiting for a writer. */
+const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+
+/** The last whole lines of a regular file, at most about `bytesMax` of them. */
 export function readTailLines(path: string, bytesMax: number): string[] {
   let fd: number;
   try {
-    fd = fs.openSync(path, "r");
+    fd = fs.openSync(path, TO_READ);
   } catch {
     return [];
   }
   try {
-    const { size } = fs.fstatSync(fd);
+    const stats = fs.fstatSync(fd);
+    if (!stats.isFile()) return [];
+    const { size } = stats;
     const from = Math.max(0, size - bytesMax);
     const buffer = Buffer.alloc(size - from);
     const got = fs.readSync(fd, buffer, 0, buffer.length, from);

@@ -176,6 +176,10 @@ function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
 }
 
 function checkJournal(name: string, path: string): CheckResult[] {
+  if (fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false)
+    return [
+      warned(name, `${path} is no regular file: nothing is recorded`, "move away what is there"),
+    ];
   const lines = readTailLines(path, JOURNAL_TAIL_BYTES);
   const whole = lines.filter((line) => line.replaceAll("\0", "").trim() !== "");
   const bad = whole.filter((line) => parseObject(line.replaceAll("\0", "")) === undefined).length;
