@@ -68,7 +68,7 @@ class LineGuard extends Transform {
   }
 }
 
-/** The records of a journal in order. A missing file has none. */
+/** The records of a journal in order. A missing file has none. @throws a system error; EINVAL: it is no regular file */
 export async function* readJournal(
   path: string,
   counts: ReadCounts = { records: 0, bad: 0 },
@@ -78,6 +78,14 @@ export async function* readJournal(
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
+  if (!fs.fstatSync(fd).isFile()) {
+    // A device may give bytes without end.
+    fs.closeSync(fd);
+    throw Object.assign(new Error(`EINVAL: it is no regular file, '${path}'`), {
+      code: "EINVAL",
+      path,
+    });
+  }
   const source = fs.createReadStream(path, { fd, start });
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();

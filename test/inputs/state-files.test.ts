@@ -76,22 +76,22 @@ it("a batch that has become a directory once it was accepted fails, is kept, and
   expect(fs.readdirSync(pool.processing)).toEqual([]);
 });
 
-it.each([["supervisor_leases.jsonl", ["doctor"], 0]])(
-  "%s: nobody waits for the other end of a pipe in its place",
-  async (path, args, code) => {
-    const pool = newPool();
-    put(pool, "roadmap.yaml", 'nodes: [{id: a, exec: ["true"]}]\n');
-    const at = join(pool.state, path);
-    fs.mkdirSync(dirname(at), { recursive: true, mode: 0o700 });
-    execFileSync("mkfifo", [at]);
-    const answer = await pool.run(args);
-    expect(answer.code, answer.stderr).toBe(code);
-    if (code !== 0) expect(answer.stderr).toContain(`where: ${at}`);
-    if (args[0] === "doctor")
-      expect(answer.stdout.replaceAll(/\s+/g, "")).toContain(`${at}isnoregularfile`);
-    expect(fs.lstatSync(at).isFIFO()).toBe(true);
-  },
-);
+it.each([
+  ["supervisor_leases.jsonl", ["doctor"], 0],
+  ["analytics/supervisor_lifecycle.jsonl", ["events"], 74],
+])("%s: nobody waits for the other end of a pipe in its place", async (path, args, code) => {
+  const pool = newPool();
+  put(pool, "roadmap.yaml", 'nodes: [{id: a, exec: ["true"]}]\n');
+  const at = join(pool.state, path);
+  fs.mkdirSync(dirname(at), { recursive: true, mode: 0o700 });
+  execFileSync("mkfifo", [at]);
+  const answer = await pool.run(args);
+  expect(answer.code, answer.stderr).toBe(code);
+  if (code !== 0) expect(answer.stderr).toContain(`where: ${at}`);
+  if (args[0] === "doctor")
+    expect(answer.stdout.replaceAll(/\s+/g, "")).toContain(`${at}isnoregularfile`);
+  expect(fs.lstatSync(at).isFIFO()).toBe(true);
+});
 
 it("control.json that somebody breaks under a worker does not end it", async () => {
   const pool = newPool();

@@ -50,6 +50,13 @@ describe("a line", () => {
 });
 
 describe("a journal that is read", () => {
+  it("is a regular file: what may have no end is refused", async () => {
+    const path = join(tempDir(), "a.jsonl");
+    fs.symlinkSync("/dev/zero", path);
+    await expect(readAll(path)).rejects.toMatchObject({ code: "EINVAL", path });
+    expect(descriptorsOn("/dev/zero")).toBe(0);
+  });
+
   it("gives its records in order, and skips and counts what is none", async () => {
     const path = journalOf(`{"n":1}\n${RUBBISH}{"n":2}\r\n\n  \n{"n":3}\n`);
     expect(await readAll(path)).toEqual({
@@ -64,7 +71,7 @@ describe("a journal that is read", () => {
   });
 
   it("that cannot be read at all is an error, not an empty journal", async () => {
-    await expect(readAll(tempDir())).rejects.toMatchObject({ code: "EISDIR" });
+    await expect(readAll(tempDir())).rejects.toMatchObject({ code: "EINVAL" });
   });
 
   it("gives the good record that follows a torn tail, and the one behind NUL bytes of a power cut", async () => {
