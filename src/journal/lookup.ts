@@ -5,16 +5,21 @@ import { parseObject } from "../core/json-object.ts";
 /** What a dead process wrote last is near the end; older lines are not looked at (bytes). */
 const TAIL_BYTES = 8 * 1024 * 1024;
 
+/** A pipe in its place does not keep us waiting for a writer. */
+const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+
 /** True when a record of this lease with `event` or `status` equal to `what` stands in the journal's tail. */
 export function hasRecord(path: string, lease: string, what: string): boolean {
   let fd: number;
   try {
-    fd = fs.openSync(path, "r");
+    fd = fs.openSync(path, TO_READ);
   } catch {
     return false;
   }
   try {
-    const { size } = fs.fstatSync(fd);
+    const stats = fs.fstatSync(fd);
+    if (!stats.isFile()) return false;
+    const { size } = stats;
     const buffer = Buffer.allocUnsafe(Math.min(size, TAIL_BYTES));
     const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
     const text = buffer.toString("utf8", 0, got);

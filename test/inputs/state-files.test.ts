@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
+import { thisPlace } from "../../src/host/identity.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -91,6 +92,20 @@ it.each([
   if (args[0] === "doctor")
     expect(answer.stdout.replaceAll(/\s+/g, "")).toContain(`${at}isnoregularfile`);
   expect(fs.lstatSync(at).isFIFO()).toBe(true);
+});
+
+it("what a dead process had settled is carried to its end beside journals that are pipes", async () => {
+  const pool = newPool();
+  const marker = `x@abcdefgh.1~ok-${thisPlace()}-1-1-1.json`;
+  put(pool, `mailbox/processing/${marker}`, JSON.stringify(task));
+  const record = { task_id: "x", status: "completed", lease: "abcdefgh.1.x", attempts: 1 };
+  put(pool, `mailbox/.tmp/${marker}`, JSON.stringify(record));
+  fs.mkdirSync(join(pool.state, "analytics"), { mode: 0o700 });
+  for (const path of ["analytics/supervisor_lifecycle.jsonl", "supervisor_leases.jsonl"])
+    execFileSync("mkfifo", [join(pool.state, path)]);
+  expect((await pool.run(["run", "--drain"])).code).toBe(0);
+  expect(pool.results()).toMatchObject([record]);
+  expect(fs.readdirSync(pool.processing)).toEqual([]);
 });
 
 it("control.json that somebody breaks under a worker does not end it", async () => {
