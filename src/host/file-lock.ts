@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
 import { judgeOwner, ownerSequence } from "./identity.ts";
+import { readRegularText, writeRegularText } from "./regular-file.ts";
 
 const STALE_MS = 5000;
 const UPDATE_MS = 1000;
@@ -39,7 +40,7 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         onCompromised: () => {},
       });
       try {
-        fs.writeFileSync(ownerPath(path), nextOwner(), { mode: 0o600 });
+        writeRegularText(ownerPath(path), nextOwner());
       } catch (error) {
         // A full disk: kept, it would be renewed as long as we live.
         await release().catch(() => {});
@@ -65,7 +66,7 @@ function isAbandoned(path: string): boolean {
   try {
     const { mtimeMs } = fs.statSync(path);
     if (Math.abs(Date.now() - mtimeMs) < INTRODUCTION_MS) return false;
-    return judgeOwner(fs.readFileSync(ownerPath(path), "utf8")) === "dead";
+    return judgeOwner(readRegularText(ownerPath(path))) === "dead";
   } catch {
     return false;
   }

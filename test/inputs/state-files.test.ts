@@ -78,6 +78,7 @@ it("a batch that has become a directory once it was accepted fails, is kept, and
 });
 
 it.each([
+  ["kv/.tmp/a.lock.owner", ["kv", "put", "a", "key", "value"], 74],
   ["supervisor_leases.jsonl", ["doctor"], 0],
   ["analytics/supervisor_lifecycle.jsonl", ["events"], 74],
 ])("%s: nobody waits for the other end of a pipe in its place", async (path, args, code) => {
