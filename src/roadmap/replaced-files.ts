@@ -95,7 +95,9 @@ export class ReplacedFiles {
       if (file !== basename(target) || owner === undefined || baseHash === undefined) return [];
       if (nextHash === undefined || judgeOwner(owner) !== "dead") return [];
       const path = join(dir, name);
-      return [{ path, kind, baseHash, nextHash, ctimeMs: fs.lstatSync(path).ctimeMs }];
+      const stats = fs.lstatSync(path);
+      // A pipe, or a directory, is none that a replacement has left.
+      return stats.isFile() ? [{ path, kind, baseHash, nextHash, ctimeMs: stats.ctimeMs }] : [];
     });
     const olds = found.filter((one) => one.kind === "old").sort((a, b) => b.ctimeMs - a.ctimeMs);
     for (const old of olds) {

@@ -8,6 +8,7 @@ import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const task = { exec: ["true"] };
+const HASH = "0123456789abcdef";
 
 function put(pool: Pool, path: string, content: string): void {
   fs.mkdirSync(dirname(join(pool.state, path)), { recursive: true });
@@ -79,6 +80,7 @@ it("a batch that has become a directory once it was accepted fails, is kept, and
 
 it.each([
   ["kv/.tmp/a.lock.owner", ["kv", "put", "a", "key", "value"], 74],
+  [`.tmp/roadmap.yaml.${thisPlace()}-1-1-1.${HASH}.${HASH}.old`, ["run", "--drain"], 0],
   ["supervisor_leases.jsonl", ["doctor"], 0],
   ["analytics/supervisor_lifecycle.jsonl", ["events"], 74],
 ])("%s: nobody waits for the other end of a pipe in its place", async (path, args, code) => {
