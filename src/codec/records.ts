@@ -1,5 +1,6 @@
 /** Result and error records: built around the task's own text, so that no digit of it changes. */
 
+import { isObject } from "../core/json-object.ts";
 import { RECORD_DEPTH_MAX } from "../core/limits.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { JsonFault, scanObject } from "./json.ts";
@@ -27,6 +28,7 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   try {
     const { value, text, spans } = scanObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);
     if (typeof value["task_id"] !== "string") return undefined;
+    correct(value);
     const span = spans.get("task");
     return {
       record: value as unknown as DecodedRecord["record"],
@@ -38,4 +40,15 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   }
 }
 
+/** Of a record that another program wrote what says something wrong counts as not said. */
+function correct(record: Record<string, unknown>): void {
+  record["attempts"] = Number.isInteger(record["attempts"]) ? record["attempts"] : 0;
+  record["lease"] ??= "";
+  if (record["run"] !== undefined && typeof record["run"] !== "string") record["run"] = null;
+  for (const key of TEXTS)
+    if (record[key] !== undefined && typeof record[key] !== "string") record[key] = "";
+  if (record["batch"] !== undefined && !isObject(record["batch"])) delete record["batch"];
+}
+
+const TEXTS = ["lease", "agent_id", "verdict", "verdict_reason", "error", "code", "kind"] as const;
 const RECORD_FREE: ReadonlySet<string> = new Set(["task", "output"]);

@@ -37,6 +37,26 @@ const FAILURE: ErrorRecord = {
 };
 
 describe("a record", () => {
+  it("counts as saying nothing where another program has written something wrong", () => {
+    for (const wrong of [null, 7, [], {}, true]) {
+      const foreign = {
+        ...FAILURE,
+        lease: wrong,
+        agent_id: wrong,
+        error: wrong,
+        attempts: "1",
+        run: wrong,
+        batch: "x",
+      };
+      const { record } = decodeRecord(Buffer.from(JSON.stringify(foreign))) ?? {};
+      const said = { lease: "", agent_id: "", error: "", attempts: 0, run: null };
+      expect(record).toMatchObject(said);
+      expect(record?.batch).toBeUndefined();
+    }
+    const least = decodeRecord(Buffer.from('{"task_id":"a","status":"completed"}'));
+    expect(least?.record).toEqual({ task_id: "a", status: "completed", lease: "", attempts: 0 });
+  });
+
   it("is one line of JSON that any program can read, with the task inside", () => {
     for (const record of [RESULT, FAILURE]) {
       const bytes = encodeRecord(record, '{"prompt":"x"}');
