@@ -8,6 +8,7 @@ export class DiskPause {
   private readonly onOver: () => void;
   private pauseMs: number = PAUSE_MS[0];
   private timer: NodeJS.Timeout | undefined;
+  private told = "";
 
   /** @param onOver what was refused can be tried again */
   constructor(onOver: () => void) {
@@ -21,9 +22,7 @@ export class DiskPause {
   /** @param what could not be done, for people: "settle a" */
   begin(what: string, error: unknown): void {
     if (this.timer !== undefined) return;
-    process.stderr.write(
-      `mailchute: cannot ${what} yet (${systemCode(error) || String(error)}); trying again in ${this.pauseMs} ms\n`,
-    );
+    this.tell(what, systemCode(error) || String(error));
     this.timer = setTimeout(() => {
       this.timer = undefined;
       this.pauseMs = Math.min(this.pauseMs * 2, PAUSE_MS[1]);
@@ -34,5 +33,15 @@ export class DiskPause {
   /** The disk takes what it is given: the next pause is a short one. */
   shorten(): void {
     this.pauseMs = PAUSE_MS[0];
+    this.told = "";
+  }
+
+  /** Not the same for hours. */
+  private tell(what: string, why: string): void {
+    const isLongest = this.pauseMs === PAUSE_MS[1];
+    const words = `(${why}); trying again ${isLongest ? "every" : "in"} ${this.pauseMs} ms`;
+    if (words === this.told) return;
+    this.told = words;
+    process.stderr.write(`mailchute: cannot ${what} yet ${words}\n`);
   }
 }
