@@ -64,7 +64,7 @@ function findSubject({ trays, plan }: CommandContext, id: string, isFinal: boole
 
 /**
  * Takes a node's task that waits, for a worker or its retry, out of the mailbox; a node in progress is open then.
- * @returns false when it runs, or is none
+ * @returns false when it runs, or is none of the plan's
  */
 export async function takeBackNode(
   context: CommandContext,
@@ -72,7 +72,7 @@ export async function takeBackNode(
   isAgain = false,
 ): Promise<boolean> {
   const { trays, plan } = context;
-  if (!plan.isNode(id)) return false;
+  if (!plan.isNode(id) || plan.isForeignLive(id)) return false;
   const live = findLive(trays, id);
   if (live?.name.stage === "w") return false;
   if (live?.name.stage === "ready") {

@@ -15,6 +15,8 @@ export interface CommandedPlan {
   /** Opens the planner node again; resolves when that will survive a crash. False when there is no such node. */
   reopenPlanner(): Promise<boolean>;
   isNode(id: string): boolean;
+  /** Whether what the mailbox holds under this id was dropped by somebody, and not made from a node. */
+  isForeignLive(id: string): boolean;
   isOpen(id: string): boolean;
   /** Takes a node's task that waits in the inbox out again: the node is open. False when it does not wait there. */
   withdraw(id: string): Promise<boolean>;

@@ -502,6 +502,18 @@ describe("a person and the file", () => {
     expect(fs.readdirSync(pool.inbox)).toEqual(["mine.json"]);
   });
 
+  it("lets a foreign task run again that has the id of a blocked node", async () => {
+    const slowly = "retry: {backoff_ms: 1000, backoff_max_ms: 1000}";
+    const pool = newPool({ config: `workers: 1\nsweep_ms: 100\n${slowly}\n` });
+    const script = "echo run >> ran; test $(wc -l < ran) = 2";
+    pool.drop("mine", { exec: ["sh", "-c", script], cwd: pool.dir, max_attempts: 2 });
+    plan(pool, 'nodes:\n  - { id: mine, status: blocked, exec: ["true"] }\n');
+    await pool.run(["run", "--drain", "--no-live"]);
+    expect(fs.readFileSync(join(pool.dir, "ran"), "utf8")).toBe("run\nrun\n");
+    expect(fs.readdirSync(pool.outbox)).toEqual(["mine_result.json"]);
+    expect(statuses(pool)).toEqual({ mine: "blocked" });
+  });
+
   it("runs a node once the foreign task of its id has gone", async () => {
     const pool = newPool();
     pool.drop("mine", { exec: ["true"], not_before: 4_000_000_000 });

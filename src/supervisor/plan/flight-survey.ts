@@ -56,7 +56,7 @@ export class FlightSurvey {
     if (flights.has(id)) return;
     const node = store.find(id);
     if (node?.status !== "blocked" && node?.status !== "done") return;
-    if (!isContainer(node) && this.launcher.isOwnLive(id)) flights.inherit(id);
+    if (!isContainer(node) && this.launcher.liveTask(id) === "own") flights.inherit(id);
   }
 
   private noteVanished(id: string): void {

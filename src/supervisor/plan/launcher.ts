@@ -181,13 +181,8 @@ export class Launcher {
     return false;
   }
 
-  /** The task of this id in the mailbox is the plan's own. */
-  isOwnLive(id: string): boolean {
-    return this.liveTask(id) === "own";
-  }
-
   /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
-  private liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
+  liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
     const { trays } = this.p;
     const waiting = join(trays.inbox, `${id}.json`);
     const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];

@@ -127,6 +127,11 @@ export class PlanEngine {
     return node !== undefined && !isContainer(node);
   }
 
+  /** Whether what the mailbox holds under this id was dropped by somebody, and not made from a node. */
+  isForeignLive(id: string): boolean {
+    return this.launcher.liveTask(id) === "foreign";
+  }
+
   /** Whether a node may be launched. */
   canLaunch(onlyPlanners: boolean): boolean {
     return this.launcher.canLaunch(onlyPlanners);
