@@ -35,7 +35,7 @@ export class ReadyQueue {
     return this.queue.length;
   }
 
-  /** The next to be claimed; it stays here until `drop`. */
+  /** The next to be claimed; it stays here until `drop` or `postpone`. */
   get first(): ReadyFile | undefined {
     return this.queue[0];
   }
@@ -44,6 +44,13 @@ export class ReadyQueue {
   drop(): void {
     const first = this.queue.shift();
     if (first !== undefined) this.queued.delete(first.file);
+  }
+
+  /** Takes the first one out, which cannot be claimed yet: it is not found again before `delayMs` are over. */
+  postpone(delayMs: number): void {
+    const { first } = this;
+    this.drop();
+    if (first !== undefined) this.waiting.set(first.file, this.trays.clock.monotonicMs() + delayMs);
   }
 
   add(file: string, isOffered: boolean): void {

@@ -226,6 +226,7 @@ export class Worker {
         attempt = this.claimOne(next.file, next.isOffered);
       } catch (error) {
         this.pause.begin(`claim ${next.file}`, error);
+        this.postpone(next.file);
         break;
       }
       this.queue.drop();
@@ -238,6 +239,14 @@ export class Worker {
       launched.push(attempt);
     }
     return launched;
+  }
+
+  /** The disk may refuse this one alone: all others go before it. */
+  private postpone(file: string): void {
+    const delayMs = this.hinderedDelayMs(parseName(file)?.id ?? file);
+    this.queue.postpone(delayMs);
+    this.report.noteDone(file);
+    this.report.noteReturned({ file, delayMs });
   }
 
   private claimOne(file: string, isOffered: boolean): Attempt | undefined {
@@ -262,10 +271,14 @@ export class Worker {
       this.hindered.delete(subject.task_id);
       return;
     }
-    const tries = (this.hindered.get(subject.task_id) ?? 0) + 1;
-    this.hindered.set(subject.task_id, tries);
+    outcome.delayMs = this.hinderedDelayMs(subject.task_id);
+  }
+
+  private hinderedDelayMs(id: string): number {
+    const tries = (this.hindered.get(id) ?? 0) + 1;
+    this.hindered.set(id, tries);
     const policy = retryPolicyOf(this.o.settings, undefined);
-    outcome.delayMs = backoffMs(tries, policy, this.o.trays.clock.random());
+    return backoffMs(tries, policy, this.o.trays.clock.random());
   }
 
   private start(attempt: Attempt): void {

@@ -46,6 +46,26 @@ it("a worker whose disk refuses a claim keeps its other work, and claims when th
   expect(checkState(pool.state, ["first", "second"])).toEqual([]);
 });
 
+it("a task that the disk lets nobody claim holds up no other", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    role: "worker",
+    root: pool.state,
+    act: "error",
+    code: "EIO",
+    at: 1,
+    only: "^rename mailbox/processing/bad@.*~ready",
+    until: join(pool.dir, "healed"),
+  });
+  const ids = Array.from({ length: 8 }, (_, index) => `good-${index}`);
+  pool.drop("bad", { exec: ["true"], priority: 9 });
+  for (const id of ids) pool.drop(id, { exec: ["true"] });
+  await pool.start(["--workers", "1", "--processes", "1"]);
+  for (const id of ids) await pool.result(id);
+  expect(fs.readdirSync(pool.processing)).toEqual([expect.stringMatching(/^bad@.*~ready\.json$/)]);
+});
+
 it("a batch that cannot be read is asked for ever less often, and uses up no run", async () => {
   const retry = "{max_attempts: 3, backoff_ms: 50, backoff_max_ms: 60000}";
   const pool = newPool({ config: steeredConfig({ retry }) });
