@@ -19,6 +19,8 @@ import { type Progress, SpawnedWorker } from "./spawned-worker.ts";
 export interface PoolHooks {
   onProgress(message: Progress): void;
   onStarted(worker: PoolWorker): void;
+  /** Somebody sent it a signal: it claims none of these files, which it was offered, and ends with what it runs. */
+  onLeaving(worker: PoolWorker, signal: string, files: string[]): void;
   /** `files` were offered and not dealt with; `ownerPrefix` begins the leases it held. With pid 0 it could not be started. */
   onDeath(death: {
     id: string;
@@ -86,7 +88,7 @@ export class Pool {
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
     if (this.handOverTimer !== undefined && this.spawned.size > 0) return;
     const wanted = Math.min(this.processCount, this.maxSlots);
-    let have = this.spawned.size + this.others.adopted.length;
+    let have = this.staying.length + this.others.adopted.length;
     while (have < wanted && this.start()) have++;
   }
 
@@ -97,7 +99,7 @@ export class Pool {
    * @param running what each worker runs now, by owner prefix
    */
   retireIdle(running: ReadonlyMap<string, number>): void {
-    let surplus = this.spawned.size + this.others.adopted.length - this.processCount;
+    let surplus = this.staying.length + this.others.adopted.length - this.processCount;
     for (const worker of this.others.inherited) {
       // The pid of one elsewhere may be anybody's here.
       if (worker.isElsewhere === true) continue;
@@ -113,8 +115,11 @@ export class Pool {
    * @param claims what each worker holds now, by owner prefix: what it runs, and what has run and waits for the disk
    */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
-    const members = [...this.others.adopted, ...this.spawned.values()];
-    const leaving = this.others.inherited.filter((worker) => !isAdopted(worker));
+    const members: PoolWorker[] = [...this.others.adopted, ...this.staying];
+    const leaving = [
+      ...this.others.inherited.filter((worker) => !isAdopted(worker)),
+      ...[...this.spawned.values()].filter((worker) => worker.isLeaving),
+    ];
     const countOf = (worker: PoolWorker): number =>
       Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
     const counts = members.map(countOf);
@@ -134,6 +139,11 @@ export class Pool {
 
   list(): PoolWorker[] {
     return [...this.others.list, ...this.spawned.values()];
+  }
+
+  /** Our children, without those that end with what they run. */
+  private get staying(): SpawnedWorker[] {
+    return [...this.spawned.values()].filter((worker) => !worker.isLeaving);
   }
 
   /** What the leases of our own children begin with. */
@@ -208,7 +218,7 @@ export class Pool {
   /** Slots of workers that are there by now and could begin at once. */
   get readySlots(): number {
     let slots = this.otherSlots;
-    for (const worker of this.spawned.values()) if (worker.isReady) slots += worker.slots;
+    for (const worker of this.staying) if (worker.isReady) slots += worker.slots;
     return slots;
   }
 
@@ -299,9 +309,24 @@ export class Pool {
       this.hooks.onChange();
       return;
     }
+    if (message.type === "leaving") {
+      this.leaves(worker, message.signal);
+      return;
+    }
     worker.noteProgress(message);
     if (message.settled.length > 0) this.restarts.onProgress();
     this.hooks.onProgress(message);
+  }
+
+  /** It is replaced at once, and its end is no death then. */
+  private leaves(worker: SpawnedWorker, signal: string): void {
+    if (worker.isLeaving) return;
+    worker.isLeaving = true;
+    const files = [...worker.offered];
+    worker.offered.clear();
+    this.restartAfter("killed");
+    this.hooks.onLeaving(worker, signal, files);
+    this.ensure();
   }
 
   private died(worker: SpawnedWorker | undefined, how: string, death: Death = "fruitless"): void {
@@ -309,14 +334,7 @@ export class Pool {
       this.spawned.delete(worker.pid);
       removeDocument(join(this.workersDir, `${worker.id}.json`));
     }
-    const restartInMs = this.isClosing ? 0 : this.restarts.onDeath(death);
-    if (!this.isClosing && restartInMs > 0) {
-      clearTimeout(this.restartTimer);
-      this.restartTimer = setTimeout(() => {
-        this.restartTimer = undefined;
-        this.ensure();
-      }, restartInMs);
-    }
+    const restartInMs = worker?.isLeaving === true ? 0 : this.restartAfter(death);
     if (!this.isClosing) this.letOthersTakeOver();
     this.hooks.onDeath({
       id: worker?.id ?? "",
@@ -328,6 +346,20 @@ export class Pool {
       isBreakerOpen: this.restarts.isBreakerOpen,
     });
     this.ensure();
+  }
+
+  /** @returns after how many ms a successor is started; 0 also when there is none to come */
+  private restartAfter(death: Death): number {
+    if (this.isClosing) return 0;
+    const restartInMs = this.restarts.onDeath(death);
+    if (restartInMs > 0) {
+      clearTimeout(this.restartTimer);
+      this.restartTimer = setTimeout(() => {
+        this.restartTimer = undefined;
+        this.ensure();
+      }, restartInMs);
+    }
+    return restartInMs;
   }
 
   /** Starting a process blocks for some milliseconds, and takes the other processor for more: that comes later. */

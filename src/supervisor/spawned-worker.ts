@@ -32,6 +32,8 @@ export class SpawnedWorker implements PoolWorker {
   slots: number;
   slotsPeak: number;
   isReady = false;
+  /** It claims nothing more, and ends with what it runs. */
+  isLeaving = false;
   /** Offered files it is not through with. */
   readonly offered = new Set<string>();
   private readonly startedMs = performance.now();
@@ -74,7 +76,7 @@ export class SpawnedWorker implements PoolWorker {
 
   /** How much it can be offered now. Refilled from half empty, in one message rather than in many. */
   room(prefetch: number): number {
-    if (!this.isReady || this.slots === 0) return 0;
+    if (!this.isReady || this.isLeaving || this.slots === 0) return 0;
     const held = this.offered.size + this.extra;
     const load = held - Math.min(this.unsettled, UNSETTLED_MAX);
     return load > this.slots + prefetch / 2 ? 0 : Math.max(0, this.slots + prefetch - load);

@@ -392,6 +392,7 @@ export class Supervisor {
     // Its news need what needs the pool.
     return new Pool(settings, tree.workers, boot, {
       onStarted: (worker) => this.workerNews.onStarted(worker),
+      onLeaving: (worker, signal, files) => this.workerNews.onLeaving(worker, signal, files),
       onUnlike: (worker) => this.workerNews.onUnlike(worker),
       onChange: () => this.workerNews.onChange(),
       onProgress: (message) => this.workerNews.onProgress(message),

@@ -48,6 +48,15 @@ export class WorkerNews implements PoolHooks {
     this.p.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${then}`);
   }
 
+  onLeaving({ id, pid }: PoolWorker, signal: string, files: string[]): void {
+    if (this.p.isEnding()) return;
+    this.p.alerts.notice(
+      `worker ${id} (pid ${pid}) was sent ${signal}: it ends with what it runs, and is replaced`,
+    );
+    this.p.selection.reoffer(files);
+    this.onChange();
+  }
+
   onChange(): void {
     this.p.wantListing();
     this.p.wake();

@@ -147,8 +147,16 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       process.on(signal, () => {
         signals += 1;
-        // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.
-        worker.stop(signals === 1 && !isSpawned && signal === "SIGINT");
+        if (process.connected !== true) {
+          // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.
+          worker.stop(signals === 1 && !isSpawned && signal === "SIGINT");
+        } else if (signals === 1) {
+          worker.leave(signal);
+        } else {
+          // As if it had been killed: what it runs has used up its run. A task may be the one who sends them.
+          process.removeAllListeners(signal);
+          process.kill(process.pid, signal);
+        }
       });
     }
     // Nobody may be left to read what we print; that is no reason to end.

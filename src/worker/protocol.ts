@@ -28,6 +28,8 @@ export interface ReturnedNotice {
 
 export type ToSupervisor =
   | { type: "hello"; id: string }
+  /** Somebody else sent it this signal: it claims nothing more, and ends with what it runs. */
+  | { type: "leaving"; signal: string }
   | {
       type: "progress";
       /** Files this worker is through with, offered or found, whatever came of them. */
@@ -44,6 +46,7 @@ export type ToSupervisor =
 export function isToSupervisor(message: unknown): message is ToSupervisor {
   if (!isObject(message)) return false;
   if (message["type"] === "hello") return true;
+  if (message["type"] === "leaving") return typeof message["signal"] === "string";
   return (
     message["type"] === "progress" &&
     Array.isArray(message["done"]) &&

@@ -33,6 +33,11 @@ import { Settler } from "./settler.ts";
 
 /** A worker without work for this long (ms) has its agents get ready. */
 const AGENTS_AFTER_MS = 50;
+/**
+ * After a signal from outside a failure waits so long (ms): where all processes got one, as when the machine goes down, the
+ * supervisor has us give back what runs, and what failed of that signal has not used up its attempt.
+ */
+const SHUTDOWN_MS = 1000;
 /** How often it is asked whether the leases of what runs are still ours (ms). */
 const LEASE_LOOK_MS = 2000;
 
@@ -73,6 +78,8 @@ export class Worker {
   private isTurnDue = false;
   private stopping: "no" | "drain" | "stop" = "no";
   private isStopped = false;
+  /** Monotonic ms until which a failure may come of a signal to all. */
+  private shutdownUntilMs = 0;
 
   constructor(options: WorkerOptions) {
     this.o = options;
@@ -158,6 +165,16 @@ export class Worker {
     if (this.stopping === "stop")
       for (const lease of this.running.keys()) this.stopAttempt(lease, "stop");
     this.wake();
+  }
+
+  /**
+   * Somebody sent this process a signal, and not its supervisor, who speaks to it: what runs may end. It is not given back:
+   * a task that sends it would run for ever, and keep all others from their end.
+   */
+  leave(signal: NodeJS.Signals): void {
+    this.shutdownUntilMs = this.o.trays.clock.monotonicMs() + SHUTDOWN_MS;
+    this.o.send({ type: "leaving", signal });
+    this.stop(true);
   }
 
   /** Looks for accepted tasks by itself: without a supervisor, or in case its hints were lost. */
@@ -301,6 +318,15 @@ export class Worker {
   }
 
   private ended(attempt: Attempt): void {
+    if (attempt.outcome?.kind === "failed" && this.shutdownUntilMs > 0) {
+      const waitMs = this.shutdownUntilMs - this.o.trays.clock.monotonicMs();
+      if (attempt.stop.reason === "stop")
+        attempt.outcome = { kind: "released", message: "it was stopped with the machine" };
+      else if (waitMs > 0) {
+        setTimeout(() => this.ended(attempt), waitMs);
+        return;
+      }
+    }
     this.running.delete(attempt.subject.lease);
     if (attempt.subject.lease === this.lingering?.lease) this.lingering.attempt = attempt;
     else this.conclude(attempt);

@@ -163,6 +163,69 @@ it("a graceful stop gives running tasks back without using up the attempt", asyn
   expect(pool.pids()).toEqual([]);
 });
 
+it("a task that sends SIGTERM to its worker each time fails after max_attempts runs, and keeps nobody from his end", async () => {
+  const pool = newPool();
+  await pool.start(["--workers", "3", "--processes", "1"]);
+  pool.drop("poison", { exec: ["sh", "-c", "kill $PPID; exit 1"], max_attempts: 3 });
+  const others = Array.from({ length: 6 }, (_, n) => `other-${n}`);
+  for (const id of others) pool.drop(id, { exec: ["sleep", "0.3"], max_attempts: 1 });
+  expect(await pool.error("poison")).toMatchObject({ code: "ErrExit", attempts: 3 });
+  for (const id of others) expect((await pool.result(id)).attempts).toBe(1);
+  await endsClean(pool, ["poison", ...others]);
+});
+
+it("a task that sends SIGTERM to its worker until that is gone fails after max_attempts runs", async () => {
+  const pool = newPool();
+  await pool.start(["--workers", "2", "--processes", "1"]);
+  const script = "while kill $PPID; do sleep 0.1; done; sleep 60";
+  pool.drop("poison", { exec: ["sh", "-c", script], max_attempts: 2 });
+  expect(await pool.error("poison")).toMatchObject({ code: "ErrWorkerDied", attempts: 2 });
+  pool.drop("late", { exec: ["true"] });
+  await pool.result("late");
+  await endsClean(pool, ["poison", "late"], true);
+});
+
+it("a worker that is sent SIGTERM takes no more, is replaced at once, and ends with what it runs", async () => {
+  const pool = newPool();
+  const go = join(pool.dir, "go");
+  const run = await pool.start(["--workers", "1", "--processes", "1"]);
+  pool.drop("long", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.05; done`] });
+  await waitFor(() => pool.events().some((e) => e["event"] === "started"), { what: "its start" });
+  const [leaving] = pool.workers();
+  process.kill(leaving?.pid ?? Number.NaN, "SIGTERM");
+  await waitFor(() => pool.workers().length === 2, { what: "the next worker" });
+  expect(run.stderr()).toContain("was sent SIGTERM: it ends with what it runs, and is replaced");
+  pool.drop("next", { exec: ["true"] });
+  fs.writeFileSync(go, "");
+  expect((await pool.result("long")).attempts).toBe(1);
+  await pool.result("next");
+  await waitFor(() => pool.workers().length === 1, { what: "the end of the first worker" });
+  expect(pool.workers()[0]?.pid).not.toBe(leaving?.pid);
+  await endsClean(pool, ["long", "next"]);
+});
+
+it("SIGTERM to all processes at once, as when the machine goes down, uses up no attempt", async () => {
+  const pool = newPool();
+  const run = await pool.start(["--workers", "2", "--processes", "1"]);
+  const ids = ["dies", "exits"];
+  pool.drop("dies", { exec: ["sleep", "60"], max_attempts: 1 });
+  pool.drop("exits", {
+    exec: ["sh", "-c", "trap 'exit 3' TERM; sleep 60 & wait"],
+    max_attempts: 1,
+  });
+  await waitFor(() => pool.events().filter((e) => e["event"] === "started").length === 2, {
+    what: "both to run",
+  });
+  const supervisor = pool.supervisor()?.pid;
+  for (const pid of pool.pids()) if (pid !== supervisor) process.kill(pid, "SIGTERM");
+  process.kill(supervisor ?? Number.NaN, "SIGTERM");
+  await run.ended;
+  expect(fs.readdirSync(pool.processing).sort()).toEqual(
+    ids.map((id) => expect.stringMatching(`^${id}@\\w+\\.1~ready\\.json$`)),
+  );
+  expect(checkState(pool.state, ids, { isDrained: false })).toEqual([]);
+});
+
 it("a module task that blocks the event loop keeps its lease far beyond its time to live", async () => {
   const pool = newPool({ config: steeredConfig({ lease_ttl_ms: 600, heartbeat_ms: 100 }) });
   await pool.start(["--workers", "2", "--processes", "2"]);

@@ -66,6 +66,7 @@ function poolOfTwo(
       onStarted: nothing,
       onDeath: nothing,
       onChange: nothing,
+      onLeaving: nothing,
       onUnlike: nothing,
     },
   );
