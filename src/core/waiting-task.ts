@@ -29,6 +29,11 @@ export interface WaitingTask {
   dueMs?: number;
   /** True for work that makes plans: while a replan is under way, nothing else starts. */
   isPlanner?: boolean;
+  /**
+   * Its worker died, and no run is left after the next one: that has a process of its own. So nobody fails for good because of
+   * what ran beside him.
+   */
+  runsAlone?: boolean;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
 }

@@ -76,6 +76,8 @@ export type Recovered =
       next: ProcessingName;
       reason: "dead" | "silent";
       agentId: string;
+      /** No run is left after the next one. */
+      isLastRun: boolean;
     }
   | { action: "failed"; name: ProcessingName; reason: "dead" | "silent"; agentId: string }
   | { action: "published"; name: ProcessingName }
@@ -222,8 +224,9 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
     const dueMs = (decoded?.task.not_before ?? 0) * 1000;
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
     const next = putBack(r.trays, claim, delayMs, !wasCancelling);
+    const isLastRun = claim.name.attempt + 1 >= maxAttempts;
     if (next !== undefined)
-      r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId });
+      r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId, isLastRun });
     return;
   }
   const settler = r.newOwner();

@@ -18,8 +18,8 @@ export interface TaskRecoveryParts {
   telemetry: Telemetry;
   alerts: Alerts;
   newOwner: () => string;
-  /** A task waits in `processing/` again. */
-  onReady(name: ProcessingName): void;
+  /** A task waits in `processing/` again; its worker died, and no run is left after the next one (`isLastRun`). */
+  onReady(name: ProcessingName, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean): void;
 }
 
@@ -27,8 +27,8 @@ export function makeTaskRecovery(parts: TaskRecoveryParts): RecoveryRounds {
   const { settings, alerts } = parts;
   const recoverer = makeTaskRecoverer({
     ...parts,
-    onReady: (name, why) => {
-      parts.onReady(name);
+    onReady: (name, why, isLastRun) => {
+      parts.onReady(name, isLastRun);
       alerts.notice(`took back ${name.id}: ${why}`);
     },
     onFailed: (id) =>

@@ -28,6 +28,8 @@ export interface PoolHooks {
     ownerPrefix: string;
     files: string[];
     how: string;
+    /** It was started for one task, and has ended well. */
+    isDone: boolean;
     restartInMs: number;
     isBreakerOpen: boolean;
   }): void;
@@ -40,6 +42,8 @@ export interface PoolHooks {
 /** What all our workers are started with. */
 type PoolBoot = Omit<WorkerBoot, "slots" | "isSpawned">;
 
+/** So many processes at most have one task each. */
+const ALONE_MAX = 8;
 /** From the death of a worker until the next one is started, while others are there (ms). */
 const HAND_OVER_MS = 50;
 
@@ -116,15 +120,17 @@ export class Pool {
    */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
     const members: PoolWorker[] = [...this.others.adopted, ...this.staying];
+    const { alone } = this;
     const leaving = [
       ...this.others.inherited.filter((worker) => !isAdopted(worker)),
-      ...[...this.spawned.values()].filter((worker) => worker.isLeaving),
+      ...[...this.spawned.values()].filter((w) => w.isLeaving && w.onlyFile === undefined),
     ];
     const countOf = (worker: PoolWorker): number =>
       Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
     const counts = members.map(countOf);
     // What they run ends in peace, and counts where it is known to run; they get nothing more.
-    const max = this.maxSlots - sum(leaving.map(countOf));
+    const others = this.maxSlots - sum(leaving.map(countOf));
+    const max = Math.max(0, others - alone.length);
     this.isOversubscribed = sum(counts) > max;
     const slots = shareSlots(max, counts);
     members.forEach((worker, index) => {
@@ -134,7 +140,10 @@ export class Pool {
         : Math.max(worker.slots, slots[index] ?? 0);
       worker.slots = slots[index] ?? 0;
     });
-    return Object.fromEntries([...members, ...leaving].map((worker) => [worker.id, worker.slots]));
+    let free = others - sum(counts) - sum(alone.map(countOf));
+    for (const worker of alone) if (countOf(worker) === 0) worker.slots = free-- > 0 ? 1 : 0;
+    const all = [...members, ...leaving, ...alone];
+    return Object.fromEntries(all.map((worker) => [worker.id, worker.slots]));
   }
 
   list(): PoolWorker[] {
@@ -144,6 +153,21 @@ export class Pool {
   /** Our children, without those that end with what they run. */
   private get staying(): SpawnedWorker[] {
     return [...this.spawned.values()].filter((worker) => !worker.isLeaving);
+  }
+
+  private get alone(): SpawnedWorker[] {
+    return [...this.spawned.values()].filter((worker) => worker.onlyFile !== undefined);
+  }
+
+  /** Whether tasks run side by side in one process, and may die of each other. */
+  get runsSeveral(): boolean {
+    return this.maxSlots > this.processCount;
+  }
+
+  /** Starts a process for this one file, which ends with it. False while there are enough of them, or none can be had. */
+  startAlone(file: string): boolean {
+    if (this.isClosing || this.restartTimer !== undefined) return false;
+    return this.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);
   }
 
   /** What the leases of our own children begin with. */
@@ -261,11 +285,9 @@ export class Pool {
   }
 
   /** False when that failed: it counts as a death, and is tried again like one. */
-  private start(): boolean {
-    const slots = Math.max(
-      1,
-      Math.floor(this.maxSlots / Math.max(1, Math.min(this.processCount, this.maxSlots))),
-    );
+  private start(onlyFile?: string): boolean {
+    const processes = Math.max(1, Math.min(this.processCount, this.maxSlots));
+    const slots = onlyFile === undefined ? Math.max(1, Math.floor(this.maxSlots / processes)) : 1;
     const failed = (error: unknown): void =>
       this.died(undefined, `cannot start: ${messageOf(error)}`);
     let child: ChildProcess;
@@ -283,7 +305,7 @@ export class Pool {
     }
     let worker: SpawnedWorker;
     try {
-      worker = new SpawnedWorker(child, pid, slots);
+      worker = new SpawnedWorker(child, pid, slots, onlyFile);
     } catch (error) {
       // The system cannot say who that is: then nobody could tell which leases are its own.
       child.once("exit", () => failed(error));
@@ -305,7 +327,9 @@ export class Pool {
   private receive(worker: SpawnedWorker, message: ToSupervisor): void {
     if (message.type === "hello") {
       worker.isReady = true;
+      // Its slots are known before it is offered something.
       this.hooks.onStarted(worker);
+      if (worker.onlyFile !== undefined) worker.send({ type: "ready", files: [worker.onlyFile] });
       this.hooks.onChange();
       return;
     }
@@ -314,6 +338,8 @@ export class Pool {
       return;
     }
     worker.noteProgress(message);
+    if (worker.onlyFile !== undefined && worker.offered.size === 0)
+      worker.send({ type: "stop", drain: true });
     if (message.settled.length > 0) this.restarts.onProgress();
     this.hooks.onProgress(message);
   }
@@ -334,7 +360,8 @@ export class Pool {
       this.spawned.delete(worker.pid);
       removeDocument(join(this.workersDir, `${worker.id}.json`));
     }
-    const restartInMs = worker?.isLeaving === true ? 0 : this.restartAfter(death);
+    const isReplaced = worker?.isLeaving === true && worker.isReady;
+    const restartInMs = isReplaced ? 0 : this.restartAfter(death);
     if (!this.isClosing) this.letOthersTakeOver();
     this.hooks.onDeath({
       id: worker?.id ?? "",
@@ -342,6 +369,7 @@ export class Pool {
       ownerPrefix: worker?.ownerPrefix ?? "",
       files: worker === undefined ? [] : [...worker.offered],
       how,
+      isDone: worker?.onlyFile !== undefined && how === "exit code 0",
       restartInMs,
       isBreakerOpen: this.restarts.isBreakerOpen,
     });

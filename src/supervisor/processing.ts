@@ -53,8 +53,11 @@ export class Processing {
     selection.onListing(names, plainIds, pool.ownPrefixes());
   }
 
-  /** A ready task we did not accept ourselves: left by a dead supervisor, or put back by a worker we cannot speak to. */
-  admit(name: ProcessingName, file: string): void {
+  /**
+   * A ready task we did not accept ourselves: left by a dead supervisor, or put back by a worker we cannot speak to.
+   * @param runsAlone the next run is to have a process of its own
+   */
+  admit(name: ProcessingName, file: string, runsAlone = false): void {
     const { trays, settings, selection } = this.p;
     if (selection.isKnown(file)) return;
     if (name.isBatch === true) {
@@ -78,10 +81,12 @@ export class Processing {
       tray: "processing" as const,
       attempt: name.attempt,
       priority: task?.priority ?? 0,
-      createdAt: task?.created_at ?? Math.floor(mtimeMs / 1000),
+      // It was chosen before: it goes on before what waits is begun.
+      createdAt: task?.created_at ?? 0,
       agentId: agent?.name ?? "none",
       isSelected: false,
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
+      ...(runsAlone ? { runsAlone } : {}),
     };
     const delayMs = Math.min(Math.max(mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
     selection.addReady(name, file, waiting, delayMs);
@@ -93,8 +98,9 @@ export class Processing {
     if (facts === undefined) return;
     const { id, attempt } = name;
     const { mtimeMs } = facts;
-    const waiting = waitingBatch({ id, file, tray: "processing", attempt, mtimeMs });
-    const delayMs = Math.min(Math.max(facts.mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
+    const place = { id, file, tray: "processing", attempt, mtimeMs } as const;
+    const waiting = { ...waitingBatch(place), createdAt: 0 };
+    const delayMs = Math.min(Math.max(mtimeMs - trays.clock.wallMs(), 0), READY_WAIT_MS_MAX);
     selection.addReady(name, file, waiting, delayMs);
   }
 

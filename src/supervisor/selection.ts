@@ -56,6 +56,8 @@ export class Selection {
   private readonly offered = new Map<string, WaitingTask>();
   /** Accepted for workers that we cannot speak to; they find them. */
   private floating = new Map<string, WaitingTask>();
+  /** Accepted, and to run in a process of their own. */
+  private readonly alone = new Map<string, WaitingTask>();
   /** Files that could not be accepted, and how long each waits for the next try (ms). */
   private readonly unaccepted = new Map<string, number>();
   private otherClaims = 0;
@@ -81,16 +83,12 @@ export class Selection {
     this.hooks = hooks;
   }
 
-  get floatingCount(): number {
-    return this.floating.size;
-  }
-
   get offeredCount(): number {
     return this.offered.size;
   }
 
   isKnown(file: string): boolean {
-    return this.offered.has(file) || this.floating.has(file);
+    return this.offered.has(file) || this.floating.has(file) || this.alone.has(file);
   }
 
   /** Whether this id (any case) is being worked on or has settled. "unsure": that is being found out, ask again. */
@@ -111,25 +109,30 @@ export class Selection {
 
   /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
   select(launchesMax = Number.POSITIVE_INFINITY, onlyPlanners = false): boolean {
+    this.startAlone();
     const prefetch = this.prefetch();
     let room = Math.min(this.pool.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
-    const toOffer: WaitingTask[] = [];
+    const chosen: WaitingTask[] = [];
     for (const [file, task] of this.floating) {
       if (room <= 0) break;
       this.floating.delete(file);
-      toOffer.push(task);
+      chosen.push(task);
       room--;
     }
     const otherRoom = this.pool.hasOthers
       ? Math.max(0, this.pool.otherSlots + prefetch - this.otherClaims - this.floating.size)
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), onlyPlanners);
-    if (taken.length === 0 && toOffer.length === 0) return false;
+    if (taken.length === 0 && chosen.length === 0) return false;
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
     const ready = taken.filter((task) => task.tray === "processing");
-    toOffer.push(...ready, ...accepted);
-    for (const task of toOffer)
+    chosen.push(...ready, ...accepted);
+    const toOffer: WaitingTask[] = [];
+    for (const task of chosen) {
       if (!task.isSelected) this.writeSelected(task, parseName(task.file));
+      if (task.runsAlone === true && this.pool.runsSeveral) this.alone.set(task.file, task);
+      else toOffer.push(task);
+    }
     this.telemetry.flush();
     const left = new Set(
       this.pool.offer(
@@ -139,10 +142,19 @@ export class Selection {
     );
     for (const task of toOffer)
       (left.has(task.file) ? this.floating : this.offered).set(task.file, task);
+    this.startAlone();
     this.launchedCount += ready.length + accepted.length;
     return (
       taken.length > 0 && this.backlog.count("runnable") > 0 && this.pool.freeOffers(prefetch) > 0
     );
+  }
+
+  private startAlone(): void {
+    for (const [file, task] of this.alone) {
+      if (!this.pool.startAlone(file)) return;
+      this.alone.delete(file);
+      this.offered.set(file, task);
+    }
   }
 
   /** A worker is through with these files. */
@@ -237,7 +249,8 @@ export class Selection {
     }
     this.absentOnce = absent;
     for (const id of present) this.inFlight.add(id);
-    for (const file of this.floating.keys()) if (!ready.has(file)) this.floating.delete(file);
+    for (const unclaimed of [this.floating, this.alone])
+      for (const file of unclaimed.keys()) if (!ready.has(file)) unclaimed.delete(file);
     this.forgetLost(present, ready);
   }
 

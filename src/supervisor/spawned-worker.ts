@@ -32,8 +32,10 @@ export class SpawnedWorker implements PoolWorker {
   slots: number;
   slotsPeak: number;
   isReady = false;
-  /** It claims nothing more, and ends with what it runs. */
+  /** It is offered nothing more, and ends with what it runs. */
   isLeaving = false;
+  /** It was started for this one file. */
+  readonly onlyFile: string | undefined;
   /** Offered files it is not through with. */
   readonly offered = new Set<string>();
   private readonly startedMs = performance.now();
@@ -44,11 +46,14 @@ export class SpawnedWorker implements PoolWorker {
   private unsettled = 0;
 
   /** @throws what the system says when it cannot tell now when the process was started */
-  constructor(child: ChildProcess, pid: number, slots: number) {
+  constructor(child: ChildProcess, pid: number, slots: number, onlyFile?: string) {
     this.child = child;
     this.pid = pid;
     this.slots = slots;
     this.slotsPeak = slots;
+    this.onlyFile = onlyFile;
+    this.isLeaving = onlyFile !== undefined;
+    if (onlyFile !== undefined) this.offered.add(onlyFile);
     this.ownerPrefix = ownerPrefix(identityOf(pid));
     this.id = workerIdOf(this.ownerPrefix);
   }

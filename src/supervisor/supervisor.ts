@@ -210,8 +210,8 @@ export class Supervisor {
       telemetry,
       alerts,
       newOwner: this.newOwner,
-      onReady: (name) => {
-        this.processing.admit(name, formatName(name));
+      onReady: (name, isLastRun) => {
+        this.processing.admit(name, formatName(name), isLastRun);
         wake();
       },
       onSettled: (id, isCompleted) => {

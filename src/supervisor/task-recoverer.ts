@@ -30,8 +30,8 @@ export interface TaskRecovererParts {
   settings: Settings;
   telemetry: Telemetry;
   newOwner?: () => string;
-  /** A task waits to be claimed again. */
-  onReady(name: ProcessingName, why: string): void;
+  /** A task waits to be claimed again. `isLastRun`: its worker died, and no run is left after the next one. */
+  onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;
@@ -84,6 +84,7 @@ function recordRecovered(parts: TaskRecovererParts, what: Recovered): void {
       parts.onReady(
         what.next,
         what.reason === "dead" ? "its worker died" : "its worker fell silent",
+        what.isLastRun,
       );
       return;
     }
@@ -101,6 +102,7 @@ function recordRecovered(parts: TaskRecovererParts, what: Recovered): void {
         what.action === "reopened"
           ? "its record was lost"
           : "the foreign program that had it is silent",
+        false,
       );
       return;
     }

@@ -94,9 +94,11 @@ export class WorkerNews implements PoolHooks {
     this.p.wake();
   }
 
-  private tellDeath({ id, pid, how, restartInMs, isBreakerOpen }: Death): void {
+  private tellDeath({ id, pid, how, isDone, restartInMs, isBreakerOpen }: Death): void {
     const { telemetry, alerts } = this.p;
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
+    // It was started for one task, and is through with it.
+    if (isDone) return;
     if (pid === 0) alerts.report("worker-start", `a worker process ${how}${next}`);
     else {
       telemetry.note("worker_stopped", { id, pid, error: how });

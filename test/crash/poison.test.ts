@@ -33,6 +33,19 @@ it("a task that kills its worker every time fails after max_attempts runs; other
   await endsClean(pool, ["poison", "late", ...others], true);
 });
 
+it("a task that kills its worker every time takes nobody beside it along for good", async () => {
+  const pool = newPool();
+  await pool.start(["--workers", "4", "--processes", "1"]);
+  const others = Array.from({ length: 6 }, (_, n) => `other-${n}`);
+  pool.drop("poison", { exec: ["sh", "-c", "sleep 0.1; kill -9 $PPID; sleep 5"], priority: 1 });
+  for (const id of others) pool.drop(id, { exec: ["sleep", "0.5"] });
+
+  expect(await pool.error("poison")).toMatchObject({ code: "ErrWorkerDied", attempts: 3 });
+  for (const id of others) await pool.result(id);
+  await waitFor(() => pool.workers().length === 1, { what: "the end of those with one task" });
+  await endsClean(pool, ["poison", ...others], true);
+});
+
 it("a handler that blocks the event loop past its time limit ends with its process, and fails", async () => {
   const pool = newPool({ config: steeredConfig({ grace_ms: 100 }) });
   await pool.start(["--workers", "2", "--processes", "2"]);
