@@ -54,18 +54,14 @@ const RUN_MS_MAX = 600_000;
 delete process.env.NODE_EXTRA_CA_CERTS;
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    only: { type: "string" },
-    rounds: { type: "string" },
-    "disk-dir": { type: "string", default: os.tmpdir() },
-    out: { type: "string" },
-    check: { type: "boolean", default: false },
-    readme: { type: "boolean", default: false },
-    from: { type: "string" },
-  },
-});
+const options = readOptions();
+if (options.help) {
+  const [, usage] = /^\/\*\*\n([^]*?)\n \*\//.exec(
+    fs.readFileSync(new URL(import.meta.url), "utf8"),
+  );
+  console.log(usage.replaceAll(/^ \* ?/gm, ""));
+  process.exit();
+}
 if (options.from !== undefined) {
   const report = JSON.parse(fs.readFileSync(join(options.from, "results.json"), "utf8"));
   writeTexts(report, options.from);
@@ -76,6 +72,26 @@ const size = options.quick ? "quick" : "full";
 const rows = chooseRows();
 const isWhole = !options.quick && options.only === undefined;
 const outDir = options.out ?? join(here, isWhole ? "results" : "results/quick");
+
+function readOptions() {
+  const known = {
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    rounds: { type: "string" },
+    "disk-dir": { type: "string", default: os.tmpdir() },
+    out: { type: "string" },
+    check: { type: "boolean", default: false },
+    readme: { type: "boolean", default: false },
+    from: { type: "string" },
+    help: { type: "boolean", default: false },
+  };
+  try {
+    return parseArgs({ options: known }).values;
+  } catch (error) {
+    console.error(`${error.message}\nsee \`npm run bench -- --help\``);
+    process.exit(2);
+  }
+}
 
 function chooseRows() {
   const names = options.only?.split(",");
