@@ -39,6 +39,7 @@ export function workerId(): string {
 export function runWorker(boot: WorkerBoot): Promise<number> {
   const { settings, slots, isSpawned } = boot;
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
+  leaveDeletedDir(tree.dir);
   const { durability, uids } = settings;
   checkStateDir(tree.dir, uids);
   const trays = openTrays(tree.mailbox, { durability, uids });
@@ -169,6 +170,15 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       );
     });
   });
+}
+
+/** Where somebody has deleted the directory in which the pool was started no thread can be. */
+function leaveDeletedDir(to: string): void {
+  try {
+    process.cwd();
+  } catch {
+    process.chdir(to);
+  }
 }
 
 function isSupervised(tree: StateTree): boolean {

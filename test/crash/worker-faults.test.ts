@@ -1,8 +1,9 @@
 /** What goes wrong around a worker: errors of the disk, results that are none, and its own end again and again. */
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { encodeRecord } from "../../src/codec/records.ts";
 import { parseName } from "../../src/core/names.ts";
 import { type Claim, claimAt } from "../../src/mailbox/claim.ts";
@@ -64,6 +65,20 @@ it("a task that the disk lets nobody claim holds up no other", async () => {
   await pool.start(["--workers", "1", "--processes", "1"]);
   for (const id of ids) await pool.result(id);
   expect(fs.readdirSync(pool.processing)).toEqual([expect.stringMatching(/^bad@.*~ready\.json$/)]);
+});
+
+it("workers run when the directory in which the pool was started is gone", async () => {
+  const pool = newPool();
+  const startedIn = join(pool.dir, "started-in");
+  fs.mkdirSync(startedIn);
+  const main = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
+  const run = spawn(process.execPath, [main, "run", "--state", pool.state], { cwd: startedIn });
+  onTestFinished(() => void run.kill("SIGKILL"));
+  await waitFor(() => pool.workers().length === 1, { what: "a worker" });
+  fs.rmdirSync(startedIn);
+  process.kill(pool.workers()[0]?.pid ?? Number.NaN, "SIGKILL");
+  pool.drop("task", { exec: ["sh", "-c", "sleep 0.5; pwd"] });
+  expect(await pool.result("task")).toMatchObject({ output: `${pool.dir}\n`, attempts: 1 });
 });
 
 it("a batch that cannot be read is asked for ever less often, and uses up no run", async () => {
