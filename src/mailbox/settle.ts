@@ -167,8 +167,8 @@ function publish(trays: Trays, s: Settlement): void {
       }
       if (code !== "ENOENT" || tries > 0) throw error;
       if (wasFinished(trays, s)) return;
-      // The staged record was swept, or a tray was deleted: we still hold the bytes.
-      if (beganAnew(trays, s)) return;
+      // The staged record was swept, or the tray was deleted: we still hold the bytes.
+      if (trays.storage.look(staged) === undefined && beganAnew(trays, s)) return;
       makeTrays(trays);
       if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
     }

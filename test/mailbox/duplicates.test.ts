@@ -235,6 +235,23 @@ describe("a settlement whose staged record was swept after the commit", () => {
     expect(filesOf(trays)).toEqual(["failed/a_error.json"]);
   });
 
+  it.each(["failed", ".tmp"])("makes %s again where that was deleted, too", async (deleted) => {
+    const trays = open();
+    const settlement = settling(trays);
+    let isDeleted = false;
+    trays.storage = {
+      ...nodeStorage,
+      link(from, to) {
+        if (!isDeleted) fs.rmSync(join(trays.dir, deleted), { recursive: true });
+        isDeleted = true;
+        nodeStorage.link(from, to);
+      },
+    };
+    await settleAll(trays, [settlement], () => {});
+    expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
+    expect(filesOf(trays)).toEqual(["failed/a_error.json"]);
+  });
+
   it("is lost when somebody has begun to run the task again", async () => {
     const trays = open();
     const settlement = settling(trays);
