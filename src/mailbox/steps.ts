@@ -1,4 +1,7 @@
-/** Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. */
+/**
+ * Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. So is
+ * ENOENT while the whole mailbox is away, moved or unmounted by somebody: it may come back, and nobody has come too late.
+ */
 import { systemCode } from "../core/errors.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
@@ -8,9 +11,14 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
     trays.storage.rename(from, to);
     return true;
   } catch (error) {
-    if (systemCode(error) === "ENOENT") return false;
+    if (isGone(trays, error)) return false;
     throw error;
   }
+}
+
+/** Whether it says that a file is not there, and the mailbox is. */
+function isGone(trays: Trays, error: unknown): boolean {
+  return systemCode(error) === "ENOENT" && trays.storage.look(trays.dir) !== undefined;
 }
 
 /** One link. False when something stands there already. */
@@ -28,7 +36,7 @@ export function unlinkIfThere(trays: Trays, path: string): void {
   try {
     trays.storage.unlink(path);
   } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
+    if (!isGone(trays, error)) throw error;
   }
 }
 

@@ -200,6 +200,53 @@ it("a retry does not take the marker of the settlement that it retries for a lat
   expect(fs.readFileSync(join(trays.failed, kept[0] ?? ""), "utf8")).toContain(TEXT);
 });
 
+it.each(["stage", "commit", "link", "marker"])(
+  "a settlement goes on at its %s when the mailbox was away, and is back",
+  async (step) => {
+    const trays = open();
+    const me = `${thisPlace()}-1-1-1`;
+    put(trays, "processing", `a@s.1~w-${me}.json`, TEXT);
+    const claim = claimAt(trays, { id: "a", submission: "s", attempt: 1, stage: "w", token: me });
+    const settlement = newSettlement(claim, "failed", Buffer.from(failedRecord(`s.1.${me}`)), me);
+    const away = `${trays.dir}.away`;
+    let isAway = false;
+    const leaveAt = (here: string): void => {
+      if (here === step && !isAway) fs.renameSync(trays.dir, away);
+      if (here === step) isAway = true;
+    };
+    trays.storage = {
+      ...nodeStorage,
+      create(path, bytes) {
+        leaveAt("stage");
+        nodeStorage.create(path, bytes);
+      },
+      rename(from, to) {
+        leaveAt("commit");
+        nodeStorage.rename(from, to);
+      },
+      link(from, to) {
+        leaveAt("link");
+        nodeStorage.link(from, to);
+      },
+      unlink(path) {
+        leaveAt("marker");
+        nodeStorage.unlink(path);
+      },
+      // The directory that the mailbox lies in went with it.
+      makeDir: () => {
+        throw Object.assign(new Error("made up"), { code: "ENOENT" });
+      },
+    };
+    await settleAll(trays, [settlement], () => {});
+    expect(settlement.error).toBeDefined();
+    expect(fs.existsSync(trays.dir)).toBe(false);
+    fs.renameSync(away, trays.dir);
+    await settleAll(trays, [settlement], () => {});
+    expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
+    expect(filesOf(trays)).toEqual(["failed/a_error.json"]);
+  },
+);
+
 describe("a settlement whose staged record was swept after the commit", () => {
   const me = `${thisPlace()}-1-1-1`;
   const ready = { id: "a", submission: "s", attempt: 1, stage: "w", token: me } as const;
