@@ -6,7 +6,9 @@ import { messageOf } from "../core/errors.ts";
 import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import { pathOfNothing } from "../host/package.ts";
 import { openToAppend } from "../host/regular-file.ts";
 import {
@@ -214,7 +216,7 @@ class RunLog {
 
   line(parts: readonly unknown[]): void {
     if (this.fd === undefined) {
-      fs.mkdirSync(this.dir, { recursive: true, mode: 0o700 });
+      makeDirs(this.dir, RUN_DIR_DEPTH);
       this.fd = openToAppend(join(this.dir, "stdout.log"));
     }
     const text = parts

@@ -1,10 +1,13 @@
 /** One program of an attempt: argv without a shell, output straight into files, the whole process tree ended when it must stop. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
+import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import {
   endGroup,
   endTree,
@@ -114,7 +117,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
 /** @returns what came of the attempt when there can be no directory for it: that is not the fault of its task */
 export function makeRunDir(runDir: string): AttemptOutcome | undefined {
   try {
-    fs.mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    makeDirs(runDir, RUN_DIR_DEPTH);
     return undefined;
   } catch (error) {
     return hindered(`cannot make directories in ${dirname(runDir)} (${systemCode(error)})`);

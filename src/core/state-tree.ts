@@ -19,6 +19,9 @@ export interface StateTree {
   supervisor: string;
 }
 
+/** How deep the directory of a run lies in the tree: `runs/<run>`. */
+export const RUN_DIR_DEPTH = 2;
+
 /** @param mailboxDir the task mailbox, when it lies outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {
   return {

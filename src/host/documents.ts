@@ -3,11 +3,14 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
 import { parseObject } from "../core/json-object.ts";
+import { makeDirs } from "./make-dirs.ts";
 import { readRegularText } from "./regular-file.ts";
 
 export interface ReplaceOptions {
   /** Where it is staged, on the same file system. Default: `.tmp` beside it. */
   stagingDir?: string;
+  /** How many directories are made at most, with `stagingDir` itself. Default: 1. */
+  missingMax?: number;
   /** True: survives a power cut once this returns. Otherwise a power cut may leave nothing of it, old or new. */
   isDurable?: boolean;
   /** Called when all is staged, right before the rename. */
@@ -26,7 +29,7 @@ export function replaceDocument(path: string, value: object, options: ReplaceOpt
 export function replaceText(path: string, text: string, options: ReplaceOptions = {}): void {
   const isDurable = options.isDurable === true;
   const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
-  fs.mkdirSync(stagingDir, { recursive: true, mode: 0o700 });
+  makeDirs(stagingDir, options.missingMax);
   const staged = join(stagingDir, `${basename(path)}.${process.pid}`);
   try {
     writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: isDurable });

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 
 /** With a pipe in its place a write is refused, and does not wait for a reader. */
 const TO_APPEND =
@@ -35,14 +36,17 @@ export class Journal {
   droppedCount = 0;
   /** Why the last flush failed, until one succeeds. */
   lastError: unknown;
+  private readonly hasOwnDir: boolean;
   private fd: number | undefined;
   private sizeAfterOwnWrite = -1;
   private checkedAtMs = 0;
   private pending: string[] = [];
   private pendingBytes = 0;
 
-  constructor(path: string) {
+  /** @param hasOwnDir its directory is made when it is missing */
+  constructor(path: string, hasOwnDir: boolean) {
     this.path = path;
+    this.hasOwnDir = hasOwnDir;
   }
 
   /** Buffers one record; `flush` writes it. @param record the text of a JSON object, without a newline */
@@ -167,8 +171,8 @@ export class Journal {
       try {
         this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       } catch (error) {
-        if (systemCode(error) !== "ENOENT") throw error;
-        fs.mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+        if (systemCode(error) !== "ENOENT" || !this.hasOwnDir) throw error;
+        makeDirs(dirname(this.path));
         this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       }
       this.sizeAfterOwnWrite = -1;

@@ -32,8 +32,8 @@ export class Telemetry {
     leaseTtlMs: number,
     clock: Clock,
   ) {
-    this.events = new Journal(paths.events);
-    this.leases = new Journal(paths.leases);
+    this.events = new Journal(paths.events, true);
+    this.leases = new Journal(paths.leases, false);
     this.worker = JSON.stringify(worker);
     this.leaseTtlMs = leaseTtlMs;
     this.clock = clock;

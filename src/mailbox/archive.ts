@@ -4,13 +4,17 @@ import { systemCode } from "../core/errors.ts";
 import { unlinkIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
+/** How deep it goes into the tree: `evidence/<id>/earlier/<submission>`. */
+const TARGET_DEPTH = 4;
+
 /**
  * Moves a settled record to `target`. With `power` the move is durable when this resolves: a record that came back after
  * a power cut would be taken for the result of the next run.
  */
 export async function archive(trays: Trays, path: string, target: string): Promise<void> {
   const { storage } = trays;
-  if (storage.look(dirname(target)) === undefined) storage.makeDir(dirname(target));
+  const dir = dirname(target);
+  if (storage.look(dir) === undefined) storage.makeDir(dir, TARGET_DEPTH);
   try {
     storage.rename(path, target);
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The storage port on the real file system. Nothing but the calls; no decisions of the protocol. */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import type { FileFacts, Storage, Walk } from "./storage.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOATIME } = fs.constants;
@@ -138,8 +139,9 @@ export const nodeStorage: Storage = {
   rename: (from, to) => fs.renameSync(from, to),
   unlink: (path) => fs.unlinkSync(path),
   touch: (path, mtimeMs) => fs.utimesSync(path, mtimeMs / 1000, mtimeMs / 1000),
-  makeDir: (path) => {
-    fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeDir: (path, missingMax) => {
+    if (missingMax === undefined) fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+    else makeDirs(path, missingMax);
   },
   syncFiles: (paths) => syncPaths(paths),
   syncDirs: (paths) => syncPaths(new Set(paths)),

@@ -43,7 +43,11 @@ export interface Storage {
   unlink(path: string): void;
   /** Sets mtime (epoch ms). */
   touch(path: string, mtimeMs: number): void;
-  makeDir(path: string): void;
+  /**
+   * Makes a directory, and what is missing above it; harmless when it is there.
+   * @param missingMax ENOENT when more are missing, with the directory itself; any number when left out
+   */
+  makeDir(path: string, missingMax?: number): void;
   /** Makes the contents of these files durable; one waiting for all. */
   syncFiles(paths: readonly string[]): Promise<void>;
   /** Makes the names in these directories durable. */

@@ -39,6 +39,7 @@ export interface OpenOptions {
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, options);
+  makeDirOf(trays, dir);
   makeTrays(trays);
   checkTrays(trays, options.uids);
   return trays;
@@ -59,19 +60,25 @@ export function traysAt(dir: string, options: OpenOptions = {}): Trays {
   };
 }
 
-/** Makes missing trays again; harmless when all are there. @throws ErrMailboxDir */
+/**
+ * Makes missing trays again, and the mailbox; harmless when all are there. Not what the mailbox lies in: a state tree that was
+ * moved away does not come into being again.
+ * @throws ErrMailboxDir
+ */
 export function makeTrays(trays: Trays): void {
-  for (const path of [trays.dir, ...dirsOf(trays)]) {
-    try {
-      if (trays.storage.look(path) === undefined) trays.storage.makeDir(path);
-    } catch (error) {
-      throw new ErrMailboxDir(`cannot make the directory ${path}: ${messageOf(error)}`, {
-        path,
-        phase: "open",
-        cause: error,
-        hint: "check its rights and the disk, or choose another place with --state",
-      });
-    }
+  for (const path of [trays.dir, ...dirsOf(trays)]) makeDirOf(trays, path, 1);
+}
+
+function makeDirOf(trays: Trays, path: string, missingMax?: number): void {
+  try {
+    if (trays.storage.look(path) === undefined) trays.storage.makeDir(path, missingMax);
+  } catch (error) {
+    throw new ErrMailboxDir(`cannot make the directory ${path}: ${messageOf(error)}`, {
+      path,
+      phase: "open",
+      cause: error,
+      hint: "check its rights and the disk, or choose another place with --state",
+    });
   }
 }
 

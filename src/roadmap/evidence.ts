@@ -6,6 +6,7 @@ import { isObject } from "../core/json-object.ts";
 import type { NodeStatus, RoadmapNode } from "../core/roadmap.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { readDocument, replaceText } from "../host/documents.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 
 export interface EvidenceFacts {
   node: RoadmapNode;
@@ -28,7 +29,7 @@ const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
  */
 export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
   const bundle = join(dir, facts.node.id);
-  fs.mkdirSync(bundle, { recursive: true, mode: 0o700 });
+  makeDirs(bundle, 2);
   const options = { stagingDir: join(dir, ".tmp"), isDurable };
   const lifecycle = `${JSON.stringify(lifecycleOf(facts), null, 2)}\n`;
   replaceText(join(bundle, "lifecycle.json"), lifecycle, options);

@@ -17,7 +17,7 @@ export class KvHistory {
   private readonly file: Journal;
 
   constructor(dir: string) {
-    this.file = new Journal(join(dir, "history.jsonl"));
+    this.file = new Journal(join(dir, "history.jsonl"), true);
   }
 
   /** Its size (bytes). */

@@ -19,6 +19,7 @@ import { parseLease } from "../core/names.ts";
 import { RUN_SCOPE } from "../core/roadmap.ts";
 import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import { readRegularText } from "../host/regular-file.ts";
 import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./kv-entries.ts";
 import { KvHistory } from "./kv-history.ts";
@@ -276,7 +277,7 @@ export class KvStore {
       }
     };
     const { isDurable } = this;
-    replaceDocument(path, Object.fromEntries(entries), { beforePublish, isDurable });
+    replaceDocument(path, Object.fromEntries(entries), { beforePublish, isDurable, missingMax: 2 });
     const oldStamp = stampAt(old);
     if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(fs.readFileSync(old, "utf8"));
     fs.rmSync(old, { force: true });
@@ -305,7 +306,7 @@ export class KvStore {
   /** Undefined when it could not be had: its owner hangs. */
   private lock(node: string): Promise<(() => Promise<void>) | undefined> {
     const dir = join(this.dir, ".tmp");
-    fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeDirs(dir, 2);
     return lockFile(join(dir, `${node}.lock`));
   }
 }

@@ -9,6 +9,7 @@ import { systemCode } from "../core/errors.ts";
 import { isObject } from "../core/json-object.ts";
 import type { Phase } from "../core/phases.ts";
 import { readDocument, replaceText } from "../host/documents.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 
 export interface PhaseRecord {
   phase: Phase;
@@ -94,7 +95,7 @@ export class PhaseLog {
 
   /** Staged outside: a listing of the evidence shows evidence. */
   private replace(file: string, text: string): void {
-    fs.mkdirSync(this.dir, { recursive: true, mode: 0o700 });
+    makeDirs(this.dir, 2);
     const { isDurable } = this;
     replaceText(join(this.dir, file), text, {
       stagingDir: join(this.dir, "..", ".tmp"),
@@ -117,7 +118,7 @@ function isPhase(value: unknown): boolean {
 
 function keepEarlier(dir: string, name: string, files: readonly string[]): void {
   const to = join(dir, "earlier", name);
-  fs.mkdirSync(to, { recursive: true, mode: 0o700 });
+  makeDirs(to, 2);
   for (const file of files) {
     try {
       fs.renameSync(join(dir, file), join(to, file));

@@ -22,6 +22,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
 import { syncDir } from "../host/documents.ts";
 import { ownerSequence, thisProcess } from "../host/identity.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import {
   type FileStamp,
   hashOf,
@@ -243,7 +244,7 @@ export class RoadmapFile {
     like: fs.BigIntStats | undefined,
   ): { path: string; stats: fs.BigIntStats } {
     const path = stagedPath(target, this.nextOwner(), baseHash, nextHash);
-    fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeDirs(dirname(path));
     let fd: number | undefined;
     try {
       fd = fs.openSync(path, "wx", 0o600);

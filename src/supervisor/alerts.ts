@@ -18,7 +18,7 @@ export class Alerts {
   private readonly recent = new Map<string, { sinceMs: number; count: number }>();
 
   constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
-    this.journal = new Journal(path);
+    this.journal = new Journal(path, true);
     this.clock = clock;
     this.onNotice = onNotice;
   }

@@ -94,7 +94,7 @@ export class Metrics {
 
   write(nowWallMs: number): void {
     if (!this.isChanged) return;
-    replaceDocument(this.path, this.document(nowWallMs));
+    replaceDocument(this.path, this.document(nowWallMs), { missingMax: 2 });
     this.isChanged = false;
   }
 

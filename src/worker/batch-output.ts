@@ -1,7 +1,9 @@
 /** What others see of a batch while it runs: its results on disk, and how far it is. */
+
 import { join } from "node:path";
 import type { BatchProgress } from "../core/batch.ts";
 import { messageOf } from "../core/errors.ts";
+import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { replaceDocument } from "../host/documents.ts";
 import type { LineReader } from "../mailbox/batch-lines.ts";
 import type { BatchResults } from "../mailbox/batch-results.ts";
@@ -90,7 +92,7 @@ export class BatchOutput {
       updated_at: new Date(trays.clock.wallMs()).toISOString(),
     };
     try {
-      replaceDocument(join(runDir, "batch.json"), progress);
+      replaceDocument(join(runDir, "batch.json"), progress, { missingMax: 1 + RUN_DIR_DEPTH });
     } catch {
       // For people to look at: a full disk must not end the work.
     }

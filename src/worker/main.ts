@@ -98,7 +98,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         return;
       }
       try {
-        replaceDocument(workerFile, document);
+        replaceDocument(workerFile, document, { missingMax: 2 });
       } catch (error) {
         process.stderr.write(`mailchute: cannot write ${workerFile} yet: ${messageOf(error)}\n`);
       }
@@ -128,10 +128,14 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       bell?.rearm();
       worker.lookAround();
       worker.wake();
-      if (!worker.isIdle) idleSinceMs = performance.now();
+      const isGone = treeIdOf(tree.dir) === null;
+      // What has run and cannot be settled is held for as long as the tree may come back.
+      if (!worker.isIdle && (worker.runningCount > 0 || !isGone)) idleSinceMs = performance.now();
       const isOrphan =
         isSpawned && process.connected !== true && performance.now() - idleSinceMs > ORPHAN_IDLE_MS;
-      if (isOrphan && !isSupervised(tree)) worker.stop(true);
+      if (!isOrphan || isSupervised(tree)) return;
+      worker.stop(true);
+      if (isGone) process.exit();
     }, settings.sweep_ms);
 
     if (isSpawned) {

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import type { Assignment } from "../agents/agent.ts";
 import { lastWords, runProgram } from "../agents/program.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
+import { makeDirs } from "../host/make-dirs.ts";
 import { appendRegularText } from "../host/regular-file.ts";
 
 /**
@@ -21,7 +23,7 @@ export async function runVerify(
   const log = join(assignment.runDir, "verify.log");
   for (const argv of assignment.task.verify ?? []) {
     const shown = JSON.stringify(argv.join(" "));
-    fs.mkdirSync(assignment.runDir, { recursive: true, mode: 0o700 });
+    makeDirs(assignment.runDir, RUN_DIR_DEPTH);
     appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
     const from = fs.statSync(log).size;
     const end = await runProgram(

@@ -30,7 +30,7 @@ function readAll(path: string): { records: Record<string, unknown>[]; bad: numbe
 }
 
 function openJournal(path = join(tempDir(), "a.jsonl")): Journal {
-  return new Journal(path);
+  return new Journal(path, true);
 }
 
 function write(journal: Journal, ...records: object[]): void {

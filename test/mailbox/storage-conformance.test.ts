@@ -172,6 +172,18 @@ describe.each([
     expect(codeOf(() => s.makeDir(at("c/x/y")))).toBe("ENOTDIR");
   });
 
+  test("makes no more directories than it may", () => {
+    expect(codeOf(() => s.makeDir(at("c/d"), 1))).toBe("ENOENT");
+    expect(s.look(at("c"))).toBeUndefined();
+    s.makeDir(at("c/d"), 2);
+    s.makeDir(at("c/d/e"), 1);
+    s.makeDir(at("c/d/e"), 1);
+    expect(s.look(at("c/d/e"))?.kind).toBe("directory");
+    put("c/x");
+    expect(codeOf(() => s.makeDir(at("c/x"), 1))).toBe("EEXIST");
+    expect(codeOf(() => s.makeDir(at("c/x/y"), 1))).toBe("ENOTDIR");
+  });
+
   test("looks at nothing as nothing", () => {
     put("a/x");
     expect(s.look(at("a/none"))).toBeUndefined();

@@ -290,7 +290,11 @@ export class MemoryDisk {
     this.change({ kind: "touch", ino: node.ino, mtimeMs, nowMs: this.nowMs });
   }
 
-  makeDir(path: string): void {
+  makeDir(path: string, missingMax?: number): void {
+    if (missingMax !== undefined) {
+      const above = path.split("/").slice(0, -missingMax).join("/");
+      if (above !== "" && this.find(above) === undefined) throw new SystemError("ENOENT", path);
+    }
     let at = "";
     for (const part of path.split("/").filter((p) => p !== "")) {
       at += `/${part}`;
@@ -449,7 +453,7 @@ export function memoryStorage(disk: MemoryDisk): Storage {
     rename: (from, to) => disk.rename(String(from), to),
     unlink: (path) => disk.unlink(path),
     touch: (path, mtimeMs) => disk.touch(path, mtimeMs),
-    makeDir: (path) => disk.makeDir(path),
+    makeDir: (path, missingMax) => disk.makeDir(path, missingMax),
     async syncFiles(paths) {
       for (const path of paths) disk.sync(path);
     },

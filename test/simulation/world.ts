@@ -344,7 +344,7 @@ function portOf(
         disk.touch(path, mtimeMs);
         observe(world, actor, { what: "touch", from: path });
       }),
-    makeDir: (path) => call(() => disk.makeDir(path)),
+    makeDir: (path, missingMax) => call(() => disk.makeDir(path, missingMax)),
     syncFiles: sync,
     syncDirs: sync,
   };

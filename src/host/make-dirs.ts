@@ -1,0 +1,24 @@
+/**
+ * Directories inside a state tree that are made when something is put there. The tree itself was made once: when somebody has
+ * moved it away or deleted it, it must not come into being again where it was.
+ */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import { systemCode } from "../core/errors.ts";
+
+/**
+ * Makes a directory with mode 0700, and what is missing above it; harmless when it is there.
+ * @param missingMax at most so many are made, with the directory itself: its depth in what has to be there
+ * @throws ENOENT when more are missing, EEXIST when something else stands there, and other system errors
+ */
+export function makeDirs(path: string, missingMax = 1): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "EEXIST" && fs.statSync(path).isDirectory()) return;
+    if (code !== "ENOENT" || missingMax <= 1) throw error;
+    makeDirs(dirname(path), missingMax - 1);
+    makeDirs(path);
+  }
+}
