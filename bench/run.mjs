@@ -56,10 +56,8 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 const here = fileURLToPath(new URL(".", import.meta.url));
 const options = readOptions();
 if (options.help) {
-  const [, usage] = /^\/\*\*\n([^]*?)\n \*\//.exec(
-    fs.readFileSync(new URL(import.meta.url), "utf8"),
-  );
-  console.log(usage.replaceAll(/^ \* ?/gm, ""));
+  const [comment] = fs.readFileSync(new URL(import.meta.url), "utf8").split("\n */");
+  console.log(comment.replace("/**\n", "").replaceAll(/^ \* ?/gm, ""));
   process.exit();
 }
 if (options.from !== undefined) {
