@@ -149,16 +149,20 @@ function bornMs(name: string, facts: FileFacts): number {
  * be that of another machine.
  */
 function fileTimeMs(trays: Trays): number {
-  const path = pathIn(trays.tmp, `now-${randomToken(8)}`);
+  const { storage, tmp } = trays;
+  const path = pathIn(tmp, `now-${randomToken(8)}`);
   try {
-    trays.storage.create(path, Buffer.alloc(0));
-    const facts = trays.storage.look(path);
-    unlinkIfThere(trays, path);
-    return facts?.mtimeMs ?? LONG_AGO_MS;
-  } catch {
-    // No room for it: then nothing is old.
-    return LONG_AGO_MS;
+    storage.create(path, Buffer.alloc(0));
+  } catch (error) {
+    const code = systemCode(error);
+    if (code !== "ENOSPC" && code !== "EDQUOT") throw error;
+    // A full disk is what a sweep is for. Touching what is there is stamped, too, and needs no room.
+    storage.touch(tmp, storage.look(tmp)?.mtimeMs ?? LONG_AGO_MS);
+    return storage.look(tmp)?.ctimeMs ?? LONG_AGO_MS;
   }
+  const facts = storage.look(path);
+  unlinkIfThere(trays, path);
+  return facts?.mtimeMs ?? LONG_AGO_MS;
 }
 
 /** A whole pass at once, for who knows nothing of what waits: that is read when a result is about to go. */

@@ -48,6 +48,25 @@ describe.skipIf(!canMount())("with a full disk", () => {
     expect(again.stdout).toContain(`written     ${config}`);
     expect(fs.readFileSync(config ?? "", "utf8")).toContain("workers");
   });
+
+  test("clean makes room also where not one more file can be made", async () => {
+    const cli = newCli();
+    const { dir } = smallDisk(100);
+    const state = join(dir, "state");
+    expect((await cli(["init", state])).code).toBe(0);
+    const old = join(state, "mailbox", "outbox", "old_result.json");
+    fs.writeFileSync(old, "{}");
+    fs.utimesSync(old, 1, 1);
+    const fresh = join(state, "mailbox", "outbox", "fresh_result.json");
+    fs.writeFileSync(fresh, "{}");
+    const fill = () => {
+      for (let i = 0; ; i++) fs.writeFileSync(join(dir, `filler-${i}`), "");
+    };
+    expect(fill).toThrow("ENOSPC");
+    const { stdout, stderr } = await cli(["clean", "--state", state]);
+    expect(stdout, stderr).toContain("removed 1 results");
+    expect([old, fresh].map((path) => fs.existsSync(path))).toEqual([false, true]);
+  });
 });
 
 test("a state tree below a file is told with its path", async () => {

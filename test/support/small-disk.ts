@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { tempDir } from "./temp-dir.ts";
 
-function mount(dir: string): void {
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "mailchute-test", dir], { stdio: "pipe" });
+function mount(dir: string, inodesMax: number): void {
+  const options = `size=1m,nr_inodes=${inodesMax}`;
+  execFileSync("mount", ["-t", "tmpfs", "-o", options, "mailchute-test", dir], { stdio: "pipe" });
 }
 
 function unmount(dir: string): void {
@@ -19,7 +20,7 @@ export function canMount(): boolean {
   if (process.platform === "linux" && process.getuid?.() === 0) {
     const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-mount-"));
     try {
-      mount(dir);
+      mount(dir, 0);
       unmount(dir);
       return true;
     } catch {
@@ -40,10 +41,10 @@ export interface SmallDisk {
   free(): void;
 }
 
-/** Mounts one for the running test. */
-export function smallDisk(): SmallDisk {
+/** Mounts one for the running test. @param inodesMax so many files it takes; 0 = as many as there is room for */
+export function smallDisk(inodesMax = 0): SmallDisk {
   const dir = tempDir();
-  mount(dir);
+  mount(dir, inodesMax);
   onTestFinished(() => unmount(dir));
   const filler = join(dir, "filler");
   return {
