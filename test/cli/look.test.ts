@@ -269,6 +269,20 @@ test("logs prints the bytes of the newest run, also with -f when the task has se
   expect((await cli(["logs", "nope"])).code).toBe(3);
 });
 
+test("logs of a file that cannot be read says so, instead of showing nothing", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  const log = put(cli, "runs/ok1@s.1.1/stdout.log", "hello\n");
+  fs.rmSync(log);
+  fs.symlinkSync("elsewhere.log", log);
+  for (const flags of [[], ["-f"]]) {
+    const { code, stdout, stderr } = await cli(["logs", "ok1", ...flags]);
+    expect(stderr).toContain("ErrIo: ELOOP");
+    expect(stderr).toContain(log);
+    expect({ code, stdout }).toEqual({ code: 74, stdout: "" });
+  }
+});
+
 test("logs -f follows a running task and ends when it settles", async () => {
   const cli = newCli();
   const claim = put(cli, "mailbox/processing/ok1@s.1~w-0123456789ab-1-1-1.json", RESULT.task);

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
-import { ErrTaskNotFound } from "../../core/errors.ts";
+import { ErrTaskNotFound, systemCode } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { openToRead } from "../../host/regular-file.ts";
 import { type Context, defineCommand } from "../command-spec.ts";
@@ -124,8 +124,10 @@ class LogReader {
     let fd: number;
     try {
       fd = openToRead(this.path);
-    } catch {
-      return;
+    } catch (error) {
+      // Not made yet. What is there and cannot be read must not look empty.
+      if (systemCode(error) === "ENOENT") return;
+      throw error;
     }
     try {
       const buffer = Buffer.alloc(CHUNK_BYTES);
