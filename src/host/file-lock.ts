@@ -21,7 +21,7 @@ const nextOwner = ownerSequence();
 /**
  * Waits for the lock. A lock whose owner is known to be dead is taken at once.
  * @param path of the lock; the directory around it must be there
- * @returns how to give it back; undefined when it could not be had in time: then go on without it
+ * @returns how to give it back, which never throws: the work is done; undefined when it could not be had in time: then go on without it
  */
 export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
   // Not before it is wanted: most worker processes never lock anything.
@@ -47,7 +47,11 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         throw error;
       }
       return async () => {
-        fs.rmSync(ownerPath(path), { force: true });
+        try {
+          fs.rmSync(ownerPath(path), { force: true });
+        } catch {
+          // Then it names somebody who holds nothing, until the next owner says whose it is.
+        }
         await release().catch(() => {});
       };
     } catch (error) {

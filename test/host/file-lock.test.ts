@@ -22,3 +22,12 @@ test("a lock whose owner cannot be written down is not kept", async () => {
   await expect(lockFile(path)).rejects.toThrow("EISDIR");
   expect(fs.existsSync(path)).toBe(false);
 });
+
+test("a lock whose owner's name cannot be removed is given back all the same", async () => {
+  const path = join(tempDir(), "one.lock");
+  const giveBack = await lockFile(path);
+  fs.rmSync(`${path}.owner`);
+  fs.mkdirSync(`${path}.owner`);
+  await giveBack?.();
+  expect(fs.existsSync(path)).toBe(false);
+});
