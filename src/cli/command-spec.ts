@@ -127,8 +127,10 @@ export interface CommandSpec<O extends OptionTable = OptionTable> {
   args?: { min: number; max: number };
   /** True when `-- CMD ARGS…` may follow. */
   takesRest?: boolean;
-  /** True for `run` and the like: the process goes on when the reader of its stdout goes away. */
+  /** True for `run` and the like: the process goes on whatever becomes of its stdout. */
   isLongLived?: boolean;
+  /** True for what only streams: it ends when the reader of its stdout goes away. Everything else does what it was asked to do. */
+  endsWithReader?: boolean;
   /** Second words of a two-word command with their summaries. One of them is then required. */
   subcommands?: Readonly<Record<string, string>>;
   /** More for --help, as paragraphs; wrapped by --help. */

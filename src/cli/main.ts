@@ -82,7 +82,8 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     rest: parsed.rest,
     out,
   };
-  if (spec.isLongLived === true) stdout.outliveReader();
+  if (spec.isLongLived === true) stdout.outliveErrors();
+  if (spec.endsWithReader === true) stdout.endWithReader();
   return spec.run(ctx);
 }
 

@@ -15,7 +15,7 @@ export class Stdout {
   /** Of the terminal; 0 when it is none, or does not say. */
   readonly columns: number;
   private isDirect: boolean;
-  private onError: (error: unknown) => void = fail;
+  private onError: (error: unknown) => void = failUnlessUnread;
 
   constructor() {
     const facts = fs.fstatSync(STDOUT);
@@ -25,9 +25,14 @@ export class Stdout {
     if (!this.isDirect) this.handOver();
   }
 
-  /** What lives long goes on when nobody reads any more; `mailchute events | head` ends when head has seen enough. */
-  outliveReader(): void {
+  /** What lives long goes on whatever becomes of what it says. */
+  outliveErrors(): void {
     this.onError = () => {};
+  }
+
+  /** What only streams has nothing to finish: `mailchute events | head` ends when head has seen enough. */
+  endWithReader(): void {
+    this.onError = endOrFail;
   }
 
   /** @returns when more may be written */
@@ -57,8 +62,17 @@ function deviceOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
 }
 
-function fail(error: unknown): void {
+/** Nobody reads: all that was asked for is done all the same, and the exit code tells what came of it. */
+function failUnlessUnread(error: unknown): void {
+  if (systemCode(error) !== "EPIPE") fail(error);
+}
+
+function endOrFail(error: unknown): void {
   if (systemCode(error) === "EPIPE") process.exit(EXIT.ok);
+  fail(error);
+}
+
+function fail(error: unknown): void {
   writeStderr(`mailchute: ErrIo: cannot write the answer: ${messageOf(error)}\n`);
   process.exit(EXIT.io);
 }

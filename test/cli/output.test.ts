@@ -1,5 +1,5 @@
 /** Where answers go: pipes that are closed, full or do not wait, and disks without room. */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -54,6 +54,28 @@ test("a reader that has seen enough ends a command without a word", async () => 
   );
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.split("\n")).toHaveLength(2);
+});
+
+test("what was asked for is done, and the exit code is true, also when nobody reads the answer", async () => {
+  const cli = newCli();
+  const lines = Array.from({ length: 600 }, (_, n) => JSON.stringify({ id: `t${n}`, title: "x" }));
+  fs.writeFileSync(join(cli.dir, "tasks.ndjson"), lines.join("\n"));
+  put(cli, "config.yaml", "durability: process\n");
+  for (const id of ["one", "two"])
+    put(cli, `mailbox/failed/${id}_error.json`, { task_id: id, status: "failed", task: { id } });
+  const unread = (words: string) =>
+    spawnSync(
+      "bash",
+      ["-c", `set -o pipefail; "$@" ${words} | true`, "bash", process.execPath, LAUNCHER],
+      { cwd: cli.dir, encoding: "utf8" },
+    );
+  expect(unread("wait one two").status).toBe(1);
+  expect(unread("enqueue --file tasks.ndjson").status).toBe(0);
+  expect(unread("retry one two").status).toBe(0);
+  expect(unread("cancel t1 t2 t3").status).toBe(0);
+  const inbox = (mailbox: string) => fs.readdirSync(join(cli.dir, "state", mailbox, "inbox"));
+  expect(inbox("mailbox")).toHaveLength(602);
+  expect(inbox("control")).toHaveLength(3);
 });
 
 test("a pipe that does not wait gets everything, in its order", async () => {

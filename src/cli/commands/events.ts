@@ -8,6 +8,7 @@ import { existingTree } from "../options.ts";
 
 export const command = defineCommand({
   usage: "[-f] [--task ID] [--event NAME]",
+  endsWithReader: true,
   details: [
     "Each line is one JSON object, with or without --json. Torn and foreign lines are skipped and counted on stderr.",
   ],

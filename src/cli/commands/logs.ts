@@ -19,6 +19,7 @@ const FOLLOW_MS = 200;
 
 export const command = defineCommand({
   usage: "ID[#LINE] [-f] [--stderr]",
+  endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
     "Shows the newest attempt; with #LINE that of one line of a batch. On a terminal everything but colours that would steer it is escaped; into a file or pipe the bytes come as they are.",

@@ -27,6 +27,7 @@ const ERASE_BELOW = "\x1b[J";
 
 export const command = defineCommand({
   usage: "[--watch]",
+  endsWithReader: true,
   details: ["Works without a supervisor: everything is read from the files of the state tree."],
   options: {
     watch: {
