@@ -50,9 +50,11 @@ const TEMPORARY: ReadonlySet<string> = new Set([
 /** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
 export function exitCodeOf(error: unknown): number {
   const code = systemCode(error);
+  // Whatever it has kept from being done. A task's program that ends with our exit code is not to be given up for it (78).
+  const cause = (error as { cause?: unknown } | null)?.cause;
+  if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
   const known = BY_CODE[code];
   if (known !== undefined) return known;
-  if (TEMPORARY.has(code)) return EXIT.temporary;
   if (/^E[A-Z0-9]+$/.test(code) && /^E[A-Z0-9]+: /.test(messageOf(error))) return EXIT.io;
   return EXIT.bug;
 }

@@ -120,9 +120,10 @@ test("each documented error has its exit code", () => {
   expect(
     exitCodeOf(Object.assign(new Error("EACCES: permission denied, open 'x'"), { code: "EACCES" })),
   ).toBe(74);
-  expect(
-    exitCodeOf(Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" })),
-  ).toBe(75);
+  const cause = Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+  expect(exitCodeOf(cause)).toBe(75);
+  for (const error of [new ErrIo("x", { cause }), new ErrInvalidConfig("x", { cause })])
+    expect(exitCodeOf(error), error.name).toBe(75);
   expect(exitCodeOf(new TypeError("x"))).toBe(70);
 });
 
