@@ -103,6 +103,31 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 );
 
+test.skipIf(process.getuid?.() !== 0)(
+  "a task is put into the inbox where few threads may be had",
+  () => {
+    const cli = newCli();
+    fs.chmodSync(cli.dir, 0o777);
+    // Of its own: the limit is on all that a user runs.
+    const uid = 54_321;
+    const { status, stdout, stderr } = spawnSync(
+      "bash",
+      [
+        "-c",
+        'ulimit -c 0 -u 40; "$@"',
+        "bash",
+        process.execPath,
+        LAUNCHER,
+        "enqueue",
+        "--id=a",
+        "--title=x",
+      ],
+      { cwd: cli.dir, uid, gid: uid, encoding: "utf8" },
+    );
+    expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: "a\n" });
+  },
+);
+
 test("from a directory that was deleted everything works but what needs it", async () => {
   const cli = newCli();
   expect((await cli(["init"])).code).toBe(0);
