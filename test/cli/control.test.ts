@@ -30,6 +30,16 @@ test("control pause enqueues a record with command pause and prints its id", asy
   ]);
 });
 
+test("commands that could not be sent are not said to wait", async () => {
+  const cli = newTree();
+  fs.mkdirSync(join(cli.dir, "state", "control"));
+  fs.writeFileSync(join(cli.dir, "state", "control", "inbox"), "");
+  const { code, stdout, stderr } = await cli(["cancel", "one", "two"]);
+  expect(stderr).not.toContain("waits for the next one");
+  expect(stderr).toContain("mailchute: two: ");
+  expect({ code, stdout }).toEqual({ code: 73, stdout: "" });
+});
+
 test("control set-workers --workers 3 has args {workers: 3}", async () => {
   const cli = newTree();
   expect((await cli(["control", "set-workers", "--workers", "3"])).code).toBe(0);

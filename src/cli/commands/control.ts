@@ -72,7 +72,7 @@ async function sendEach(
       refuse({ command, args }, error);
     }
   }
-  if (!isWaiting) noteIfAlone(ctx);
+  if (!isWaiting && sent.length > 0) noteIfAlone(ctx);
   const deadline = performance.now() + timeoutOf(ctx);
   for (const one of isWaiting ? sent.splice(0) : []) {
     try {
