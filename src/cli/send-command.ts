@@ -4,7 +4,7 @@ import type { SupervisorDocument } from "../core/documents.ts";
 import { ErrSupervisorGone, MailchuteError } from "../core/errors.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import { stateTree } from "../core/state-tree.ts";
-import { readDocument } from "../host/documents.ts";
+import { loadDocument } from "../host/documents.ts";
 import { judgeIn } from "../host/tree-id.ts";
 import { enqueueCommand, readAcknowledgement } from "../mailbox/command-queue.ts";
 import { openTrays, type Trays } from "../mailbox/trays.ts";
@@ -31,9 +31,9 @@ export async function sendCommand(
   return { id, command, args };
 }
 
-/** The live supervisor of a state tree, or undefined. */
+/** The live supervisor of a state tree, or undefined. @throws a system error when its document cannot be read */
 export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
-  const document = supervisorOf(readDocument(stateTree(stateDir).supervisor));
+  const document = supervisorOf(loadDocument(stateTree(stateDir).supervisor));
   if (document === undefined || document.status === "stopped") return undefined;
   return judgeIn(stateDir, document) === "dead" ? undefined : document;
 }

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
+import { systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
 import { makeDirs } from "./make-dirs.ts";
 import { readRegularText } from "./regular-file.ts";
@@ -65,10 +66,35 @@ export function removeDocument(path: string): void {
   }
 }
 
-/** The document, or undefined when it is missing or not a JSON object. */
+/** What `readRegularText` says of what is none of our documents, however often it is asked. */
+const NO_DOCUMENT: ReadonlySet<string> = new Set([
+  "ENOENT",
+  "ENOTDIR",
+  "ELOOP",
+  "ENXIO",
+  "EINVAL",
+  "EFBIG",
+]);
+
+/**
+ * The document, or undefined when it is missing or not a JSON object.
+ * @throws a system error when it cannot be read: then nobody knows what it says
+ */
+export function loadDocument<T extends object>(path: string): T | undefined {
+  let text: string;
+  try {
+    text = readRegularText(path);
+  } catch (error) {
+    if (NO_DOCUMENT.has(systemCode(error))) return undefined;
+    throw error;
+  }
+  return parseObject(text) as T | undefined;
+}
+
+/** The same, for whom one that cannot be read is as good as none. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {
-    return parseObject(readRegularText(path)) as T | undefined;
+    return loadDocument(path);
   } catch {
     return undefined;
   }

@@ -104,6 +104,25 @@ test.skipIf(process.getuid?.() !== 0)(
 );
 
 test.skipIf(process.getuid?.() !== 0)(
+  "who cannot read who supervises is not told that nobody does",
+  async () => {
+    const cli = newCli();
+    expect((await cli(["init"])).code).toBe(0);
+    const state = join(cli.dir, "state");
+    for (const dir of [cli.dir, state]) fs.chmodSync(dir, 0o755);
+    fs.writeFileSync(join(state, "supervisor.json"), "{}", { mode: 0o600 });
+    const { status, stderr } = spawnSync(process.execPath, [LAUNCHER, "stop"], {
+      cwd: cli.dir,
+      uid: NOBODY,
+      gid: NOBODY,
+      encoding: "utf8",
+    });
+    expect(stderr).toMatch(/^mailchute: ErrIo: EACCES.*supervisor\.json/);
+    expect(status).toBe(74);
+  },
+);
+
+test.skipIf(process.getuid?.() !== 0)(
   "a task is put into the inbox where few threads may be had",
   () => {
     const cli = newCli();
