@@ -1,7 +1,7 @@
 /** What the pool was told: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
 import type { ControlDocument } from "../core/documents.ts";
 import { controlOf } from "../core/saved-documents.ts";
-import { readDocument, replaceDocument } from "../host/documents.ts";
+import { loadDocument, replaceDocument } from "../host/documents.ts";
 
 export class ControlState {
   private readonly path: string;
@@ -9,11 +9,14 @@ export class ControlState {
   private document: ControlDocument;
   private isSaved = false;
 
-  /** @param isDurable what was changed survives a power cut */
+  /**
+   * @param isDurable what was changed survives a power cut
+   * @throws a system error when what was told cannot be read: it would be replaced by what was not
+   */
   constructor(path: string, isDurable: boolean) {
     this.path = path;
     this.isDurable = isDurable;
-    this.document = { ...controlOf(readDocument(path)), slots: {} };
+    this.document = { ...controlOf(loadDocument(path)), slots: {} };
   }
 
   get current(): Readonly<ControlDocument> {
