@@ -127,9 +127,10 @@ export class Mailbox {
    * Claims the best task among the accepted ones and a bounded look at the inbox.
    * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks, and files whose id
    * a task has that runs or has settled: what is the very same task goes, another one is left to whoever looks after the inbox.
-   * @throws ErrNoTasks
+   * @throws ErrNoTasks; ErrIo when the only ones left cannot be read just now
    */
   claim(): HeldTask {
+    let unread: ErrIo | undefined;
     for (const candidate of findClaimable(this.trays)) {
       if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
         this.dropResend(candidate.id);
@@ -143,11 +144,14 @@ export class Mailbox {
       try {
         return this.hold(claim, readClaim(this.trays, claim));
       } catch (error) {
-        // Replaced between look and claim. Whoever looks after the inbox refuses it with a reason.
-        if (!(error instanceof ErrInvalidTask)) throw error;
-        putBack(this.trays, claim, 0, true);
+        // Replaced between look and claim: whoever looks after the inbox refuses it with a reason. Or not to be read just now: we
+        // live, so that nobody else would come for it before the lease time.
+        const isInvalid = error instanceof ErrInvalidTask;
+        putBack(this.trays, claim, 0, isInvalid);
+        if (!isInvalid) unread ??= cannotRead(claim, error);
       }
     }
+    if (unread !== undefined) throw unread;
     throw new ErrNoTasks("nothing is waiting that could be claimed", {
       path: this.trays.inbox,
       phase: "claim",
@@ -366,6 +370,16 @@ export class Mailbox {
 
 function isCommitted(held: Held): held is Held & { settlement: Settlement } {
   return held.settlement?.committedMs !== undefined;
+}
+
+function cannotRead(claim: Claim, cause: unknown): ErrIo {
+  return new ErrIo(`cannot read ${claim.name.id}: ${messageOf(cause)}`, {
+    id: claim.name.id,
+    path: claim.path,
+    phase: "claim",
+    cause,
+    hint: "it was put back: try again",
+  });
 }
 
 function leaseLost(task: HeldTask): ErrLeaseLost {

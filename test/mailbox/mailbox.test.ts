@@ -37,6 +37,28 @@ const codeOf = (act: () => unknown): string => {
 };
 
 describe("the mailbox as a library", () => {
+  it("puts back what it has claimed and cannot read just now, and takes the next one", async () => {
+    let isBroken = true;
+    const storage: Storage = {
+      ...nodeStorage,
+      read: (path, bytesMax) => {
+        if (isBroken && /one@.*~w-/.test(path))
+          throw Object.assign(new Error("EIO: i/o error, read"), { code: "EIO" });
+        return nodeStorage.read(path, bytesMax);
+      },
+    };
+    const { mailbox, tray } = open({ storage });
+    await mailbox.enqueue({ id: "one", title: "first", priority: 5 });
+    await mailbox.enqueue({ id: "two", title: "second" });
+    expect(mailbox.claim().task.id).toBe("two");
+    expect(codeOf(() => mailbox.claim())).toBe("ErrIo");
+    expect(tray("processing").filter((name) => /^one@.*\.1~ready\.json$/.test(name))).toHaveLength(
+      1,
+    );
+    isBroken = false;
+    expect(mailbox.claim()).toMatchObject({ attempt: 1, task: { id: "one" } });
+  });
+
   it.each(["process", "power"] as const)(
     "takes a task from enqueue to its result with durability %s",
     async (durability) => {
