@@ -6,7 +6,6 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
-import { makeDirs } from "../host/make-dirs.ts";
 
 /** With a pipe in its place a write is refused, and does not wait for a reader. */
 const TO_APPEND =
@@ -172,13 +171,23 @@ export class Journal {
         this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || !this.hasOwnDir) throw error;
-        makeDirs(dirname(this.path));
+        makeDir(dirname(this.path));
         this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
       }
       this.sizeAfterOwnWrite = -1;
       this.checkedAtMs = now;
     }
     return this.fd;
+  }
+}
+
+/** Not what lies above it: a state tree that was moved away does not come into being again. */
+function makeDir(path: string): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Somebody else was faster.
+    if (systemCode(error) !== "EEXIST") throw error;
   }
 }
 

@@ -54,8 +54,12 @@ describe("a journal", () => {
     journal.close();
   });
 
-  it("is made with its directory when it is missing, for its owner only", () => {
-    const journal = openJournal(join(tempDir(), "analytics", "deep", "a.jsonl"));
+  it("is made with its directory when it is missing, for its owner only, and not with what lies above", () => {
+    const deep = openJournal(join(tempDir(), "state", "analytics", "a.jsonl"));
+    deep.append("{}");
+    expect(deep.flush()).toBe(false);
+    expect(deep.lastError).toMatchObject({ code: "ENOENT" });
+    const journal = openJournal(join(tempDir(), "analytics", "a.jsonl"));
     write(journal, { n: 1 });
     expect(fs.statSync(journal.path).mode & 0o777).toBe(0o600);
     expect(fs.statSync(join(journal.path, "..")).mode & 0o777).toBe(0o700);
