@@ -94,6 +94,27 @@ test("retry puts a failed task back; 3 when there is none, 4 when it has complet
   expect((await cli(["retry", "--failed"])).code).toBe(3);
 });
 
+test("recover finishes a retry that somebody died in the middle of", async () => {
+  const cli = newCli();
+  const marker = "b@e59rubdi.0~again-37641jm5.json";
+  const path = put(cli, `mailbox/processing/${marker}`, {
+    task_id: "b",
+    status: "failed",
+    error: "x",
+    attempts: 1,
+    code: "ErrExit",
+    kind: "exit",
+    task: { id: "b", exec: ["true"] },
+  });
+  expect(await cli(["recover"])).toMatchObject({
+    code: 0,
+    stdout: `finish   b  processing/${marker}\n`,
+  });
+  expect(fs.existsSync(path)).toBe(false);
+  expect(fs.existsSync(join(cli.inbox, "b.json"))).toBe(true);
+  expect((await cli(["recover"])).code).toBe(3);
+});
+
 test("clean removes what is past its retention, and with --dry-run only counts it", async () => {
   const cli = newCli();
   const old = [

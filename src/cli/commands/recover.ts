@@ -1,11 +1,14 @@
 /** `recover`: one recovery round by hand, for a state tree whose supervisor is gone. */
 import { join } from "node:path";
-import { formatName } from "../../core/names.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { formatName, parseName } from "../../core/names.ts";
 import type { RecoverStep } from "../../mailbox/recover.ts";
 import { defineCommand } from "../command-spec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { openMailbox } from "../options.ts";
 import { safe } from "../render.ts";
+
+const LOOK_AGAIN_MS = 100;
 
 export const command = defineCommand({
   usage: "[--dry-run]",
@@ -40,11 +43,16 @@ export const command = defineCommand({
       onUnkillable: (lease, count) =>
         ctx.out.note(`${count} processes of lease ${lease} cannot be killed`),
     });
-    const steps = findRecoverable(
-      recoverer,
-      trays.storage.list(trays.processing),
-      loaded.settings.lease_ttl_ms,
-    );
+    let steps: RecoverStep[];
+    let isPending: boolean;
+    do {
+      const files = trays.storage.list(trays.processing);
+      steps = findRecoverable(recoverer, files, loaded.settings.lease_ttl_ms);
+      const dueCount = steps.filter((step) => step.kind === "finish").length;
+      // Somebody may be in the middle of one: then it is gone in a moment, else it is due in a second.
+      isPending = files.filter(isHalfDone).length > dueCount;
+      if (isPending) await pause(LOOK_AGAIN_MS);
+    } while (isPending);
     const shown = steps.map((step) => ({ step: step.kind, ...describe(step) }));
     if (!ctx.options["dry-run"]) for (const step of steps) await recoverStep(recoverer, step);
     telemetry.close();
@@ -56,6 +64,12 @@ export const command = defineCommand({
     return shown.length === 0 ? EXIT.notFound : EXIT.ok;
   },
 });
+
+/** A refusal or a retry under way. Its name does not tell whose it is. */
+function isHalfDone(file: string): boolean {
+  const stage = parseName(file)?.stage;
+  return stage === "bad" || stage === "again";
+}
 
 function describe(step: RecoverStep): { id: string; file: string } {
   if (step.kind === "foreign") return { id: step.id, file: `${step.id}.json` };
