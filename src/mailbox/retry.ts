@@ -4,6 +4,7 @@ import { decodeRecord } from "../codec/records.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
+  foldId,
   formatName,
   inboxName,
   type ProcessingName,
@@ -16,6 +17,7 @@ import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { readRecord, recordPaths } from "./settled-record.ts";
 import { linked, moved, readIfThere, unlinkIfThere } from "./steps.ts";
+import { liveIds } from "./submit.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 /**
@@ -46,6 +48,15 @@ export async function retry(trays: Trays, id: string): Promise<void> {
         hint: "enqueue it under a new id",
       });
     }
+    const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
+    if (
+      names.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
+      liveIds(trays, ["bad"]).has(foldId(id))
+    )
+      throw new ErrTaskExists(`task ${JSON.stringify(id)} waits or runs already`, {
+        id,
+        phase: "retry",
+      });
     throw new ErrTaskNotFound(`no failed task ${JSON.stringify(id)}`, {
       id,
       path: failed,

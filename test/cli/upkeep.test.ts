@@ -67,7 +67,7 @@ test("a bad config ends with exit code 78 and names the place", async () => {
   expect(result.stderr).toContain('did you mean "max_attempts"?');
 });
 
-test("retry puts a failed task back; 3 when there is none, 4 when it has completed", async () => {
+test("retry puts a failed task back; 3 when there is none, 4 when it waits, runs or has completed", async () => {
   const cli = newCli();
   const record = {
     task_id: "b",
@@ -88,7 +88,8 @@ test("retry puts a failed task back; 3 when there is none, 4 when it has complet
   expect(await cli(["retry", "b"])).toMatchObject({ code: 0, stdout: "b\n" });
   expect(fs.existsSync(join(cli.inbox, "b.json"))).toBe(true);
   expect((await cli(["retry", "nope"])).code).toBe(3);
-  expect((await cli(["retry", "d"])).code).toBe(4);
+  put(cli, "mailbox/processing/e@e59rubdi.0~again-37641jm5.json", record);
+  for (const id of ["b", "d", "e"]) expect((await cli(["retry", id])).code, id).toBe(4);
   expect((await cli(["retry"])).code).toBe(2);
   expect(await cli(["retry", "--failed"])).toMatchObject({ code: 0, stdout: "c\n" });
   expect((await cli(["retry", "--failed"])).code).toBe(3);
