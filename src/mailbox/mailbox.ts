@@ -13,7 +13,9 @@ import {
   ErrLeaseLost,
   ErrNoTasks,
   ErrTaskNotFound,
+  MailchuteError,
   messageOf,
+  systemCode,
 } from "../core/errors.ts";
 import { foldId, inboxName, leaseOf, type ProcessingName, parseName } from "../core/names.ts";
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
@@ -119,7 +121,8 @@ export class Mailbox {
     const body = { created_at: wallSeconds(clock), ...task, id };
     const text = JSON.stringify(body);
     checkTask(JSON.parse(text) as Record<string, unknown>, id);
-    await submit(this.trays, { id, bytes: Buffer.from(`${text}\n`, "utf8") });
+    const submission = { id, bytes: Buffer.from(`${text}\n`, "utf8") };
+    await this.inTime("enqueue", () => submit(this.trays, submission));
     return id;
   }
 
@@ -127,9 +130,13 @@ export class Mailbox {
    * Claims the best task among the accepted ones and a bounded look at the inbox.
    * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks, and files whose id
    * a task has that runs or has settled: what is the very same task goes, another one is left to whoever looks after the inbox.
-   * @throws ErrNoTasks; ErrIo when the only ones left cannot be read just now
+   * @throws ErrNoTasks; ErrIo, also when the only ones left cannot be read just now
    */
   claim(): HeldTask {
+    return this.atOnce("claim", () => this.claimBest());
+  }
+
+  private claimBest(): HeldTask {
     let unread: ErrIo | undefined;
     for (const candidate of findClaimable(this.trays)) {
       if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
@@ -158,10 +165,11 @@ export class Mailbox {
     });
   }
 
-  /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost */
+  /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost, ErrIo */
   renew(task: HeldTask): void {
     const held = this.heldOf(task);
-    if (!isCommitted(held) && !renewClaim(this.trays, held.claim)) this.lost(task);
+    if (isCommitted(held)) return;
+    if (!this.atOnce("renew", () => renewClaim(this.trays, held.claim))) this.lost(task);
   }
 
   /**
@@ -206,9 +214,7 @@ export class Mailbox {
       return false;
     }
     if (options.canRetry !== false && task.attempt < held.maxAttempts) {
-      const next = putBack(this.trays, held.claim, options.delayMs ?? 0, true);
-      if (next === undefined) this.lost(task);
-      this.held.delete(task.lease);
+      this.giveBack(task, held, "fail", options.delayMs ?? 0);
       return true;
     }
     const facts = {
@@ -225,7 +231,7 @@ export class Mailbox {
 
   /**
    * Gives the task back without using up an attempt.
-   * @throws ErrLeaseLost; ErrInvalidTransition when its end is committed: then only `complete` and `fail` go on
+   * @throws ErrLeaseLost; ErrIo; ErrInvalidTransition when its end is committed: then only `complete` and `fail` go on
    */
   release(task: HeldTask, delayMs = 0): void {
     const held = this.heldOf(task);
@@ -239,12 +245,23 @@ export class Mailbox {
           hint: "call complete again: it publishes what the disk refused",
         },
       );
-    if (putBack(this.trays, held.claim, delayMs, false) === undefined) this.lost(task);
+    this.giveBack(task, held, "release", delayMs);
+  }
+
+  private giveBack(task: HeldTask, held: Held, phase: "fail" | "release", delayMs: number): void {
+    const next = this.atOnce(phase, () =>
+      putBack(this.trays, held.claim, delayMs, phase === "fail"),
+    );
+    if (next === undefined) this.lost(task);
     this.held.delete(task.lease);
   }
 
-  /** Takes back what dead or silent owners left, and finishes what they had begun to settle. */
-  async recover(): Promise<Recovered[]> {
+  /** Takes back what dead or silent owners left, and finishes what they had begun to settle. @throws ErrIo */
+  recover(): Promise<Recovered[]> {
+    return this.inTime("recover", () => this.recoverAll());
+  }
+
+  private async recoverAll(): Promise<Recovered[]> {
     const recovered: Recovered[] = [];
     const recoverer = {
       trays: this.trays,
@@ -270,23 +287,29 @@ export class Mailbox {
     return recovered;
   }
 
-  /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition */
+  /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition, ErrIo */
   retry(id: string): Promise<void> {
-    return retry(this.trays, id);
+    return this.inTime("retry", () => retry(this.trays, id));
   }
 
-  /** Removes settled records past their retention, and staged leftovers. */
+  /** Removes settled records past their retention, and staged leftovers. @throws ErrIo */
   sweep(): SweepCounts {
     const { outboxDays, failedDays } = this.o;
-    const { nowMs: _nowMs, ...counts } = sweepAll(this.trays, { outboxDays, failedDays });
+    const { nowMs: _nowMs, ...counts } = this.atOnce("sweep", () =>
+      sweepAll(this.trays, { outboxDays, failedDays }),
+    );
     return counts;
   }
 
   /**
    * The record of a settled task; undefined while it waits, runs or is being settled.
-   * @throws ErrTaskNotFound when the id is nowhere
+   * @throws ErrTaskNotFound when the id is nowhere; ErrIo
    */
   find(id: string): ResultRecord | ErrorRecord | undefined {
+    return this.atOnce("find", () => this.findRecord(id));
+  }
+
+  private findRecord(id: string): ResultRecord | ErrorRecord | undefined {
     if (this.isLive(id, ["ok", "err"])) return undefined;
     const settled = readSettled(this.trays, id);
     if (settled !== undefined) return settled.record;
@@ -297,6 +320,23 @@ export class Mailbox {
       path: this.dir,
       phase: "find",
     });
+  }
+
+  /** Does it now; what the system refuses is thrown as ErrIo. */
+  private atOnce<T>(phase: string, step: () => T): T {
+    try {
+      return step();
+    } catch (error) {
+      throw asErrIo(error, phase, this.dir);
+    }
+  }
+
+  private async inTime<T>(phase: string, step: () => Promise<T>): Promise<T> {
+    try {
+      return await step();
+    } catch (error) {
+      throw asErrIo(error, phase, this.dir);
+    }
   }
 
   private isLive(id: string, without: readonly ProcessingName["stage"][] = []): boolean {
@@ -370,6 +410,18 @@ export class Mailbox {
 
 function isCommitted(held: Held): held is Held & { settlement: Settlement } {
   return held.settlement?.committedMs !== undefined;
+}
+
+/** An error of the system as one of ours; any other is left as it is. */
+function asErrIo(error: unknown, phase: string, dir: string): unknown {
+  const isOfSystem = !(error instanceof MailchuteError) && /^E[A-Z0-9]+$/.test(systemCode(error));
+  if (!isOfSystem) return error;
+  return new ErrIo(`cannot ${phase}: ${messageOf(error)}`, {
+    path: (error as { path?: string }).path ?? dir,
+    phase,
+    cause: error,
+    hint: "check the disk and the rights, then try again",
+  });
 }
 
 function cannotRead(claim: Claim, cause: unknown): ErrIo {

@@ -333,6 +333,41 @@ describe("the mailbox as a library", () => {
     expect(mailbox.claim().taskText).toContain("12345678901234567890");
   });
 
+  it("ErrIo: what the disk refuses, whatever was asked for; the task is still held", async () => {
+    let isBroken = false;
+    const refuse = (): never => {
+      throw Object.assign(new Error("EIO: made up"), { code: "EIO" });
+    };
+    const broken = Object.fromEntries(
+      Object.entries(nodeStorage).map(([name, call]) => [
+        name,
+        (...args: never[]): unknown =>
+          isBroken ? refuse() : (call as (...them: never[]) => unknown)(...args),
+      ]),
+    );
+    const { mailbox } = open({ storage: broken as unknown as Storage });
+    await mailbox.enqueue({ id: "held", title: "t" });
+    const held = mailbox.claim();
+    isBroken = true;
+    const asked: Record<string, () => unknown> = {
+      enqueue: () => mailbox.enqueue({ title: "t" }),
+      claim: () => mailbox.claim(),
+      renew: () => mailbox.renew(held),
+      complete: () => mailbox.complete(held),
+      fail: () => mailbox.fail(held, "why"),
+      release: () => mailbox.release(held),
+      recover: () => mailbox.recover(),
+      retry: () => mailbox.retry("held"),
+      find: () => mailbox.find("held"),
+      sweep: () => mailbox.sweep(),
+    };
+    for (const [name, ask] of Object.entries(asked))
+      await expect((async () => ask())(), name).rejects.toBeInstanceOf(ErrIo);
+    isBroken = false;
+    await mailbox.complete(held, { output: 1 });
+    expect(mailbox.find("held")).toMatchObject({ status: "completed", output: 1 });
+  });
+
   it("sweep removes what is past its retention, and only that", async () => {
     const { mailbox, dir, tray } = open();
     for (const id of ["old", "new"]) {
