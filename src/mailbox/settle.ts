@@ -145,6 +145,8 @@ function commit(trays: Trays, s: Settlement, nowMs: number): void {
 }
 
 function publish(trays: Trays, s: Settlement): void {
+  // It has stood there, and was not made durable: who has taken it away since gets no second one.
+  if (s.outcome === "settled" || s.outcome === "conflict") return;
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);
   // The record comes last: where it stands, the results stand too.

@@ -247,6 +247,27 @@ it.each(["stage", "commit", "link", "marker"])(
   },
 );
 
+it("a record that was taken away before the disk had synced its directory is not published again", async () => {
+  const trays: Trays = { ...open(), durability: "power" };
+  const me = `${thisPlace()}-1-1-1`;
+  put(trays, "processing", `a@s.1~w-${me}.json`, TEXT);
+  const claim = claimAt(trays, { id: "a", submission: "s", attempt: 1, stage: "w", token: me });
+  const settlement = newSettlement(claim, "failed", Buffer.from(failedRecord(`s.1.${me}`)), me);
+  trays.storage = {
+    ...nodeStorage,
+    syncDirs: async () => {
+      fs.rmSync(join(trays.failed, "a_error.json"));
+      throw Object.assign(new Error("made up"), { code: "EIO" });
+    },
+  };
+  await settleAll(trays, [settlement], () => {});
+  expect(settlement.error).toBeDefined();
+  trays.storage = nodeStorage;
+  await settleAll(trays, [settlement], () => {});
+  expect(settlement).toMatchObject({ outcome: "settled", phase: "done" });
+  expect(filesOf(trays)).toEqual([]);
+});
+
 describe("a settlement whose staged record was swept after the commit", () => {
   const me = `${thisPlace()}-1-1-1`;
   const ready = { id: "a", submission: "s", attempt: 1, stage: "w", token: me } as const;
