@@ -52,6 +52,8 @@ export class Pool {
   private readonly boot: PoolBoot;
   private readonly hooks: PoolHooks;
   private readonly spawned = new Map<number, SpawnedWorker>();
+  /** What the leases of all children begin with that there ever were. */
+  private readonly allPrefixes = new Set<string>();
   private readonly others: OtherWorkers;
   private readonly restarts = new RestartPolicy();
   private restartTimer: NodeJS.Timeout | undefined;
@@ -168,6 +170,11 @@ export class Pool {
   startAlone(file: string): boolean {
     if (this.isClosing || this.restartTimer !== undefined) return false;
     return this.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);
+  }
+
+  /** Whether leases that begin so are those of a child of ours, living or dead. */
+  isOrWasOwn(ownerPrefix: string): boolean {
+    return this.allPrefixes.has(ownerPrefix);
   }
 
   /** What the leases of our own children begin with. */
@@ -313,6 +320,7 @@ export class Pool {
       return false;
     }
     this.spawned.set(pid, worker);
+    this.allPrefixes.add(worker.ownerPrefix);
     child.on("message", (message) => {
       if (isToSupervisor(message)) this.receive(worker, message);
     });

@@ -29,6 +29,8 @@ export interface SelectionHooks {
   /** A task that was to be accepted turned out to be a duplicate. */
   onDuplicate(file: string): void;
   onIoError(file: string, error: unknown): void;
+  /** It is gone from `processing/`, and nobody has said so. */
+  onVanished(id: string): void;
 }
 
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
@@ -46,8 +48,8 @@ export class Selection {
   private readonly telemetry: Telemetry;
   private readonly settledIds: SettledIds;
   private readonly hooks: SelectionHooks;
-  /** Ids (folded) in `processing/`, as far as we know. */
-  readonly inFlight = new Set<string>();
+  /** Ids in `processing/` by folded id, as far as we know. */
+  readonly inFlight = new Map<string, string>();
   private absentOnce = new Set<string>();
   private missingOnce = new Set<string>();
   /** Ids whose failed/ record is that of a refused file: it moves aside when the id is accepted. */
@@ -187,7 +189,7 @@ export class Selection {
       dueMs: _due,
       ...rest
     } = like;
-    this.inFlight.add(foldId(name.id));
+    this.inFlight.set(foldId(name.id), name.id);
     this.backlog.add(
       {
         ...rest,
@@ -225,37 +227,38 @@ export class Selection {
     plainIds: readonly string[],
     ownPrefixes: ReadonlySet<string>,
   ): void {
-    const present = new Set<string>(plainIds.map(foldId));
+    const present = new Map(plainIds.map((id) => [foldId(id), id]));
     const ready = new Set<string>();
     this.otherClaims = 0;
     for (const name of names) {
       // A retry or a refusal under way takes no id: what is in the inbox is the task itself, not a duplicate of it.
       if (name.stage === "again" || name.stage === "bad") continue;
-      present.add(foldId(name.id));
+      present.set(foldId(name.id), name.id);
       if (name.stage === "ready") ready.add(formatName(name));
       if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))
         this.otherClaims++;
     }
     // One listing may miss a name that is being renamed; two in a row hardly do.
     const absent = new Set<string>();
-    for (const id of this.inFlight) {
-      if (present.has(id)) continue;
-      if (!this.absentOnce.has(id)) absent.add(id);
+    for (const [key, id] of this.inFlight) {
+      if (present.has(key)) continue;
+      if (!this.absentOnce.has(key)) absent.add(key);
       else {
-        this.inFlight.delete(id);
+        this.inFlight.delete(key);
         // Perhaps settled, by somebody who does not tell us.
-        this.settledIds.add(id);
+        this.settledIds.add(key);
+        this.hooks.onVanished(id);
       }
     }
     this.absentOnce = absent;
-    for (const id of present) this.inFlight.add(id);
+    for (const [key, id] of present) this.inFlight.set(key, id);
     for (const unclaimed of [this.floating, this.alone])
       for (const file of unclaimed.keys()) if (!ready.has(file)) unclaimed.delete(file);
     this.forgetLost(present, ready);
   }
 
   /** An offer whose task is gone for two listings was dealt with; the message that said so was lost. */
-  private forgetLost(present: ReadonlySet<string>, ready: ReadonlySet<string>): void {
+  private forgetLost(present: ReadonlyMap<string, string>, ready: ReadonlySet<string>): void {
     const missing = new Set<string>();
     for (const [file, task] of this.offered)
       if (!ready.has(file) && !present.has(foldId(task.id))) missing.add(file);
@@ -308,7 +311,7 @@ export class Selection {
         return;
       }
       this.unaccepted.delete(task.file);
-      this.inFlight.add(foldId(task.id));
+      this.inFlight.set(foldId(task.id), task.id);
       this.hooks.onAccepted(task.id, task.file);
       accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
     });

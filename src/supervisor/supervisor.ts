@@ -181,9 +181,11 @@ export class Supervisor {
       onDuplicate: (file) => this.intake.noteDuplicate(file),
       onIoError: (file, error) =>
         alerts.report(`accept:${systemCode(error)}`, `cannot accept ${file}: ${messageOf(error)}`),
+      onVanished: (id) => this.taskEnds.noteVanished(id),
     });
     const { selection, plan, control } = this;
-    this.taskEnds = new TaskEnds({ trays, backlog, selection, settledIds, plan, alerts });
+    const isOwn = (prefix: string): boolean => pool.isOrWasOwn(prefix);
+    this.taskEnds = new TaskEnds({ trays, backlog, selection, settledIds, plan, alerts, isOwn });
     const { taskEnds } = this;
     this.intake = new Intake(this.trays, this.backlog, settings, {
       refuse: (refusal) => {

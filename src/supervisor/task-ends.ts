@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Backlog } from "../core/backlog.ts";
 import { resultName } from "../core/names.ts";
-import { readSettled } from "../mailbox/settled-record.ts";
+import { readSettled, type SettledRecord } from "../mailbox/settled-record.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Alerts } from "./alerts.ts";
 import type { PlanEngine } from "./plan/plan-engine.ts";
@@ -16,12 +16,20 @@ export interface TaskEndsParts {
   settledIds: SettledIds;
   plan: PlanEngine;
   alerts: Alerts;
+  /** Whether leases that begin so are, or were, those of our own children. */
+  isOwn: (ownerPrefix: string) => boolean;
 }
 
 /** Dependencies looked at again at a time. */
 const RECHECKS_MAX = 512;
 /** Of an error, for the terminal. */
 const ERROR_CHARS_MAX = 200;
+
+/** What all leases of the same process begin with after submission and attempt. */
+function ownerPrefixOf(lease: string): string {
+  const owner = lease.slice(lease.indexOf(".", lease.indexOf(".") + 1) + 1);
+  return owner.slice(0, owner.lastIndexOf("-"));
+}
 
 export class TaskEnds {
   private readonly p: TaskEndsParts;
@@ -47,6 +55,23 @@ export class TaskEnds {
       if (plan.isNode(id)) this.counts.failedNodes++;
       else this.tellFailure(id);
     }
+  }
+
+  /**
+   * It is gone from `processing/` and nobody has said so: a worker that is not our child has settled it, or somebody has taken it
+   * away. Our own children say so themselves, if late.
+   */
+  noteVanished(id: string): void {
+    let record: SettledRecord["record"] | undefined;
+    try {
+      record = readSettled(this.p.trays, id)?.record;
+    } catch {
+      // The disk does not give it now: it stays uncounted.
+    }
+    // Without a run it is the record of a file that was refused.
+    if (record === undefined || record.attempts === 0) return;
+    if (!this.p.isOwn(ownerPrefixOf(record.lease)))
+      this.noteSettled(id, record.status === "completed");
   }
 
   /** The record is opened only for the few that are told. */

@@ -171,6 +171,27 @@ it("a new supervisor leaves running workers alone, adopts them, and uses them fu
   expect(checkState(pool.state, ["module", "program", ...next])).toEqual([]);
 });
 
+it("a drain counts what is settled by workers that it did not start, and says that some of it failed", async () => {
+  const pool = newPool();
+  const go = join(pool.dir, "go");
+  const await_ = `until [ -e ${go} ]; do sleep 0.05; done`;
+  const first = await pool.start(["--workers", "2", "--processes", "1"]);
+  pool.drop("Ends", { exec: ["sh", "-c", await_] });
+  pool.drop("Fails", { exec: ["sh", "-c", `${await_}; exit 1`], max_attempts: 1 });
+  const starts = (): number => pool.events().filter((e) => e["event"] === "started").length;
+  await waitFor(() => starts() === 2, { what: "both to run" });
+  first.child.kill("SIGKILL");
+  // Its workers hold its output open.
+  await waitFor(() => first.child.signalCode !== null, { what: "the end of the first supervisor" });
+  const drain = await pool.start(["--drain", "--no-live", "--workers", "2", "--processes", "1"]);
+  const begun = pool.supervisor()?.heartbeat_at;
+  // What ends before it looks around for the first time is not its own to count.
+  await waitFor(() => pool.supervisor()?.heartbeat_at !== begun, { what: "a second heartbeat" });
+  fs.writeFileSync(go, "");
+  expect((await drain.ended).exitCode).toBe(1);
+  expect(drain.stdout()).toContain("1 completed, 1 failed");
+});
+
 it("a new supervisor ends idle workers in surplus, and none that runs something", async () => {
   const pool = newPool({ config: steeredConfig() });
   const first = await pool.start(["--workers", "4", "--processes", "4"]);
