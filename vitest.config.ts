@@ -1,5 +1,5 @@
 /**
- * How the tests run: against the TypeScript sources, four files at a time, because many wait for processes, longest
+ * How the tests run: against the TypeScript sources, three files at a time, because many wait for processes, longest
  * first, and with counts as the last line of output.
  */
 import { configDefaults, defineConfig } from "vitest/config";
@@ -10,11 +10,11 @@ const SIMULATION = "test/simulation/*.test.ts";
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // For what hangs: tests wait with limits of their own, which grow with the load.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     reporters: ["default", "./test/support/counts-reporter.ts"],
     projects: [
       {

@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// Files that are synced together share the commits of the file system: 64 at once are twenty times as fast as 4. The size
-// of the pool is read at its first use, so this comes before all else. Who syncs one file needs no such threads, and may be where
-// nobody may have so many: then the process would be aborted.
+// libuv makes all of its threads at their first use, and aborts the process when one cannot be made. Most commands sync a file or
+// two, and do with one. These make what they need themselves (src/host/threads.ts), or hand the environment on to programs.
 const [, , verb, ...words] = process.argv;
-if (verb === "worker" || (verb === "enqueue" && words.some((word) => word.startsWith("--file"))))
-  process.env.UV_THREADPOOL_SIZE ??= "64";
+const isFile = words.some((word) => word.startsWith("--file"));
+const makesItsOwn =
+  ["run", "worker", "demo", "chat"].includes(verb) || (verb === "enqueue" && isFile);
+if (!makesItsOwn) process.env.UV_THREADPOOL_SIZE ??= "1";
 
 const { main } = require("../dist/cli/main.cjs");
 

@@ -10,8 +10,9 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const state = resolve(process.argv[2] ?? process.env.MAILCHUTE_STATE ?? join(root, "state"));
-fs.mkdirSync(join(state, "analytics"), { recursive: true, mode: 0o700 });
-const log = fs.createWriteStream(join(state, "analytics", "wave0_startup.log"), {
+const analytics = join(state, "analytics");
+for (const dir of [state, analytics]) if (!fs.existsSync(dir)) fs.mkdirSync(dir, { mode: 0o700 });
+const log = fs.createWriteStream(join(analytics, "wave0_startup.log"), {
   flags: "a",
   mode: 0o600,
 });

@@ -1,12 +1,19 @@
 /** The one public door of the package. */
 export type { Handler, HandlerContext } from "./agents/module-agent.ts";
 export { NoRetryError } from "./agents/module-agent.ts";
+export { loadSettings } from "./config/load-settings.ts";
 export type { Command } from "./core/command.ts";
 export * from "./core/errors.ts";
 export { DEFAULT_SETTINGS, type Settings } from "./core/settings.ts";
 export { type StateTree, stateTree } from "./core/state-tree.ts";
 export type { ErrorRecord, FailureKind, ResultRecord, Task, TaskMetadata } from "./core/task.ts";
 export { readJournal } from "./journal/read.ts";
+export {
+  type FailOptions,
+  type HeldTask,
+  Mailbox,
+  type MailboxOptions,
+} from "./library/mailbox.ts";
 export {
   type Acknowledgement,
   acknowledgeCommand,
@@ -16,13 +23,6 @@ export {
   enqueueCommand,
   readAcknowledgement,
 } from "./mailbox/command-queue.ts";
-export {
-  type FailOptions,
-  type HeldTask,
-  Mailbox,
-  type MailboxOptions,
-} from "./mailbox/mailbox.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
-export { loadSettings } from "./supervisor/load-settings.ts";
-export type { RunSummary, SupervisorOptions } from "./supervisor/run-shapes.ts";
+export type { RunSummary, SupervisorOptions } from "./supervisor/supervisor.ts";
 export { Supervisor } from "./supervisor/supervisor.ts";

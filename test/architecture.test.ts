@@ -1,26 +1,73 @@
 /** Who may import whom, as ARCHITECTURE.md says: arrows go downwards, and the core stands alone. */
 import fs from "node:fs";
-import { dirname, relative, resolve, sep } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 
-const SRC = fileURLToPath(new URL("../src", import.meta.url));
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const SRC = join(ROOT, "src");
 
-/** Folders that a folder may import beside itself. A new folder needs a line here, with its place in ARCHITECTURE.md. */
+/**
+ * Rooms that a room may import beside itself. A room is a folder of src; where a folder has rooms of its own, those are named
+ * one by one. A new room needs a line here, with its place in ARCHITECTURE.md.
+ */
+const BASE = ["core", "codec", "host"];
+const RECORDS = [...BASE, "config", "journal", "kv"];
+const TASKS = [...RECORDS, "mailbox", "roadmap"];
+/** What each service of the supervisor works with. */
+const SERVICE = [...TASKS, "supervisor/environment"];
+const QUEUE_BELOW = ["environment", "inbox", "pool", "maintenance", "documents", "plan"].map(
+  (room) => `supervisor/${room}`,
+);
+const SUPERVISOR_ROOMS = ["queue", "control", "status"].map((room) => `supervisor/${room}`);
+const SHELL = [...TASKS, "agents", "library", "text", "view", "worker"];
+const CLI_ROOMS = ["shell", "text", "wait", "enqueue", "plan"].map((room) => `cli/${room}`);
+/** Housekeeping that can be asked for by hand, too. */
+const BY_HAND = ["supervisor/maintenance"];
+
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   core: [],
   codec: ["core"],
   host: ["core"],
+  text: ["core"],
+  config: BASE,
   journal: ["core"],
+  kv: [...BASE, "journal"],
   // The only folder that moves mailbox files: it must not know who asks.
-  mailbox: ["core", "codec", "host"],
-  agents: ["core", "host"],
+  mailbox: BASE,
   // What is known of the plan: it neither runs tasks nor moves them.
-  roadmap: ["core", "codec", "host", "journal"],
-  worker: ["core", "codec", "host", "journal", "mailbox", "agents", "roadmap"],
-  // It starts workers and speaks to them, and never runs a task itself.
-  supervisor: ["core", "codec", "host", "journal", "mailbox", "roadmap", "worker"],
+  roadmap: [...BASE, "journal", "kv"],
+  // What other programs import of the mailbox, with the journal lines of what they do.
+  library: [...BASE, "journal", "mailbox"],
+  agents: ["core", "host"],
+  // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
+  view: [...TASKS, "text"],
+  worker: [...TASKS, "agents"],
+  // The supervisor starts workers and speaks to them, and never runs a task itself.
+  "supervisor/environment": TASKS,
+  "supervisor/documents": TASKS,
+  "supervisor/maintenance": SERVICE,
+  "supervisor/inbox": SERVICE,
+  "supervisor/pool": [...TASKS, "worker"],
+  "supervisor/plan": [...SERVICE, "supervisor/documents"],
+  "supervisor/queue": [...TASKS, ...QUEUE_BELOW],
+  "supervisor/control": [...TASKS, ...QUEUE_BELOW, "supervisor/queue"],
+  "supervisor/status": [...TASKS, ...QUEUE_BELOW, "supervisor/queue"],
+  supervisor: [...TASKS, ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
+  "cli/shell": [...SHELL, "cli/commands"],
+  "cli/text": SHELL,
+  "cli/wait": [...SHELL, "cli/shell"],
+  "cli/plan": [...SHELL, "cli/shell"],
+  "cli/enqueue": [...SHELL, "cli/shell", "cli/plan"],
+  "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
+  cli: [...SHELL, "cli/shell"],
+  // A part imports what is below it, and no other part.
+  "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
+  "parts/demo": [...SHELL, ...CLI_ROOMS],
+  "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
 };
+/** The one file below them that names parts and commands. */
+const VERB_TABLE = "cli/shell/registry.ts";
 
 function sources(folder: string): string[] {
   return fs
@@ -29,31 +76,53 @@ function sources(folder: string): string[] {
     .map((name) => `${SRC}/${folder}/${name}`);
 }
 
-/** Folders of src that a file imports; "" for files directly in src. */
+/** Files with code in folders of the package, as paths from its root; bench has packages of its own. */
+function programs(folders: readonly string[]): string[] {
+  const paths = folders.flatMap((folder) =>
+    fs
+      .readdirSync(`${ROOT}/${folder}`, { recursive: true, encoding: "utf8" })
+      .map((name) => `${folder}/${name}`),
+  );
+  return paths.filter(
+    (path) => /\.[cm]?[jt]s$/.test(path) && !path.split("/").includes("node_modules"),
+  );
+}
+
+/** The room of a file, by its path below src; "" for files directly in src. */
+function roomOf(file: string): string {
+  const [first = "", second = "", ...rest] = file.split(sep);
+  if (second === "") return "";
+  const room = `${first}/${second}`;
+  const hasRooms = first === "parts" || Object.hasOwn(ALLOWED, room);
+  return rest.length > 0 && hasRooms ? room : first;
+}
+
+/** Files of src that a file imports, by their paths below src. */
 function importsOf(path: string): string[] {
   const text = fs.readFileSync(path, "utf8");
-  return [...text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)].map(([, target = ""]) => {
-    const [folder = "", ...rest] = relative(SRC, resolve(dirname(path), target)).split(sep);
-    return rest.length === 0 ? "" : folder;
-  });
+  return [...text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)].map(([, target = ""]) =>
+    relative(SRC, resolve(dirname(path), target)),
+  );
 }
 
 describe("the dependency rule", () => {
-  test.each(Object.keys(ALLOWED))("src/%s imports only what lies below it", (folder) => {
-    for (const path of sources(folder)) {
+  test.each(Object.keys(ALLOWED))("src/%s imports only what lies below it", (room) => {
+    for (const path of sources(room)) {
+      const file = relative(SRC, path);
+      if (roomOf(file) !== room) continue;
       for (const target of importsOf(path)) {
-        if (target === folder || target === "") continue;
-        expect(ALLOWED[folder], relative(SRC, path)).toContain(target);
+        const other = roomOf(target);
+        if (other === room || other === "") continue;
+        const isTable = file === VERB_TABLE && other.startsWith("parts/");
+        if (!isTable) expect(ALLOWED[room], `${file} imports ${target}`).toContain(other);
       }
     }
   });
 
-  test("every folder but cli has its line", () => {
-    const folders = fs
-      .readdirSync(SRC, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && entry.name !== "cli")
-      .map((entry) => entry.name);
-    expect(folders.sort()).toEqual(Object.keys(ALLOWED).sort());
+  test("every room has its line, and no line is without a room", () => {
+    const rooms = new Set(sources(".").map((path) => roomOf(relative(SRC, resolve(path)))));
+    rooms.delete("");
+    expect([...rooms].sort()).toEqual(Object.keys(ALLOWED).sort());
   });
 });
 
@@ -76,8 +145,33 @@ test.each(["core", "codec"])("src/%s has no file system, no clock and no chance"
   }
 });
 
+test("directories are made one at a time: Node's recursive form can run for ever", () => {
+  for (const path of programs(["src", "scripts", "bin", "templates"])) {
+    const text = fs.readFileSync(join(ROOT, path), "utf8");
+    const calls = [...text.matchAll(/\bmkdir(?:Sync)?\([^;]*/g)].map(([call]) => call);
+    expect(
+      calls.filter((call) => call.includes("recursive")),
+      path,
+    ).toEqual([]);
+  }
+});
+
+test("no code is read from a cache in the shared folder for temporary files", () => {
+  for (const path of programs(["src", "test", "scripts", "bin", "bench"])) {
+    const text = fs.readFileSync(join(ROOT, path), "utf8");
+    const calls = [...text.matchAll(/\bcreateJiti\([^;]*/g)].map(([call]) => call);
+    // This test puts other code into such a cache, in a folder of its own.
+    const cache = path === "test/agents/module-agent.test.ts" ? "cache" : "false";
+    expect(
+      calls.filter((call) => !call.includes(`fsCache: ${cache}`)),
+      path,
+    ).toEqual([]);
+    expect(text, path).not.toMatch(/jiti\/register/);
+  }
+});
+
 test("ARCHITECTURE.md names functions that exist", () => {
-  const text = fs.readFileSync(`${SRC}/../ARCHITECTURE.md`, "utf8");
+  const text = fs.readFileSync(`${ROOT}/ARCHITECTURE.md`, "utf8");
   const code = sources(".")
     .map((path) => fs.readFileSync(path, "utf8"))
     .join("\n");
@@ -92,13 +186,42 @@ test("ARCHITECTURE.md names functions that exist", () => {
 });
 
 test("the documents speak only of files that are there", () => {
-  const root = `${SRC}/..`;
-  const pages = fs.readdirSync(`${root}/docs`).map((name) => `docs/${name}`);
+  const pages = fs.readdirSync(`${ROOT}/docs`).map((name) => `docs/${name}`);
   for (const document of ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", ...pages]) {
-    const text = fs.readFileSync(`${root}/${document}`, "utf8");
+    const text = fs.readFileSync(`${ROOT}/${document}`, "utf8");
     for (const [, target = ""] of text.matchAll(/\]\((?!https?:)([^)#]+)\)/g))
-      expect(fs.existsSync(resolve(dirname(`${root}/${document}`), target)), target).toBe(true);
+      expect(fs.existsSync(resolve(dirname(`${ROOT}/${document}`), target)), target).toBe(true);
     for (const [, path = ""] of text.matchAll(/`((?:src|test|docs)\/[\w./-]+)`/g))
-      expect(fs.existsSync(`${root}/${path}`), path).toBe(true);
+      expect(fs.existsSync(`${ROOT}/${path}`), path).toBe(true);
   }
+});
+
+describe("the check of the prose", () => {
+  const SCRIPT = `${ROOT}/scripts/check-prose.mjs`;
+
+  test("finds each refused word with its line, and lets others pass", async () => {
+    const { findProse } = (await import(SCRIPT)) as {
+      findProse: (text: string) => { line: number; found: string }[];
+    };
+    const text =
+      "Whoever waits\nwaits in vain.\nIt ran for the 3rd time, the third time, embodying it.";
+    expect(findProse(text).map(({ line, found }) => [line, found])).toEqual([
+      [1, "Whoever"],
+      [2, "in vain"],
+      [3, "for the 3rd time"],
+    ]);
+    expect(findProse("A worker that waits says so, and runs once more.")).toEqual([]);
+  });
+
+  test("looks at the documents and at all of src but the folders that wait to be mended", async () => {
+    const { checkedFiles, TO_MEND } = (await import(SCRIPT)) as {
+      checkedFiles: () => string[];
+      TO_MEND: string[];
+    };
+    const files = checkedFiles();
+    expect(files).toContain("README.md");
+    expect(files).toContain("docs/protocol.md");
+    expect(files).toContain("src/cli/main.ts");
+    for (const one of TO_MEND) expect(fs.existsSync(`${ROOT}/${one}`), one).toBe(true);
+  });
 });

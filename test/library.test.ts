@@ -16,6 +16,28 @@ test("a program that imports the library runs a pool with worker processes", () 
   expect(JSON.parse(stdout.toString())).toMatchObject({ completed: 1, endedBy: "drained" });
 });
 
+test("a program that imports the library takes commands from enqueue to acknowledgement", () => {
+  const cli = newCli();
+  const control = `${cli.dir}/state/control`;
+  const stdout = execFileSync(process.execPath, [programPath("library-commands.mjs"), control]);
+  const { steps, claimed, none, acknowledgements } = JSON.parse(stdout.toString());
+  // Waiting, claimed, acknowledged: one of them well.
+  expect(steps).toEqual([
+    [2, 0, 0, 0],
+    [0, 2, 0, 0],
+    [0, 0, 1, 1],
+  ]);
+  expect(claimed).toEqual([
+    ["pause", {}],
+    ["set-workers", { workers: 3 }],
+  ]);
+  expect(none).toBeNull();
+  expect(acknowledgements).toMatchObject([
+    { status: "completed", command: "pause", result: { paused: true } },
+    { status: "failed", command: "set-workers", args: { workers: 3 }, error: "no" },
+  ]);
+});
+
 test("the build holds the empty module that an idle worker imports", () => {
   const path = fileURLToPath(new URL("../dist/agents/nothing.js", import.meta.url));
   expect(fs.readFileSync(path, "utf8").trim()).toBe("export {};");

@@ -4,12 +4,13 @@ import fs from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { EXIT } from "../src/cli/exit-codes.ts";
-import { REGISTRY } from "../src/cli/registry.ts";
+import { EXIT } from "../src/cli/shell/exit-codes.ts";
+import { REGISTRY } from "../src/cli/shell/registry.ts";
 import { ErrorSchema, ResultSchema } from "../src/codec/record-schemas.ts";
 import { decodeTask, TaskSchema } from "../src/codec/task-codec.ts";
 import { COMMAND_NAMES } from "../src/core/command.ts";
 import { DEFAULT_SETTINGS } from "../src/core/settings.ts";
+import { stateTree } from "../src/core/state-tree.ts";
 import { tempDir } from "./support/temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -53,6 +54,29 @@ const blocksOf = (text: string): Block[] =>
     language,
     text: body,
   }));
+
+test("settings.md tells the defaults that differ from the specification as they are", () => {
+  const [, table = ""] = settings.split("## Defaults that differ from the specification");
+  expect(table).toContain(
+    `| \`mailbox_enabled\` | \`false\` | \`${DEFAULT_SETTINGS.mailbox_enabled}\` |`,
+  );
+  expect(table).toContain("Retention (7 and 30 days)");
+  expect(DEFAULT_SETTINGS.retention).toMatchObject({ outbox_days: 7, failed_days: 30 });
+  expect(DEFAULT_SETTINGS.lease_ttl_ms).toBe(4 * 60 * 60 * 1000);
+  expect(stateTree("/tree").mailbox).toBe("/tree/mailbox");
+});
+
+test("the package ships every file that it lists, its licence among them", () => {
+  const { license, files } = JSON.parse(read("package.json")) as {
+    license: string;
+    files: string[];
+  };
+  for (const file of files) expect(fs.existsSync(join(ROOT, file)), file).toBe(true);
+  expect(files).toContain("LICENSE");
+  expect(read("LICENSE")).toMatch(
+    new RegExp(`^${license} License\\n\\nCopyright \\(c\\) \\d{4} the mailchute authors\\n`),
+  );
+});
 
 describe("the README", () => {
   test("is short enough for somebody who has one minute", () => {

@@ -8,7 +8,7 @@ import { createJiti } from "jiti";
 import { median, quantile } from "../statistics.mjs";
 
 // From the sources: what is built has no files of its own for these.
-const jiti = createJiti(import.meta.url);
+const jiti = createJiti(import.meta.url, { fsCache: false });
 const { parseRoadmap } = await jiti.import("../../src/roadmap/document.ts");
 const { applyEdits } = await jiti.import("../../src/roadmap/edit.ts");
 const { Planner } = await jiti.import("../../src/roadmap/next.ts");

@@ -56,6 +56,8 @@ export interface Assignment {
   onStuck(): void;
   /** Set when the task is a node of the plan. */
   node?: NodePhase;
+  /** Of the packets that were put into the run's folder so far. */
+  packetBytes?: number;
   /** What is left of the attempt's time limit (ms), when something ran before; left out = all of it. */
   timeLeftMs?: number;
 }

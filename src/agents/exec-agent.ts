@@ -1,10 +1,11 @@
 /** The kind of agent that is a program: a task's own `exec`, or the one that is configured. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
+import { writeAnew } from "../host/regular-file.ts";
 import { Agent, type Assignment, timeoutOf } from "./agent.ts";
 import { lastWords, runProgram } from "./program.ts";
 import { readReport } from "./report.ts";
+import { emptyFolder } from "./run-folder.ts";
 
 export class ExecAgent extends Agent {
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
@@ -21,7 +22,10 @@ export class ExecAgent extends Agent {
           ? { MAILCHUTE_PACKET: writePacket(assignment) }
           : {},
     });
-    if (end.outcome !== undefined) return end.outcome;
+    if (end.outcome !== undefined) {
+      if (end.isRoomShort === true) await emptyFolder(runDir);
+      return end.outcome;
+    }
     const report = readReport(join(runDir, "result.json"), stdoutLog, node?.stdoutFrom);
     const outcome = outcomeOfExit(end.exitCode, report);
     if (outcome.kind === "failed" && report.message === null)
@@ -31,15 +35,16 @@ export class ExecAgent extends Agent {
 }
 
 /** The packet of a task that belongs to no node: its own words, and nothing around them. */
-function writePacket({ task, runDir }: Assignment): string {
+function writePacket(assignment: Assignment): string {
+  const { task, runDir } = assignment;
   const packet = join(runDir, "packet.md");
   const parts = [
     task.title === undefined ? "" : `# ${task.title}\n`,
     task.description ?? "",
     task.prompt ?? "",
   ];
-  fs.writeFileSync(packet, `${parts.filter((part) => part !== "").join("\n\n")}\n`, {
-    mode: 0o600,
-  });
+  const text = `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+  writeAnew(packet, text);
+  assignment.packetBytes = Buffer.byteLength(text);
   return packet;
 }

@@ -2,12 +2,15 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { messageOf } from "../core/errors.ts";
+import type { Jiti } from "jiti";
+import { messageOf, systemCode } from "../core/errors.ts";
+import { roomOf } from "../core/free-space.ts";
 import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
+import { spaceOf } from "../host/disk-room.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { pathOfNothing } from "../host/package.ts";
 import { openToAppend } from "../host/regular-file.ts";
@@ -19,6 +22,7 @@ import {
   timeLeftMs,
   timeoutOf,
 } from "./agent.ts";
+import { writtenTooLong } from "./program.ts";
 
 /** What a handler gets beside the task. */
 export interface HandlerContext {
@@ -54,7 +58,7 @@ export class ModuleAgent extends Agent {
   override warmUp(): void {
     // Node makes its loader of modules ready with the first file that it imports.
     const loader = isTypeScript(this.settings.module ?? "")
-      ? import("jiti")
+      ? newTypeScriptLoader().then((jiti) => jiti.transform({ source: "", ts: true }))
       : import(pathToFileURL(pathOfNothing()).href);
     // The run that needs it says what is wrong.
     loader.catch(() => {});
@@ -119,7 +123,8 @@ class HandlerRun implements HandlerContext {
     this.assignment.onProgress(details);
 
   readonly log = (...parts: unknown[]): void => {
-    this.logFile ??= new RunLog(this.assignment.runDir);
+    const { runDir, settings } = this.assignment;
+    this.logFile ??= new RunLog(runDir, settings.output_bytes_max, settings.free_bytes_min);
     this.logFile.line(parts);
   };
 
@@ -177,6 +182,9 @@ async function call(
       exitCode: null,
     };
   } catch (error) {
+    if (error instanceof NoRoomError) return writtenTooLong();
+    if (error instanceof OutputLimitError)
+      return failed("output", "ErrOutputLimit", error.message, { canRetry: false });
     const canRetry = (error as { canRetry?: unknown } | null)?.canRetry !== false;
     return failed("handler", "ErrHandler", messageOf(error), { canRetry });
   }
@@ -184,11 +192,16 @@ async function call(
 
 const isTypeScript = (path: string): boolean => /\.[cm]?ts$/.test(path);
 
+/** Keeps no file: its own choice is a folder in the shared one for temporary files, where others could put code into our process. */
+async function newTypeScriptLoader(): Promise<Jiti> {
+  const { createJiti } = await import("jiti");
+  return createJiti(import.meta.url, { fsCache: false, esmEvalTempFile: false });
+}
+
 async function loadHandler(path: string): Promise<Handler> {
   let loaded: { default?: unknown };
   if (isTypeScript(path)) {
-    const { createJiti } = await import("jiti");
-    loaded = await createJiti(import.meta.url).import(path);
+    loaded = await (await newTypeScriptLoader()).import(path);
   } else {
     loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
   }
@@ -205,28 +218,80 @@ function jsonSafe(output: unknown): unknown {
   return typeof output === "function" || typeof output === "symbol" ? null : output;
 }
 
+/** So much may be logged between two looks at the disk (bytes). */
+const UNSEEN_BYTES_MAX = 64 * 1024;
+const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
+
 /** stdout.log of a run, made with its first line. */
 class RunLog {
   private readonly dir: string;
+  private readonly bytesMax: number;
+  private readonly freeBytesMin: number;
   private fd: number | undefined;
+  private bytes = 0;
+  /** Not ours: a run that was put back may have had this very folder. */
+  private bytesBefore = 0;
+  /** Written since it was seen that the disk has room. */
+  private bytesUnseen = 0;
 
-  constructor(dir: string) {
+  constructor(dir: string, bytesMax: number, freeBytesMin: number) {
     this.dir = dir;
+    this.bytesMax = bytesMax;
+    this.freeBytesMin = freeBytesMin;
   }
 
+  /** @throws OutputLimitError when it may have no more; NoRoomError when it is long, and the disk is nearly full */
   line(parts: readonly unknown[]): void {
     if (this.fd === undefined) {
       makeDirs(this.dir, RUN_DIR_DEPTH);
       this.fd = openToAppend(join(this.dir, "stdout.log"));
+      this.bytes = fs.fstatSync(this.fd).size;
+      this.bytesBefore = this.bytes;
     }
     const text = parts
       .map((part) => (typeof part === "string" ? part : JSON.stringify(part)))
       .join(" ");
-    fs.writeSync(this.fd, `${text}\n`);
+    const line = Buffer.from(`${text}\n`);
+    if (this.bytes + line.length > this.bytesMax) throw new OutputLimitError(this.bytesMax);
+    if (this.bytesUnseen > UNSEEN_BYTES_MAX && this.isDiskNearlyFull()) this.giveUp(this.fd);
+    const written = this.write(this.fd, line);
+    this.bytes += written;
+    this.bytesUnseen += written;
+  }
+
+  private write(fd: number, line: Buffer): number {
+    try {
+      return fs.writeSync(fd, line);
+    } catch (error) {
+      // A small disk may be full before it is looked at.
+      if (NO_ROOM.has(systemCode(error))) this.giveUp(fd);
+      throw error;
+    }
+  }
+
+  private isDiskNearlyFull(): boolean {
+    this.bytesUnseen = 0;
+    const space = spaceOf(this.dir);
+    return space !== undefined && roomOf(space, this.freeBytesMin).bytes < 0;
+  }
+
+  /** What it wrote is of no use: the run begins anew when there is room. */
+  private giveUp(fd: number): never {
+    fs.ftruncateSync(fd, this.bytesBefore);
+    this.bytes = this.bytesBefore;
+    throw new NoRoomError("the disk is nearly full, and this run wrote on");
   }
 
   close(): void {
     if (this.fd !== undefined) fs.closeSync(this.fd);
     this.fd = undefined;
+  }
+}
+
+class NoRoomError extends Error {}
+
+class OutputLimitError extends Error {
+  constructor(bytesMax: number) {
+    super(`it wrote more than ${bytesMax} bytes into its log`);
   }
 }

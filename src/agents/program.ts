@@ -14,16 +14,17 @@ import {
   isGroupAlive,
   LEASE_VARIABLE,
   STATE_VARIABLE,
+  stopGroup,
   TASK_FILE_VARIABLE,
 } from "../host/process-tree.ts";
 import { openToAppend, writeRegularText } from "../host/regular-file.ts";
 import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
+import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
 
 /** Variables that programs need to work at all; everything else of ours stays with us. */
 const ENV_ALLOWED =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|SystemRoot|COMSPEC|PATHEXT|TEMP|TMP)$/;
-const OUTPUT_LOOK_MS = 1000;
 /** Failures to start that will not go away by trying again. */
 const SPAWN_FINAL: ReadonlySet<string> = new Set([
   "ENOENT",
@@ -60,7 +61,10 @@ export interface ProgramSpec {
 }
 
 /** It ended by itself with this exit code; or what came of it otherwise: not started, stopped, ended by a signal. */
-export type ProgramEnd = { exitCode: number; outcome?: undefined } | { outcome: AttemptOutcome };
+export type ProgramEnd =
+  | { exitCode: number; outcome?: undefined }
+  /** `isRoomShort`: it wrote on while the disk was nearly full, and what it wrote is to go. */
+  | { outcome: AttemptOutcome; isRoomShort?: true };
 
 /** Runs a program in the attempt's directory and under its lease. Never rejects for what the program did. */
 export async function runProgram(assignment: Assignment, spec: ProgramSpec): Promise<ProgramEnd> {
@@ -85,7 +89,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
       windowsHide: true,
     });
   } catch (error) {
-    return { outcome: spawnFailure(argv[0] ?? "", error) };
+    return { outcome: spawnFailure(argv, error) };
   } finally {
     for (const fd of logs) fs.closeSync(fd);
   }
@@ -96,13 +100,15 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
       child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
     },
   );
-  const stop = new Stopper(assignment, child, limitMs, [stdoutLog, stderrLog]);
+  const stop = new Stopper(assignment, child, limitMs);
   const { exitCode, signal, error } = await ended;
   await stop.finish(signal !== null);
 
-  if (error !== undefined) return { outcome: spawnFailure(argv[0] ?? "", error) };
-  if (stop.reason === "output") {
-    const message = `it wrote more than ${assignment.settings.output_bytes_max} bytes`;
+  if (error !== undefined) return { outcome: spawnFailure(argv, error) };
+  if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };
+  if (stop.reason === "output" || (stop.reason === undefined && stop.output.fault === "output")) {
+    await stop.output.cut([stdoutLog, stderrLog]);
+    const message = `it wrote more than ${assignment.settings.output_bytes_max} bytes or ${OUTPUT_FILES_MAX} files into its logs and its folder`;
     const facts = { exitCode, signal, canRetry: false };
     return { outcome: failed("output", "ErrOutputLimit", message, facts) };
   }
@@ -124,9 +130,25 @@ export function makeRunDir(runDir: string): AttemptOutcome | undefined {
   }
 }
 
-/** The end of what it wrote to a log: most programs say there why they stop. @param from bytes before it are not its own */
+/** It runs again when there is room, so what it wrote is of no use. */
+export function writtenTooLong(): AttemptOutcome {
+  return hindered("the disk is nearly full, and it wrote on: what it wrote was taken away");
+}
+
+/**
+ * The end of what it wrote to a log: most programs say there why they stop. Whole lines, or the end of a long one.
+ * @param from bytes before it are not its own
+ */
 export function lastWords(log: string, from = 0): string {
-  return readTail(log, LAST_WORDS_BYTES_MAX, from).trim();
+  const words = readTail(log, LAST_WORDS_BYTES_MAX, from).trim();
+  if (sizeOf(log) - from <= LAST_WORDS_BYTES_MAX) return words;
+  const lineEnd = words.indexOf("\n");
+  return lineEnd === -1 ? `…${words}` : words.slice(lineEnd + 1).trimStart();
+}
+
+/** Of the files in a run's folder that we have written. */
+function ownBytesOf({ taskText, claimFile, packetBytes = 0 }: Assignment): number {
+  return Buffer.byteLength(taskText) + Buffer.byteLength(claimFile) + packetBytes;
 }
 
 /** Programs read a copy of their task: they may do with it as they like. */
@@ -165,55 +187,56 @@ function sizeOf(log: string): number {
 
 /** Watches a running program: its time, its output, and the wish of others that it stop. */
 class Stopper {
-  reason: StopReason | "output" | undefined;
+  reason: StopReason | OutputFault | undefined;
+  readonly output: OutputWatch;
   private readonly assignment: Assignment;
   private readonly child: ChildProcess;
   private readonly timer: NodeJS.Timeout | undefined;
-  private readonly look: NodeJS.Timeout;
   private ending: Promise<unknown> | undefined;
+  private hasEnded = false;
 
-  constructor(
-    assignment: Assignment,
-    child: ChildProcess,
-    limitMs: number,
-    logs: readonly string[],
-  ) {
+  constructor(assignment: Assignment, child: ChildProcess, limitMs: number) {
     this.assignment = assignment;
     this.child = child;
     const leftMs = timeLeftMs(assignment, limitMs);
     if (leftMs > 0) this.timer = setTimeout(() => this.stop("timeout"), leftMs);
-    this.look = setInterval(() => {
-      const max = assignment.settings.output_bytes_max;
-      if (logs.some((log) => sizeOf(log) > max)) this.stop("output");
-    }, OUTPUT_LOOK_MS);
+    this.output = new OutputWatch({
+      dir: assignment.runDir,
+      ownBytes: ownBytesOf(assignment),
+      bytesMax: assignment.settings.output_bytes_max,
+      freeBytesMin: assignment.settings.free_bytes_min,
+      onFault: (fault) => this.stop(fault),
+    });
     assignment.stop.onStop((reason) => this.stop(reason));
   }
 
-  private stop(reason: StopReason | "output"): void {
-    if (this.reason !== undefined) return;
+  private stop(reason: StopReason | OutputFault): void {
+    if (this.reason !== undefined || this.hasEnded) return;
     this.reason = reason;
-    if (this.child.pid !== undefined) {
-      this.ending = endTree(
-        this.assignment.lease,
-        this.assignment.settings.grace_ms,
-        this.child.pid,
-      );
-    }
+    const { pid } = this.child;
+    if (pid === undefined) return;
+    const { lease, settings } = this.assignment;
+    const isWriting = reason === "output" || reason === "room";
+    // It would go on with that while it is asked to end.
+    if (isWriting) stopGroup(pid);
+    this.ending = endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
   }
 
   /**
    * After the exit: what is left in its group is ended. What left the group of a run that ended by itself did so on
-   * purpose, and is let be; with one that a signal ended, nobody can say what was on purpose, and all of it goes.
+   * purpose, and is let be; with one that a signal ended, what was on purpose cannot be told, and all of it goes.
    */
   async finish(isKilled: boolean): Promise<void> {
+    this.hasEnded = true;
     clearTimeout(this.timer);
-    clearInterval(this.look);
     this.assignment.stop.onStop(undefined);
     await this.ending;
-    const pid = this.child.pid;
-    if (this.ending !== undefined || pid === undefined) return;
-    if (isKilled) await endTree(this.assignment.lease, 0, pid);
-    else if (isGroupAlive(pid)) await endGroup(pid);
+    const { pid } = this.child;
+    if (this.ending === undefined && pid !== undefined) {
+      if (isKilled) await endTree(this.assignment.lease, 0, pid);
+      else if (isGroupAlive(pid)) await endGroup(pid);
+    }
+    await this.output.close();
   }
 }
 
@@ -233,9 +256,26 @@ function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignme
   return cwd;
 }
 
-function spawnFailure(program: string, error: unknown): AttemptOutcome {
+/** Names the program only: its arguments may be secrets, and this ends up in records and journals. */
+function spawnFailure(argv: readonly string[], error: unknown): AttemptOutcome {
   const code = systemCode(error);
   if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
-  const message = `cannot start ${JSON.stringify(program)}: ${messageOf(error)}`;
+  const [program = ""] = argv;
+  // A command line in one word: the name of no program, and the usual slip. What follows its first word are arguments.
+  const [first = ""] = /^\s*\S*/.exec(program) ?? [];
+  const isLine = code === "ENOENT" && first !== program;
+  const shown = JSON.stringify(isLine ? `${first} …` : program);
+  const hint =
+    isLine && argv.length === 1
+      ? `; no shell reads it: write the program and each argument by itself, or ["sh", "-c", ${shown}]`
+      : "";
+  const message = `cannot start ${shown}: ${reasonOf(error)}${hint}`;
   return failed("spawn", "ErrSpawn", message, { canRetry: !SPAWN_FINAL.has(code) });
+}
+
+/** Node's own message about a program quotes it, or the argument at fault. */
+function reasonOf(error: unknown): string {
+  const { syscall = "" } = error as { syscall?: string };
+  const code = systemCode(error);
+  return syscall.startsWith("spawn") || code === "ERR_INVALID_ARG_VALUE" ? code : messageOf(error);
 }

@@ -1,14 +1,16 @@
 /** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
 import { isAbsolute } from "node:path";
 import { suggest } from "../core/suggest.ts";
+import { isInit, runBelowInit } from "../host/init.ts";
 import { readVersion } from "../host/package.ts";
-import { type CommandSpec, type Context, ErrUsage } from "./command-spec.ts";
-import { EXIT } from "./exit-codes.ts";
-import { DEFAULT_COLUMNS, resolveStateDir, SHARED_OPTIONS } from "./options.ts";
-import { makeOutput, Stdout, writeStderr } from "./output.ts";
-import { parseArguments } from "./parse.ts";
-import { loadCommand, REGISTRY } from "./registry.ts";
-import { reportError } from "./report.ts";
+import { type CommandSpec, type Context, ErrUsage } from "./shell/command-spec.ts";
+import { reportError } from "./shell/error-text.ts";
+import { EXIT } from "./shell/exit-codes.ts";
+import { DEFAULT_COLUMNS, SHARED_OPTIONS } from "./shell/options.ts";
+import { makeOutput, Stdout, writeStderr } from "./shell/output.ts";
+import { parseArguments } from "./shell/parse.ts";
+import { loadCommand, REGISTRY } from "./shell/registry.ts";
+import { findStateDir, type StatePlace } from "./shell/state-dir.ts";
 
 /**
  * Runs one command line.
@@ -23,13 +25,13 @@ export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv, env, place);
   } catch (error) {
-    return reportError(error, json, env, (text) => writeStderr(text), place.stateDir);
+    return reportError(error, json, env, (text) => writeStderr(text), place.state);
   }
 }
 
-/** The state tree, once it is known which. */
 interface Place {
-  stateDir?: string;
+  /** The state tree, once it is known which. */
+  state?: StatePlace;
 }
 
 async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): Promise<number> {
@@ -43,7 +45,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     }
     // Options alone are checked too: a slip must not pass silently.
     const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
-    const { overview } = await import("./help.ts");
+    const { overview } = await import("./shell/help.ts");
     if (values["help"] === true) {
       out.line(overview(readVersion()));
       return EXIT.ok;
@@ -55,7 +57,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   const end = args.indexOf("--");
   const own = end === -1 ? args : args.slice(0, end);
   if (own.includes("--help") || own.includes("-h")) {
-    const { commandHelp } = await import("./help.ts");
+    const { commandHelp } = await import("./shell/help.ts");
     out.line(commandHelp(verb, spec));
     return EXIT.ok;
   }
@@ -66,10 +68,11 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   const noColour =
     parsed.values["no-color"] === true || (env["NO_COLOR"] ?? "") !== "" || env["TERM"] === "dumb";
   const cwd = currentDir(env);
-  const stateDir = resolveStateDir(parsed.values["state"] as string | undefined, env, cwd);
-  place.stateDir = stateDir;
+  const state = findStateDir(parsed.values["state"] as string | undefined, env, cwd);
+  place.state = state;
   const ctx: Context = {
-    stateDir,
+    stateDir: state.dir,
+    stateFrom: state.from,
     json: parsed.values["json"] === true,
     colour: isTerminal && !noColour,
     isTerminal,
@@ -84,6 +87,13 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   };
   if (spec.isLongLived === true) stdout.outliveErrors();
   if (spec.endsWithReader === true) stdout.endWithReader();
+  if (spec.isLongLived === true && isInit()) {
+    const code = await runBelowInit();
+    if (code !== undefined) return code;
+    out.note(
+      "pid 1 of a container must wait for processes that others have left, and Node does not: they stay as zombies. Start it with --init (docker), or install tini or perl",
+    );
+  }
   return spec.run(ctx);
 }
 

@@ -1,12 +1,11 @@
 /** The lines of a batch: a task in, a result out. Little more than one JSON.parse a line, because there may be millions of them. */
 
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BATCH_LINES_MAX, EXCERPT_CHARS_MAX } from "../core/limits.ts";
+import { BATCH_LINES_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
-import type { Completed, Failed } from "../core/outcome.ts";
+import { type Completed, errorText, type Failed } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
-import { visible } from "../core/visible.ts";
-import { excerptOf, JsonFault, parseObjectText } from "./json.ts";
+import { JsonFault, parseObjectText } from "./json.ts";
 import { shorten } from "./schema.ts";
 import { checkBody, FREE_MEMBERS } from "./task-codec.ts";
 import { type Static, Type } from "./typebox.ts";
@@ -29,9 +28,6 @@ export const LineResultSchema = Type.Object(
     error: Type.Optional(Type.String({ description: "of a failed line" })),
     code: Type.Optional(Type.String()),
     kind: Type.Optional(Type.String()),
-    excerpt: Type.Optional(
-      Type.String({ description: "at most 200 escaped characters of a line that is no task" }),
-    ),
   },
   { $id: "results", title: "mailchute line of batch results", additionalProperties: true },
 );
@@ -53,7 +49,7 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
     const fault =
       error instanceof JsonFault
         ? `${error.message} (byte ${error.offset} of the line)`
-        : `not JSON: ${visible(messageOf(error))}`;
+        : `not JSON${placeIn(error)}`;
     throw new ErrInvalidTask(fault, where);
   }
   const own = fields["id"];
@@ -69,6 +65,12 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
     throw new ErrInvalidTask(`a line of a batch has no not_before: ${NOT_IN_A_LINE}`, where);
   task.id = id;
   return task;
+}
+
+/** Only where it is broken: Node's own message may quote the text around it, which may be a secret. */
+function placeIn(error: unknown): string {
+  const [, at] = / at position (\d+)/.exec(messageOf(error)) ?? [];
+  return at === undefined ? "" : ` (character ${at} of the line)`;
 }
 
 /** The result of a line that ended for good, with its line break. */
@@ -90,19 +92,18 @@ export function encodeLineResult(
     const output = outcome.output === null ? "null" : JSON.stringify(outcome.output);
     return `${head}${verdict}${exit},"output":${output ?? "null"}}\n`;
   }
-  const { lastWords = "", signal } = outcome;
-  const error = lastWords === "" ? outcome.message : `${outcome.message}: ${lastWords}`;
+  const { signal } = outcome;
   const more = {
     code: outcome.code,
     kind: outcome.failure,
-    error,
+    error: errorText(outcome),
     ...(signal === null ? {} : { signal }),
   };
   return `${head}${exit},${JSON.stringify(more).slice(1)}\n`;
 }
 
 /** The result of a line that is no task. */
-export function encodeBadLine(line: number, id: string, error: string, bytes: Buffer): string {
+export function encodeBadLine(line: number, id: string, error: string): string {
   const result: LineResult = {
     line,
     id,
@@ -111,12 +112,11 @@ export function encodeBadLine(line: number, id: string, error: string, bytes: Bu
     code: "ErrInvalidTask",
     kind: "invalid",
     error,
-    excerpt: excerptOf(bytes.subarray(0, EXCERPT_CHARS_MAX)),
   };
   return `${JSON.stringify(result)}\n`;
 }
 
-/** What a line of results says, or undefined when it is torn or somebody else's. */
+/** What a line of results says, or undefined when it is torn or of another program. */
 export function decodeLineResult(
   text: string,
 ): { line: number; isCompleted: boolean; isBad: boolean } | undefined {

@@ -6,7 +6,7 @@ import { ErrInvalidCommand } from "../core/errors.ts";
 import { WORKERS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { JsonFault, parseObject } from "./json.ts";
-import { compileCheck, shorten } from "./schema.ts";
+import { compileCheck, shapeOf, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
@@ -71,11 +71,15 @@ export function decodeCommand(bytes: Buffer, id: string): Command {
 
 /** @throws ErrInvalidCommand */
 export function checkCommand(value: Record<string, unknown>, id: string): Command {
-  const fail = (message: string, hint = "see `mailchute schema command`"): never => {
-    throw new ErrInvalidCommand(message, { id, hint });
+  const fail = (
+    message: string,
+    hint = "see `mailchute schema command`",
+    found?: unknown,
+  ): never => {
+    throw new ErrInvalidCommand(message, { id, hint, found });
   };
   const fault = check(value);
-  if (fault !== undefined) fail(fault);
+  if (fault !== undefined) fail(fault.message, undefined, fault.found);
   const badId = explainBadId(id);
   if (badId !== undefined) fail(`bad id ${shorten(id)}: ${badId}`);
   if (value["id"] !== undefined && value["id"] !== id)
@@ -104,7 +108,8 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   const expires = value["expires_at"];
   if (expires !== undefined) {
     const ms = typeof expires === "number" ? expires * 1000 : Date.parse(expires as string);
-    if (!Number.isFinite(ms)) return fail(`expires_at: not a time: ${shorten(expires)}`);
+    if (!Number.isFinite(ms))
+      return fail(`expires_at: expected a time, found ${shapeOf(expires)}`, undefined, expires);
     command.expiresAtMs = ms;
   }
   return command;

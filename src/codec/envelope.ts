@@ -9,7 +9,7 @@ import { KV_VALUE_BYTES_MAX, OUTPUT_DEPTH_MAX, TIMER_MS_MAX } from "../core/limi
 import { foldId } from "../core/names.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import { readNode, readNodeStatus } from "./envelope-node.ts";
-import { isNothing, LenientValues, member, shown } from "./lenient-values.ts";
+import { isNothing, LenientValues, member, shapeFound } from "./lenient-values.ts";
 import { shorten } from "./schema.ts";
 
 export type DecodedEnvelope =
@@ -88,7 +88,7 @@ function readConfidence(values: LenientValues, value: unknown): number | undefin
   const number = typeof value === "string" ? Number.parseFloat(value) : value;
   if (typeof number === "number" && number >= 0 && number <= 100)
     return number > 1 ? number / 100 : number;
-  values.bad("confidence", `expected a number from 0 to 1, found ${shown(value)}`);
+  values.bad("confidence", `expected a number from 0 to 1, found ${shapeFound(value)}`);
   return undefined;
 }
 
@@ -113,7 +113,7 @@ function readCheckpoint(
   if (timeoutMs !== undefined && fallback === undefined)
     values.bad(`${at}.default`, "a time limit needs a safe default");
   if (fallback !== undefined && choices.length > 0 && !choices.includes(fallback))
-    values.bad(`${at}.default`, `${shown(fallback)} is none of the options`);
+    values.bad(`${at}.default`, `it is none of the options`);
   return {
     question,
     context: values.text(`${at}.context`, object["context"]) ?? "",
@@ -126,7 +126,7 @@ function readCheckpoint(
 function readOutputs(values: LenientValues, value: unknown): Record<string, unknown> {
   if (isNothing(value)) return {};
   if (!isObject(value)) {
-    values.bad("outputs", `expected values by key, found ${shown(value)}`);
+    values.bad("outputs", `expected values by key, found ${shapeFound(value)}`);
     return {};
   }
   for (const [key, one] of Object.entries(value)) {
@@ -142,7 +142,7 @@ function readOutputs(values: LenientValues, value: unknown): Record<string, unkn
 function readNext(values: LenientValues, value: unknown): Envelope["next"] {
   if (isNothing(value)) return { addNodes: [], setStatus: [] };
   if (!isObject(value)) {
-    values.bad("next", `expected addNodes and setStatus, found ${shown(value)}`);
+    values.bad("next", `expected addNodes and setStatus, found ${shapeFound(value)}`);
     return { addNodes: [], setStatus: [] };
   }
   for (const key of Object.keys(value))
@@ -154,7 +154,7 @@ function readNext(values: LenientValues, value: unknown): Envelope["next"] {
   const seen = new Set<string>();
   const addNodes = added.slice(0, ADDED_NODES_MAX).map(([place, object]) => {
     const node = readNode(values, place, object);
-    if (seen.has(foldId(node.id))) values.bad(`${place}.id`, `${shown(node.id)} is there twice`);
+    if (seen.has(foldId(node.id))) values.bad(`${place}.id`, `${shorten(node.id)} is there twice`);
     seen.add(foldId(node.id));
     return node;
   });

@@ -1,6 +1,6 @@
 /** Bytes in, one strict JSON object out: no duplicate keys, no deep nesting, no half of UTF-8. Knows nothing of tasks. */
 import { isUtf8 } from "node:buffer";
-import { EXCERPT_CHARS_MAX, JSON_DEPTH_MAX, JSON_MEMBERS_MAX } from "../core/limits.ts";
+import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX } from "../core/limits.ts";
 import { visible } from "../core/visible.ts";
 
 /** A fault in the text, with the byte it was found at. */
@@ -77,14 +77,7 @@ export function scanObject(
   const text = body.toString("utf8");
   const value = parseQuickly(text, body);
   const scanner = new Scanner(text, freeMembers, depthMax, value !== undefined);
-  let end: { from: number; to: number };
-  try {
-    end = scanner.document();
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const offset = Buffer.byteLength(text.slice(0, error.at), "utf8") + skip;
-    throw new JsonFault(error.message, offset, error.isFinal);
-  }
+  const end = scan(scanner, text, skip);
   const trimmed = text.slice(end.from, end.to);
   return {
     value: (value ?? JSON.parse(trimmed)) as Record<string, unknown>,
@@ -101,18 +94,25 @@ export function parseObjectText(
   text: string,
   freeMembers: ReadonlySet<string> = new Set(),
 ): Record<string, unknown> {
+  const isVast = text.length > JSON_MEMBERS_MAX && mayHoldTooMany(text);
+  if (isVast) scan(new Scanner(text, freeMembers, JSON_DEPTH_MAX, false), text);
   const value: unknown = JSON.parse(text);
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new JsonFault("expected a JSON object", 0, true);
-  if (mayHide(text, value)) {
-    try {
-      new Scanner(text, freeMembers, JSON_DEPTH_MAX, true).document();
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      throw new JsonFault(error.message, Buffer.byteLength(text.slice(0, error.at)), true);
-    }
-  }
+  if (!isVast && mayHide(text, value))
+    scan(new Scanner(text, freeMembers, JSON_DEPTH_MAX, true), text);
   return value as Record<string, unknown>;
+}
+
+/** @param skipped bytes before the text @throws JsonFault */
+function scan(scanner: Scanner, text: string, skipped = 0): { from: number; to: number } {
+  try {
+    return scanner.document();
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const offset = Buffer.byteLength(text.slice(0, error.at), "utf8") + skipped;
+    throw new JsonFault(error.message, offset, error.isFinal);
+  }
 }
 
 /** False when the text surely has as many members as the value, none of a forbidden name, and is small in every way. */
@@ -147,13 +147,9 @@ function countMembers(value: object, depthLeft: number): number {
   return count;
 }
 
-/**
- * The value, when the grammar of RFC 8259 holds: then only what JSON.parse forgives is left to be checked. Not where there
- * may be too many members, or levels: to make them takes longer than to refuse them.
- */
-function parseQuickly(text: string, bytes: Buffer): unknown {
-  for (const byte of [COLON, BRACKET, BRACE])
-    if (hasMore(bytes, byte, JSON_MEMBERS_MAX)) return undefined;
+/** The value, when the grammar of RFC 8259 holds: then only what JSON.parse forgives is left to be checked. */
+function parseQuickly(text: string, content: Buffer): unknown {
+  if (mayHoldTooMany(content)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -161,25 +157,16 @@ function parseQuickly(text: string, bytes: Buffer): unknown {
   }
 }
 
-function hasMore(bytes: Buffer, byte: number, max: number): boolean {
-  let count = 0;
-  for (let at = bytes.indexOf(byte); at !== -1; at = bytes.indexOf(byte, at + 1)) {
-    count++;
-    if (count > max) return true;
-  }
-  return false;
-}
-
-/** At most 200 characters of refused content, safe to print: control and non-ASCII bytes escaped. */
-export function excerptOf(bytes: Buffer): string {
-  return escapeText(bytes.subarray(0, EXCERPT_CHARS_MAX).toString("latin1"), /[^\x20-\x7e]/g).slice(
-    0,
-    EXCERPT_CHARS_MAX,
-  );
-}
-
-function escapeText(text: string, pattern: RegExp): string {
-  return text.replace(pattern, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
+/** Whether there may be too many members, or levels: to make them takes longer than to refuse them. */
+function mayHoldTooMany(content: Buffer | string): boolean {
+  return [":", "[", "{"].some((mark) => {
+    let count = 0;
+    for (let at = content.indexOf(mark); at !== -1; at = content.indexOf(mark, at + 1)) {
+      count++;
+      if (count > JSON_MEMBERS_MAX) return true;
+    }
+    return false;
+  });
 }
 
 function isUtf16Mark(bytes: Buffer): boolean {
@@ -225,9 +212,6 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const CUT_NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][+-]?)?)?$/y;
 const SPACE = 0x20;
 const QUOTE = 0x22;
-const COLON = 0x3a;
-const BRACKET = 0x5b;
-const BRACE = 0x7b;
 const BACKSLASH = 0x5c;
 const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;
 

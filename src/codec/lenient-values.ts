@@ -2,7 +2,7 @@
 import { isObject } from "../core/json-object.ts";
 import { explainBadId } from "../core/names.ts";
 import { suggest } from "../core/suggest.ts";
-import { shorten } from "./schema.ts";
+import { shapeOf, shorten } from "./schema.ts";
 
 /** Reads values one by one, and gathers what is wrong with them. */
 export class LenientValues {
@@ -22,7 +22,7 @@ export class LenientValues {
     const hint = near === undefined ? "" : `; did you mean "${near}"?`;
     this.bad(
       place,
-      `expected ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, found ${shown(value)}${hint}`,
+      `expected ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, found ${shapeFound(value)}${hint}`,
     );
     return undefined;
   }
@@ -31,7 +31,7 @@ export class LenientValues {
     if (isNothing(value)) return undefined;
     if (typeof value === "string") return value;
     if (typeof value === "number" || typeof value === "boolean") return String(value);
-    this.bad(place, `expected a text, found ${shown(value)}`);
+    this.bad(place, `expected a text, found ${shapeFound(value)}`);
     return undefined;
   }
 
@@ -53,18 +53,18 @@ export class LenientValues {
     if (isNothing(value)) return undefined;
     if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max)
       return value as number;
-    this.bad(place, `expected a whole number from ${min} to ${max}, found ${shown(value)}`);
+    this.bad(place, `expected a whole number from ${min} to ${max}, found ${shapeFound(value)}`);
     return undefined;
   }
 
   id(place: string, value: unknown): string {
     const text = typeof value === "number" ? String(value) : value;
     if (typeof text !== "string") {
-      this.bad(place, `expected an id, found ${shown(value)}`);
+      this.bad(place, `expected an id, found ${shapeFound(value)}`);
       return "";
     }
     const fault = explainBadId(text);
-    if (fault !== undefined) this.bad(place, `${shown(text)}: ${fault}`);
+    if (fault !== undefined) this.bad(place, `${shorten(text)}: ${fault}`);
     return text;
   }
 
@@ -81,7 +81,7 @@ export class LenientValues {
     if (isArgv) return value as string[];
     this.bad(
       place,
-      `expected a program and its arguments as a list of texts, found ${shown(value)}`,
+      `expected a program and its arguments as a list of texts, found ${shapeFound(value)}`,
     );
     return [];
   }
@@ -89,7 +89,7 @@ export class LenientValues {
   objects(place: string, value: unknown): [string, Record<string, unknown>][] {
     return list(value).flatMap((item, i): [string, Record<string, unknown>][] => {
       if (isObject(item)) return [[`${place}[${i}]`, item]];
-      this.bad(`${place}[${i}]`, `expected an object, found ${shown(item)}`);
+      this.bad(`${place}[${i}]`, `expected an object, found ${shapeFound(item)}`);
       return [];
     });
   }
@@ -109,6 +109,6 @@ export function isNothing(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-export function shown(value: unknown): string {
-  return isNothing(value) ? "nothing" : shorten(value);
+export function shapeFound(value: unknown): string {
+  return isNothing(value) ? "nothing" : shapeOf(value);
 }

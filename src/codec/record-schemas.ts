@@ -7,7 +7,7 @@ import { type Static, Type } from "./typebox.ts";
 const Seconds = Type.Integer({ minimum: 0, description: "integer unix seconds" });
 const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
 const Run = Type.Union([Type.String(), Type.Null()], {
-  description: "name of the directory under runs/",
+  description: "path below runs/ of what the attempt left",
 });
 const Counts = Type.Object(
   {
@@ -88,9 +88,6 @@ export const ErrorSchema = Type.Object(
     ),
     dropped_as: Type.Optional(Type.String({ description: "the name it was dropped under" })),
     offset: Type.Optional(Type.Integer({ minimum: 0, description: "byte offset of the fault" })),
-    excerpt: Type.Optional(
-      Type.String({ description: "at most 200 escaped characters of its content" }),
-    ),
     task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
   },
   { $id: "error", title: "mailchute error record", additionalProperties: true },

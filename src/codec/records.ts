@@ -23,7 +23,7 @@ export interface DecodedRecord {
   taskText: string | undefined;
 }
 
-/** Reads a record back. Undefined when the bytes are not one: somebody else's file, or torn. */
+/** Reads a record back. Undefined when the bytes are not one: a file of another program, or torn. */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   try {
     const { value, text, spans } = scanObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);

@@ -95,9 +95,7 @@ type _TaskMatchesSchema = Static<typeof TaskSchema> extends Partial<Task> ? true
 const _taskMatchesSchema: _TaskMatchesSchema = true;
 void _taskMatchesSchema;
 
-/** Values that may be secrets: messages end up in journals. */
-const UNSHOWN = /^(?:env|payload)\b/;
-const check = compileCheck(TaskSchema, UNSHOWN);
+const check = compileCheck(TaskSchema);
 /** Members whose inside is the user's own. */
 export const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
 const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
@@ -170,7 +168,11 @@ export function checkBody(
 ): Task {
   const fault = check(value);
   if (fault !== undefined)
-    throw new ErrInvalidTask(fault, { ...where, hint: "see `mailchute schema task`" });
+    throw new ErrInvalidTask(fault.message, {
+      ...where,
+      hint: "see `mailchute schema task`",
+      found: fault.found,
+    });
   const task = value as unknown as Task;
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);

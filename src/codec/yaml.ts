@@ -36,7 +36,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   const parser = new BoundedParser(lines.addNewLine);
   let doc: Document.Parsed | undefined;
   const { stackTraceLimit } = Error;
-  // There may be as many errors as parts, and nobody looks at where the library found them.
+  // There may be as many errors as parts, and where the library found them is not used.
   Error.stackTraceLimit = 0;
   try {
     for (const one of new Composer(all).compose(parser.parse(text), true, text.length)) {

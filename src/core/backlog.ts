@@ -1,6 +1,6 @@
 /**
  * What waits, in the order in which it shall run. Pure data structure: no clock, no files. Ordinary tasks are rows of a
- * table, so that a backlog of a million costs some seventy bytes each; a selection costs a logarithm.
+ * table, so that a backlog of a million costs some eighty bytes each; a selection costs a logarithm.
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
@@ -108,13 +108,14 @@ export class Backlog {
   /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
   promoteDue(nowWallMs: number, nowMs: number): number | undefined {
     const next = [
-      this.promote(this.delayedByWall, (task) => (task.notBeforeMs ?? 0) - nowWallMs),
-      this.promote(this.delayedByClock, (task) => (task.dueMs ?? 0) - nowMs),
+      // In this order: what has both times waits by the second when the first is over.
+      this.promote(this.delayedByWall, "notBeforeMs", nowWallMs),
+      this.promote(this.delayedByClock, "dueMs", nowMs),
     ].filter((ms) => ms !== undefined);
     return next.length === 0 ? undefined : Math.min(...next);
   }
 
-  /** A task or roadmap item has completed: whoever waited only for it can run. @returns how many can */
+  /** A task or roadmap item has completed: tasks that waited only for it can run. @returns how many can */
   resolveDependency(id: string): number {
     const key = foldId(id);
     const dependents = this.dependents.get(key);
@@ -135,6 +136,13 @@ export class Backlog {
   /** Ids that something waits for. */
   *dependencies(): IterableIterator<string> {
     for (const { id } of this.dependents.values()) yield id;
+  }
+
+  /** What of its dependencies a waiting task still waits for. */
+  unmetOf(id: string): string[] {
+    const entry = this.byId.get(foldId(id));
+    const unmet = entry?.task.unmet ?? [];
+    return unmet.filter((one) => this.dependents.get(foldId(one))?.waiting.has(entry as Entry));
   }
 
   /** Whether something that waits depends on this id, met or not. */
@@ -188,6 +196,7 @@ export class Backlog {
       attempt: task.attempt,
       priority: task.priority,
       createdAt: task.createdAt,
+      arrivedMs: task.arrivedMs,
       agentId: task.agentId,
       isSelected: false,
     };
@@ -235,7 +244,11 @@ export class Backlog {
     }
   }
 
-  private promote(heap: Heap<Entry>, waitMs: (task: WaitingTask) => number): number | undefined {
+  private promote(
+    heap: Heap<Entry>,
+    time: "notBeforeMs" | "dueMs",
+    nowMs: number,
+  ): number | undefined {
     for (;;) {
       const entry = heap.peek();
       if (entry === undefined) return undefined;
@@ -243,12 +256,11 @@ export class Backlog {
         heap.pop();
         continue;
       }
-      const ms = waitMs(entry.task);
+      const ms = (entry.task[time] ?? 0) - nowMs;
       if (ms > 0) return ms;
       heap.pop();
-      delete entry.task.notBeforeMs;
-      delete entry.task.dueMs;
-      this.setState(entry, entry.task.agentId === undefined ? "unmatched" : "runnable");
+      delete entry.task[time];
+      this.setState(entry, this.stateAfterDependencies(entry));
     }
   }
 
@@ -288,7 +300,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   );
 }
 
-/** The first entry that still waits to be run; what was removed meanwhile is dropped from the heap. */
+/** The first entry that still waits to be run; what was removed since is dropped from the heap. */
 function nextRunnable(heap: Heap<Entry>): Entry | undefined {
   for (;;) {
     const entry = heap.peek();

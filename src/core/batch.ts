@@ -11,6 +11,12 @@ export interface BatchCounts {
   bad: number;
 }
 
+/** `5 of 9 lines failed`; undefined when none did. */
+export function failedLinesText(counts: BatchCounts | undefined): string | undefined {
+  if (counts === undefined || !(counts.failures > 0)) return undefined;
+  return `${counts.failures} of ${counts.lines} ${counts.lines === 1 ? "line" : "lines"} failed`;
+}
+
 /** What a running batch shows of itself: `runs/<run>/batch.json`. */
 export interface BatchProgress extends BatchCounts {
   running: number;

@@ -1,5 +1,7 @@
 /** The small JSON documents of a state tree that are replaced as a whole. Shapes only. */
 
+import type { LastWord } from "./command.ts";
+import type { Shortage } from "./free-space.ts";
 import type { NodeStatus } from "./roadmap.ts";
 
 /** `supervisor.json`: who runs this state tree. */
@@ -11,7 +13,7 @@ export interface SupervisorDocument {
   /** The state tree that this was written into: see `host/tree-id`. */
   tree: string | null;
   host: string;
-  /** Random, made at start: whoever's nonce stands here is the supervisor. */
+  /** Random, made at start: the process whose nonce stands here is the supervisor. */
   nonce: string;
   version: string;
   /** ISO 8601. */
@@ -22,6 +24,8 @@ export interface SupervisorDocument {
   processes: number;
   /** How it learns of new files. */
   watching: "events" | "polling";
+  /** Why nothing new starts: the disk has too little room; null: it may. Missing in documents of earlier versions. */
+  intake_stopped?: ({ reason: "disk" } & Shortage) | null;
   /** Tasks known to wait in the inbox, and why they do. */
   waiting: WaitingCounts;
   /** Nodes of the plan by status; null without a plan. */
@@ -30,6 +34,14 @@ export interface SupervisorDocument {
   plan_holds?: PlanHolds | null;
   /** What is wrong with `roadmap.yaml`: the last good plan stays in force. */
   roadmap_problem: string | null;
+  /** What the machine refuses just now; missing in documents of earlier versions. */
+  troubles?: Trouble[];
+}
+
+/** Something that is short, and what a person can do about it. */
+export interface Trouble {
+  what: string;
+  do: string;
 }
 
 export interface WaitingCounts {
@@ -56,13 +68,28 @@ export interface HeldTask {
   id: string;
   state: "blocked" | "unmatched" | "unreadable";
   why: string;
+  /** Of a blocked one: some of what it waits for, and how that stands. Missing in documents of earlier versions. */
+  on?: HeldOn[];
+  /** How much it waits for in all. */
+  on_count?: number;
+}
+
+/** What a blocked task waits for. */
+export interface HeldOn {
+  id: string;
+  /** As it reads after its name and "which". */
+  how: string;
+  /** The plan says whether it is done, and no record does. */
+  is_node?: boolean;
+  /** There is no task and no node of this id. */
+  is_unknown?: boolean;
 }
 
 /** What of the plan does not go on by itself; of each list the first five, in the order of the file. */
 export interface PlanHolds {
   /** Nodes that wait for an answer, and the question; null when they have asked none. */
   asking: { id: string; question: string | null }[];
-  /** Open nodes that do not start, and why, as it reads after the name: "waits in vain: a failed". */
+  /** Open nodes that do not start, and why, as it reads after the name: "cannot start: a failed". */
   held: { id: string; why: string }[];
   held_count: number;
 }
@@ -90,6 +117,8 @@ export interface ControlDocument {
   /** ISO 8601 and the id of the command, when paused. */
   paused_at: string | null;
   paused_by: string | null;
+  /** Nodes that were in progress when the pause came and whose run had not begun: it begins in spite of the pause. */
+  launched: string[];
   replan_paused: boolean;
   /** Overrides the `workers` setting; null = the setting holds. */
   max_workers: number | null;
@@ -100,16 +129,20 @@ export interface ControlDocument {
   slots: Record<string, number>;
   /** Commands whose effect stands here already and which are not acknowledged yet, by their nonces. */
   applied: string[];
+  /** By subject, the last command that overtook others of it: those that came before it change nothing any more. */
+  last_words: Record<string, LastWord>;
 }
 
 export const INITIAL_CONTROL: ControlDocument = {
   paused: false,
   paused_at: null,
   paused_by: null,
+  launched: [],
   replan_paused: false,
   max_workers: null,
   max_workers_by: null,
   max_workers_over: null,
   slots: {},
   applied: [],
+  last_words: {},
 };

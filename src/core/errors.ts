@@ -11,6 +11,8 @@ export interface ErrorDetails {
   hint?: string;
   /** Byte offset of the fault in the file. */
   offset?: number;
+  /** The value at fault, of which the message tells the shape only: it may be a secret. */
+  found?: unknown;
   cause?: unknown;
 }
 
@@ -22,6 +24,8 @@ export class MailchuteError extends Error {
   readonly phase?: string;
   readonly hint?: string;
   readonly offset?: number;
+  /** See `ErrorDetails`. Not enumerable: who prints or keeps an error as a whole does not get it. */
+  declare readonly found?: unknown;
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -32,6 +36,8 @@ export class MailchuteError extends Error {
     if (details.phase !== undefined) this.phase = details.phase;
     if (details.hint !== undefined) this.hint = details.hint;
     if (details.offset !== undefined) this.offset = details.offset;
+    if (details.found !== undefined)
+      Object.defineProperty(this, "found", { value: details.found, enumerable: false });
   }
 }
 
@@ -98,7 +104,7 @@ export class ErrInvalidTransition extends MailchuteError {
   }
 }
 
-/** The lease was taken by somebody else: nothing was changed (fencing). */
+/** Another process took the lease: nothing was changed (fencing). */
 export class ErrLeaseLost extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrLeaseLost", message, details);
@@ -144,6 +150,14 @@ export class ErrIo extends MailchuteError {
 export function systemCode(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : "";
+}
+
+/**
+ * Whether the system refused something. Node has no name for some of its errors, such as a file that went stale on a network
+ * disk or a file system that needs cleaning: their code is "Unknown system error -117".
+ */
+export function isSystemError(error: unknown): boolean {
+  return /^(?:E[A-Z0-9]+|Unknown system error -?\d+)$/.test(systemCode(error));
 }
 
 /** The text of anything thrown. */

@@ -6,6 +6,7 @@ export type LifecycleEventName =
   | "started"
   | "completed"
   | "failed"
+  | "lines_failed"
   | "retry_scheduled"
   | "released"
   | "reclaimed"
@@ -21,6 +22,8 @@ export type LifecycleEventName =
   | "escalated"
   | "roadmap_loaded"
   | "roadmap_refused"
+  | "intake_stopped"
+  | "intake_resumed"
   | "paused"
   | "resumed"
   | "workers_changed"
@@ -38,10 +41,21 @@ export interface EventSubject {
   agent_id: string;
   /** From 1; 0 when there was none. */
   attempt: number;
+  /** In full: `<s>.<n>.<owner>`; of `selected` what is known by then, `<s>.<n>`. */
   lease: string;
 }
 
-export interface LifecycleEvent extends EventSubject {
+/** What a line of a journal says about a lease. */
+interface LeaseMembers {
+  /** `<s>.<n>`: the same in all lines of a run, from `selected` on; "" where it is about no task. */
+  lease: string;
+  /** Who held it; "" where it has no owner. With `lease`, and a dot between them, it is the lease in full. */
+  owner: string;
+  /** `<s>`: the acceptance, the same for all runs of it; "" where it is about no task. */
+  submission: string;
+}
+
+export interface LifecycleEvent extends Omit<EventSubject, "lease">, LeaseMembers {
   event: LifecycleEventName;
   /** ISO 8601. */
   timestamp: string;
@@ -55,7 +69,7 @@ export interface LifecycleEvent extends EventSubject {
 
 export type LeaseStatus = "active" | "released" | "expired";
 
-export interface LeaseRecord {
+export interface LeaseRecord extends LeaseMembers {
   task_id: string;
   agent_id: string;
   status: LeaseStatus;
@@ -63,7 +77,6 @@ export interface LeaseRecord {
   acquired_at: string;
   /** ISO 8601; a heartbeat moves it on. */
   expires_at: string;
-  lease: string;
   worker: string;
   pid: number;
   attempt: number;

@@ -20,12 +20,12 @@ export const JOURNAL_RECORD_BYTES_MAX = 16 * 1024;
 export const JOURNAL_BUFFER_BYTES_MAX = 4 * 1024 * 1024;
 /** A journal is rotated by rename above this size (bytes). */
 export const JOURNAL_ROTATE_BYTES = 256 * 1024 * 1024;
+/** The same for the history of kv. So much of its end at least is there: the last file that was rotated away stays. */
+export const KV_HISTORY_ROTATE_BYTES = 64 * 1024 * 1024;
 /** Tail of a program's output that travels in the result (bytes). */
 export const OUTPUT_TAIL_BYTES_MAX = 64 * 1024;
 /** Tail of a program's output in which a `<result>` block is looked for (bytes). */
 export const RESULT_SCAN_BYTES_MAX = 1024 * 1024;
-/** Escaped characters of refused content that an error record shows. */
-export const EXCERPT_CHARS_MAX = 200;
 /** The supervisor accepts at most this many tasks in one tick. */
 export const ACCEPTS_PER_TICK_MAX = 256;
 /** One slice of a scan or tick blocks the event loop for at most about this long (ms). */
@@ -36,8 +36,12 @@ export const PREFETCH_MAX = 256;
 export const UNSETTLED_MAX = 512;
 /** A line of a batch has at most this number: what a file of the largest size could hold. */
 export const BATCH_LINES_MAX = 2 ** 31;
+/** A batch with more lines than this that are no task is something else: the result of each is many times its size. */
+export const BAD_LINES_MAX = 100_000;
 /** Lines of a batch that run at once in one worker process. */
 export const BATCH_CONCURRENCY_MAX = 4096;
+/** How often a supervisor looks at `processing/` while something runs or waits there (ms). */
+export const RECOVER_MS = 400;
 /** Slots over all worker processes. */
 export const WORKERS_MAX = 1024;
 /** Deepest `<id>`: also the part of a file name that people read. */
@@ -46,8 +50,6 @@ export const ID_CHARS_MAX = 96;
 export const MAX_ATTEMPTS_MAX = 1000;
 /** No timer of Node waits longer (ms). */
 export const TIMER_MS_MAX = 2_147_483_647;
-/** Longest wait that a file's future mtime can impose (ms): clocks jump, tasks must not be lost to that. */
-export const READY_WAIT_MS_MAX = 24 * 60 * 60 * 1000;
 /** One value in kv, as JSON (bytes). */
 export const KV_VALUE_BYTES_MAX = 1024 * 1024;
 /** All values of one node (bytes). */

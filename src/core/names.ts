@@ -10,6 +10,11 @@
  *   processing/<id>@<s>.<n>~again-<x>.json      an error record on its way back into the inbox (retry)
  *   processing/<id>.json                        the plain claim of a foreign worker
  *
+ * `<s>` is random and ends in the day on which it was made, `<8 characters><yymmdd>` in UTC. What the runs of a submission
+ * leave lies in the folder of that day, so it can be found from the name alone, and no folder grows without end.
+ *   runs/<yyyy-mm-dd>/<id>@<s>.<n>.<counter>/   what one attempt left behind
+ *   runs/<id>@<s>.<n>.<counter>/                the same, where `<s>` tells no day: of earlier versions, and of others
+ *
  * A batch (many small tasks, one a line) has the same names with the ending `.ndjson`. Beside its records lie
  *   .tmp/<id>@<s>.<n>.<owner>_results.ndjson    what its lines came to so far, under one lease: the checkpoint
  *   outbox|failed/<id>_results.ndjson           the same, settled
@@ -22,7 +27,7 @@ export type TokenStage = "w" | "ok" | "err" | "bad" | "again";
 
 export interface ProcessingName {
   id: string;
-  /** Random nonce of this accepted submission. */
+  /** Random nonce of this accepted submission; see `nonceOf`. */
   submission: string;
   /** Counted from 1; 0 for a file that was never accepted. */
   attempt: number;
@@ -164,9 +169,9 @@ export function settledBatchName(id: string, submission: string): string {
   return `${id}~${submission}_batch.ndjson`;
 }
 
-/** The id under which a file was refused that had no claim on it: that of the record `<id>~<x>_error.json`; else undefined. */
-export function parseRefusalName(file: string): string | undefined {
-  return /^([^~]+)~[a-z0-9]+_error\.json$/.exec(file)?.[1];
+/** The id of a record that has a name beside the final one, `<id>~<x>_result.json` or `<id>~<x>_error.json`; else undefined. */
+export function parseBesideName(file: string): string | undefined {
+  return /^([^~]+)~[a-z0-9]+_(?:result|error)\.json$/.exec(file)?.[1];
 }
 
 /** The submission that this lease is of. */
@@ -206,20 +211,69 @@ export function parseLease(lease: string): { submission: string; attempt: number
   return submission === undefined ? undefined : { submission, attempt: Number(attempt) };
 }
 
-/** What the lease of whoever ran this attempt begins with. */
+/** What the leases of all claims of this attempt begin with. */
 export function leasesOfAttempt(name: ProcessingName): string {
-  return `${name.submission}.${name.attempt}.`;
+  return `${headOf(name)}.`;
 }
 
-/** The name of the directory under `runs/` that holds what one attempt left behind. */
+/** What is known of a lease before it has an owner: `<s>.<n>`. */
+export function headOf(name: ProcessingName): string {
+  return `${name.submission}.${name.attempt}`;
+}
+
+/** A lease as journals tell it: what is known of it before it has an owner, and the owner, "" where there is none. */
+export function splitLease(lease: string): { head: string; owner: string } {
+  const at = lease.indexOf(".", lease.indexOf(".") + 1);
+  return at <= 0
+    ? { head: lease, owner: "" }
+    : { head: lease.slice(0, at), owner: lease.slice(at + 1) };
+}
+
+/** The lease that a journal line is about. Lines of earlier versions have no `owner`, but all of it in `lease`. */
+export function leaseOfLine({ lease, owner }: { lease?: unknown; owner?: unknown }): string {
+  const head = typeof lease === "string" ? lease : "";
+  return typeof owner === "string" && owner !== "" ? `${head}.${owner}` : head;
+}
+
+/** So much of a nonce is chance. */
+export const NONCE_RANDOM_CHARS = 8;
+const NONCE_DAY = /^[a-z0-9]{8}(\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/** The nonce of a new submission. @param random `NONCE_RANDOM_CHARS` characters @param wallMs epoch ms */
+export function nonceOf(random: string, wallMs: number): string {
+  const day = new Date(wallMs).toISOString();
+  return `${random}${day.slice(2, 4)}${day.slice(5, 7)}${day.slice(8, 10)}`;
+}
+
+/** What lies under `runs/` of the attempts of this submission: the folder of its day, with a slash; "" when it tells no day. */
+export function runsFolderOf(submission: string): string {
+  const [, year, month, day] = NONCE_DAY.exec(submission) ?? [];
+  return year === undefined ? "" : `20${year}-${month}-${day}/`;
+}
+
+/** Whether this is the name of a folder under `runs/` that holds the runs of one day. */
+export function isRunsFolder(name: string): boolean {
+  return DAY.test(name);
+}
+
+/** The path below `runs/` of the directory that holds what one attempt left behind. */
 export function runOf(name: ProcessingName): string {
-  return `${name.id}@${name.submission}.${name.attempt}.${counterOf(name.token)}`;
+  const { id, submission, attempt, token } = name;
+  return `${runsFolderOf(submission)}${id}@${submission}.${attempt}.${counterOf(token)}`;
 }
 
-/** The attempt that this directory under `runs/` is of, or undefined: `<id>@<submission>.<attempt>.<counter>`. */
+/** The attempt that a directory of this name is of, or undefined: `<id>@<submission>.<attempt>.<counter>`. */
 export function parseRun(dir: string): ProcessingName | undefined {
   const at = dir.lastIndexOf(".");
   return at <= 0 ? undefined : parseName(`${dir.slice(0, at)}~w-${dir.slice(at + 1)}.json`);
+}
+
+/** The path below `runs/` that a record says; undefined when it is none that a run can have. */
+export function cleanRun(run: string): string | undefined {
+  const at = run.lastIndexOf("/");
+  const isGood = (at === -1 || isRunsFolder(run.slice(0, at))) && parseRun(run.slice(at + 1));
+  return isGood ? run : undefined;
 }
 
 /** Where in the directory of a program's run it says which file is its claim: `kv put` looks whether that is still there. */
@@ -228,7 +282,7 @@ export const CLAIM_NAME = "claim";
 /** The same, from the lease that a record names. */
 export function runOfLease(id: string, lease: string): string {
   const [, head = lease, token = ""] = /^([^.]*\.[^.]*)\.(.*)$/s.exec(lease) ?? [];
-  return `${id}@${head}.${counterOf(token)}`;
+  return `${runsFolderOf(submissionOf(lease))}${id}@${head}.${counterOf(token)}`;
 }
 
 /** What tells one claim of a process from its next. */

@@ -61,6 +61,26 @@ export function failed(
   };
 }
 
+/**
+ * What an error record says of a failure. What the program said itself comes first: lists and notices cut at the end, and the
+ * number of an exit code explains nothing. A program that a signal has ended did not choose its last words: there the signal
+ * comes first.
+ */
+export function errorText({ failure, message, lastWords = "" }: Failed): string {
+  if (lastWords === "") return message;
+  return failure === "signal" ? `${message}: ${lastWords}` : `${lastWords} (${message})`;
+}
+
+/** Of several lines the one that says most, for a place that has room for one. Programs say at the end why they stop. */
+export function headlineOf(error: string): string {
+  const lines = error.split("\n").filter((line) => line.trim() !== "");
+  const last = lines.at(-1) ?? "";
+  return (LAST_WORDS_END.test(last) ? last : (lines[0] ?? "")).trim();
+}
+
+/** How `errorText` ends when the program's own words come first. */
+const LAST_WORDS_END = /\((?:the program|verify: ).* ended with exit code \d+[^)]*\)$/;
+
 /** The disk or the machine refused: no attempt is used up by that. */
 export function hindered(message: string): Deferred {
   return { kind: "deferred", message, delayMs: null, isHindered: true };

@@ -1,7 +1,7 @@
 /** What may be swept. Pure: facts in, answer out. */
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Staged files younger than this may belong to somebody who is just slow (ms). */
+/** Staged files younger than this may belong to a process that is just slow (ms). */
 export const STAGED_MAX_AGE_MS = 60 * 60 * 1000;
 
 /** True when a settled record of this age may go. A negative age (a clock that jumped) keeps it. */

@@ -19,7 +19,7 @@ export function controlOf(saved: Saved): ControlDocument {
   return control as unknown as ControlDocument;
 }
 
-/** `supervisor.json`; undefined when it does not say who runs the tree: then nobody is known to. */
+/** `supervisor.json`; undefined when it does not say who runs the tree: then no supervisor is known. */
 export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
   if (!isResident(saved)) return undefined;
   const { nonce = "", status = "", waiting = {} } = saved;
@@ -46,8 +46,14 @@ function isResident(saved: Saved): saved is Record<string, unknown> {
 
 const isBoolean: Check = (value) => typeof value === "boolean";
 const isText: Check = (value) => typeof value === "string";
+const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
 const isCount: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
 const isWorkers: Check = (value) => isCount(value) && (value as number) <= WORKERS_MAX;
+const isLastWord: Check = (value) =>
+  isObject(value) &&
+  Number.isFinite(value["arrivedMs"]) &&
+  isText(value["name"]) &&
+  isText(value["id"]);
 const orNull =
   (isGood: Check): Check =>
   (value) =>
@@ -57,10 +63,12 @@ const CONTROL_MEMBERS: Record<keyof ControlDocument, Check> = {
   paused: isBoolean,
   paused_at: orNull(isText),
   paused_by: orNull(isText),
+  launched: isTexts,
   replan_paused: isBoolean,
   max_workers: orNull(isWorkers),
   max_workers_by: orNull(isText),
   max_workers_over: orNull(isWorkers),
   slots: (value) => isObject(value) && Object.values(value).every(isCount),
-  applied: (value) => Array.isArray(value) && value.every(isText),
+  applied: isTexts,
+  last_words: (value) => isObject(value) && Object.values(value).every(isLastWord),
 };

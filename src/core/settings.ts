@@ -27,7 +27,17 @@ export interface Settings {
   workers: number;
   processes: number;
   durability: "power" | "process";
-  retention: { outbox_days: number; failed_days: number };
+  /** How long settled records and what belongs to them is kept (days). */
+  retention: {
+    outbox_days: number;
+    failed_days: number;
+    /** Journals that were rotated away. */
+    journal_days: number;
+    /** So much of them at most, all together (bytes). */
+    journal_bytes_max: number;
+    /** Evidence of nodes that the plan has no more, and of earlier runs of those it has. */
+    evidence_days: number;
+  };
   retry: { max_attempts: number; backoff_ms: number; backoff_max_ms: number };
   /** How long a silent lease is respected (ms). */
   lease_ttl_ms: number;
@@ -40,12 +50,16 @@ export interface Settings {
   timeout_ms: number;
   /** Longest wait between two looks at everything (ms). */
   sweep_ms: number;
-  /** A program that writes more than this to stdout or stderr is stopped (bytes). */
+  /** A run that writes more than this into its logs and its folder is stopped (bytes). */
   output_bytes_max: number;
   /** A batch above this size is refused unread (bytes). */
   batch_bytes_max: number;
+  /** A batch whose results have more than this ends with an error (bytes). */
+  batch_results_bytes_max: number;
   /** Lines of a batch that run at once, when functions run them; programs share the worker's slots. */
   batch_concurrency: number;
+  /** Nothing new starts while the disk has less free (bytes); of a small disk, less than an eighth. 0 = whatever is free. */
+  free_bytes_min: number;
   /** Variables of our own environment that programs get, beside PATH, HOME and the like. */
   env_allow: string[];
   /** Directories under which `cwd` and `worktree` must lie. */
@@ -61,7 +75,13 @@ export const DEFAULT_SETTINGS: Settings = {
   workers: 3,
   processes: 1,
   durability: "power",
-  retention: { outbox_days: 7, failed_days: 30 },
+  retention: {
+    outbox_days: 7,
+    failed_days: 30,
+    journal_days: 30,
+    journal_bytes_max: 4 * 1024 * 1024 * 1024,
+    evidence_days: 90,
+  },
   retry: { max_attempts: 3, backoff_ms: 1000, backoff_max_ms: 300_000 },
   lease_ttl_ms: 4 * 60 * 60 * 1000,
   heartbeat_ms: 5000,
@@ -71,7 +91,9 @@ export const DEFAULT_SETTINGS: Settings = {
   sweep_ms: 2000,
   output_bytes_max: 1024 * 1024 * 1024,
   batch_bytes_max: 1024 * 1024 * 1024,
+  batch_results_bytes_max: 4 * 1024 * 1024 * 1024,
   batch_concurrency: 64,
+  free_bytes_min: 128 * 1024 * 1024,
   env_allow: [],
   roots: ["/"],
   uids: [],

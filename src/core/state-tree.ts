@@ -19,8 +19,13 @@ export interface StateTree {
   supervisor: string;
 }
 
-/** How deep the directory of a run lies in the tree: `runs/<run>`. */
-export const RUN_DIR_DEPTH = 2;
+/** How deep the directory of a run lies in the tree: `runs/<day>/<run>`. */
+export const RUN_DIR_DEPTH = 3;
+
+/** Every put and removal in kv: see `kv/history`. */
+export function kvHistoryOf(tree: Pick<StateTree, "kv">): string {
+  return join(tree.kv, "history.jsonl");
+}
 
 /** @param mailboxDir the task mailbox, when it lies outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {

@@ -115,6 +115,4 @@ export interface ErrorRecord {
   dropped_as?: string;
   /** Byte offset of the fault. */
   offset?: number;
-  /** At most 200 escaped characters of the content. */
-  excerpt?: string;
 }

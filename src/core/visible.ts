@@ -18,9 +18,19 @@ export function visibleMessage(text: string): string {
   return visible(isShort ? text : `${text.slice(0, HEAD_CHARS)}…${text.slice(-TAIL_CHARS)}`);
 }
 
+/** A value as JSON on one line: the same value, and what is not visible in it is written as `\\u202e`. */
+export function visibleJson(value: unknown): string {
+  const json = JSON.stringify(value);
+  return isPlain(json) ? json : json.replace(UNSAFE, (c) => c.split("").map(escapeUnit).join(""));
+}
+
 /** Printable ASCII only. Asked first: making `UNSAFE` from the tables of Unicode takes some milliseconds at its first use. */
 export function isPlain(text: string): boolean {
   return /^[ -~]*$/.test(text);
+}
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 function escapeUnsafe(c: string): string {

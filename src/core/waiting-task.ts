@@ -15,6 +15,11 @@ export interface WaitingTask {
   priority: number;
   /** Unix seconds; older first. */
   createdAt: number;
+  /**
+   * When its file came into its tray (epoch ms, with what fraction the file system knows): among tasks of the same second, who
+   * came first is first. 0 for what was chosen before.
+   */
+  arrivedMs: number;
   /** Agent that will run it; undefined when none fits. */
   agentId: string | undefined;
   /** Why it cannot be matched, when it cannot. */
@@ -30,7 +35,7 @@ export interface WaitingTask {
   /** True for work that makes plans: while a replan is under way, nothing else starts. */
   isPlanner?: boolean;
   /**
-   * Its worker died, and no run is left after the next one: that has a process of its own. So nobody fails for good because of
+   * Its worker died, and no run is left after the next one: that has a process of its own. So no task fails for good because of
    * what ran beside him.
    */
   runsAlone?: boolean;
@@ -40,8 +45,9 @@ export interface WaitingTask {
 
 /** Where it waits. */
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {
-  /** Of the file (epoch ms). */
+  /** Of the file (epoch ms): when it was written, and when it was given its name. */
   mtimeMs: number;
+  ctimeMs: number;
 };
 
 /**
@@ -50,7 +56,7 @@ export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> 
  */
 export function waitingTask(
   task: Task,
-  { id, file, tray, attempt, mtimeMs }: WaitingFile,
+  { id, file, tray, attempt, mtimeMs, ctimeMs }: WaitingFile,
   agents: readonly AgentSettings[],
   isMet: (dependency: string) => boolean,
 ): WaitingTask {
@@ -65,6 +71,7 @@ export function waitingTask(
     attempt,
     priority: task.priority ?? 0,
     createdAt: task.created_at ?? Math.floor(mtimeMs / 1000),
+    arrivedMs: ctimeMs,
     agentId: match.agent?.name,
     isSelected: false,
     ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
@@ -76,19 +83,28 @@ export function waitingTask(
 }
 
 /** What a batch waits as: its lines have agents of their own, and no order among others. */
-export function waitingBatch({ mtimeMs, ...place }: WaitingFile): WaitingTask {
+export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): WaitingTask {
   return {
     ...place,
     priority: 0,
     createdAt: Math.floor(mtimeMs / 1000),
+    arrivedMs: ctimeMs,
     agentId: BATCH_AGENT,
     isSelected: false,
   };
 }
 
-/** Order of selection. Rule: `product.md`: priority, then created_at, then id. */
+/** Order of selection: priority, then created_at, then arrival, then id. */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
-    b.priority - a.priority || a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+    b.priority - a.priority ||
+    a.createdAt - b.createdAt ||
+    a.arrivedMs - b.arrivedMs ||
+    compareIds(a.id, b.id)
   );
+}
+
+/** The shorter id first, so that job-2 goes before job-10: file systems give many files of a burst the same time. */
+function compareIds(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }

@@ -78,7 +78,7 @@ const NO_DOCUMENT: ReadonlySet<string> = new Set([
 
 /**
  * The document, or undefined when it is missing or not a JSON object.
- * @throws a system error when it cannot be read: then nobody knows what it says
+ * @throws a system error when it cannot be read: then what it says is not known
  */
 export function loadDocument<T extends object>(path: string): T | undefined {
   let text: string;

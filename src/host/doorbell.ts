@@ -62,7 +62,7 @@ export class Doorbell {
 
   /** Call now and then: a watch on a directory that was replaced is deaf for ever. True when it was set anew. */
   rearm(): boolean {
-    // Not started yet, or stopped: then nobody listens.
+    // Not started yet, or stopped: then there is no watch to set anew.
     if (this.watcher === undefined || this.dirKey() === this.watchedKey) return false;
     void this.watcher.close();
     this.start();

@@ -1,11 +1,12 @@
 /**
- * A lock between processes for read-change-write of small files. A convenience that saves tries: whoever uses it must lose
+ * A lock between processes for read-change-write of small files. A convenience that saves tries: its users must lose
  * nothing without it, because a lock that looks old may be taken by two at once.
  */
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
 import { judgeOwner, ownerSequence } from "./identity.ts";
+import { privateFs } from "./private-fs.ts";
 import { readRegularText, writeRegularText } from "./regular-file.ts";
 
 const STALE_MS = 5000;
@@ -33,10 +34,11 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
       const release = await lockfile.lock(path, {
         lockfilePath: path,
         realpath: false,
+        fs: privateFs,
         stale: STALE_MS,
         update: UPDATE_MS,
         retries: 0,
-        // Somebody took us for dead: what was written is looked at again by whoever wrote it.
+        // Another process took us for dead. Each writer looks again at what it has written.
         onCompromised: () => {},
       });
       try {
@@ -50,12 +52,12 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         try {
           fs.rmSync(ownerPath(path), { force: true });
         } catch {
-          // Then it names somebody who holds nothing, until the next owner says whose it is.
+          // Then it names a process that does not own the lock, until the next owner writes its own name.
         }
         await release().catch(() => {});
       };
     } catch (error) {
-      // ENOENT: somebody who took its last owner for dead removed it from under us.
+      // ENOENT: another process took its last owner for dead, and removed it under us.
       const code = systemCode(error);
       if (code !== "ELOCKED" && code !== "ENOENT") throw error;
     }

@@ -59,6 +59,36 @@ export function isCancelling(owner: string): boolean {
   return owner.startsWith(CANCELLING, owner.lastIndexOf("-") + 1);
 }
 
+const RUNNER = "R";
+const BESIDE = "S";
+
+/**
+ * Owner strings of a worker's claims. They promise that what shows that a run has begun is made before it begins: the directory of
+ * a program's run, the journal's line before a function is called, the staged results of a batch.
+ * @param isBeside others run in the process
+ */
+export function runnerSequence(
+  identity: ProcessIdentity = thisProcess(),
+): (isBeside: boolean) => string {
+  const next = ownerSequence(identity);
+  return (isBeside) => {
+    const owner = next();
+    const at = owner.lastIndexOf("-") + 1;
+    return `${owner.slice(0, at)}${isBeside ? BESIDE : RUNNER}${owner.slice(at)}`;
+  };
+}
+
+/** Whether this is the claim of a worker that keeps the promise of `runnerSequence`. */
+export function isRunner(owner: string): boolean {
+  const at = owner.lastIndexOf("-") + 1;
+  return owner.startsWith(RUNNER, at) || owner.startsWith(BESIDE, at);
+}
+
+/** Whether others ran in its process when this claim was made. */
+export function wasBeside(owner: string): boolean {
+  return owner.startsWith(BESIDE, owner.lastIndexOf("-") + 1);
+}
+
 /** What the owner strings of one process share: all but their counter. One that has none stands for itself. */
 export function processOf(owner: string): string {
   return /^[^-]+-[^-]+-[^-]+(?=-[^-]+$)/.exec(owner)?.[0] ?? owner;
@@ -76,6 +106,11 @@ export function parseOwner(owner: string): ProcessIdentity | undefined {
   const [, place, pid, start] = match ?? [];
   if (place === undefined || pid === undefined || start === undefined) return undefined;
   return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };
+}
+
+/** Whether the process of these owner strings ran since this machine started, where our pids mean something. */
+export function isOfThisBoot(owner: string): boolean {
+  return parseOwner(owner)?.place === thisPlace();
 }
 
 /**

@@ -7,7 +7,7 @@ export function listDir(path: string): string[] {
   return tryListDir(path) ?? [];
 }
 
-/** Its names; none when it is not there. Undefined when it cannot be listed: then nobody knows. */
+/** Its names; none when it is not there. Undefined when it cannot be listed: then its names are not known. */
 export function tryListDir(path: string): string[] | undefined {
   try {
     return fs.readdirSync(path);

@@ -1,5 +1,5 @@
 /**
- * Tells a process that is just being started: whoever started it may be dead already, and nothing in it says yet whose it is.
+ * Tells a process that is just being started: its starter may be dead already, and nothing in it says yet whose it is.
  *
  *   forked       a copy of who forked it, with one thread and that one's environment; an orphan when that one died
  *   executing    the new program, whose environment the kernel has not put in place yet

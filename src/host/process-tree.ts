@@ -12,7 +12,7 @@ export const STATE_VARIABLE = "MAILCHUTE_STATE";
 /** Lies in the state tree of the run that it is given to, whatever else that sets for its children. */
 export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 
-/** Stands between a lease and the number of a line of its batch: whoever ends the lease ends its lines. */
+/** Stands between a lease and the number of a line of its batch: ending the lease ends its lines. */
 const PART_MARK = ".".charCodeAt(0);
 
 /** The parent of all threads of the kernel, which have no environment. */
@@ -46,7 +46,7 @@ export function findTree(
 
 interface TreeLook {
   pids: number[];
-  /** Something is just being started, of which nobody can say yet whose it is. */
+  /** A process is just being started, and nothing tells yet whose it is. */
   isUnsure: boolean;
 }
 
@@ -74,7 +74,7 @@ function lookForTree(
       (row.pid === rootPid || row.group === rootPid || row.session === rootPid);
     const mayHold = row.startTicks >= bornTicks && row.parent !== KERNEL_PARENT;
     if (isGroup || known.get(row.pid) === row.startTicks) found.add(row.pid);
-    // Whoever names the root has seen it start. Asked before the environment is read: afterwards it may have become something.
+    // The caller that names the root has seen it start. Asked before the environment is read: afterwards it may have become something.
     else if (mayHold && rootPid === undefined && isNewborn(row)) isUnsure = true;
     else if (mayHold && environHolds(row.pid, entry, tree)) found.add(row.pid);
   }
@@ -110,7 +110,7 @@ export async function endTree(
       try {
         return lookForTree(lease, rootPid, known, stateDir);
       } catch {
-        // Nobody can say what is there: two runs of one task must not overlap for that.
+        // What is there cannot be told: two runs of one task must not overlap for that.
         await wait(BLIND_POLL_MS);
       }
     }
@@ -175,6 +175,11 @@ export function isGroupAlive(group: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Keeps a group from doing anything more, at once; it is still to be ended. */
+export function stopGroup(group: number): void {
+  signalAll([-group], "SIGSTOP");
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {

@@ -1,11 +1,11 @@
-/** Files where programs may put what they like: a pipe keeps nobody waiting for its other end, a link leads nowhere else. */
+/** Files where programs may put what they like: a pipe keeps no reader or writer waiting for its other end, a link leads nowhere else. */
 import fs from "node:fs";
 import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 
 /** Nothing that we write is longer (bytes): a longer file would take minutes, or all memory. */
 const TEXT_BYTES_MAX = 2 * KV_DOCUMENT_BYTES_MAX;
 
-const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 const SAFELY = (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
 /** @returns a descriptor. @throws a system error: ENOENT, ELOOP (a link), EINVAL (no regular file), … */
@@ -33,16 +33,37 @@ export function appendRegularText(path: string, text: string): void {
   usingFile(openToAppend(path), (fd) => fs.writeFileSync(fd, text));
 }
 
-/** In place of what it held. @throws like `openToRead` */
+/** Replaces the text of the file. @throws like `openToRead` */
 export function writeRegularText(path: string, text: string): void {
-  usingFile(openRegular(path, O_WRONLY | O_CREAT | O_TRUNC), (fd) => fs.writeFileSync(fd, text));
+  usingFile(openRegular(path, O_WRONLY | O_CREAT), (fd) => {
+    // Not as it is opened: it may turn out to be another file.
+    fs.ftruncateSync(fd);
+    fs.writeFileSync(fd, text);
+  });
+}
+
+/** As a new file, in place of whatever stands there. @throws a system error */
+export function writeAnew(path: string, text: string): void {
+  fs.rmSync(path, { force: true });
+  usingFile(openRegular(path, O_WRONLY | O_CREAT | O_EXCL), (fd) => fs.writeFileSync(fd, text));
+}
+
+/** Removes a link that stands in the place of a file of ours; the file that it leads to stays. @throws a system error */
+export function dropLink(path: string): void {
+  const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (stats !== undefined && (stats.isSymbolicLink() || stats.nlink > 1))
+    fs.rmSync(path, { force: true });
 }
 
 function openRegular(path: string, flags: number): number {
   const fd = fs.openSync(path, flags | SAFELY, 0o600);
-  if (fs.fstatSync(fd).isFile()) return fd;
+  const stats = fs.fstatSync(fd);
+  // A file with a second name may belong to another user.
+  const isShared = stats.nlink > 1 && flags !== O_RDONLY;
+  if (stats.isFile() && !isShared) return fd;
   fs.closeSync(fd);
-  throw Object.assign(new Error(`EINVAL: it is no regular file, '${path}'`), { code: "EINVAL" });
+  const why = stats.isFile() ? "it has a second name" : "it is no regular file";
+  throw Object.assign(new Error(`EINVAL: ${why}, '${path}'`), { code: "EINVAL" });
 }
 
 function usingFile<T>(fd: number, use: (fd: number) => T): T {

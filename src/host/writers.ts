@@ -1,5 +1,5 @@
 /**
- * Which files somebody has open for writing. Linux only; elsewhere the answer is "nobody". A machine may have many
+ * Which files a process has open for writing. Linux only; elsewhere the answer is "none". A machine may have many
  * processes, so they are looked at in slices, one look for all who ask.
  */
 import fs from "node:fs";
@@ -69,6 +69,6 @@ function noteWriter(found: Set<string>, pid: string, fd: string): void {
     const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? "0";
     if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
   } catch {
-    // Closed meanwhile, or not ours to see.
+    // Closed since, or not ours to see.
   }
 }

@@ -125,7 +125,7 @@ export class Journal {
   }
 
   /**
-   * Somebody else wrote last: a process killed inside its write leaves a torn line, which must not swallow ours. One that is
+   * Another process wrote last: one that was killed inside its write leaves a torn line, which must not swallow ours. One that is
    * still inside its write looks alike for a moment; then its line grows.
    */
   private lookAtEnd(fd: number): { size: number; isTorn: boolean } {
@@ -186,7 +186,7 @@ function makeDir(path: string): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    // Somebody else was faster.
+    // Another process made it first.
     if (systemCode(error) !== "EEXIST") throw error;
   }
 }
@@ -240,13 +240,26 @@ export function rotate(path: string, bytesMax: number, wallMs: number): string |
   return to;
 }
 
-/** The newest file that was rotated away from this path; undefined when there is none. */
-export function lastRotated(path: string): string | undefined {
+/** The files that were rotated away from this path, the oldest first. */
+export function rotatedOf(path: string): string[] {
   const prefix = `${basename(path, ".jsonl")}.`;
-  const names = fs.existsSync(dirname(path)) ? fs.readdirSync(dirname(path)) : [];
+  const dir = dirname(path);
+  let names: string[];
+  try {
+    names = fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
   const isRotated = (name: string): boolean =>
     name.startsWith(prefix) && /^\d.*\.jsonl$/.test(name.slice(prefix.length));
   // Their stamps sort like the times that they tell.
-  const last = names.filter(isRotated).sort().at(-1);
-  return last === undefined ? undefined : join(dirname(path), last);
+  return names
+    .filter(isRotated)
+    .sort()
+    .map((name) => join(dir, name));
+}
+
+/** The newest of them; undefined when there is none. */
+export function lastRotated(path: string): string | undefined {
+  return rotatedOf(path).at(-1);
 }

@@ -95,7 +95,7 @@ export async function* readJournal(
     for await (const record of source.pipe(guard).pipe(parser))
       yield record as Record<string, unknown>;
   } finally {
-    // Whoever stops in the middle leaves no open descriptor behind.
+    // A reader that stops in the middle leaves no open descriptor behind.
     source.destroy();
     guard.destroy();
   }
@@ -173,7 +173,7 @@ export class JournalTail {
     return true;
   }
 
-  /** True when another file stands under the name, and nobody writes into the old one any more. */
+  /** True when another file stands under the name, and no writer goes on in the old one. */
   private isRotated(): boolean {
     const there = fs.statSync(this.path, { throwIfNoEntry: false });
     if (there === undefined || there.ino === this.ino) {

@@ -1,5 +1,5 @@
 /** The journal lines of a settled attempt, written alike by workers and by recovery. */
-import type { BatchCounts } from "../core/batch.ts";
+import { type BatchCounts, failedLinesText } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
 import { hasRecord } from "./lookup.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -17,7 +17,7 @@ export interface SettledDetails {
 
 /**
  * `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went.
- * @param mayBeRecorded somebody else may have written them: each line is looked for, and written once
+ * @param mayBeRecorded another process may have written them: each line is looked for, and written once
  */
 export function recordSettled(
   telemetry: Telemetry,
@@ -48,6 +48,9 @@ function recordEnd(telemetry: Telemetry, subject: EventSubject, details: Settled
   const { isCompleted, error, kind, durationMs } = details;
   if (!isCompleted)
     telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, { error, kind });
+  const linesFailed = isCompleted ? failedLinesText(details.batch) : undefined;
+  if (linesFailed !== undefined)
+    telemetry.event("lines_failed", subject, { error: linesFailed, batch: details.batch });
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,

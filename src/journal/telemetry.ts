@@ -2,6 +2,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { EventSubject, LeaseStatus, LifecycleEventName } from "../core/events.ts";
 import { isoTime } from "../core/iso-time.ts";
+import { splitLease, submissionOf } from "../core/names.ts";
 import { Journal } from "./journal.ts";
 
 /** A subject, and its members as JSON. */
@@ -110,13 +111,16 @@ export class Telemetry {
       last.attempt === attempt
     )
       return last;
+    const { head, owner } = splitLease(lease);
     this.lastAbout = {
       task_id,
       agent_id,
       attempt,
       lease,
       who: `"task_id":${quoted(task_id)},"agent_id":${quoted(agent_id)}`,
-      which: `"attempt":${attempt},"lease":${quoted(lease)}`,
+      which:
+        `"attempt":${attempt},"lease":${quoted(head)},"owner":${quoted(owner)},` +
+        `"submission":${quoted(submissionOf(lease))}`,
     };
     return this.lastAbout;
   }
@@ -129,6 +133,12 @@ export class Telemetry {
       this.flush();
     });
   }
+}
+
+/** For looking only: writes nothing. */
+export class SilentTelemetry extends Telemetry {
+  override event(): void {}
+  override lease(): void {}
 }
 
 /** Lines are put together by hand, for one `JSON.stringify` with its dates costs more than the write of a line. */

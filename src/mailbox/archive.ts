@@ -15,6 +15,8 @@ export async function archive(trays: Trays, path: string, target: string): Promi
   const { storage } = trays;
   const dir = dirname(target);
   if (storage.look(dir) === undefined) storage.makeDir(dir, TARGET_DEPTH);
+  // A name of it that a power cut brings back to `processing/` is known as settled by its record: none may come back now.
+  if (trays.durability === "power") await storage.syncDirs([trays.processing]);
   try {
     storage.rename(path, target);
   } catch (error) {

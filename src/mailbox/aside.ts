@@ -13,7 +13,7 @@ export function takeAside(
   trays: Trays,
   file: Pick<ProcessingName, "id" | "isBatch">,
 ): ProcessingName | undefined {
-  const marker = newMarker(file.id, "bad", file.isBatch);
+  const marker = newMarker(trays.clock, file.id, "bad", file.isBatch);
   const isTaken = moved(trays, join(trays.inbox, inboxName(marker)), asidePath(trays, marker));
   return isTaken ? marker : undefined;
 }

@@ -1,12 +1,15 @@
-/** Reads the lines of a batch, or of its results, in large pieces: a file of gigabytes costs the memory of one piece. */
+/**
+ * Reads the lines of a batch, or of its results, in large pieces: a file of gigabytes costs the memory of one piece, and a
+ * call the time of one.
+ */
 import { isUtf8 } from "node:buffer";
 import fs from "node:fs";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { factsOf } from "./node-storage.ts";
+import type { FileFacts } from "./storage.ts";
 
 const PIECE_BYTES = 64 * 1024;
-/** Of a line that cannot be text so much is kept (bytes). */
-const SHOWN_BYTES = 1024;
 const NEWLINE = 0x0a;
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
@@ -18,13 +21,13 @@ export interface Line {
   text: string | undefined;
   /** Why not. */
   fault: string;
-  /** The beginning of what cannot be text. */
-  bytes: Buffer;
 }
 
 export interface LineReaderOptions {
   /** False: what follows the last line break is left out, because it may be torn. Default true. */
   takesTail?: boolean;
+  /** Why a file with these facts is not read; undefined when it may be. */
+  explainBad?: (facts: FileFacts) => string | undefined;
 }
 
 const NO_BYTES = Buffer.alloc(0);
@@ -40,8 +43,10 @@ export class LineReader {
   /** Whole lines as text, without the last line break, and how far they were given out. */
   private piece = "";
   private pieceAt = -1;
-  /** Lines that had to be looked at one by one. */
+  private pieceBytes = 0;
+  /** Lines that had to be looked at one by one, and how far they were given out. */
   private odd: (Buffer | undefined)[] = [];
+  private oddAt = 0;
   /** Bytes at the beginning of the buffer that belong to a line whose end is not read yet. */
   private kept = 0;
   /** What of such a line did not fit into the buffer, as far as it is of use. */
@@ -50,29 +55,36 @@ export class LineReader {
   private number = 0;
   private isOpen = true;
 
-  /** @throws ErrInvalidTask when it is no regular file; a system error when it cannot be read */
+  /** @throws ErrInvalidTask when it is no regular file, or a bad one; a system error when it cannot be read */
   constructor(path: string, options: LineReaderOptions = {}) {
     this.takesTail = options.takesTail !== false;
     this.fd = fs.openSync(path, READ_FLAGS);
-    const stats = fs.fstatSync(this.fd);
-    this.size = stats.size;
-    if (!stats.isFile()) {
+    const facts = factsOf(fs.fstatSync(this.fd));
+    this.size = facts.size;
+    const fault = facts.kind === "file" ? options.explainBad?.(facts) : "not a regular file";
+    if (fault !== undefined) {
       this.close();
-      throw new ErrInvalidTask("not a regular file", { path, phase: "claim" });
+      throw new ErrInvalidTask(fault, { path, phase: "claim" });
     }
   }
 
-  /** The next line, blank or not; undefined at the end. @throws a system error when the disk does not give it */
-  next(): Line | undefined {
-    while (this.pieceAt < 0) {
-      if (this.odd.length > 0) return this.nextOdd();
-      if (!this.isOpen || !this.read()) return undefined;
+  /**
+   * The next line; empty ones are counted, and most of them left out. "later": a piece was read, and others may have their
+   * turn before there is a line. Undefined at the end.
+   * @throws a system error when the disk does not give it
+   */
+  next(): Line | "later" | undefined {
+    if (this.pieceAt < 0) {
+      if (this.oddAt < this.odd.length) return this.nextOdd();
+      return this.isOpen && this.read() ? "later" : undefined;
     }
-    const from = this.pieceAt;
+    let from = this.pieceAt;
+    while (this.piece.charCodeAt(from) === NEWLINE) from++;
+    this.number += from - this.pieceAt;
     const to = this.piece.indexOf("\n", from);
     this.pieceAt = to === -1 ? -1 : to + 1;
     const text = this.piece.slice(from, to === -1 ? undefined : to);
-    return { number: ++this.number, text, fault: "", bytes: NO_BYTES };
+    return { number: ++this.number, text, fault: "" };
   }
 
   close(): void {
@@ -80,30 +92,43 @@ export class LineReader {
     this.isOpen = false;
   }
 
-  /** Reads until there are whole lines. False at the end. */
+  /**
+   * Up to here its lines were given out (bytes). Inside a piece it goes by characters, or by lines, which is near enough for a
+   * bar: a batch that fits into one piece would otherwise seem to be through with its first line.
+   */
+  get taken(): number {
+    const isInPiece = this.pieceAt >= 0;
+    const left = isInPiece
+      ? 1 - this.pieceAt / Math.max(1, this.piece.length)
+      : 1 - this.oddAt / Math.max(1, this.odd.length);
+    const isGivenOut = !isInPiece && this.oddAt >= this.odd.length;
+    const inHand = isGivenOut ? 0 : Math.round(left * this.pieceBytes);
+    return Math.max(0, this.position - this.kept - this.restBytes - inHand);
+  }
+
+  /** Reads one piece, which may hold whole lines. False at the end. */
   private read(): boolean {
-    for (;;) {
-      const { buffer, kept } = this;
-      const got = fs.readSync(this.fd, buffer, kept, PIECE_BYTES - kept, this.position);
-      this.position += got;
-      const filled = kept + got;
-      if (got === 0) {
-        this.close();
-        if ((filled === 0 && this.restBytes === 0) || !this.takesTail) return false;
-        this.kept = 0;
-        this.takeLines(buffer.subarray(0, filled));
-        return true;
-      }
-      const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE);
-      if (end !== -1) {
-        this.takeLines(buffer.subarray(0, end));
-        buffer.copyWithin(0, end + 1, filled);
-        this.kept = filled - end - 1;
-        return true;
-      }
-      this.kept = filled;
-      if (filled === PIECE_BYTES) this.setAside();
+    const { buffer, kept } = this;
+    const got = fs.readSync(this.fd, buffer, kept, PIECE_BYTES - kept, this.position);
+    this.position += got;
+    const filled = kept + got;
+    if (got === 0) {
+      this.close();
+      if ((filled === 0 && this.restBytes === 0) || !this.takesTail) return false;
+      this.kept = 0;
+      this.takeLines(buffer.subarray(0, filled));
+      return true;
     }
+    const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE);
+    if (end !== -1) {
+      this.takeLines(buffer.subarray(0, end));
+      buffer.copyWithin(0, end + 1, filled);
+      this.kept = filled - end - 1;
+      return true;
+    }
+    this.kept = filled;
+    if (filled === PIECE_BYTES) this.setAside();
+    return true;
   }
 
   /** A line longer than the buffer. Of one that is too long already only the beginning is of use. */
@@ -120,6 +145,7 @@ export class LineReader {
     let whole = this.rest.length === 0 ? bytes : Buffer.concat([...this.rest, bytes]);
     this.rest = [];
     this.restBytes = 0;
+    this.pieceBytes = whole.length;
     if (this.number === 0 && isMarked(whole)) whole = whole.subarray(3);
     if (!isCut && whole.length <= TASK_BYTES_MAX && isUtf8(whole)) {
       this.piece = whole.toString("utf8");
@@ -127,6 +153,8 @@ export class LineReader {
       return;
     }
     const copy = Buffer.from(whole);
+    this.odd = [];
+    this.oddAt = 0;
     for (let from = 0; from <= copy.length; ) {
       const at = copy.indexOf(NEWLINE, from);
       const to = at === -1 ? copy.length : at;
@@ -136,15 +164,14 @@ export class LineReader {
   }
 
   private nextOdd(): Line {
-    const bytes = this.odd.shift() ?? NO_BYTES;
+    const bytes = this.odd[this.oddAt++] ?? NO_BYTES;
     const number = ++this.number;
     const isTooLong = bytes.length > TASK_BYTES_MAX;
-    if (!isTooLong && isUtf8(bytes))
-      return { number, text: bytes.toString("utf8"), fault: "", bytes: NO_BYTES };
+    if (!isTooLong && isUtf8(bytes)) return { number, text: bytes.toString("utf8"), fault: "" };
     const fault = isTooLong
       ? `the line is longer than ${TASK_BYTES_MAX} bytes`
       : "the line is not valid UTF-8";
-    return { number, text: undefined, fault, bytes: Buffer.from(bytes.subarray(0, SHOWN_BYTES)) };
+    return { number, text: undefined, fault };
   }
 }
 

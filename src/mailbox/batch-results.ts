@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { decodeLineResult } from "../codec/batch-codec.ts";
 import { type BatchCounts, LineSet, noCounts } from "../core/batch.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
+import { SLICE_MS_MAX } from "../core/limits.ts";
 import {
   type ProcessingName,
   parseStagedResults,
@@ -14,14 +15,16 @@ import {
   stagedResultsName,
 } from "../core/names.ts";
 import { LineReader } from "./batch-lines.ts";
+import { claimAt, isHeld } from "./claim.ts";
 import { unlinkIfThere } from "./steps.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 const WRITE_BYTES = 256 * 1024;
 const FULL_BYTES = 128 * 1024;
 
-const LINES_PER_BREATH = 512;
-/** Between two pieces that are taken over others get their turn. */
+/** The clock is looked at after so many lines that are taken over, and after each piece that is read. */
+const LINES_PER_LOOK = 16;
+/** Others get their turn. */
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export class BatchResults {
@@ -29,6 +32,8 @@ export class BatchResults {
   /** Lines that have a result: they are not run again. */
   readonly done = new LineSet();
   readonly counts: BatchCounts = noCounts();
+  /** Of all results, written or not. */
+  bytes = 0;
   private readonly fd: number;
   /** Encoded at once: text that waits in the heap for its write is what a garbage collector copies again and again. */
   private readonly buffer = Buffer.allocUnsafe(WRITE_BYTES);
@@ -52,9 +57,16 @@ export class BatchResults {
     if (isCompleted) this.counts.completed++;
     else this.counts.failures++;
     if (isBad) this.counts.bad++;
-    if (this.more.length === 0 && this.to + 3 * text.length <= this.buffer.length)
-      this.to += this.buffer.write(text, this.to);
-    else this.more.push(Buffer.from(text, "utf8"));
+    let length: number;
+    if (this.more.length === 0 && this.to + 3 * text.length <= this.buffer.length) {
+      length = this.buffer.write(text, this.to);
+      this.to += length;
+    } else {
+      const bytes = Buffer.from(text, "utf8");
+      length = bytes.length;
+      this.more.push(bytes);
+    }
+    this.bytes += length;
   }
 
   /** True when it should be flushed before more is added. */
@@ -114,13 +126,13 @@ export function stagedResultsPath(trays: Trays, name: ProcessingName): string {
 
 /**
  * Begins the results of a lease with all that earlier holders left: whole lines only, the first one of each number.
- * @param isHeld true for the holder of the lease: then what was taken over is tidied away, because nobody else needs it
+ * @param isHolder true for the holder of the lease: then what was taken over is tidied away, because no other process needs it
  * @throws a system error; what was there is there still
  */
 export async function takeOverResults(
   trays: Trays,
   name: ProcessingName,
-  isHeld: boolean,
+  isHolder: boolean,
 ): Promise<BatchResults> {
   const path = stagedResultsPath(trays, name);
   const results = openFresh(trays, path);
@@ -132,12 +144,14 @@ export async function takeOverResults(
       if (found.length === 0) break;
       for (const file of found) {
         taken.add(file);
-        await copyResults(join(trays.tmp, file), results);
+        await copyResults(trays, join(trays.tmp, file), results);
       }
     }
     taken.delete(stagedResultsName(name));
-    if (isHeld && taken.size > 0) {
+    if (isHolder && taken.size > 0) {
       if (trays.durability === "power") await results.sync();
+      // Who has taken the lease since has gathered, too: that may be among what was found, and is theirs.
+      if (!isHeld(trays, claimAt(trays, name))) return results;
       for (const file of taken) unlinkIfThere(trays, join(trays.tmp, file));
     }
     return results;
@@ -162,6 +176,7 @@ export function listStagedResults(trays: Trays, prefix: string): string[] {
  * @param onPiece called now and then
  */
 export async function copyResults(
+  { clock }: Trays,
   from: string,
   to: BatchResults,
   isWanted: (isCompleted: boolean) => boolean = () => true,
@@ -175,16 +190,22 @@ export async function copyResults(
     if (systemCode(error) === "ENOENT" || error instanceof ErrInvalidTask) return;
     throw error;
   }
+  let sliceMs = clock.monotonicMs();
   try {
     for (let line = reader.next(); line !== undefined; line = reader.next()) {
-      const { text } = line;
-      const result = text === undefined ? undefined : decodeLineResult(text);
-      if (result !== undefined && !to.done.has(result.line) && isWanted(result.isCompleted))
-        to.add(result.line, `${text}\n`, result.isCompleted, result.isBad);
-      if (line.number % LINES_PER_BREATH !== 0) continue;
+      if (line !== "later") {
+        const { text } = line;
+        const result = text === undefined ? undefined : decodeLineResult(text);
+        if (result !== undefined && !to.done.has(result.line) && isWanted(result.isCompleted))
+          to.add(result.line, `${text}\n`, result.isCompleted, result.isBad);
+        if (to.isFull) to.flush();
+        else if (line.number % LINES_PER_LOOK !== 0) continue;
+      }
+      if (clock.monotonicMs() - sliceMs <= SLICE_MS_MAX) continue;
       to.flush();
       onPiece();
       await breathe();
+      sliceMs = clock.monotonicMs();
     }
     to.flush();
   } finally {

@@ -35,16 +35,24 @@ export function publishResults(trays: Trays, s: Settlement, dir: string): void {
   linkBeside(trays, resultsOf(trays, s), dir, finals);
 }
 
-/** A crash after it leaves the batch under two names; the marker goes after it. */
+/** Before its record, so that what lasts of the record lasts of the batch. A crash after it leaves the batch under two names. */
 export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
-  const { id, submission } = s.claim.name;
   const marker = join(trays.processing, s.marker);
-  const name = settledBatchName(id, submission);
-  const kind = trays.storage.look(marker)?.kind;
-  if (kind === "file") linkBeside(trays, marker, dir, [name]);
-  // What somebody put in its place after it was accepted may bear no second name, as a directory: then it gives up its first.
-  else if (kind !== undefined)
-    withTrays(trays, () => trays.storage.rename(marker, join(dir, name)));
+  if (trays.storage.look(marker)?.kind === "file") linkBeside(trays, marker, dir, [keptName(s)]);
+}
+
+/** Last, before the marker goes: what could bear no second name gives up its first, as a directory that somebody put in its place. */
+export function keepRest(trays: Trays, s: Settlement, dir: string): void {
+  const marker = join(trays.processing, s.marker);
+  const facts = trays.storage.look(marker);
+  // An older mailchute linked it here. With a second name it is kept, or was and is retried already.
+  if (facts?.kind === "file" && facts.nlink === 1) keepBatch(trays, s, dir);
+  else if (facts !== undefined && facts.kind !== "file")
+    withTrays(trays, () => trays.storage.rename(marker, join(dir, keptName(s))));
+}
+
+function keptName({ claim }: Settlement): string {
+  return settledBatchName(claim.name.id, claim.name.submission);
 }
 
 /** The checkpoints of all its leases. */
@@ -64,8 +72,12 @@ export function resultsAreLost(
   );
 }
 
-/** The commit is taken back: what was published becomes a checkpoint again. */
+/** The commit is taken back: what was published becomes a checkpoint again, and the batch is not a settled one. */
 export function reopenResults(trays: Trays, s: Settlement): void {
+  const kept = join(s.status === "completed" ? trays.outbox : trays.failed, keptName(s));
+  const facts = trays.storage.look(kept);
+  if (facts?.ino === trays.storage.look(join(trays.processing, s.marker))?.ino)
+    unlinkIfThere(trays, kept);
   const published = publishedResults(trays, s);
   if (published === undefined) return;
   if (hasResults(trays, s)) unlinkIfThere(trays, published);

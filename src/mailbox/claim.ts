@@ -1,14 +1,18 @@
 /** Accept, claim, look after and give up a lease. Each is one rename: who loses the race sees ENOENT, and nothing else. */
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import {
   formatName,
   inboxName,
+  NONCE_RANDOM_CHARS,
   nextAttempt,
+  nonceOf,
   type ProcessingName,
   withStage,
 } from "../core/names.ts";
+import { explainBadClaim } from "./dropped-file.ts";
 import { randomToken } from "./random.ts";
 import { moved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
@@ -20,7 +24,6 @@ export interface Claim {
   path: string;
 }
 
-const SUBMISSION_CHARS = 8;
 const TOKEN_CHARS = 8;
 
 export function claimAt(trays: Trays, name: ProcessingName): Claim {
@@ -32,15 +35,25 @@ export function claimAt(trays: Trays, name: ProcessingName): Claim {
  * The name a task will be accepted under. Made before the move, so that the event can be written first.
  * @param attempt the number the first run gets (from 1)
  */
-export function newSubmission(id: string, attempt: number, isBatch = false): ProcessingName {
-  const submission = randomToken(SUBMISSION_CHARS);
+export function newSubmission(
+  clock: Clock,
+  id: string,
+  attempt: number,
+  isBatch = false,
+): ProcessingName {
+  const submission = nonceOf(randomToken(NONCE_RANDOM_CHARS), clock.wallMs());
   const name: ProcessingName = { id, submission, attempt, stage: "ready", token: "" };
   return isBatch ? { ...name, isBatch } : name;
 }
 
 /** A name for a file on its way out of a tray: refused or only taken aside ("bad"), or to be run once more ("again"). */
-export function newMarker(id: string, stage: "bad" | "again", isBatch = false): ProcessingName {
-  const name = { ...newSubmission(id, 0, isBatch), stage };
+export function newMarker(
+  clock: Clock,
+  id: string,
+  stage: "bad" | "again",
+  isBatch = false,
+): ProcessingName {
+  const name = { ...newSubmission(clock, id, 0, isBatch), stage };
   return { ...name, token: randomToken(TOKEN_CHARS) };
 }
 
@@ -71,7 +84,7 @@ export function claimFromInbox(
   id: string,
   attempt: number,
   owner: string,
-  submission: ProcessingName = newSubmission(id, attempt),
+  submission: ProcessingName = newSubmission(trays.clock, id, attempt),
 ): Claim | undefined {
   const claim = claimAt(trays, withStage(submission, "w", owner));
   return moved(trays, pathIn(trays.inbox, inboxName(claim.name)), claim.path) ? claim : undefined;
@@ -93,15 +106,16 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
   return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
 }
 
-/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, or too large */
-export function readBytes(trays: Trays, claim: Claim): Buffer {
-  const { facts, bytes } = trays.storage.read(claim.path, TASK_BYTES_MAX);
-  if (bytes !== undefined) return bytes;
-  const what =
-    facts.kind === "file"
-      ? `the file has ${facts.size} bytes, more than the limit of ${TASK_BYTES_MAX}`
-      : "not a regular file";
-  throw new ErrInvalidTask(what, { id: claim.name.id, path: claim.path, phase: "claim" });
+/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, too large, or not of an owner who may have it run */
+export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
+  const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+  const fault = explainBadClaim(trays, name, path, facts);
+  if (fault === undefined && bytes !== undefined) return bytes;
+  throw new ErrInvalidTask(fault ?? "the file cannot be read", {
+    id: name.id,
+    path,
+    phase: "claim",
+  });
 }
 
 /** Whether the lease is still ours. A missing directory is no evidence: then the answer is true. */

@@ -4,7 +4,10 @@ import { decodeTask } from "../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { foldId, parseName, readInboxName, resultName } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { compareTasks, type WaitingTask } from "../core/waiting-task.ts";
+import { compareTasks, type WaitingTask, waitingTask } from "../core/waiting-task.ts";
+import { explainOwner } from "./dropped-file.ts";
+import type { ReadyWaits } from "./ready-waits.ts";
+import type { FileFacts } from "./storage.ts";
 import { liveIds } from "./submit.ts";
 import type { Trays } from "./trays.ts";
 
@@ -13,22 +16,24 @@ const CLAIM_LOOK_MAX = 256;
 const UNSELECTED = { agentId: undefined, isSelected: false };
 
 /** The best first. @throws a system error */
-export function findClaimable(trays: Trays): WaitingTask[] {
+export function findClaimable(trays: Trays, waits: ReadyWaits): WaitingTask[] {
   const nowMs = trays.clock.wallMs();
   // Listed before: what is on its way out then may have its successor in the inbox, which counts.
   const live = liveIds(trays, ["again", "bad"]);
-  const found = [...findReady(trays, nowMs), ...findWaiting(trays, nowMs, live)];
+  const found = [...findReady(trays, waits), ...findWaiting(trays, nowMs, live)];
   return found.sort(compareTasks);
 }
 
-function findReady({ storage, processing }: Trays, nowMs: number): WaitingTask[] {
-  return storage.list(processing).flatMap((file): WaitingTask[] => {
+function findReady({ storage, processing }: Trays, waits: ReadyWaits): WaitingTask[] {
+  const files = storage.list(processing);
+  waits.keepOnly(new Set(files));
+  return files.flatMap((file): WaitingTask[] => {
     const name = parseName(file);
     if (name?.stage !== "ready" || name.isBatch === true) return [];
-    const facts = storage.look(join(processing, file));
-    if (facts === undefined || facts.mtimeMs > nowMs) return [];
+    if (waits.leftMs(file) !== 0) return [];
     const { id, attempt } = name;
-    return [{ ...UNSELECTED, id, file, tray: "processing", attempt, priority: 0, createdAt: 0 }];
+    const place = { id, file, tray: "processing", attempt } as const;
+    return [{ ...UNSELECTED, ...place, priority: 0, createdAt: 0, arrivedMs: 0 }];
   });
 }
 
@@ -41,12 +46,16 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
       const meaning = readInboxName(file);
       if (meaning.kind !== "task" || meaning.isBatch === true || live.has(foldId(meaning.id)))
         return [];
-      const task = readWaiting(trays, meaning.id);
-      if (task === undefined || (task.not_before ?? 0) * 1000 > nowMs) return [];
+      const waiting = readWaiting(trays, meaning.id);
+      if (waiting === undefined) return [];
+      const { task, facts } = waiting;
+      if ((task.not_before ?? 0) * 1000 > nowMs) return [];
       if (task.metadata?.dependencies?.every(isMet) === false) return [];
-      const { id, priority = 0, created_at: createdAt = 0 } = task;
       const attempt = (task.attempts ?? 0) + 1;
-      return [{ ...UNSELECTED, id, file, tray: "inbox", attempt, priority, createdAt }];
+      // Which agent runs it is for the user of the library to know.
+      return [
+        waitingTask(task, { id: task.id, file, tray: "inbox", attempt, ...facts }, [], () => true),
+      ];
     });
   } finally {
     walk.close();
@@ -66,13 +75,14 @@ function resultLookup({ storage, outbox }: Trays): (id: string) => boolean {
     resultNames().has(foldId(resultName(id)));
 }
 
-/** Undefined when it cannot be read, or is no task. */
-function readWaiting(trays: Trays, id: string): Task | undefined {
+/** Undefined when it cannot be read, or is no task of an owner who may have it run. */
+function readWaiting(trays: Trays, id: string): { task: Task; facts: FileFacts } | undefined {
   try {
     const { facts, bytes } = trays.storage.read(join(trays.inbox, `${id}.json`), TASK_BYTES_MAX);
-    return bytes === undefined || bytes.length !== facts.size
+    const isBad = explainOwner(facts.uid, trays.uids) !== undefined;
+    return isBad || bytes === undefined || bytes.length !== facts.size
       ? undefined
-      : decodeTask(bytes, id).task;
+      : { task: decodeTask(bytes, id).task, facts };
   } catch {
     return undefined;
   }

@@ -5,13 +5,15 @@ import { checkCommand, decodeCommand } from "../codec/command-codec.ts";
 import { decodeRecord, encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import type { Command } from "../core/command.ts";
-import { ErrInvalidCommand, ErrLeaseLost } from "../core/errors.ts";
+import { ErrInvalidCommand, ErrInvalidTask, ErrLeaseLost } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { errorName, leaseOf, readInboxName, resultName } from "../core/names.ts";
 import { type Claim, claimFromInbox, readBytes } from "./claim.ts";
-import { newId } from "./random.ts";
+import { explainOwner } from "./dropped-file.ts";
+import { refuseClaim } from "./quarantine.ts";
+import { newId, randomToken } from "./random.ts";
 import { requeue } from "./requeue.ts";
-import { newSettlement, settleAll } from "./settle.ts";
+import { newSettlement, type Settlement, settleAll } from "./settle.ts";
 import { submit } from "./submit.ts";
 import type { Trays } from "./trays.ts";
 
@@ -39,7 +41,11 @@ export interface ClaimedCommand {
   claim: Claim;
 }
 
-/** Claims the oldest good command, or gives undefined when none waits. Files that are no commands are passed over. @throws a system error */
+/**
+ * Claims the good command that came first, or gives undefined when none waits. Files that are no commands, or belong to an owner
+ * who is not allowed (`uids`), are passed over; one that has been put in the place of a command by the time it is claimed is
+ * refused. @throws a system error
+ */
 export function claimNextCommand(control: Trays, owner: string): ClaimedCommand | undefined {
   const waiting = control.storage
     .list(control.inbox)
@@ -50,14 +56,18 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
           ? control.storage.look(join(control.inbox, name))
           : undefined;
       return meaning.kind === "task" && facts !== undefined
-        ? [{ id: meaning.id, mtimeMs: facts.mtimeMs }]
+        ? // A file that was moved here keeps the mtime of where it was written.
+          [{ id: meaning.id, arrivedMs: facts.ctimeMs }]
         : [];
     })
-    .sort((a, b) => a.mtimeMs - b.mtimeMs || (a.id < b.id ? -1 : 1));
+    .sort((a, b) => a.arrivedMs - b.arrivedMs || (a.id < b.id ? -1 : 1));
   for (const { id } of waiting) {
     try {
-      const { bytes } = control.storage.read(join(control.inbox, `${id}.json`), TASK_BYTES_MAX);
-      if (bytes === undefined) continue;
+      const { facts, bytes } = control.storage.read(
+        join(control.inbox, `${id}.json`),
+        TASK_BYTES_MAX,
+      );
+      if (bytes === undefined || explainOwner(facts.uid, control.uids) !== undefined) continue;
       decodeCommand(bytes, id);
     } catch {
       continue;
@@ -67,7 +77,11 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
     try {
       return { claim, command: decodeCommand(readBytes(control, claim), id) };
     } catch (error) {
-      // Replaced between look and claim, or not to be read now: as long as we live nobody would take it back from us.
+      if (error instanceof ErrInvalidTask) {
+        refuseClaim(control, claim, "ErrInvalidCommand", error.message);
+        continue;
+      }
+      // Replaced between look and claim, or not to be read now: as long as we live no other process would take it from us.
       requeue(control, claim);
       if (!(error instanceof ErrInvalidCommand)) throw error;
     }
@@ -75,8 +89,9 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
   return undefined;
 }
 
+/** `done` is another word for `completed`, which the record says. */
 export type Acknowledgement =
-  | { status: "completed"; result: object }
+  | { status: "completed" | "done"; result: object }
   | { status: "failed"; error: string; code: string };
 
 /** Settles a claimed command. @throws ErrLeaseLost when somebody else took it, or a system error */
@@ -85,9 +100,8 @@ export async function acknowledgeCommand(
   { claim, command }: ClaimedCommand,
   ack: Acknowledgement,
 ): Promise<void> {
-  const record = acknowledgementRecord(control, claim, command, ack);
-  const settlement = newSettlement(claim, ack.status, record, claim.name.token);
-  await settleAll(control, [settlement], () => {});
+  const settlement = newAcknowledgement(control, claim, command, ack);
+  await acknowledgeAll(control, [settlement]);
   if (settlement.error !== undefined) throw settlement.error;
   if (settlement.outcome === "fenced")
     throw new ErrLeaseLost(`the command ${claim.name.id} was taken by somebody else`, {
@@ -95,34 +109,61 @@ export async function acknowledgeCommand(
     });
 }
 
-/** The bytes of an acknowledgement; the command as it was travels inside. */
-export function acknowledgementRecord(
+/**
+ * Settles commands, as far as each goes: see settleAll. With `power` their claims are durable before: a file that comes back to the
+ * inbox after a power cut would be a new command, and carried out again, because no acknowledgement tells one from the other.
+ */
+export async function acknowledgeAll(
+  control: Trays,
+  settlements: readonly Settlement[],
+): Promise<void> {
+  if (control.durability === "power")
+    try {
+      await control.storage.syncDirs([control.processing]);
+    } catch (error) {
+      for (const settlement of settlements) settlement.error = error;
+      return;
+    }
+  await settleAll(control, settlements, () => {});
+}
+
+/**
+ * The settlement of a command, which travels in its record.
+ * @param command undefined when the claimed file holds none that may be carried out: then the file is kept in `failed/`
+ */
+export function newAcknowledgement(
   control: Trays,
   claim: Claim,
   command: Command | undefined,
   ack: Acknowledgement,
-): Buffer {
+): Settlement {
+  const keptAs =
+    command === undefined ? `failed/${claim.name.id}~${randomToken(8)}.json` : undefined;
+  const status = ack.status === "failed" ? "failed" : "completed";
   const now = wallSeconds(control.clock);
   const record = {
     task_id: claim.name.id,
-    status: ack.status,
+    status,
     command: command?.command ?? null,
     args: command?.args ?? null,
-    ...(ack.status === "completed"
-      ? { result: ack.result, completed_at: now }
-      : {
+    ...(ack.status === "failed"
+      ? {
           error: ack.error,
           code: ack.code,
           kind: "invalid",
           failed_at: now,
           last_attempt_at: now,
-        }),
+        }
+      : { result: ack.result, completed_at: now }),
     attempts: claim.name.attempt,
     pid: process.pid,
     host: os.hostname(),
     lease: leaseOf(claim.name),
+    ...(keptAs === undefined ? {} : { file: keptAs }),
   };
-  return encodeRecord(record as never, undefined);
+  const bytes = encodeRecord(record as never, undefined);
+  const settlement = newSettlement(claim, status, bytes, claim.name.token);
+  return keptAs === undefined ? settlement : { ...settlement, keptAs };
 }
 
 /** The acknowledgement of a command, once it is there. */
@@ -134,7 +175,10 @@ export function readAcknowledgement(
     if (control.storage.look(path) === undefined) continue;
     const { bytes } = control.storage.read(path, Number.MAX_SAFE_INTEGER);
     const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
-    if (record !== undefined) return record as unknown as Record<string, unknown>;
+    if (record === undefined) continue;
+    const said = record as unknown as Record<string, unknown>;
+    // As other programs may write it.
+    return said["status"] === "done" ? { ...said, status: "completed" } : said;
   }
   return undefined;
 }

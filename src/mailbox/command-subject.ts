@@ -44,7 +44,8 @@ export async function noteSubject(
   createAnew(control, path, Buffer.from(`${subject}\n`, "utf8"));
   if (control.durability !== "power") return;
   await control.storage.syncFiles([path]);
-  await control.storage.syncDirs([control.tmp]);
+  // With its claim: as a command of the inbox it would be another one, of which nothing is noted.
+  await control.storage.syncDirs([control.tmp, control.processing]);
 }
 
 /** The command is acknowledged: nobody will ask again. What a crash leaves is swept by age. */

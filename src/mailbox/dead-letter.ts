@@ -31,8 +31,8 @@ export interface FailureFacts {
 }
 
 /**
- * @param task undefined when the claimed file holds none any more, because it was replaced after it was accepted: then the
- *   file itself is kept in `failed/`, because nothing else has its bytes
+ * @param task undefined when the claimed file holds none that may be run, because it was replaced after it was accepted: then
+ *   the file itself is kept in `failed/`, because nothing else has its bytes
  * @param settler owner string of whoever settles
  */
 export function newDeadLetter(
@@ -50,9 +50,7 @@ export function newDeadLetter(
     task_id: id,
     status: "failed",
     error:
-      keptAs === undefined
-        ? facts.error
-        : `${facts.error}; the file holds no task any more, it is kept as ${keptAs}`,
+      keptAs === undefined ? facts.error : `${facts.error}; the claimed file is kept as ${keptAs}`,
     attempts: facts.attempts,
     last_attempt_at: facts.lastAttemptAt,
     failed_at: wallSeconds(trays.clock),

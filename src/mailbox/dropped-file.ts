@@ -1,8 +1,9 @@
 /** What can be said of a dropped file before it is read: kind, size, owner, links. The same for tasks and commands. */
 import { join } from "node:path";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { inboxName, type ProcessingName, parseName } from "../core/names.ts";
 import type { FileFacts } from "./storage.ts";
-import type { Trays } from "./trays.ts";
+import { pathIn, type Trays } from "./trays.ts";
 
 export const SECOND_LINK =
   "the file has a second hard link, so others could change it while it is used";
@@ -19,10 +20,61 @@ export function explainBadFile(
       : "not a regular file (a link, pipe, socket or device)";
   if (facts.size > bytesMax)
     return `the file has ${facts.size} bytes, more than the limit of ${bytesMax}`;
-  const own = process.getuid?.() ?? facts.uid;
-  if (facts.uid !== own && facts.uid !== 0 && !uids.includes(facts.uid))
-    return `the file belongs to uid ${facts.uid}, which is not allowed here (setting: uids)`;
-  return undefined;
+  return explainOwner(facts.uid, uids);
+}
+
+/** Why nothing is run that a file of this owner says; undefined when it may be. @param uids allowed beside our own and root's */
+export function explainOwner(uid: number, uids: readonly number[]): string | undefined {
+  const own = process.getuid?.() ?? uid;
+  return uid === own || uid === 0 || uids.includes(uid)
+    ? undefined
+    : `the file belongs to uid ${uid}, which is not allowed here (setting: uids)`;
+}
+
+/**
+ * Why a claimed file is not run. What was found in the inbox is no evidence: between the look and the claim others may have
+ * put another file under its name.
+ * @param facts of the descriptor that its bytes are read from
+ */
+export function explainBadClaim(
+  trays: Trays,
+  name: ProcessingName,
+  path: string,
+  facts: FileFacts,
+  bytesMax?: number,
+): string | undefined {
+  const fault = explainBadFile(facts, trays.uids, bytesMax);
+  if (fault !== undefined || facts.nlink === 1 || hasOwnLink(trays, name, facts.ino)) return fault;
+  // Whoever put it there may have taken the other name away since.
+  return (trays.storage.look(path)?.nlink ?? 1) > 1 ? SECOND_LINK : undefined;
+}
+
+/** Whether the mailbox itself holds this file under a second name: a submit, put back or retry is under way, or died. */
+function hasOwnLink(
+  { storage, inbox, tmp, outbox, failed }: Trays,
+  name: ProcessingName,
+  ino: number,
+): boolean {
+  const isIt = (path: string): boolean => storage.look(path)?.ino === ino;
+  if (isIt(pathIn(inbox, inboxName(name)))) return true;
+  return [tmp, failed, outbox].some((dir) =>
+    storage
+      .list(dir)
+      .some(
+        (file) =>
+          /^[-@~]/.test(file.slice(name.id.length)) &&
+          file.startsWith(name.id) &&
+          isIt(pathIn(dir, file)),
+      ),
+  );
+}
+
+/** Whether a retry of this id is under way: until the name in the inbox is durable, a refused file keeps that in `failed/`, too. */
+export function isBeingRetried(trays: Trays, id: string): boolean {
+  return trays.storage.list(trays.processing).some((file) => {
+    const name = parseName(file);
+    return name?.stage === "again" && name.id === id;
+  });
 }
 
 /** Removes the second link to this file that a submit of ours left when it died. False when the link is somebody else's. */

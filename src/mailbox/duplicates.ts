@@ -15,7 +15,7 @@ import {
 } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
 import { readRecord, recordPaths } from "./settled-record.ts";
-import { linked, unlinkIfThere } from "./steps.ts";
+import { linked, unlinkIfThere, unlinkMoved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 /**
@@ -63,7 +63,7 @@ export function finishAside(
   if (!isResend) {
     if (isBatch !== true && text === undefined) return "other";
     if (linked(trays, aside, waiting)) {
-      unlinkIfThere(trays, aside);
+      unlinkMoved(trays, aside);
       return "put back";
     }
     const there = findSame(trays, waiting, isSame);
@@ -105,7 +105,7 @@ export function publishTask(
   // They stay until ours is there: whoever put them there may have been told that they are safe.
   const replaced: ProcessingName[] = [];
   const end = (outcome: "published" | "there"): typeof outcome => {
-    for (const marker of replaced) unlinkIfThere(trays, asidePath(trays, marker));
+    for (const marker of replaced) unlinkMoved(trays, asidePath(trays, marker));
     return replaced.length > 0 ? "there" : outcome;
   };
   for (let tries = 0; tries < PUBLISH_TRIES_MAX; tries++) {
@@ -171,15 +171,30 @@ export function keptBatchOf(trays: Trays, id: string, record: string): string {
   return join(dirname(record), settledBatchName(id, submissionOf(lease)));
 }
 
+const COMPARED_PIECE_BYTES = 256 * 1024;
+
 /** Whether two files hold the same bytes; false when one is missing or too large to be compared. */
 export function isSameFile(a: string, b: string): boolean {
   const sizes = [a, b].map((path) => fs.statSync(path, { throwIfNoEntry: false })?.size);
   if (sizes[0] === undefined || sizes[0] !== sizes[1] || sizes[0] > COMPARED_BYTES_MAX)
     return false;
+  const fds: number[] = [];
   try {
-    return fs.readFileSync(a).equals(fs.readFileSync(b));
+    for (const path of [a, b]) fds.push(fs.openSync(path, "r"));
+    const pieces = fds.map((fd) => ({ fd, bytes: Buffer.allocUnsafe(COMPARED_PIECE_BYTES) }));
+    for (let at = 0; at < sizes[0]; ) {
+      const got = pieces.map(({ fd, bytes }) => fs.readSync(fd, bytes, 0, bytes.length, at));
+      // A read may give less than there is: what both gave is compared.
+      const length = Math.min(...got);
+      const [one, two] = pieces.map(({ bytes }) => bytes.subarray(0, length));
+      if (length === 0 || one === undefined || two?.equals(one) !== true) return false;
+      at += length;
+    }
+    return true;
   } catch {
     return false;
+  } finally {
+    for (const fd of fds) fs.closeSync(fd);
   }
 }
 

@@ -9,7 +9,7 @@ const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOATIME } = fs.constants;
 const SYNCS_MAX = 128;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
-function factsOf(stats: fs.Stats): FileFacts {
+export function factsOf(stats: fs.Stats): FileFacts {
   return {
     dev: stats.dev,
     ino: stats.ino,
@@ -139,10 +139,15 @@ export const nodeStorage: Storage = {
   rename: (from, to) => fs.renameSync(from, to),
   unlink: (path) => fs.unlinkSync(path),
   touch: (path, mtimeMs) => fs.utimesSync(path, mtimeMs / 1000, mtimeMs / 1000),
-  makeDir: (path, missingMax) => {
-    if (missingMax === undefined) fs.mkdirSync(path, { recursive: true, mode: 0o700 });
-    else makeDirs(path, missingMax);
-  },
+  makeDir: (path, missingMax = Number.POSITIVE_INFINITY) => makeDirs(path, missingMax),
   syncFiles: (paths) => syncPaths(paths),
   syncDirs: (paths) => syncPaths(new Set(paths)),
+  syncDirNow(path) {
+    const fd = fs.openSync(path, "r");
+    try {
+      fs.fsyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  },
 };

@@ -2,12 +2,20 @@
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
-import { errorName, formatName, inboxName, isId, type ProcessingName } from "../core/names.ts";
+import {
+  errorName,
+  foldId,
+  formatName,
+  inboxName,
+  isId,
+  type ProcessingName,
+} from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
-import { newMarker } from "./claim.ts";
+import { type Claim, newMarker } from "./claim.ts";
 import { randomToken } from "./random.ts";
-import { isRefusal, readRecord } from "./settled-record.ts";
+import { hasSettled, isRefusal, readRecord } from "./settled-record.ts";
 import { linked, moved, unlinkIfThere } from "./steps.ts";
+import { liveIds } from "./submit.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface Refusal {
@@ -18,7 +26,6 @@ export interface Refusal {
   code: string;
   reason: string;
   offset?: number;
-  excerpt?: string;
   /** True when another task holds this id: its records must not be touched. */
   isIdTaken: boolean;
 }
@@ -31,25 +38,45 @@ export interface Refusal {
 export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
   const shown = typeof refusal.name === "string" ? refusal.name : refusal.name.toString("latin1");
   const id = refusal.id !== undefined && isId(refusal.id) ? refusal.id : safeStem(shown);
-  const marker = newMarker(id, "bad", shown.endsWith(".ndjson"));
-  const file = formatName(marker);
+  const marker = newMarker(trays.clock, id, "bad", shown.endsWith(".ndjson"));
   const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
     dropped_as: escapeName(Buffer.from(refusal.name)),
     ...(refusal.offset === undefined ? {} : { offset: refusal.offset }),
-    ...(refusal.excerpt === undefined ? {} : { excerpt: refusal.excerpt }),
   });
-  const staged = join(trays.tmp, file);
-  withTrays(trays, () => trays.storage.create(staged, record));
-  // From here on recovery finishes: the marker is the refused file itself.
   const from =
     typeof refusal.name === "string"
       ? join(trays.inbox, refusal.name)
       : joinBytes(trays.inbox, refusal.name);
-  if (!moved(trays, from, join(trays.processing, file))) {
-    unlinkIfThere(trays, staged);
-    return undefined;
-  }
-  return marker;
+  return begin(trays, from, marker, record) ? marker : undefined;
+}
+
+/**
+ * Refuses a claimed file, for who holds it and has nothing but the mailbox: its own lease ends with it.
+ * @throws a system error: then it is claimed still
+ */
+export function refuseClaim(trays: Trays, claim: Claim, code: string, reason: string): void {
+  const { id, isBatch } = claim.name;
+  const marker = newMarker(trays.clock, id, "bad", isBatch);
+  const facts = { dropped_as: inboxName(claim.name) };
+  const record = refusalRecord(trays, marker, code, reason, facts);
+  if (!begin(trays, claim.path, marker, record)) return;
+  // What the disk refuses from here on is for recovery, as after a crash.
+  finishQuarantine(trays, marker, false).catch(() => {});
+}
+
+/** Once this is done recovery finishes: the marker is the refused file itself. False when somebody else moved it. */
+function begin(
+  trays: Trays,
+  from: string | Buffer,
+  marker: ProcessingName,
+  record: Buffer,
+): boolean {
+  const file = formatName(marker);
+  const staged = join(trays.tmp, file);
+  withTrays(trays, () => trays.storage.create(staged, record));
+  if (moved(trays, from, join(trays.processing, file))) return true;
+  unlinkIfThere(trays, staged);
+  return false;
 }
 
 /**
@@ -60,7 +87,7 @@ export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName 
 export async function finishQuarantine(
   trays: Trays,
   marker: ProcessingName,
-  isIdTaken = true,
+  isIdTaken = isIdHeld(trays, marker),
 ): Promise<string> {
   const file = formatName(marker);
   const staged = join(trays.tmp, file);
@@ -79,7 +106,12 @@ export async function finishQuarantine(
     linked(trays, fresh, staged);
     unlinkIfThere(trays, fresh);
   }
-  if (trays.durability === "power") await trays.storage.syncFiles([staged]);
+  // Neither may the file be back in the inbox, to be refused once more, while this reason stands.
+  if (trays.durability === "power")
+    await Promise.all([
+      trays.storage.syncFiles([staged]),
+      trays.storage.syncDirs([trays.processing]),
+    ]);
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
   let isUniqueOurs = false;
@@ -102,6 +134,21 @@ export async function finishQuarantine(
     unlinkIfThere(trays, uniqueRecord);
   unlinkIfThere(trays, staged);
   return filedAs;
+}
+
+/**
+ * Whether another task holds the id of a refused file, for who finishes a refusal that somebody else has begun: the record gets the
+ * name that it would have got from them.
+ */
+export function isIdHeld(trays: Trays, marker: ProcessingName): boolean {
+  const reason = readRecord(trays, join(trays.tmp, formatName(marker)))?.record;
+  if (reason?.status === "failed" && reason.code === "ErrTaskExists") return true;
+  const waiting = [inboxName({ id: marker.id }), inboxName({ id: marker.id, isBatch: true })];
+  return (
+    liveIds(trays, ["again", "bad"]).has(foldId(marker.id)) ||
+    waiting.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
+    hasSettled(trays, marker.id)
+  );
 }
 
 /** Whether a refusal was begun with this marker: then its reason is staged until the marker goes. */

@@ -2,7 +2,7 @@
  * Recover: take back what the dead left in `processing/`, and finish what they had begun to settle. Any number of
  * recoverers may run at once; each step is a rename or link that only one can win.
  */
-import { decodeRecord } from "../codec/records.ts";
+import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -16,16 +16,19 @@ import {
   type ProcessingName,
   parseName,
   parsePlainClaim,
+  prefixOf,
+  stagedResultsName,
   withStage,
 } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { isCancelling, processOf } from "../host/identity.ts";
+import { isCancelling, isOfThisBoot, isRunner, processOf, wasBeside } from "../host/identity.ts";
 import { takeOverResults } from "./batch-results.ts";
 import { reopenResults, resultsAreLost } from "./batch-settle.ts";
 import {
   acceptPlainClaim,
   type Claim,
   claimAt,
+  claimReady,
   newSubmission,
   putBack,
   readClaim,
@@ -35,7 +38,7 @@ import { finishAside } from "./duplicates.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
-import { recordPaths } from "./settled-record.ts";
+import { recordOfSubmission, recordPaths } from "./settled-record.ts";
 import { moved, readIfThere, touchIfThere, unlinkIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -51,14 +54,30 @@ export interface Recoverer {
   beatOf?: (owner: string) => number | undefined;
   /** Remembers how long each file has not changed, on this process's own clock. */
   observer: LeaseObserver;
-  /** Markers that this recoverer committed and could not publish: it lives, so that nobody else would come for them. */
+  /** Names that this recoverer holds and could not bring to their end: it lives, so no other would come for them. */
   unfinished: Set<string>;
+  /** How often the death of its worker has not used up a run, by submission, and by number of the run where that had not begun. */
+  excused: Map<string, number>;
+  /** Whether the process of a dead owner ended because the system gave it no memory. */
+  lackedMemory?: (owner: string) => boolean;
   /** Ends every process of that lease; resolves when none is left. */
   endLease: (lease: string) => Promise<void>;
   policyOf: (task: Task | undefined) => { maxAttempts: number; agentId: string };
+  /** Without it, a claim is all that shows that a run of a task has begun. */
+  traces?: RunTraces;
   onRecovered: (what: Recovered) => void;
   /** Journal lines for a settlement that this recovery published or found published. */
   onSettled: (settled: Settlement, facts: SettledFacts) => void;
+}
+
+/** What a worker leaves before it begins a run: a program's directory; before it calls a function, a line in the journal. */
+export interface RunTraces {
+  /** A function has one, too, where that line could not be written. */
+  dirOf: (name: ProcessingName) => string;
+  /** Whether a program runs it, and no function. */
+  isProgram: (task: Task) => boolean;
+  /** Whether that line is there; undefined: that cannot be said. */
+  hasStarted: (name: ProcessingName) => boolean | undefined;
 }
 
 export interface SettledFacts {
@@ -69,17 +88,22 @@ export interface SettledFacts {
   mayBeRecorded: boolean;
 }
 
+/** Why a claim is taken back: its owner is dead, is dead because memory was short, or fell silent. */
+export type ReclaimReason = "dead" | "memory" | "silent";
+
 export type Recovered =
   | {
       action: "reclaimed";
       name: ProcessingName;
       next: ProcessingName;
-      reason: "dead" | "silent";
+      reason: ReclaimReason;
+      /** False: its worker died before it was begun. */
+      hasBegun: boolean;
       agentId: string;
-      /** No run is left after the next one. */
+      /** It is to be blamed for the death of its worker, and no run is left after the next one. */
       isLastRun: boolean;
     }
-  | { action: "failed"; name: ProcessingName; reason: "dead" | "silent"; agentId: string }
+  | { action: "failed"; name: ProcessingName; reason: ReclaimReason; agentId: string }
   | { action: "published"; name: ProcessingName }
   /** Something else stands at the final name of a record, which is published as `recordAs` (relative to the mailbox). */
   | { action: "conflict"; name: ProcessingName; agentId: string; lease: string; recordAs: string }
@@ -90,8 +114,16 @@ export type Recovered =
   | { action: "cleaned_foreign"; id: string };
 
 export type RecoverStep =
-  | { kind: "reclaim"; claim: Claim; reason: "dead" | "silent" }
+  | {
+      kind: "reclaim";
+      claim: Claim;
+      reason: ReclaimReason;
+      /** Its worker held others as well: nobody can say that it was this one that ended it. */
+      isBeside: boolean;
+    }
   | { kind: "publish"; claim: Claim }
+  /** Its record stands, so nothing of it may run: see `recordOfSubmission`. */
+  | { kind: "tidy"; claim: Claim }
   | { kind: "finish"; name: ProcessingName }
   | { kind: "foreign"; id: string };
 
@@ -100,6 +132,11 @@ export class LeaseObserver {
   private readonly seen = new Map<string, { mtimeMs: number; sinceMs: number }>();
   private lastLookMs: number | undefined;
   private readonly periodMs: number;
+
+  /** Nobody has looked with it yet. */
+  get isNew(): boolean {
+    return this.lastLookMs === undefined;
+  }
 
   /** @param periodMs how often the observer means to look; when it comes late by more than twice that, it was asleep itself */
   constructor(periodMs: number) {
@@ -126,6 +163,9 @@ export class LeaseObserver {
   }
 }
 
+/** So often the death of its worker does not use up a run; and of so many that is remembered. */
+const EXCUSED_MAX = 10;
+const EXCUSED_KEPT_MAX = 10_000;
 /** A retry or quarantine takes microseconds: one that stands for this long (ms) was left behind. */
 const UNFINISHED_MS = 1000;
 
@@ -141,6 +181,8 @@ export function findRecoverable(
 ): RecoverStep[] {
   const nowMs = r.trays.clock.monotonicMs();
   const steps: RecoverStep[] = [];
+  // What a power cut brought back is there from the start.
+  const isFirst = r.observer.isNew;
   r.observer.beginRound(nowMs, new Set(files));
   const silentFor = (file: string, limitMs: number, owner?: string): boolean => {
     const facts = r.trays.storage.look(pathIn(r.trays.processing, file));
@@ -151,6 +193,9 @@ export function findRecoverable(
     return r.observer.silenceMs(file, signOfLifeMs, nowMs) >= limitMs;
   };
   const verdicts = new Map<string, ReturnType<Recoverer["judge"]>>();
+  const held = countHeld(files);
+  const isBeside = ({ token }: ProcessingName): boolean =>
+    isRunner(token) && (wasBeside(token) || (held.get(processOf(token)) ?? 0) > 1);
   // One process holds many leases: it is asked for once a round.
   const isDead = (owner: string): boolean => {
     const process = processOf(owner);
@@ -168,11 +213,15 @@ export function findRecoverable(
     const claim: Claim = { name, file, path: pathIn(r.trays.processing, file) };
     switch (name.stage) {
       case "ready":
+        if (isFirst && recordOfSubmission(r.trays, name) !== undefined)
+          steps.push({ kind: "tidy", claim });
         break;
       case "w":
-        if (isDead(name.token)) steps.push({ kind: "reclaim", claim, reason: "dead" });
-        else if (silentFor(file, leaseTtlMs, name.token))
-          steps.push({ kind: "reclaim", claim, reason: "silent" });
+        if (isDead(name.token) || r.unfinished.has(file)) {
+          const reason = r.lackedMemory?.(name.token) === true ? "memory" : "dead";
+          steps.push({ kind: "reclaim", claim, reason, isBeside: isBeside(name) });
+        } else if (silentFor(file, leaseTtlMs, name.token))
+          steps.push({ kind: "reclaim", claim, reason: "silent", isBeside: isBeside(name) });
         break;
       case "ok":
       case "err":
@@ -188,13 +237,28 @@ export function findRecoverable(
   return steps;
 }
 
+/** How many claims among these names each process holds. */
+function countHeld(files: readonly string[]): Map<string, number> {
+  const held = new Map<string, number>();
+  for (const file of files) {
+    const name = parseName(file);
+    if (name?.stage !== "w") continue;
+    const process = processOf(name.token);
+    held.set(process, (held.get(process) ?? 0) + 1);
+  }
+  return held;
+}
+
 /** Takes one step. Losing a race to another recoverer is no error. */
 export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void> {
   switch (step.kind) {
     case "reclaim":
-      return reclaim(r, step.claim, step.reason);
+      return reclaim(r, step);
     case "publish":
       return publishCommitted(r, step.claim);
+    case "tidy":
+      await tidySettled(r, step.claim);
+      return;
     case "finish":
       if (step.name.stage === "bad") {
         // Without a reason it was only taken aside, as a resend perhaps.
@@ -202,7 +266,7 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {
-        await finishRetry(r.trays, step.name);
+        if ((await finishRetry(r.trays, step.name)) === "later") return;
         r.onRecovered({ action: "resubmitted", name: step.name });
       }
       return;
@@ -211,36 +275,55 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
   }
 }
 
-async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): Promise<void> {
+const DEATHS: Record<ReclaimReason, string> = {
+  dead: "its worker died",
+  memory: "its worker died for want of memory",
+  silent: "its worker fell silent and the lease expired",
+};
+
+async function reclaim(
+  r: Recoverer,
+  { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
+): Promise<void> {
   // Who died may have held it only to cancel it: what runs is of an earlier lease, no attempt was begun under this one,
   // and perhaps its time has not come yet.
   const wasCancelling = isCancelling(claim.name.token);
   // First its processes, then its lease: two runs of one task must not overlap.
   await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
+  if (await tidySettled(r, claim)) return;
   const decoded = tryRead(r.trays, claim);
   const { maxAttempts, ...policy } = r.policyOf(decoded?.task);
   const agentId = claim.name.isBatch === true ? BATCH_AGENT : policy.agentId;
-  if (wasCancelling || claim.name.attempt < maxAttempts) {
+  const hasBegun = !wasCancelling && hasRunBegun(r, claim.name, decoded?.task);
+  const isShort = reason === "memory";
+  const isUsedUp = !wasCancelling && !((!hasBegun || isShort) && mayExcuse(r, claim.name, isShort));
+  // Before it fails for good because its worker died, it has had a run in a process that it did not share.
+  const isLeft = claim.name.attempt < maxAttempts + (isBeside ? 1 : 0);
+  if (!isUsedUp || isLeft) {
     const dueMs = (decoded?.task.not_before ?? 0) * 1000;
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
-    const next = putBack(r.trays, claim, delayMs, !wasCancelling);
-    const isLastRun = claim.name.attempt + 1 >= maxAttempts;
-    if (next !== undefined)
-      r.onRecovered({ action: "reclaimed", name: claim.name, next, reason, agentId, isLastRun });
+    const next = putBack(r.trays, claim, delayMs, isUsedUp);
+    if (next === undefined) return;
+    // What died because memory was short need not be alone: another process would want more of it.
+    const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !isShort);
+    const of = { name: claim.name, next, reason, hasBegun, agentId, isLastRun };
+    r.onRecovered({ action: "reclaimed", ...of });
     return;
   }
   const settler = r.newOwner();
-  const batch =
-    claim.name.isBatch === true
-      ? await gatherCounts(r.trays, withStage(claim.name, "err", settler))
-      : undefined;
+  const isBatch = claim.name.isBatch === true;
+  // Its lease first: a worker that stood still tidies away what it finds gathered, as long as it holds the lease.
+  const taken = isBatch ? claimReady(r.trays, claim.name, settler) : claim;
+  if (taken === undefined) return;
+  if (isBatch) r.unfinished.add(taken.file);
+  const batch = isBatch
+    ? await gatherCounts(r.trays, withStage(claim.name, "err", settler))
+    : undefined;
   const now = wallSeconds(r.trays.clock);
-  const died =
-    reason === "dead" ? "its worker died" : "its worker fell silent and the lease expired";
-  const error = `${died} during attempt ${claim.name.attempt} of ${maxAttempts}`;
+  const error = `${DEATHS[reason]} during attempt ${claim.name.attempt} of ${maxAttempts}`;
   const settlement = newDeadLetter(
     r.trays,
-    claim,
+    { ...claim, path: taken.path },
     {
       error,
       code: "ErrWorkerDied",
@@ -261,9 +344,37 @@ async function reclaim(r: Recoverer, claim: Claim, reason: "dead" | "silent"): P
     r.unfinished.add(settlement.marker);
     throw settlement.error;
   }
+  r.unfinished.delete(taken.file);
   noteConflict(r, settlement, { agentId, lease: leaseOf(claim.name) });
   if (settlement.outcome === "settled")
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
+}
+
+/** False when it is known that the dead owner never began this run. */
+function hasRunBegun(r: Recoverer, name: ProcessingName, task: Task | undefined): boolean {
+  if (!isRunner(name.token)) return true;
+  return name.isBatch === true
+    ? r.trays.storage.look(pathIn(r.trays.tmp, stagedResultsName(name))) !== undefined
+    : task === undefined || isTaskTraced(r, name, task);
+}
+
+/**
+ * Whether the death of its worker may leave a run unused once more. Not again and again: a task that ends its worker before it is
+ * begun, or takes all memory itself, would have no end.
+ */
+function mayExcuse(r: Recoverer, name: ProcessingName, isShort: boolean): boolean {
+  const key = isShort ? prefixOf(name) : `${prefixOf(name)}${name.attempt}`;
+  const times = (r.excused.get(key) ?? 0) + 1;
+  if (times > EXCUSED_MAX || r.excused.size >= EXCUSED_KEPT_MAX) return false;
+  r.excused.set(key, times);
+  return true;
+}
+
+function isTaskTraced({ trays, traces }: Recoverer, name: ProcessingName, task: Task): boolean {
+  if (traces === undefined || trays.storage.look(traces.dirOf(name)) !== undefined) return true;
+  if (traces.isProgram(task)) return false;
+  // Journals are not synced: after a power cut, or on another machine, a line of theirs may be missing.
+  return !isOfThisBoot(name.token) || traces.hasStarted(name) !== false;
 }
 
 function noteConflict(
@@ -298,7 +409,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const final = finalPath(trays, settlement);
   const beside = besidePath(trays, settlement);
   const isBeside = trays.storage.look(beside) !== undefined;
-  const wasPublished = isBeside || trays.storage.look(final) !== undefined;
+  const isTakenAway = hasNameElsewhere(trays, staged, [final, beside]);
+  const wasPublished = isTakenAway || isBeside || trays.storage.look(final) !== undefined;
   // A disk that does not give it now is no evidence that it is lost: the task is settled, and must not run again.
   const bytes =
     readIfThere(trays, staged) ??
@@ -319,8 +431,8 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     }
     return;
   }
-  if (trays.storage.look(staged) === undefined) {
-    // Published and tidied but for the marker.
+  if (isTakenAway || trays.storage.look(staged) === undefined) {
+    // Published and tidied but for the marker; or a retry, or somebody else, has moved it on.
     settlement.phase = "published";
     if (isBeside) noteBeside(trays, settlement);
     else settlement.outcome = "settled";
@@ -328,7 +440,45 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   settlement.record = bytes;
   // Retention counts from when it can be seen, however long the machine was switched off in between.
   if (!wasPublished) touchIfThere(trays, staged);
-  const { record } = decoded;
+  await finishSettlement(r, settlement, decoded.record, wasPublished);
+}
+
+/** Whether a staged record has a second name, and none of these: it was published, and moved on since. */
+function hasNameElsewhere(trays: Trays, staged: string, names: readonly string[]): boolean {
+  const facts = trays.storage.look(staged);
+  if (facts === undefined || facts.nlink < 2) return false;
+  return names.every((name) => trays.storage.look(name)?.ino !== facts.ino);
+}
+
+/** Where the record of this very submission stands, its name goes as the marker of a settler would. False where none stands. */
+async function tidySettled(r: Recoverer, claim: Claim): Promise<boolean> {
+  const { trays } = r;
+  const settled = recordOfSubmission(trays, claim.name);
+  const bytes = settled === undefined ? undefined : readIfThere(trays, settled.path);
+  if (settled === undefined || bytes === undefined) return false;
+  const { record, path } = settled;
+  const settlement: Settlement = {
+    claim,
+    status: record.status,
+    record: bytes,
+    marker: claim.file,
+    phase: "published",
+    outcome: "settled",
+  };
+  if (path === besidePath(trays, settlement)) noteBeside(trays, settlement);
+  await finishSettlement(r, settlement, record, true);
+  return true;
+}
+
+/** Takes it as far as it goes, and tells. */
+async function finishSettlement(
+  r: Recoverer,
+  settlement: Settlement,
+  record: DecodedRecord["record"],
+  wasPublished: boolean,
+): Promise<void> {
+  const { trays } = r;
+  const { name, file } = settlement.claim;
   const kept = record.status === "failed" ? record.file : undefined;
   if (kept !== undefined && /^failed\/[^/]+\.json$/.test(kept)) settlement.keptAs = kept;
   const facts: SettledFacts = {
@@ -342,9 +492,9 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     if (settled !== undefined) r.onSettled(settled, facts);
   });
   if (settlement.error !== undefined) throw settlement.error;
-  r.unfinished.delete(marker.file);
+  r.unfinished.delete(file);
   noteConflict(r, settlement, { agentId: record.agent_id, lease: record.lease });
-  r.onRecovered({ action: "published", name: marker.name });
+  r.onRecovered({ action: "published", name });
 }
 
 /** A program that only knows plain names died, or is too slow: its lease time is over. */
@@ -357,8 +507,8 @@ async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
     r.onRecovered({ action: "cleaned_foreign", id });
     return;
   }
-  const decoded = tryRead(trays, { ...claimAt(trays, newSubmission(id, 1)), path });
-  const next = newSubmission(id, (decoded?.task.attempts ?? 0) + 1);
+  const decoded = tryRead(trays, { ...claimAt(trays, newSubmission(trays.clock, id, 1)), path });
+  const next = newSubmission(trays.clock, id, (decoded?.task.attempts ?? 0) + 1);
   if (acceptPlainClaim(trays, next)) r.onRecovered({ action: "reclaimed_foreign", next });
 }
 

@@ -29,6 +29,7 @@ export function requeue(trays: Trays, claim: Claim): boolean {
       trays.storage.link(claim.path, target);
     }
   }
+  if (trays.durability === "power") trays.storage.syncDirNow(trays.inbox);
   try {
     trays.storage.unlink(claim.path);
   } catch (error) {

@@ -9,6 +9,8 @@ import {
   formatName,
   inboxName,
   type ProcessingName,
+  parseName,
+  prefixOf,
   resultsName,
   settledBatchName,
   submissionOf,
@@ -17,7 +19,7 @@ import { BatchResults, copyResults, stagedResultsPath } from "./batch-results.ts
 import { newMarker } from "./claim.ts";
 import { randomToken } from "./random.ts";
 import { readRecord } from "./settled-record.ts";
-import { moved, touchIfThere, unlinkIfThere } from "./steps.ts";
+import { linked, moved, touchIfThere, unlinkIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
 /**
@@ -35,6 +37,14 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
       phase: "retry",
       hint: "enqueue it again under a new id",
     });
+  const left = prefixOf({ id, submission: submissionOf(found?.lease ?? "") });
+  if (storage.list(trays.processing).some((file) => file.startsWith(left)))
+    throw new ErrTaskExists(`the batch ${JSON.stringify(id)} is being settled`, {
+      id,
+      path: trays.processing,
+      phase: "retry",
+      hint: "try again in a moment",
+    });
   if (found?.status === "completed" && (found.batch?.failures ?? 0) === 0)
     throw new ErrInvalidTransition(`every line of the batch ${JSON.stringify(id)} has completed`, {
       id,
@@ -50,7 +60,7 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
         phase: "retry",
       });
   }
-  const marker = newMarker(id, "again", true);
+  const marker = newMarker(trays.clock, id, "again", true);
   if (!moved(trays, record, join(trays.processing, formatName(marker))))
     throw new ErrTaskNotFound(`the record of the batch ${JSON.stringify(id)} is gone`, {
       id,
@@ -60,17 +70,26 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
   await finishRetryBatch(trays, marker);
 }
 
-/** The rest of a retry, also after a crash in its middle. */
-export async function finishRetryBatch(trays: Trays, marker: ProcessingName): Promise<void> {
+/**
+ * The rest of a retry, also after a crash in its middle.
+ * @returns "later" while the settlement it took is not through: its settler, or who recovers it, would publish once more what they
+ *   find neither in the tray nor in `processing/`
+ */
+export async function finishRetryBatch(
+  trays: Trays,
+  marker: ProcessingName,
+): Promise<"done" | "later"> {
   const { storage } = trays;
   const path = join(trays.processing, formatName(marker));
-  if (storage.look(path) === undefined) return;
+  if (storage.look(path) === undefined) return "done";
   const record = readRecord(trays, path)?.record;
   if (record === undefined) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
-    return;
+    return "done";
   }
+  // Not the record that was looked at, when another retry and its run came in between.
+  if (isBeingSettled(trays, marker.id, record.lease)) return "later";
   const dir = record.status === "completed" ? trays.outbox : trays.failed;
   const batch = join(dir, settledBatchName(marker.id, submissionOf(record.lease)));
   const results = join(dir, resultsName(marker.id));
@@ -93,13 +112,25 @@ export async function finishRetryBatch(trays: Trays, marker: ProcessingName): Pr
   }
   // The record goes last: until here a crash finds it and comes again.
   unlinkIfThere(trays, path);
+  return "done";
+}
+
+/** Whether the marker of this settlement stands: once it is gone, it stays away. */
+function isBeingSettled(trays: Trays, id: string, lease: string): boolean {
+  const settled = prefixOf({ id, submission: submissionOf(lease) });
+  return trays.storage.list(trays.processing).some((file) => {
+    const stage = file.startsWith(settled) ? parseName(file)?.stage : undefined;
+    return stage === "ok" || stage === "err";
+  });
 }
 
 /**
  * Taken aside first. While the batch still lies under the name of this settlement, no later run can have left results;
- * if it does not, somebody else has finished this retry while we stood still, and what we took is put back.
+ * if it does not, another process has finished this retry while we stood still, and what we took is put back. Who dies before that,
+ * after it stood still between the first look and the rename for the whole of a later run, has lost that run's results.
  */
 function dropResults(trays: Trays, { id }: ProcessingName, results: string, batch: string): void {
+  if (trays.storage.look(batch) === undefined) return;
   const aside = join(trays.tmp, `${id}-${randomToken(10)}.results.tmp`);
   if (!moved(trays, results, aside)) return;
   if (trays.storage.look(batch) === undefined) trays.storage.link(aside, results);
@@ -116,9 +147,11 @@ async function keepCompleted(
   try {
     // Whoever looks for what was left behind must see that somebody is at it.
     const isWanted = (isCompleted: boolean): boolean => isCompleted;
-    await copyResults(results, fresh, isWanted, () => touchIfThere(trays, markerPath));
+    await copyResults(trays, results, fresh, isWanted, () => touchIfThere(trays, markerPath));
     if (trays.durability === "power") await fresh.sync();
-    trays.storage.rename(fresh.path, stagedResultsPath(trays, marker));
+    // Never in the place of what is there: of two who finish one retry, the later may have found the old results gone.
+    linked(trays, fresh.path, stagedResultsPath(trays, marker));
+    unlinkIfThere(trays, fresh.path);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.tmp]);
   } catch (error) {
     unlinkIfThere(trays, fresh.path);

@@ -1,6 +1,6 @@
-/** Retry: a dead letter goes back into the inbox. One rename takes it out of `failed/`; from then on recovery finishes. */
-import { join } from "node:path";
-import { decodeRecord } from "../codec/records.ts";
+/** Retry: a settled task goes back into the inbox. One rename takes its record out of its tray; from then on recovery finishes. */
+import { join, relative } from "node:path";
+import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
@@ -8,26 +8,44 @@ import {
   formatName,
   inboxName,
   type ProcessingName,
+  resultName,
   resultsName,
   submissionOf,
 } from "../core/names.ts";
 import { newMarker } from "./claim.ts";
+import { explainOwner } from "./dropped-file.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
-import { readRecord, recordPaths } from "./settled-record.ts";
-import { linked, moved, readIfThere, unlinkIfThere } from "./steps.ts";
+import { errorsBeside, readRecord, recordPaths } from "./settled-record.ts";
+import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "./steps.ts";
+import type { FileFacts } from "./storage.ts";
 import { liveIds } from "./submit.ts";
 import { type Trays, withTrays } from "./trays.ts";
+
+export interface RetryOptions {
+  /** A task that has completed, too: its result goes. */
+  isRerun?: boolean;
+}
 
 /**
  * Runs a failed task again, from its first attempt, under its own id.
  * @throws ErrTaskNotFound, ErrTaskExists (it waits or runs again already), ErrInvalidTransition (it cannot be run again)
  */
-export async function retry(trays: Trays, id: string): Promise<void> {
-  const [completed, failed] = recordPaths(trays, id);
-  const bytes = readIfThere(trays, failed);
-  if (bytes === undefined) {
+export async function retry(
+  trays: Trays,
+  id: string,
+  { isRerun = false }: RetryOptions = {},
+): Promise<void> {
+  const [completed, plain] = recordPaths(trays, id);
+  const isBeside = trays.storage.look(plain) === undefined && !hasMoreThanErrors(trays, id);
+  const failed = isBeside ? (runnableBeside(trays, id) ?? plain) : plain;
+  const found = readWithFacts(trays, failed);
+  if (found?.bytes === undefined) {
+    const result = isRerun ? readWithFacts(trays, completed) : undefined;
+    const bytes = result?.bytes;
+    if (bytes !== undefined && decodeRecord(bytes)?.record.batch === undefined)
+      return retryRecord(trays, id, completed, bytes, result?.facts.uid ?? -1);
     if (trays.storage.look(completed) !== undefined) {
       if (trays.storage.look(join(trays.outbox, resultsName(id))) !== undefined)
         return retryBatch(trays, id, completed);
@@ -45,14 +63,10 @@ export async function retry(trays: Trays, id: string): Promise<void> {
       throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has completed`, {
         id,
         phase: "retry",
-        hint: "enqueue it under a new id",
+        hint: `\`mailchute retry ${id} --completed\` runs it again, and its result goes; or enqueue it under a new id`,
       });
     }
-    const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
-    if (
-      names.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
-      liveIds(trays, ["bad"]).has(foldId(id))
-    )
+    if (isInFlight(trays, id))
       throw new ErrTaskExists(`task ${JSON.stringify(id)} waits or runs already`, {
         id,
         phase: "retry",
@@ -64,18 +78,31 @@ export async function retry(trays: Trays, id: string): Promise<void> {
       hint: "see `mailchute ls --state-is failed`",
     });
   }
+  if (decodeRecord(found.bytes)?.record.batch !== undefined) return retryBatch(trays, id, failed);
+  return retryRecord(trays, id, failed, found.bytes, found.facts.uid);
+}
+
+/** @param path of the record of a task @param bytes what it holds @param uid whose it is */
+async function retryRecord(
+  trays: Trays,
+  id: string,
+  path: string,
+  bytes: Buffer,
+  uid: number,
+): Promise<void> {
   const decoded = decodeRecord(bytes);
-  if (decoded?.record.batch !== undefined) return retryBatch(trays, id, failed);
   const canRun =
     decoded?.taskText !== undefined || refusedFile(trays, decoded?.record) !== undefined;
   if (!canRun) {
-    throw new ErrInvalidTransition(`the error record of ${JSON.stringify(id)} holds no task`, {
+    throw new ErrInvalidTransition(`the record of ${JSON.stringify(id)} holds no task`, {
       id,
-      path: failed,
+      path,
       phase: "retry",
       hint: "drop a mended task file of this id into inbox/",
     });
   }
+  const fault = explainForeignRecord(trays, uid);
+  if (fault !== undefined) throw cannotBeTrusted(id, path, fault);
   if (trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined) {
     throw new ErrTaskExists(`a task ${JSON.stringify(id)} waits in the inbox`, {
       id,
@@ -83,22 +110,66 @@ export async function retry(trays: Trays, id: string): Promise<void> {
       phase: "retry",
     });
   }
-  const marker = newMarker(id, "again");
-  if (!moved(trays, failed, join(trays.processing, formatName(marker)))) {
-    throw new ErrTaskNotFound(`the failed task ${JSON.stringify(id)} is gone`, {
+  const marker = newMarker(trays.clock, id, "again");
+  if (!moved(trays, path, join(trays.processing, formatName(marker)))) {
+    throw new ErrTaskNotFound(`the record of the task ${JSON.stringify(id)} is gone`, {
       id,
-      path: failed,
+      path,
       phase: "retry",
     });
   }
-  if (await finishRetry(trays, marker)) return;
-  const aside = errorName(`${id}~${marker.token}`);
+  const end = await finishRetry(trays, marker);
+  if (end !== "taken" && end !== "foreign") return;
+  const aside = asideOf(trays, marker, decoded?.record);
+  if (end === "foreign") throw cannotBeTrusted(id, aside, "its file was replaced just now");
   throw new ErrTaskExists(`another task ${JSON.stringify(id)} was dropped just now`, {
     id,
-    path: join(trays.failed, aside),
+    path: aside,
     phase: "retry",
-    hint: `the dead letter is kept as failed/${aside}`,
+    hint: `the record is kept as ${relative(trays.dir, aside)}`,
   });
+}
+
+/**
+ * Why the task in a record of this owner is not made one of ours; undefined when it may be. Whoever owns the tray decides what
+ * is in it.
+ */
+function explainForeignRecord(trays: Trays, uid: number): string | undefined {
+  const owner = trays.storage.look(trays.failed)?.uid;
+  return explainOwner(uid, owner === undefined ? trays.uids : [...trays.uids, owner]);
+}
+
+function cannotBeTrusted(id: string, path: string, why: string): ErrInvalidTransition {
+  return new ErrInvalidTransition(`the record of ${JSON.stringify(id)} is not used: ${why}`, {
+    id,
+    path,
+    phase: "retry",
+    hint: "give it to yourself with chown, or allow that uid in config.yaml (uids)",
+  });
+}
+
+/** Whether it waits, or is in `processing/`. */
+function isInFlight(trays: Trays, id: string): boolean {
+  const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
+  return (
+    names.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
+    liveIds(trays, ["bad"]).has(foldId(id))
+  );
+}
+
+/** Whether a task of this id is in flight or has completed: then what lies beside is not what is asked for. */
+function hasMoreThanErrors(trays: Trays, id: string): boolean {
+  return trays.storage.look(recordPaths(trays, id)[0]) !== undefined || isInFlight(trays, id);
+}
+
+/** The latest error record of this id beside the final name that holds a task, or whose refused file is there. */
+function runnableBeside(trays: Trays, id: string): string | undefined {
+  return errorsBeside(trays, id).find(({ record, path }) => {
+    if (record.status !== "failed" || record.batch !== undefined) return false;
+    return (
+      refusedFile(trays, record) !== undefined || readRecord(trays, path)?.taskText !== undefined
+    );
+  })?.path;
 }
 
 /** Tells the error record of this id from every other; undefined when there is none. */
@@ -108,41 +179,58 @@ export function deadLetterOf(trays: Trays, id: string): string | undefined {
   // A batch that completed can be retried too, for its failed lines.
   const facts =
     storage.look(failed) ??
+    lookBeside(trays, id) ??
     (storage.look(join(outbox, resultsName(id))) === undefined
       ? undefined
       : storage.look(completed));
   return facts === undefined ? undefined : `${facts.ino}.${facts.mtimeMs}`;
 }
 
+function lookBeside(trays: Trays, id: string): FileFacts | undefined {
+  const path = hasMoreThanErrors(trays, id) ? undefined : runnableBeside(trays, id);
+  return path === undefined ? undefined : trays.storage.look(path);
+}
+
 /**
  * The rest of a retry, also after a crash in its middle.
- * @returns false when another task has taken the id meanwhile: then the record is back in `failed/`, under a name of its own
+ * @returns `taken` when another task has taken the id since, `foreign` when the record is of an owner who is not allowed: then
+ *   it is back in its tray, under a name of its own; `later` when recovery is to come again
  */
-export async function finishRetry(trays: Trays, marker: ProcessingName): Promise<boolean> {
-  if (marker.isBatch === true) {
-    await finishRetryBatch(trays, marker);
-    return true;
-  }
+export async function finishRetry(
+  trays: Trays,
+  marker: ProcessingName,
+): Promise<"done" | "later" | "taken" | "foreign"> {
+  if (marker.isBatch === true) return finishRetryBatch(trays, marker);
   const path = join(trays.processing, formatName(marker));
   const target = join(trays.inbox, inboxName(marker));
-  const bytes = readIfThere(trays, path);
-  if (bytes === undefined) return true;
-  const decoded = decodeRecord(bytes);
+  const found = readWithFacts(trays, path);
+  if (found?.bytes === undefined) return "done";
+  const decoded = decodeRecord(found.bytes);
   const refused = refusedFile(trays, decoded?.record);
   if (refused !== undefined) {
     const isBatch = refused.endsWith(".ndjson");
     const to = isBatch ? join(trays.inbox, inboxName({ id: marker.id, isBatch })) : target;
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.failed]);
     const isThere = withTrays(trays, () => linked(trays, refused, to));
     // Its second name tells that an earlier try put it there.
     if (!isThere && (trays.storage.look(refused)?.nlink ?? 0) === 1)
-      return keepAside(trays, marker);
-    unlinkIfThere(trays, refused);
+      return keepAside(trays, marker, decoded?.record, "taken");
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
+    unlinkIfThere(trays, refused);
+    // With that name still there the one in the inbox would be a second one, and refused.
+    if (trays.durability === "power") await trays.storage.syncDirs([trays.failed]);
   } else if (decoded?.taskText !== undefined) {
+    if (explainForeignRecord(trays, found.facts.uid) !== undefined)
+      return keepAside(trays, marker, decoded?.record, "foreign");
     // A name of its own: of two who finish one retry at once, neither may publish what the other has not written yet.
     const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
-    if (trays.durability === "power") await trays.storage.syncFiles([staged]);
+    // Neither may the record be back beside what comes of its task.
+    if (trays.durability === "power")
+      await Promise.all([
+        trays.storage.syncFiles([staged]),
+        trays.storage.syncDirs([trayOf(trays, decoded.record)]),
+      ]);
     const { id } = marker;
     const text = decoded.taskText;
     const isSame = (file: string): boolean =>
@@ -151,18 +239,19 @@ export async function finishRetry(trays: Trays, marker: ProcessingName): Promise
     // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
     unlinkIfThere(trays, staged);
     const { lease } = decoded.record;
-    if (published === "taken" && !isKnown(trays, id, text, lease)) return keepAside(trays, marker);
+    if (published === "taken" && !isKnown(trays, id, text, lease))
+      return keepAside(trays, marker, decoded?.record, "taken");
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // Not a record we can read: give it back as it was.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
-    return true;
+    return "done";
   }
   dropTwin(trays, path, decoded?.record);
   // The record goes last: until here a crash finds it and comes again. A refused file that is gone from failed/ is in the
   // inbox already, or further.
   unlinkIfThere(trays, path);
-  return true;
+  return "done";
 }
 
 /** Of two who filed one refusal at once, each may have linked its reason: under the id, and under the name of the file. */
@@ -187,11 +276,22 @@ function isRefusalOf(record: object): boolean {
   return typeof (record as { file?: unknown }).file === "string";
 }
 
-/** Another task of this id was dropped meanwhile: ours stays a dead letter, under a name of its own. */
-function keepAside(trays: Trays, marker: ProcessingName): false {
-  const path = join(trays.processing, formatName(marker));
-  moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
-  return false;
+/** The record goes back to where it was, under a name of its own. */
+function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, why: T): T {
+  moved(trays, join(trays.processing, formatName(marker)), asideOf(trays, marker, record));
+  return why;
+}
+
+type KeptRecord = Pick<DecodedRecord["record"], "status"> | undefined;
+
+/** Where the record was. */
+function trayOf(trays: Trays, record: KeptRecord): string {
+  return record?.status === "completed" ? trays.outbox : trays.failed;
+}
+
+function asideOf(trays: Trays, { id, token }: ProcessingName, record: KeptRecord): string {
+  const name = record?.status === "completed" ? resultName : errorName;
+  return join(trayOf(trays, record), name(`${id}~${token}`));
 }
 
 /**

@@ -7,7 +7,7 @@
  *   record   journal lines             telemetry                           → recovery looks whether they are there
  *   clean    unlink marker, staged     nothing left to do
  *
- * A batch has its results beside its record: published before it. See batch-settle.ts.
+ * A batch has its results and itself beside its record: published before it. See batch-settle.ts.
  */
 
 import { relative } from "node:path";
@@ -26,6 +26,7 @@ import {
   dropStagedResults,
   hasResults,
   keepBatch,
+  keepRest,
   publishResults,
   resultsOf,
 } from "./batch-settle.ts";
@@ -149,8 +150,11 @@ function publish(trays: Trays, s: Settlement): void {
   if (s.outcome === "settled" || s.outcome === "conflict") return;
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);
-  // The record comes last: where it stands, the results stand too.
-  if (s.claim.name.isBatch === true) publishResults(trays, s, finalDir(trays, s));
+  // The record comes last: where it stands, the results and the batch stand too, also after a power cut.
+  if (s.claim.name.isBatch === true) {
+    publishResults(trays, s, finalDir(trays, s));
+    keepBatch(trays, s, finalDir(trays, s));
+  }
   for (let tries = 0; ; tries++) {
     try {
       trays.storage.link(staged, final);
@@ -261,7 +265,7 @@ function noteTakenOver(trays: Trays, s: Settlement, sinceMs: number): void {
 
 function clean(trays: Trays, s: Settlement): void {
   if (s.claim.name.isBatch === true) {
-    keepBatch(trays, s, finalDir(trays, s));
+    keepRest(trays, s, finalDir(trays, s));
     dropStagedResults(trays, s);
   }
   const marker = pathIn(trays.processing, s.marker);

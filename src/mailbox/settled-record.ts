@@ -1,7 +1,14 @@
 /** Settled records: what stands in `outbox/` or `failed/` of a task that has ended. Reads only. */
 
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
-import { errorName, resultName } from "../core/names.ts";
+import {
+  besideId,
+  errorName,
+  type ProcessingName,
+  parseBesideName,
+  resultName,
+  submissionOf,
+} from "../core/names.ts";
 import { readIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -30,6 +37,39 @@ export function readSettled(trays: Trays, id: string): SettledRecord | undefined
     if (decoded !== undefined) return { record: decoded.record, path };
   }
   return undefined;
+}
+
+/**
+ * The record that what bears this name in `processing/` has settled as. A name of it that is there still, or again after a power
+ * cut that has taken the end of one directory and not of another, is a leftover: nothing of this submission may run any more.
+ * @throws a system error: then nobody knows
+ */
+export function recordOfSubmission(
+  trays: Trays,
+  name: Pick<ProcessingName, "id" | "submission">,
+): SettledRecord | undefined {
+  for (const id of [name.id, besideId(name)])
+    for (const path of recordPaths(trays, id)) {
+      if (trays.storage.look(path) === undefined) continue;
+      const record = readRecord(trays, path)?.record;
+      if (record !== undefined && submissionOf(record.lease) === name.submission)
+        return { record, path };
+    }
+  return undefined;
+}
+
+/** The error records of this id that have a name beside the final one, the latest first. For an id that has no other: it takes a listing. */
+export function errorsBeside(trays: Trays, id: string): SettledRecord[] {
+  const found = trays.storage
+    .list(trays.failed)
+    .filter((file) => parseBesideName(file) === id)
+    .map((file) => pathIn(trays.failed, file))
+    .map((path) => ({ path, mtimeMs: trays.storage.look(path)?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.mtimeMs - a.mtimeMs);
+  return found.flatMap(({ path }) => {
+    const record = readRecord(trays, path)?.record;
+    return record === undefined ? [] : [{ record, path }];
+  });
 }
 
 /** Whether a task of this id has settled. */

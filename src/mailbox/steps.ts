@@ -3,6 +3,7 @@
  * ENOENT while the whole mailbox is away, moved or unmounted by somebody: it may come back, and nobody has come too late.
  */
 import { systemCode } from "../core/errors.ts";
+import type { FileFacts } from "./storage.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 /** One rename. False when the source is gone. */
@@ -40,6 +41,15 @@ export function unlinkIfThere(trays: Trays, path: string): void {
   }
 }
 
+/**
+ * Removes a name in `processing/` of a file that has just got another one in the inbox. With `power` the new name is durable
+ * first: file systems may keep the end of the one and lose the other, where they are in different directories.
+ */
+export function unlinkMoved(trays: Trays, path: string): void {
+  if (trays.durability === "power") trays.storage.syncDirNow(trays.inbox);
+  unlinkIfThere(trays, path);
+}
+
 /** Creates a file of ours: its tray is made when it is missing, and what an earlier try left under the name goes. */
 export function createAnew(trays: Trays, path: string, bytes: Buffer): void {
   try {
@@ -64,8 +74,16 @@ export function touchIfThere(trays: Trays, path: string): void {
 
 /** All its bytes; undefined when it is gone, or no regular file. */
 export function readIfThere(trays: Trays, path: string): Buffer | undefined {
+  return readWithFacts(trays, path)?.bytes;
+}
+
+/** The same, with what is known of the very file that they were read from. */
+export function readWithFacts(
+  trays: Trays,
+  path: string,
+): { facts: FileFacts; bytes: Buffer | undefined } | undefined {
   try {
-    return trays.storage.read(path, Number.MAX_SAFE_INTEGER).bytes;
+    return trays.storage.read(path, Number.MAX_SAFE_INTEGER);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;

@@ -52,4 +52,6 @@ export interface Storage {
   syncFiles(paths: readonly string[]): Promise<void>;
   /** Makes the names in these directories durable. */
   syncDirs(paths: readonly string[]): Promise<void>;
+  /** The same, at once: for rare steps that must not be parted. */
+  syncDirNow(path: string): void;
 }

@@ -10,6 +10,7 @@ import {
   resultsName,
 } from "../core/names.ts";
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
+import { removeTree } from "../host/remove-tree.ts";
 import { commandOfNote } from "./command-subject.ts";
 import { neededResults } from "./needed-results.ts";
 import { randomToken } from "./random.ts";
@@ -17,10 +18,12 @@ import { unlinkIfThere } from "./steps.ts";
 import type { FileFacts, Walk } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
-export interface SweepRules {
+export interface CleanRules {
   outboxDays: number;
   failedDays: number;
   isDryRun?: boolean;
+  /** Gets what the disk says when one file cannot be looked at or removed: the others go. */
+  onError?: (error: unknown) => void;
   /** Results that waiting tasks depend on stay: after a restart nothing else tells that a dependency is met. */
   isNeeded?: (id: string) => boolean;
 }
@@ -36,20 +39,23 @@ const LONG_AGO_MS = 0;
 /** One pass over outbox, failed and .tmp that can be taken in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
+  /** Old folders that were refused, for the caller to remove: that may take long. */
+  readonly folders: string[] = [];
   private readonly trays: Trays;
-  private readonly rules: SweepRules;
+  private readonly rules: CleanRules;
   private readonly todo: ("outbox" | "failed" | "tmp")[] = ["outbox", "failed", "tmp"];
   private walk: Walk | undefined;
   private now: number | undefined;
 
-  constructor(trays: Trays, rules: SweepRules) {
+  constructor(trays: Trays, rules: CleanRules) {
     this.trays = trays;
     this.rules = rules;
   }
 
-  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). */
+  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). A dry run, which makes no file, takes our clock. */
   get nowMs(): number {
-    this.now ??= fileTimeMs(this.trays);
+    const { trays, rules } = this;
+    this.now ??= rules.isDryRun === true ? trays.clock.wallMs() : fileTimeMs(trays);
     return this.now;
   }
 
@@ -60,7 +66,7 @@ export class Sweep {
     try {
       this.walk ??= this.trays.storage.walk(this.trays[tray]);
       const names = this.walk.next(max);
-      for (const name of names) this.look(tray, name);
+      for (const name of names) this.tryLook(tray, name);
       if (names.length > 0) return false;
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;
@@ -75,10 +81,26 @@ export class Sweep {
     this.walk = undefined;
   }
 
+  /** One that cannot be removed, as a file of another user in a sticky directory, stays; the others go. */
+  private tryLook(tray: "outbox" | "failed" | "tmp", name: string): void {
+    const { onError } = this.rules;
+    try {
+      this.look(tray, name);
+    } catch (error) {
+      if (onError === undefined) throw error;
+      onError(error);
+    }
+  }
+
   private look(tray: "outbox" | "failed" | "tmp", name: string): void {
     const path = pathIn(this.trays[tray], name);
     const facts = this.trays.storage.look(path);
-    if (facts === undefined || facts.kind === "directory") return;
+    if (facts === undefined) return;
+    if (facts.kind === "directory") {
+      if (tray === "failed" && this.isOldFailure(name, this.nowMs - bornMs(name, facts)))
+        this.folders.push(path);
+      return;
+    }
     const ageMs = this.nowMs - (tray === "tmp" ? facts.mtimeMs : bornMs(name, facts));
     if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
@@ -90,9 +112,13 @@ export class Sweep {
         this.rules.isNeeded?.(id) !== true
       )
         this.remove(path, "results");
-    } else if (/\.(?:nd)?json$/.test(name) && isExpired(ageMs, this.rules.failedDays)) {
+    } else if (this.isOldFailure(name, ageMs)) {
       this.remove(path, "errors");
     }
+  }
+
+  private isOldFailure(name: string, ageMs: number): boolean {
+    return /\.(?:nd)?json$/.test(name) && isExpired(ageMs, this.rules.failedDays);
   }
 
   private isLeftover(name: string, ino: number, ageMs: number): boolean {
@@ -166,8 +192,15 @@ function fileTimeMs(trays: Trays): number {
 }
 
 /** A whole pass at once, for who knows nothing of what waits: that is read when a result is about to go. */
-export function sweepAll(trays: Trays, rules: SweepRules): SweepCounts & { nowMs: number } {
+export function sweepAll(trays: Trays, rules: CleanRules): SweepCounts & { nowMs: number } {
   const sweep = new Sweep(trays, { isNeeded: neededResults(trays), ...rules });
   while (!sweep.next(1024));
-  return { ...sweep.counts, nowMs: sweep.nowMs };
+  const { counts, nowMs } = sweep;
+  for (const folder of sweep.folders) {
+    const removal = removeTree(folder);
+    let step: IteratorResult<undefined, boolean> | undefined;
+    while (rules.isDryRun !== true && step?.done !== true) step = removal.next();
+    if (step?.value !== false) counts.errors++;
+  }
+  return { ...counts, nowMs };
 }

@@ -23,13 +23,18 @@ export interface Trays {
   storage: Storage;
   clock: Clock;
   durability: Durability;
+  /** Owners of files that may be run, beside our own uid and root's. */
+  uids: readonly number[];
 }
 
 export interface OpenOptions {
   durability?: Durability;
   storage?: Storage;
   clock?: Clock;
-  /** For whoever runs what lies there: uids that may own the directories, beside our own and root's. Left out: anybody. */
+  /**
+   * Uids that may own what is run, and the directories, beside our own and root's. Left out: the directories may be anybody's;
+   * a file is run only if it is our own or root's.
+   */
   uids?: readonly number[];
 }
 
@@ -39,10 +44,38 @@ export interface OpenOptions {
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, options);
-  makeDirOf(trays, dir);
+  makeStateDir(dir, trays.storage);
   makeTrays(trays);
-  checkTrays(trays, options.uids);
+  checkDirs(trays, [dir, ...dirsOf(trays)], options.uids);
+  checkWritable(trays);
   return trays;
+}
+
+/**
+ * For looking only: makes nothing, not for a moment, and what is missing counts as empty.
+ * @throws ErrMailboxDir when what is there cannot be trusted
+ */
+export function viewTrays(dir: string, options: OpenOptions = {}): Trays {
+  const trays = traysAt(dir, { ...options, storage: missingIsEmpty(options.storage) });
+  const there = [dir, ...dirsOf(trays)].filter((path) => trays.storage.look(path) !== undefined);
+  checkDirs(trays, there, options.uids);
+  return trays;
+}
+
+function missingIsEmpty(storage = nodeStorage): Storage {
+  const orEmpty = <T>(step: () => T, empty: T): T => {
+    try {
+      return step();
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      return empty;
+    }
+  };
+  return {
+    ...storage,
+    list: (dir) => orEmpty(() => storage.list(dir), []),
+    walk: (dir) => orEmpty(() => storage.walk(dir), { next: () => [], close: () => {} }),
+  };
 }
 
 /** Only says where they are: for a mailbox that is to be left alone. */
@@ -57,6 +90,7 @@ export function traysAt(dir: string, options: OpenOptions = {}): Trays {
     storage: options.storage ?? nodeStorage,
     clock: options.clock ?? systemClock,
     durability: options.durability ?? "power",
+    uids: options.uids ?? [],
   };
 }
 
@@ -66,12 +100,17 @@ export function traysAt(dir: string, options: OpenOptions = {}): Trays {
  * @throws ErrMailboxDir
  */
 export function makeTrays(trays: Trays): void {
-  for (const path of [trays.dir, ...dirsOf(trays)]) makeDirOf(trays, path, 1);
+  for (const path of [trays.dir, ...dirsOf(trays)]) makeStateDir(path, trays.storage, 1);
 }
 
-function makeDirOf(trays: Trays, path: string, missingMax?: number): void {
+/**
+ * Makes a directory that a state tree is or lies in; harmless when it is there.
+ * @param missingMax see `Storage.makeDir`
+ * @throws ErrMailboxDir
+ */
+export function makeStateDir(path: string, storage = nodeStorage, missingMax?: number): void {
   try {
-    if (trays.storage.look(path) === undefined) trays.storage.makeDir(path, missingMax);
+    if (storage.look(path) === undefined) storage.makeDir(path, missingMax);
   } catch (error) {
     throw new ErrMailboxDir(`cannot make the directory ${path}: ${messageOf(error)}`, {
       path,
@@ -126,10 +165,13 @@ function explainStranger(
   return isKnown ? undefined : `belongs to uid ${uid}, who could run programs as you`;
 }
 
-function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
-  const { storage } = trays;
+function checkDirs(
+  { dir, storage }: Trays,
+  paths: readonly string[],
+  uids: readonly number[] | undefined,
+): void {
   let dev: number | undefined;
-  for (const path of [trays.dir, ...dirsOf(trays)]) {
+  for (const path of paths) {
     const facts = storage.look(path);
     const fail = (message: string, hint: string): ErrMailboxDir =>
       new ErrMailboxDir(`${path} ${message}`, { path, phase: "open", hint });
@@ -140,7 +182,7 @@ function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
     const stranger =
       uids === undefined ? undefined : explainStranger(facts.uid, uids, process.getuid?.());
     if (stranger !== undefined) throw fail(stranger, hintFor(stranger, path));
-    if (path === trays.dir) continue;
+    if (path === dir) continue;
     dev ??= facts.dev;
     if (facts.dev !== dev) {
       throw fail(
@@ -149,6 +191,10 @@ function checkTrays(trays: Trays, uids: readonly number[] | undefined): void {
       );
     }
   }
+}
+
+function checkWritable(trays: Trays): void {
+  const { storage } = trays;
   const probe = join(
     trays.tmp,
     `probe-${process.pid}-${Math.floor(trays.clock.random() * 2 ** 40).toString(36)}`,

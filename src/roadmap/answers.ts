@@ -3,12 +3,12 @@ import type { Clock } from "../core/clock.ts";
 import type { Checkpoint } from "../core/envelope.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { isObject } from "../core/json-object.ts";
-import type { KvStore } from "./kv.ts";
+import type { KvStore } from "../kv/store.ts";
 import type { Answer } from "./node-task.ts";
 
 export const QUESTION_KEY = "ctx.question";
 const ANSWERS_KEY = "ctx.answers";
-/** When somebody last set it open with a command. */
+/** When a command last set it open. */
 const OPENED_KEY = "ctx.opened";
 /** A node that asks for ever is shown its last questions only. */
 const ANSWERS_MAX = 20;
@@ -28,13 +28,13 @@ export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
   return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
 }
 
-/** Keeps that somebody wants the node to run: beside the file, whose text might be an old copy just as well. */
+/** Keeps that a person wants the node to run: beside the file, whose text might be an old copy just as well. */
 export async function noteOpened(kv: KvStore, clock: Clock, id: string): Promise<void> {
   const source = { run: null, lease: null, attempt: 0, by: "cli" };
   await kv.put(id, OPENED_KEY, isoTime(clock.wallMs()), source);
 }
 
-/** Wall ms at which somebody last set the node open with a command. */
+/** Wall ms at which a command last set the node open. */
 export function openedAtMs(kv: KvStore, id: string): number | undefined {
   return kv.get(id, OPENED_KEY)?.t;
 }

@@ -1,6 +1,6 @@
 /**
  * Escalation: what becomes of the plan when a node has failed for good. Pure. Rule: a failed task is escalated to its
- * parent plan; a failed escalation promotes that plan one level up; at the root somebody must look.
+ * parent plan; a failed escalation promotes that plan one level up; at the root a person must look.
  */
 import { createHash } from "node:crypto";
 import { ID_CHARS_MAX } from "../core/limits.ts";
@@ -15,7 +15,9 @@ export type Escalation =
   | { kind: "escalated"; id: string; subject: string; edits: RoadmapEdit[] }
   /** It is being dealt with already, or by the run after the one that is under way. */
   | { kind: "pending"; id: string; subject: string; edits: RoadmapEdit[] }
-  /** Nobody is left to escalate to. */
+  /** No plan stands above it, so there never was anything to escalate to: that it failed says all. */
+  | { kind: "none"; subject: string; edits: [] }
+  /** An escalation failed, too, and no plan is left above it. */
   | { kind: "stopped"; subject: string; why: string; edits: [] };
 
 /** How the escalation looks up nodes. */
@@ -23,8 +25,11 @@ export type FindNode = (id: string) => RoadmapNode | undefined;
 
 /** @param failed the node that has just failed for good */
 export function escalate(failed: RoadmapNode, find: FindNode): Escalation {
-  if (!failed.id.startsWith(PREFIX)) return raise(failed, planAround(failed, find), failed, find);
   const plan = planAround(failed, find);
+  if (!failed.id.startsWith(PREFIX))
+    return plan === undefined
+      ? { kind: "none", subject: failed.id, edits: [] }
+      : raise(failed, plan, failed, find);
   if (plan === undefined) return stopped(failed.id, "it stands under no plan");
   return raise(plan, planAround(plan, find), failed, find);
 }
@@ -76,7 +81,7 @@ function raise(
     return { kind: "pending", id, subject: subject.id, edits: speakOf(known, cause, inputs) };
   }
   const edits = reopen(known, speakOf(known, cause, told(cause)));
-  // It was resolved several times, and failed again each time: whoever plans here cannot resolve it.
+  // It was resolved several times, and failed again each time: its planner cannot resolve it.
   if (edits === undefined) return raise(plan, planAround(plan, find), cause, find);
   return { kind: "escalated", id, subject: subject.id, edits };
 }

@@ -1,6 +1,7 @@
 /** What follows for the plan from a node's settled run: one list of edits, to be made together or not at all. Pure. */
 import type { Envelope, EnvelopeNode } from "../core/envelope.ts";
 import { foldId } from "../core/names.ts";
+import { headlineOf } from "../core/outcome.ts";
 import { isContainer, type NodeStatus, type RoadmapNode } from "../core/roadmap.ts";
 import type { NewNode, RoadmapEdit } from "./edit.ts";
 import { type Escalation, escalate, type FindNode, goOn } from "./escalation.ts";
@@ -18,7 +19,7 @@ type Check = (edits: RoadmapEdit[]) => string | undefined;
 
 export interface FollowUp {
   edits: RoadmapEdit[];
-  /** The node's own new status; undefined when a person has decided otherwise meanwhile. */
+  /** The node's own new status; undefined when a person has decided otherwise while it ran. */
   status: NodeStatus | undefined;
   /** Why a run that ended well has failed all the same. */
   error?: string;
@@ -37,7 +38,7 @@ export function followUp(
   find: FindNode,
   check: Check,
 ): FollowUp {
-  // Somebody has marked it done, failed or blocked while it ran: that stands.
+  // A person has marked it done, failed or blocked while it ran: that stands.
   if (node.status !== "in_progress") return { edits: [], status: undefined, alerts: [] };
   if (run.ended === "failed") return failure(node, run.kind, run.error, find, check);
   const { edits, alerts } = stepsOf(node, run.next, find);
@@ -74,7 +75,7 @@ function findAfter(
   return node !== undefined && last?.kind === "status" ? { ...node, status: last.status } : node;
 }
 
-/** A node that nobody has launched would seem to run. */
+/** A node that was not launched would seem to run. */
 function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
   for (const edit of edits) {
     const said = edit.kind === "add" ? edit.node : edit;
@@ -92,8 +93,10 @@ function failure(
   check: Check,
 ): FollowUp {
   const own: RoadmapEdit = { kind: "status", id: node.id, status: "failed" };
-  const alerts = [{ kind: "node_failed", message: `${node.id} failed for good: ${error}` }];
-  // Whoever cancels knows about it.
+  const alerts = [
+    { kind: "node_failed", message: `${node.id} failed for good: ${headlineOf(error)}` },
+  ];
+  // The person who cancels knows about it.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
   const escalation = possible(escalate(node, find), own, check);
   const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
@@ -108,8 +111,8 @@ function failure(
 /** What of an escalation the plan's text allows: a new one can always be added, one that is there may be out of reach. */
 function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escalation {
   const { edits } = escalation;
-  if (escalation.kind === "stopped" || edits.every((edit) => edit.kind === "add"))
-    return escalation;
+  if (escalation.kind === "stopped" || escalation.kind === "none") return escalation;
+  if (edits.every((edit) => edit.kind === "add")) return escalation;
   if (check([own, ...edits]) === undefined) return escalation;
   // What failed may itself have waited for the escalation that is to deal with it now.
   const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
@@ -126,8 +129,8 @@ function sayEscalation(
   const { kind, subject } = escalation;
   if (kind === "escalated")
     return { escalation: { escalation: { id: escalation.id, subject } }, alerts: [] };
-  if (kind === "pending") return { escalation: {}, alerts: [] };
-  const message = `nobody is left to resolve the failure of ${failedId}: ${subject} cannot be escalated, ${escalation.why}`;
+  if (kind === "pending" || kind === "none") return { escalation: {}, alerts: [] };
+  const message = `no planner is left to resolve the failure of ${failedId}: ${subject} cannot be escalated, because ${escalation.why}`;
   return { escalation: {}, alerts: [{ kind: "escalation_stopped", message }] };
 }
 

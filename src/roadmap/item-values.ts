@@ -2,7 +2,7 @@
 import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 import { suggest } from "../core/suggest.ts";
 import type { ProblemCode } from "./problem.ts";
-import { isEmpty, keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
+import { isEmpty, keyOf, offsetOf, shapeOfNode, textOf } from "./yaml-text.ts";
 
 const MERGE_DEPTH_MAX = 8;
 
@@ -73,7 +73,7 @@ export class ItemValues {
     this.source.fault(
       "bad_value",
       entry.at,
-      `${key}: expected ${expected}, found ${show(entry.value)}`,
+      `${key}: expected ${expected}, found ${shapeOfNode(entry.value)}`,
       hint ?? `mend the ${key} of ${this.id}`,
     );
     return undefined;

@@ -1,4 +1,5 @@
 /** Reads plans without holding up the process: a large one is parsed in a thread of its own. */
+import { dirname, join } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf } from "../core/errors.ts";
 import type { RoadmapNode } from "../core/roadmap.ts";
@@ -13,7 +14,7 @@ export interface LoadRequest {
   text: string;
 }
 
-/** What the thread sends: the nodes in portions, so that receiving them blocks nobody for long; the rest comes last. */
+/** What the thread sends: the nodes in portions, so that receiving them never blocks for long; the rest comes last. */
 export type LoadReply =
   | { id: number; nodes: RoadmapNode[] }
   | { id: number; rest: Omit<RoadmapDocument, "nodes" | "text"> }
@@ -56,10 +57,10 @@ export class RoadmapLoader {
   }
 
   private startThread(): Thread {
-    const thread = new Thread(
-      pathOfEntry("roadmap/parse-thread"),
-      isSource ? { execArgv: ["--import", "jiti/register"] } : {},
-    );
+    const entry = pathOfEntry("roadmap/parse-thread");
+    const thread = isSource
+      ? new Thread(join(dirname(entry), "source-thread.mjs"), { workerData: entry })
+      : new Thread(entry);
     thread.on("message", (reply: LoadReply) => this.take(thread, reply));
     thread.on("error", (error) =>
       this.fail(new Error(`reading the plan failed: ${messageOf(error)}`)),

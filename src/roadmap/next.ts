@@ -19,7 +19,7 @@ export interface PlanFilters {
 }
 
 export interface PlanNextOptions {
-  /** Who would run a node; asked only for nodes that could run otherwise. Left out = somebody will. */
+  /** Who would run a node; asked only for nodes that could run otherwise. Left out = some agent will. */
   matchAgent?: (node: RoadmapNode) => Match;
   /** Whether a dependency that is no node of the plan is met; left out = never. */
   isMetOutside?: (id: string) => boolean;
@@ -30,6 +30,8 @@ export interface WaitingNode {
   node: RoadmapNode;
   /** As it reads after the node's name: "waits for T-1 (in_progress)", "is blocked". */
   reason: string;
+  /** True when nothing but an agent is missing. */
+  isUnmatched?: true;
 }
 
 export interface PlanNext {
@@ -79,13 +81,12 @@ export class Planner {
       if (this.containers[i] === 1) continue;
       const node = nodes[i] as RoadmapNode;
       if (passes !== undefined && !passes(node)) continue;
-      let reason = this.explainWait(i, isMetOutside);
-      if (reason === undefined && matchAgent !== undefined) {
-        const match = matchAgent(node);
-        if (match.agent === undefined) reason = match.reason;
-      }
-      if (reason === undefined) buckets[this.ranks[i] as number]?.push(node);
-      else waiting.push({ node, reason });
+      const reason = this.explainWait(i, isMetOutside);
+      const match = reason === undefined ? matchAgent?.(node) : undefined;
+      if (reason !== undefined) waiting.push({ node, reason });
+      else if (match !== undefined && match.agent === undefined)
+        waiting.push({ node, reason: match.reason, isUnmatched: true });
+      else buckets[this.ranks[i] as number]?.push(node);
     }
     return { ready: buckets.flat(), waiting };
   }
@@ -183,7 +184,7 @@ export class Planner {
   private explainNode(on: number, isTerminalEnough: boolean): string | undefined {
     const { id, status } = this.nodes[on] as RoadmapNode;
     if (status === "done" || (isTerminalEnough && status === "failed")) return undefined;
-    return status === "failed" ? `waits in vain: ${id} failed` : `waits for ${id} (${status})`;
+    return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
   }
 
   /** An empty container is as far as it says itself. */
@@ -197,7 +198,7 @@ export class Planner {
     if (done + (isTerminalEnough ? failed : 0) === total) return undefined;
     if (isTerminalEnough) return `waits for ${id} (${done + failed} of ${total} ended)`;
     return failed > 0
-      ? `waits in vain: ${failed} of ${total} in ${id} failed`
+      ? `cannot start: ${failed} of ${total} in ${id} failed`
       : `waits for ${id} (${done} of ${total} done)`;
   }
 

@@ -60,7 +60,7 @@ const GUIDES: Readonly<Record<Phase, string>> = {
   THINK: "Look for what the plan overlooks before anything is changed.",
   IMPLEMENT: "Do the work.",
   VERIFY: "Check the work against the acceptance criteria by running things, not by reading.",
-  REVIEW: "Read the change as somebody who must live with it, and say what is wrong with it.",
+  REVIEW: "Read the change as a person who must live with it, and say what is wrong with it.",
   PR: "Make the change ready to be taken over: a clean history, a description.",
   MONITOR: "Look at the effect of the change, and say whether it holds.",
 };

@@ -26,7 +26,7 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
   for (const node of nodes) {
     if (isContainer(node)) continue;
     const marks = node.status === "done" ? [filled] : [filled, unfinished];
-    // Whoever is marked has had all marked that it belongs to.
+    // When an item is marked, all that it belongs to is marked already.
     for (const mark of marks)
       for (let at = node.parent; at !== undefined && !mark.has(at); at = byId.get(at)?.parent)
         mark.add(at);

@@ -20,7 +20,7 @@ const LEFTOVER =
 
 /** What was found of a process that died, or of an editor that was slow. */
 export interface Settled {
-  /** True: the file now holds a text of somebody else; read it again. */
+  /** True: the file now holds another writer's text; read it again. */
   hasChanged: boolean;
   /** Texts of people that lost against a later save, kept beside the plan under these paths. */
   conflicts: string[];
@@ -55,7 +55,7 @@ export class ReplacedFiles {
   private olds: Old[] = [];
   /** Not yet told to anybody. */
   private conflicts: string[] = [];
-  /** Of the text that we published last: nobody else's is in it. */
+  /** Of the text that we published last: no other writer's is in it. */
   ownHash = "";
 
   /** @param path of the plan */
@@ -114,7 +114,7 @@ export class ReplacedFiles {
     return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
-  /** Whether a missing plan is one that somebody is replacing; who does not go on is helped. */
+  /** Whether a missing plan is one that a process is replacing; one that does not go on is helped. */
   mendGap(absentMs: number): boolean {
     const target = targetOf(this.path);
     if (target === undefined) return false;
@@ -131,7 +131,7 @@ export class ReplacedFiles {
     return true;
   }
 
-  /** Looks at old files again, and lets go of those that nobody can still be writing into. True: the plan is another now. */
+  /** Looks at old files again, and lets go of those that no process can still be writing into. True: the plan is another now. */
   check(isLast: boolean): boolean {
     const nowMs = performance.now();
     const target = this.olds.length === 0 ? undefined : targetOf(this.path);
@@ -160,7 +160,7 @@ export class ReplacedFiles {
   }
 
   /**
-   * The text in `old` was saved by somebody into a file that we had replaced: it takes the place of ours. If a person saved
+   * The text in `old` was saved into a file that we had replaced: it takes the place of ours. If a person saved
    * over ours too, that is later and stays, and the older one is kept beside it.
    */
   putBack(target: string, old: Pick<Old, "path" | "nextHash">): void {
@@ -191,7 +191,7 @@ export class ReplacedFiles {
     fs.rmSync(old.path, { force: true });
   }
 
-  /** True for texts that we, or another process of ours, published just now: nobody else's are in them. */
+  /** True for texts that we, or another process of ours, published just now: no other writer's are in them. */
   private isKnown(target: string, hash: string): boolean {
     return (
       hash === this.ownHash ||

@@ -8,7 +8,7 @@
  * A rename over the name would be simpler, and would destroy what was saved in the instant before it. This way, whatever
  * was there is in our hands: if it is not what the new text was made from, it is put back and the caller starts again
  * from it. Cost: for some microseconds there is no `roadmap.yaml`; who reads then looks again. An editor that wrote into
- * the old file meanwhile is found out too: `…old` is kept for a while and looked at again.
+ * the old file in between is found out too: `…old` is kept for a while and looked at again.
  *
  * | dies after | on disk | `recoverLeftovers` |
  * |---|---|---|
@@ -50,9 +50,9 @@ export interface RoadmapText {
 
 export type Replaced =
   | { kind: "replaced"; file: RoadmapText }
-  /** Somebody saved in between: their text is what is there. Read it and apply the change to it. */
+  /** Another writer saved in between: its text is what is there. Read it and apply the change to it. */
   | { kind: "changed" }
-  /** Somebody took the file away: it stays away. */
+  /** The file was taken away: it stays away. */
   | { kind: "gone" };
 
 export class RoadmapFile {
@@ -73,7 +73,7 @@ export class RoadmapFile {
   }
 
   /**
-   * The text, once nobody is in the middle of saving it.
+   * The text, once no writer is in the middle of saving it.
    * @throws ErrInvalidRoadmap not UTF-8, too large, no regular file · ErrIo cannot be read
    */
   async read(): Promise<RoadmapText> {
@@ -130,7 +130,7 @@ export class RoadmapFile {
   }
 
   /**
-   * Reads, changes and publishes, again from the start whenever somebody saved in between.
+   * Reads, changes and publishes, again from the start whenever another writer saved in between.
    * @param change the new text; the old one when nothing is to be done. Called once for each try. What it throws is passed on
    * @throws ErrIo also when there was no end of others' saving
    */
@@ -204,7 +204,7 @@ export class RoadmapFile {
     }
     let isOurs: boolean;
     try {
-      // Saved in the last instant: put back at once, so that nobody ever sees our text without it.
+      // Saved in the last instant: put back at once, so that no reader sees our text without it.
       const isBase = keyAt(old.path) === base.key;
       isOurs = linkWhereNothingIs(isBase ? staged.path : old.path, target) && isBase;
     } catch (error) {
@@ -216,7 +216,7 @@ export class RoadmapFile {
     if (this.isPower) syncDir(dirname(target));
     fs.rmSync(staged.path, { force: true });
     if (!isOurs) {
-      // The file is back, or somebody saved into the gap, over whatever was there before: as if we had never been here.
+      // The file is back, or another writer saved into the gap, over what was there before: as if we had never been here.
       fs.rmSync(old.path, { force: true });
       return { kind: "changed" };
     }

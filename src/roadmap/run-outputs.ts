@@ -5,7 +5,7 @@ import { type Envelope, errorOf, newEnvelope } from "../core/envelope.ts";
 import { OUTPUT_KEYS } from "../core/kv.ts";
 import { runOfLease } from "../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
-import type { KvStore } from "./kv.ts";
+import type { KvStore } from "../kv/store.ts";
 
 export interface RunOutputs {
   node: string;
@@ -77,7 +77,7 @@ export function outputsOf(
   };
 }
 
-/** What a settled record of a node says, as the worker understood it. A worker of somebody else may have written no envelope. */
+/** What a settled record of a node says, as the worker understood it. A worker that is not ours may have written no envelope. */
 export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
   const { envelope } = decodeEnvelope(record.output);
   if (envelope !== undefined) return envelope;

@@ -1,4 +1,4 @@
-/** What somebody has saved as a plan: its bytes, whether they are whole by now, and the text that they say. */
+/** What a person or program saved as a plan: its bytes, whether they are whole by now, and the text that they say. */
 import fs from "node:fs";
 import { ErrInvalidRoadmap, ErrIo, messageOf, systemCode } from "../core/errors.ts";
 import { keyOf } from "./file-facts.ts";
@@ -8,7 +8,7 @@ const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
 /** A text that was the same for so long is whole: who saves in place empties the file first (ms). */
 export const SETTLED_MS = 30;
 /**
- * A file that has become much shorter, or empty, is rather one that is about to be filled by somebody who was held up (ms):
+ * A file that has become much shorter, or empty, is rather one that a slow writer is about to fill (ms):
  * half a plan reads like a whole one.
  */
 const SHORTER_SETTLED_MS = 1000;
@@ -63,7 +63,7 @@ export function readSaved(path: string): Saved | undefined {
 }
 
 /**
- * Whether nobody is in the middle of saving it.
+ * Whether no writer is in the middle of saving it.
  * @param quietMs for so long it has been what it is
  * @param waitedMs for so long we have been trying to read it
  * @param lastBytes size of the text before

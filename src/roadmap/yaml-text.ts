@@ -1,5 +1,7 @@
 /** What pieces of YAML say as text, and where they stand. Pure. */
+
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type Scalar } from "yaml";
+import { shapeOf } from "../codec/schema.ts";
 
 /** The name of a pair; "" for what is none. The merge key `<<` is a symbol to the parser. */
 export function keyOf(pair: Pair): string {
@@ -25,7 +27,13 @@ export function offsetOf(raw: unknown, otherwise: number): number {
   return (isNode(raw) ? raw.range?.[0] : undefined) ?? otherwise;
 }
 
-/** A value as it may stand in a message. */
+/** What stands there, for a message: texts by their length only, because they may be secrets. */
+export function shapeOfNode(node: Node | undefined): string {
+  const isText = isScalar(node) && typeof node.value === "string";
+  return isText ? shapeOf(node.value) : show(node);
+}
+
+/** A name as it may stand in a message. */
 export function show(node: Node | undefined): string {
   const text = textOf(node);
   if (text !== undefined) return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text);

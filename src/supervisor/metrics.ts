@@ -1,5 +1,11 @@
 /** Counts and durations of a state tree: a fold over the lifecycle journal, so that restarts and helpers are all in it. */
-import { parseObject } from "../core/json-object.ts";
+import { isObject, parseObject } from "../core/json-object.ts";
+import {
+  addDuration,
+  type DurationBins,
+  durationBinsOf,
+  percentileOf,
+} from "../core/percentiles.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { JournalTail } from "../journal/read.ts";
 
@@ -10,12 +16,18 @@ export interface MetricsDocument {
   tasks: {
     completed: number;
     failed: number;
+    /** Completed batches some of whose lines failed; missing in documents of earlier versions. */
+    with_failed_lines?: number;
     retried: number;
     reclaimed: number;
     quarantined: number;
     fenced: number;
+    /** Files that were dropped again just as they were: nothing more ran. */
+    duplicates: number;
   };
-  /** completed / (completed + failed); null before the first. */
+  /** The last of them; `t` in epoch ms. */
+  last_duplicate: { task_id: string; t: number } | null;
+  /** Of completed and failed the part that completed with all their lines; null before the first. */
   success_rate: number | null;
   duration_ms: {
     count: number;
@@ -25,8 +37,8 @@ export interface MetricsDocument {
     p50: number | null;
     p95: number | null;
   };
-  /** Upper bounds (ms) → count; bounds are powers of two. */
-  duration_histogram: Record<string, number>;
+  /** What the percentiles are read from. */
+  duration_bins: DurationBins;
   journal: { ino: number; offset: number; bad_lines: number };
 }
 
@@ -36,11 +48,13 @@ export class Metrics {
   private readonly events: Record<string, number>;
   private completed: number;
   private failed: number;
-  private readonly histogram: Record<string, number>;
+  private withFailedLines: number;
+  private readonly bins: DurationBins;
   private count: number;
   private sum: number;
   private max: number;
   private badBefore: number;
+  private lastDuplicate: MetricsDocument["last_duplicate"];
   private isChanged = true;
   private readonly onLine: (line: string) => void;
 
@@ -57,11 +71,15 @@ export class Metrics {
     this.events = { ...old?.events };
     this.completed = numberOf(old?.tasks?.completed);
     this.failed = numberOf(old?.tasks?.failed);
-    this.histogram = { ...old?.duration_histogram };
+    this.withFailedLines = numberOf(old?.tasks?.with_failed_lines);
+    // Versions before these bins kept powers of two (`duration_histogram`), which tell a duration to within a factor of two
+    // only. They are left behind: percentiles begin anew in such a tree, all other counts go on.
+    this.bins = durationBinsOf(old?.duration_bins);
     this.count = numberOf(old?.duration_ms?.count);
     this.sum = numberOf(old?.duration_ms?.sum);
     this.max = numberOf(old?.duration_ms?.max);
     this.badBefore = numberOf(old?.journal?.bad_lines);
+    this.lastDuplicate = old?.last_duplicate ?? null;
   }
 
   /** Reads what came since the last time; a bounded piece. @returns ids of tasks that completed, and whether there is more */
@@ -79,7 +97,7 @@ export class Metrics {
   private add(line: string, completedIds: string[]): void {
     // Our records begin with their event; most need not be parsed to be counted.
     const name = line.endsWith("}") ? EVENT_FIRST.exec(line)?.[1] : undefined;
-    if (name !== undefined && name !== "completed") {
+    if (name !== undefined && name !== "completed" && name !== "duplicate") {
       this.events[name] = (this.events[name] ?? 0) + 1;
       return;
     }
@@ -90,6 +108,9 @@ export class Metrics {
     }
     this.events[record["event"]] = (this.events[record["event"]] ?? 0) + 1;
     if (record["event"] === "completed") this.addCompleted(record, completedIds);
+    const { task_id: id, t } = record;
+    if (record["event"] === "duplicate" && typeof id === "string")
+      this.lastDuplicate = { task_id: id, t: numberOf(t) };
   }
 
   write(nowWallMs: number): void {
@@ -107,6 +128,7 @@ export class Metrics {
     if (record["status"] === "failed") this.failed++;
     else {
       this.completed++;
+      if (failuresIn(record["batch"]) > 0) this.withFailedLines++;
       if (typeof record["task_id"] === "string") completedIds.push(record["task_id"]);
     }
     const ms = record["duration_ms"];
@@ -114,8 +136,7 @@ export class Metrics {
     this.count++;
     this.sum += ms;
     this.max = Math.max(this.max, ms);
-    const bound = String(2 ** Math.ceil(Math.log2(Math.max(1, ms))));
-    this.histogram[bound] = (this.histogram[bound] ?? 0) + 1;
+    addDuration(this.bins, ms);
   }
 
   private document(nowWallMs: number): MetricsDocument {
@@ -127,21 +148,24 @@ export class Metrics {
       tasks: {
         completed: this.completed,
         failed: this.failed,
+        with_failed_lines: this.withFailedLines,
         retried: of("retry_scheduled"),
         reclaimed: of("reclaimed"),
         quarantined: of("quarantined"),
         fenced: of("fenced"),
+        duplicates: of("duplicate"),
       },
-      success_rate: settled === 0 ? null : this.completed / settled,
+      last_duplicate: this.lastDuplicate,
+      success_rate: settled === 0 ? null : (this.completed - this.withFailedLines) / settled,
       duration_ms: {
         count: this.count,
         sum: this.sum,
         mean: this.count === 0 ? null : this.sum / this.count,
         max: this.max,
-        p50: this.quantile(0.5),
-        p95: this.quantile(0.95),
+        p50: percentileOf(this.bins, 0.5, this.max),
+        p95: percentileOf(this.bins, 0.95, this.max),
       },
-      duration_histogram: this.histogram,
+      duration_bins: this.bins,
       journal: {
         ino: this.tail.ino,
         offset: this.tail.offset,
@@ -149,21 +173,13 @@ export class Metrics {
       },
     };
   }
-
-  /** Upper bound of the bucket that holds the quantile. */
-  private quantile(q: number): number | null {
-    let left = this.count * q;
-    for (const bound of Object.keys(this.histogram)
-      .map(Number)
-      .sort((a, b) => a - b)) {
-      left -= this.histogram[String(bound)] ?? 0;
-      if (left <= 0) return bound;
-    }
-    return null;
-  }
 }
 
 const EVENT_FIRST = /^\{"event":"([a-z_]+)",/;
+
+function failuresIn(batch: unknown): number {
+  return isObject(batch) ? numberOf(batch["failures"]) : 0;
+}
 
 function numberOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;

@@ -1,4 +1,5 @@
 /** The journal lines of a worker's attempts: what becomes of each, and who holds its lease. */
+import { recordClaimed, recordFenced, recordPutBack, recordReleased } from "../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import type { Attempt } from "./attempt.ts";
@@ -10,9 +11,9 @@ export class AttemptJournal {
     this.telemetry = telemetry;
   }
 
-  /** Writes what was noted, in one write for each journal. */
-  flush(): void {
-    this.telemetry.flush();
+  /** Writes what was noted, in one write for each journal. False when the disk refused: a later one writes it. */
+  flush(): boolean {
+    return this.telemetry.flush();
   }
 
   close(): void {
@@ -20,9 +21,7 @@ export class AttemptJournal {
   }
 
   noteClaimed(attempt: Attempt): void {
-    this.telemetry.lease("active", attempt.subject, attempt.startedWallMs, process.pid);
-    this.telemetry.event("assigned", attempt.subject);
-    this.telemetry.event("started", attempt.subject);
+    recordClaimed(this.telemetry, attempt.subject, attempt.startedWallMs);
   }
 
   noteProgress(attempt: Attempt, details: Record<string, unknown>): void {
@@ -37,7 +36,7 @@ export class AttemptJournal {
     this.telemetry.event(event, attempt.subject, details);
   }
 
-  /** @param mayBeRecorded somebody else may have written these lines */
+  /** @param mayBeRecorded another process may have written these lines */
   noteSettled(attempt: Attempt, mayBeRecorded: boolean | undefined): void {
     const { outcome } = attempt;
     const isFailure = outcome?.kind === "failed";
@@ -67,14 +66,10 @@ export class AttemptJournal {
     notBeforeMs: number,
     nextAttempt: number,
   ): void {
-    const { outcome } = attempt;
-    this.telemetry.event(event, attempt.subject, {
-      error: outcome?.kind === "completed" ? null : outcome?.message,
-      delay_ms: delayMs,
-      not_before: new Date(notBeforeMs).toISOString(),
-      next_attempt: nextAttempt,
-    });
-    this.noteReleased(attempt);
+    const { outcome, subject, startedWallMs } = attempt;
+    const error = outcome?.kind === "completed" ? null : outcome?.message;
+    const details = { event, error, delayMs, notBeforeMs, nextAttempt };
+    recordPutBack(this.telemetry, subject, startedWallMs, details);
   }
 
   /** It waits again in the inbox. */
@@ -85,14 +80,12 @@ export class AttemptJournal {
     this.noteReleased(attempt);
   }
 
-  /** The lease was taken by somebody who thought us dead: say so, change nothing. */
+  /** Another process took us for dead and took the lease: say so, change nothing. */
   noteFenced(attempt: Attempt): void {
-    this.telemetry.event("fenced", attempt.subject, {
-      error: "the lease was taken over; this attempt's work is dropped",
-    });
+    recordFenced(this.telemetry, attempt.subject);
   }
 
   private noteReleased(attempt: Attempt): void {
-    this.telemetry.lease("released", attempt.subject, attempt.startedWallMs, process.pid);
+    recordReleased(this.telemetry, attempt.subject, attempt.startedWallMs);
   }
 }

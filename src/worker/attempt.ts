@@ -6,6 +6,7 @@ import {
   StopSignal,
   timeoutOf,
 } from "../agents/agent.ts";
+import { makeRunDir } from "../agents/program.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import { readBrief } from "../codec/node-brief.ts";
 import { encodeRecord } from "../codec/records.ts";
@@ -20,17 +21,18 @@ import {
   type AttemptOutcome,
   type Decision,
   decide,
+  errorText,
   failed,
   hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { ResultRecord } from "../core/task.ts";
+import type { KvStore } from "../kv/store.ts";
 import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
-import type { KvStore } from "../roadmap/kv.ts";
 import { type BatchHooks, runBatch } from "./batch-run.ts";
 import { runVerify } from "./verify.ts";
 import { runNode } from "./work-process.ts";
@@ -125,8 +127,8 @@ export function readAttempt(
   if (match.agent === undefined || agent === undefined) {
     attempt.subject.agent_id = task.agent ?? "none";
     const reason = match.agent === undefined ? match.reason : "this worker does not know the agent";
-    // What its own supervisor offers has nobody else who would know more. What it finds by itself was good for whoever
-    // selected it, by settings that may be younger than ours.
+    // A task that our own supervisor offers fits no other worker better. A task that we found was selected by a supervisor
+    // whose settings may be newer than ours.
     attempt.outcome = isOffered
       ? invalid("ErrInvalidConfig", reason)
       : { kind: "released", message: reason };
@@ -138,6 +140,16 @@ export function readAttempt(
   if (limitMs > 0 && match.agent.kind === "module")
     attempt.deadlineMs = attempt.startedMonotonicMs + limitMs + 2 * tools.settings.grace_ms + 1000;
   return attempt;
+}
+
+/**
+ * The journals do not say that it starts. Should this process die now, the directory of the run says so in their place; where
+ * there can be none, it does not start.
+ */
+export function leaveTrace(tools: AttemptTools, attempt: Attempt): void {
+  const { claim } = attempt;
+  if (claim.name.isBatch !== true)
+    attempt.outcome ??= makeRunDir(pathIn(tools.runsDir, runOf(claim.name)));
 }
 
 /** Step "run". Resolves with the outcome; never rejects. */
@@ -258,9 +270,8 @@ function settlementOf(
   }
   if (outcome.kind !== "failed")
     throw new Error(`an outcome of kind ${outcome.kind} is not settled`);
-  const { lastWords = "" } = outcome;
   const facts = {
-    error: lastWords === "" ? outcome.message : `${outcome.message}: ${lastWords}`,
+    error: errorText(outcome),
     code: outcome.code,
     kind: outcome.failure,
     agentId: subject.agent_id,

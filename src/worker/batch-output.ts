@@ -5,6 +5,7 @@ import type { BatchProgress } from "../core/batch.ts";
 import { messageOf } from "../core/errors.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { replaceDocument } from "../host/documents.ts";
+import { say } from "../host/say.ts";
 import type { LineReader } from "../mailbox/batch-lines.ts";
 import type { BatchResults } from "../mailbox/batch-results.ts";
 import type { Trays } from "../mailbox/trays.ts";
@@ -59,9 +60,7 @@ export class BatchOutput {
     } catch (error) {
       // The work is done and kept in memory; nothing new starts until there is room for what it comes to.
       if (this.writeAgainMs === 0)
-        process.stderr.write(
-          `mailchute: cannot write the results of ${this.p.id} yet: ${messageOf(error)}\n`,
-        );
+        say(`cannot write the results of ${this.p.id} yet: ${messageOf(error)}`);
       this.writeAgainMs = nowMs + this.writeRetryMs;
       this.writeRetryMs = Math.min(2 * this.writeRetryMs, WRITE_RETRY_MS[1]);
     }
@@ -87,7 +86,7 @@ export class BatchOutput {
       ...results.counts,
       running,
       waiting,
-      bytes_read: reader.position,
+      bytes_read: reader.taken,
       bytes: reader.size,
       updated_at: new Date(trays.clock.wallMs()).toISOString(),
     };
@@ -98,7 +97,7 @@ export class BatchOutput {
     }
     if (nowMs < this.progressEventAtMs) return;
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
-    this.p.onProgress({ ...results.counts, bytes_read: reader.position, bytes: reader.size });
+    this.p.onProgress({ ...results.counts, bytes_read: reader.taken, bytes: reader.size });
   }
 
   private sync(nowMs: number): void {

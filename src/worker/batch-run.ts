@@ -16,7 +16,7 @@ import { encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
 import { Heap } from "../core/backlog.ts";
 import { type BatchCounts, noCounts, Slots } from "../core/batch.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { SLICE_MS_MAX } from "../core/limits.ts";
+import { BAD_LINES_MAX, SLICE_MS_MAX } from "../core/limits.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import {
   type AttemptOutcome,
@@ -32,13 +32,14 @@ import { isBlank, type Line, LineReader } from "../mailbox/batch-lines.ts";
 import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts";
 import { dropOwnResults } from "../mailbox/batch-settle.ts";
 import type { Claim } from "../mailbox/claim.ts";
+import { explainBadClaim } from "../mailbox/dropped-file.ts";
 import type { AttemptTools } from "./attempt.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 import { runVerify } from "./verify.ts";
 
 export interface BatchHooks {
-  /** Programs that the lines of this batch may run at once; 0 = paused: nothing new starts. */
+  /** Programs that the lines of this batch may run at once; 0 = paused, or short of disk: nothing new starts. */
   room: () => number;
   /** Monotonic ms by which well-behaved handlers give way; 0 = no limit. */
   onDeadline: (deadlineMs: number) => void;
@@ -54,7 +55,7 @@ export interface BatchEnd {
 
 /** Lines that wait for their next run; beyond that no new ones are begun, so that memory stays bounded. */
 const WAITING_MAX = 4096;
-/** The clock is looked at after so many lines. */
+/** The clock is looked at after so many lines that are not run, and after each piece that is read. */
 const LINES_PER_LOOK = 16;
 const PULSE_MS = 100;
 
@@ -80,7 +81,10 @@ export async function runBatch(
   let reader: LineReader | undefined;
   let results: BatchResults;
   try {
-    reader = new LineReader(claim.path);
+    reader = new LineReader(claim.path, {
+      explainBad: (facts) =>
+        explainBadClaim(tools.trays, claim.name, claim.path, facts, Number.POSITIVE_INFINITY),
+    });
     results = await takeOverResults(tools.trays, claim.name, true);
   } catch (error) {
     reader?.close();
@@ -105,8 +109,10 @@ class BatchRun {
   private moduleCount = 0;
   private room = 0;
 
-  private startedInSlice = 0;
   private sliceMs = 0;
+  /** Lines since the clock was looked at, and how far the file was read then. */
+  private unlookedCount = 0;
+  private lookedAtByte = 0;
   private isGivingWay = false;
   private isTurnDue = false;
   private longestLimitMs = 0;
@@ -135,7 +141,7 @@ class BatchRun {
       },
       this.nowMs(),
     );
-    this.lines = new LineRuns(id, tools, (number, why, bytes) => this.refuse(number, why, bytes));
+    this.lines = new LineRuns(id, tools, (number, why) => this.refuse(number, why));
     this.moduleMax = tools.settings.batch_concurrency;
   }
 
@@ -197,8 +203,8 @@ class BatchRun {
         return;
       }
       this.start(line);
-      this.startedInSlice++;
-      if (this.startedInSlice % LINES_PER_LOOK === 0) this.giveWayInTime();
+      // A handler that waits for nothing has run in that call.
+      this.giveWayInTime();
     }
   }
 
@@ -268,7 +274,7 @@ class BatchRun {
     this.resolve({ outcome, counts: this.p.results.counts });
   }
 
-  /** Whoever has the lease now took over what it wanted; when the batch has settled, nobody wants the rest. */
+  /** The holder of the lease took over what it wanted; when the batch has settled, the rest is not needed. */
   private dropResults(): void {
     try {
       dropOwnResults(this.p.tools.trays, this.p.claim.name);
@@ -279,7 +285,10 @@ class BatchRun {
 
   // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A line that is due for its next run, or the next of the file; bad ones get their result on the way. */
+  /**
+   * A line that is due for its next run, or the next of the file; bad ones get their result on the way. Undefined: there is
+   * none now, or others get their turn first.
+   */
   private takeLine(): LineRun | undefined {
     const { head } = this;
     if (head !== undefined) {
@@ -292,32 +301,37 @@ class BatchRun {
       return due;
     }
     if (this.waiting.size >= WAITING_MAX) return undefined;
-    for (;;) {
+    while (!this.isAtEnd && !this.isGivingWay && !this.isCut) {
       const line = this.nextLine();
-      if (line === undefined) return undefined;
-      const run = this.lines.begin(line);
+      const run = line === undefined ? undefined : this.lines.begin(line);
       if (run !== undefined) return run;
-      if (this.p.results.isFull) this.giveWayInTime();
-      if (this.isGivingWay) return undefined;
+      this.noteLine();
     }
+    return undefined;
   }
 
+  /** The next line of the file, unless nothing is to be done for it, or nothing of it is read yet. */
   private nextLine(): Line | undefined {
-    if (this.isAtEnd) return undefined;
     try {
-      for (;;) {
-        const line = this.p.reader.next();
-        if (line === undefined) {
-          this.isAtEnd = true;
-          return undefined;
-        }
-        if (this.p.results.done.has(line.number)) continue;
-        if (line.text === undefined || !isBlank(line.text)) return line;
-      }
+      const line = this.p.reader.next();
+      if (line === undefined) this.isAtEnd = true;
+      if (line === undefined || line === "later") return undefined;
+      if (this.p.results.done.has(line.number)) return undefined;
+      return line.text === undefined || !isBlank(line.text) ? line : undefined;
     } catch (error) {
       this.giveUp(outcomeOfFault(error));
       return undefined;
     }
+  }
+
+  /** One line is little work, and what was read for it may be much. */
+  private noteLine(): void {
+    const { position } = this.p.reader;
+    this.unlookedCount++;
+    if (this.unlookedCount < LINES_PER_LOOK && position === this.lookedAtByte) return;
+    this.unlookedCount = 0;
+    this.lookedAtByte = position;
+    this.giveWayInTime();
   }
 
   /** What runs may end; nothing more begins. */
@@ -326,10 +340,18 @@ class BatchRun {
     this.scheduleTurn();
   }
 
-  private refuse(number: number, why: string, bytes: Buffer): void {
+  private refuse(number: number, why: string): void {
     const id = `${this.p.claim.name.id}#${number}`;
-    this.p.results.add(number, encodeBadLine(number, id, why, bytes), false, true);
+    this.addResult(number, encodeBadLine(number, id, why), false, true);
+    if (this.p.results.counts.bad > BAD_LINES_MAX) this.giveUp(tooManyBad(number, why));
     this.scheduleTurn();
+  }
+
+  private addResult(line: number, text: string, isCompleted: boolean, isBad = false): void {
+    const { results, tools } = this.p;
+    results.add(line, text, isCompleted, isBad);
+    const max = tools.settings.batch_results_bytes_max;
+    if (results.bytes > max && this.fault === undefined) this.giveUp(tooMuch(max));
   }
 
   private start(line: LineRun): void {
@@ -426,7 +448,7 @@ class BatchRun {
       isCompleted = false;
       text = encode(unwritable(error));
     }
-    this.p.results.add(line.number, text, isCompleted);
+    this.addResult(line.number, text, isCompleted);
   }
 }
 
@@ -434,6 +456,16 @@ class BatchRun {
 function outcomeOfFault(error: unknown): AttemptOutcome {
   if (!(error instanceof ErrInvalidTask)) return hindered(`cannot read it: ${messageOf(error)}`);
   return failed("invalid", error.code, error.message, { canRetry: false });
+}
+
+function tooManyBad(line: number, why: string): AttemptOutcome {
+  const message = `more than ${BAD_LINES_MAX} of its lines are no task; line ${line}: ${why}`;
+  return failed("invalid", "ErrInvalidTask", message, { canRetry: false });
+}
+
+function tooMuch(bytesMax: number): AttemptOutcome {
+  const message = `its results have more than ${bytesMax} bytes (setting: batch_results_bytes_max)`;
+  return failed("output", "ErrOutputLimit", message, { canRetry: false });
 }
 
 function unsynced(error: unknown): AttemptOutcome {

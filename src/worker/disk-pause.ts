@@ -1,5 +1,6 @@
 /** The pause that follows when the disk refuses a claim or a settlement: nothing is claimed before it is over. */
 import { systemCode } from "../core/errors.ts";
+import { say } from "../host/say.ts";
 
 /** Length of the pause (ms), doubled up to the second value. */
 const PAUSE_MS = [100, 5000] as const;
@@ -42,6 +43,6 @@ export class DiskPause {
     const words = `(${why}); trying again ${isLongest ? "every" : "in"} ${this.pauseMs} ms`;
     if (words === this.told) return;
     this.told = words;
-    process.stderr.write(`mailchute: cannot ${what} yet ${words}\n`);
+    say(`cannot ${what} yet ${words}`);
   }
 }

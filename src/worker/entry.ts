@@ -1,4 +1,6 @@
 /** What a supervisor starts: the worker process. Its orders are the first message it gets. */
+import { messageOf } from "../core/errors.ts";
+import { say } from "../host/say.ts";
 import { runWorker, type WorkerBoot } from "./main.ts";
 
 // It tells others whose worker this is; what a handler starts is none.
@@ -9,8 +11,14 @@ if (process.send === undefined) {
 } else {
   // Should the supervisor die before it has sent them, nothing holds this process any more, and it ends.
   process.once("message", (orders) => {
-    void runWorker(orders as WorkerBoot).then((code) => {
-      process.exitCode = code;
-    });
+    runWorker(orders as WorkerBoot).then(
+      (code) => {
+        process.exitCode = code;
+      },
+      (error: unknown) => {
+        say(`a worker process cannot start: ${messageOf(error)}`);
+        process.exit(1);
+      },
+    );
   });
 }

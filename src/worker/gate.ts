@@ -1,6 +1,7 @@
 /** What steers this worker: `control.json`, looked at before each claim. One stat when nothing changed. */
 import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
+import { parseName } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import { readDocument } from "../host/documents.ts";
 
@@ -17,12 +18,21 @@ export class Gate {
     this.ownSlots = ownSlots;
   }
 
-  /** How many attempts may run here now. */
+  /** How many attempts may run here now; while paused, only those that `mayBegin`. */
   slots(): number {
     this.refresh();
-    return this.control.paused
-      ? 0
-      : Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
+    return Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
+  }
+
+  /** As `slots` has found it. */
+  get isPaused(): boolean {
+    return this.control.paused;
+  }
+
+  /** Whether what is ready under this name was launched before the pause came, and so begins all the same. */
+  mayBegin(file: string): boolean {
+    const name = parseName(file);
+    return name?.attempt === 1 && this.control.launched.includes(name.id);
   }
 
   /** Whether nothing may start anywhere: not even in what runs already. */

@@ -25,8 +25,8 @@ export interface LineRun {
   isStuck: boolean;
 }
 
-/** Gets a line that cannot be run. @param bytes the beginning of it */
-type RefuseLine = (number: number, why: string, bytes: Buffer) => void;
+/** Gets a line that cannot be run. */
+type RefuseLine = (number: number, why: string) => void;
 
 const NO_STOP = new StopSignal();
 
@@ -43,21 +43,21 @@ export class LineRuns {
   }
 
   /** @returns undefined for a line that was refused */
-  begin({ number, text, fault, bytes }: Line): LineRun | undefined {
+  begin({ number, text, fault }: Line): LineRun | undefined {
     if (text === undefined) {
-      this.refuse(number, fault, bytes);
+      this.refuse(number, fault);
       return undefined;
     }
     let task: Task;
     try {
       task = decodeLine(text, this.batchId, number);
     } catch (error) {
-      this.refuse(number, messageOf(error), Buffer.from(text.slice(0, 1024), "utf8"));
+      this.refuse(number, messageOf(error));
       return undefined;
     }
     const agent = this.agentOf(task);
     if (typeof agent === "string") {
-      this.refuse(number, agent, Buffer.from(text.slice(0, 1024), "utf8"));
+      this.refuse(number, agent);
       return undefined;
     }
     return {

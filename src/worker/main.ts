@@ -10,7 +10,10 @@ import type { Settings } from "../core/settings.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
 import { readDocument, removeDocument, replaceDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
-import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import { ownerPrefix, runnerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import { addressSpaceMax } from "../host/memory-room.ts";
+import { say } from "../host/say.ts";
+import { makeThreads } from "../host/threads.ts";
 import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
@@ -22,6 +25,8 @@ export interface WorkerBoot {
   mailboxDir: string;
   settings: Settings;
   slots: number;
+  /** So many threads wait for its disk. */
+  threads: number;
   /** True when a supervisor started it and speaks to it. */
   isSpawned: boolean;
 }
@@ -35,9 +40,15 @@ export function workerId(): string {
   return workerIdOf(ownerPrefix(thisProcess()));
 }
 
-/** Runs until it is told to stop. @returns the exit code */
-export function runWorker(boot: WorkerBoot): Promise<number> {
+/**
+ * Runs until it is told to stop.
+ * @returns the exit code
+ * @throws what the system says when there is no room for its threads (EAGAIN), or the trays cannot be used; nothing is claimed then
+ */
+export async function runWorker(boot: WorkerBoot): Promise<number> {
   const { settings, slots, isSpawned } = boot;
+  // A process that is short of them dies of it (or is ended by libuv) here, where it holds nothing.
+  makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
   leaveDeletedDir(tree.dir);
   const { durability, uids } = settings;
@@ -47,7 +58,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
   const id = workerId();
   const workerFile = join(tree.workers, `${id}.json`);
 
-  return new Promise((resolve) => {
+  return await new Promise((resolve) => {
     let bell: Doorbell | undefined;
     let isStopped = false;
     const worker = new Worker({
@@ -57,8 +68,9 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       trays,
       settings,
       ownerPrefix: ownerPrefix(identity),
-      newOwner: ownerSequence(identity),
+      newOwner: runnerSequence(identity),
       workerFile,
+      isSupervised: () => isSpawned && process.connected === true,
       send: (message: ToSupervisor) => {
         if (process.connected === true) process.send?.(message, undefined, undefined, () => {});
       },
@@ -86,27 +98,38 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
       started_at: new Date().toISOString(),
     };
     /**
-     * Says who we are, also when somebody took that away. A full disk does not keep us from working; adoption by another
+     * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
      * supervisor comes to know of us later.
      */
     const introduce = (): void => {
       // A tree that was moved away must not come into being again where it was.
       if (fs.existsSync(workerFile) || treeIdOf(tree.dir) === null) return;
       if (isOtherTree(document.tree, tree.dir)) {
-        process.stderr.write(`mailchute: ${tree.dir} is another directory now; its worker ends\n`);
+        say(`${tree.dir} is another directory now; its worker ends`);
         worker.stop(false);
         return;
       }
       try {
         replaceDocument(workerFile, document, { missingMax: 2 });
       } catch (error) {
-        process.stderr.write(`mailchute: cannot write ${workerFile} yet: ${messageOf(error)}\n`);
+        say(`cannot write ${workerFile} yet: ${messageOf(error)}`);
       }
     };
+    const sayHello = (): void => {
+      // The supervisor may have died while we started: then we stand alone, and it is no error.
+      process.send?.({ type: "hello", id } satisfies ToSupervisor, undefined, undefined, () => {});
+    };
+    // V8 ends the process where the thread can have no heap: that must be over before anything is claimed.
+    const mayStarve = addressSpaceMax() !== undefined;
+    const onBeating = (): void => {
+      if (isSpawned) sayHello();
+      worker.wake();
+    };
+    worker.startHeartbeat(mayStarve ? onBeating : undefined);
     introduce();
 
     let idleSinceMs = performance.now();
-    /** From here on nobody offers files: find them. */
+    /** From here on no supervisor offers files: find them. */
     const standAlone = async (): Promise<void> => {
       // Not before it is wanted: a worker under a supervisor is told.
       const { Doorbell } = await import("../host/doorbell.ts");
@@ -115,10 +138,7 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         onRing: (name) => {
           if (name === undefined || isReadyFile(name)) worker.lookAround();
         },
-        onFallback: (error) =>
-          process.stderr.write(
-            `mailchute: no directory watch (${messageOf(error)}); polling instead\n`,
-          ),
+        onFallback: (error) => say(`no directory watch (${messageOf(error)}); polling instead`),
       });
       bell.start();
       worker.lookAround();
@@ -141,12 +161,11 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
     if (isSpawned) {
       process.on("message", (message) => worker.receive(message as ToWorker));
       process.once("disconnect", () => void standAlone());
-      // The supervisor may have died while we started: then we stand alone, and nobody need hear of it.
-      process.send?.({ type: "hello", id } satisfies ToSupervisor, undefined, undefined, () => {});
+      if (!mayStarve) sayHello();
     } else {
       void standAlone();
     }
-    // After saying hello: the supervisor looks for work meanwhile.
+    // After saying hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
     let signals = 0;
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
@@ -164,19 +183,17 @@ export function runWorker(boot: WorkerBoot): Promise<number> {
         }
       });
     }
-    // Nobody may be left to read what we print; that is no reason to end.
+    // The reader of what we print may be gone; that is no reason to end.
     process.stderr.on("error", () => {});
     process.stdout.on("error", () => {});
     // A handler that leaves a promise behind must not take the other tasks of this process with it.
     process.on("unhandledRejection", (error) => {
-      process.stderr.write(
-        `mailchute: a handler left a rejected promise behind: ${messageOf(error)}\n`,
-      );
+      say(`a handler left a rejected promise behind: ${messageOf(error)}`);
     });
   });
 }
 
-/** Where somebody has deleted the directory in which the pool was started no thread can be. */
+/** Where the directory in which the pool was started is deleted, no thread can be made. */
 function leaveDeletedDir(to: string): void {
   try {
     process.cwd();

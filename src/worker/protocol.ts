@@ -1,4 +1,5 @@
 /** What supervisor and worker processes say to each other. Hints only: whatever is lost here, a scan finds. */
+import type { BatchCounts } from "../core/batch.ts";
 import { isObject } from "../core/json-object.ts";
 
 export type ToWorker =
@@ -14,6 +15,8 @@ export type ToWorker =
 export interface SettledNotice {
   id: string;
   isCompleted: boolean;
+  /** Of a batch. */
+  batch?: BatchCounts;
   /** Where its record is, relative to the mailbox, when something else stands at its final name. */
   recordAs?: string;
 }
@@ -28,7 +31,7 @@ export interface ReturnedNotice {
 
 export type ToSupervisor =
   | { type: "hello"; id: string }
-  /** Somebody else sent it this signal: it claims nothing more, and ends with what it runs. */
+  /** Another process sent it this signal: it claims nothing more, and ends with what it runs. */
   | { type: "leaving"; signal: string }
   | {
       type: "progress";

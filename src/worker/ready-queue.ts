@@ -1,7 +1,8 @@
 /** The tasks that a worker is about to claim: those it was offered, and those it finds in `processing/` by itself. */
 import { systemCode } from "../core/errors.ts";
-import { READY_WAIT_MS_MAX } from "../core/limits.ts";
+import { TIMER_MS_MAX } from "../core/limits.ts";
 import { isReadyFile } from "../core/names.ts";
+import { ReadyWaits } from "../mailbox/ready-waits.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
 /** With so many files that are not for this worker, it looks which of them are still there. */
@@ -19,16 +20,20 @@ export class ReadyQueue {
   /** Best first. */
   private readonly queue: ReadyFile[] = [];
   private readonly queued = new Set<string>();
-  /** Files seen by `lookAround` that may not run yet: name → monotonic ms at which they may. */
-  private readonly waiting = new Map<string, number>();
+  /** Of files seen by `lookAround`: whether they may run yet. */
+  private readonly waits: ReadyWaits;
   /** Found, and not for this worker; they keep their name when they are given back. */
   private readonly notOurs = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param wake there is something to claim */
-  constructor(trays: Trays, wake: () => void) {
+  /**
+   * @param backoffMaxMs the longest backoff there is
+   * @param wake there is something to claim
+   */
+  constructor(trays: Trays, backoffMaxMs: number, wake: () => void) {
     this.trays = trays;
     this.wake = wake;
+    this.waits = new ReadyWaits(trays, backoffMaxMs);
   }
 
   get size(): number {
@@ -50,13 +55,23 @@ export class ReadyQueue {
   postpone(delayMs: number): void {
     const { first } = this;
     this.drop();
-    if (first !== undefined) this.waiting.set(first.file, this.trays.clock.monotonicMs() + delayMs);
+    if (first !== undefined) this.waits.postpone(first.file, delayMs);
   }
 
   add(file: string, isOffered: boolean): void {
-    if (this.queued.has(file)) return;
+    if (this.queued.has(file)) {
+      // Found before it was offered: now it is offered.
+      const found = isOffered ? this.queue.find((one) => one.file === file) : undefined;
+      if (found !== undefined) found.isOffered = true;
+      return;
+    }
     this.queued.add(file);
     this.queue.push({ file, isOffered });
+  }
+
+  /** These are to be claimed before all others. */
+  bringForward(isFirst: (file: string) => boolean): void {
+    this.queue.sort((a, b) => Number(isFirst(b.file)) - Number(isFirst(a.file)));
   }
 
   /** What waits under this name is not taken again, unless it is offered. */
@@ -64,7 +79,7 @@ export class ReadyQueue {
     this.notOurs.add(file);
   }
 
-  /** Finds what nobody offered. @throws what the system says when the tray cannot be listed */
+  /** Finds what was not offered. @throws what the system says when the tray cannot be listed */
   lookAround(): void {
     let files: string[];
     try {
@@ -73,35 +88,25 @@ export class ReadyQueue {
       if (systemCode(error) === "ENOENT") return;
       throw error;
     }
-    const { clock } = this.trays;
-    const nowMs = clock.monotonicMs();
     const present = new Set(files);
-    for (const file of this.waiting.keys()) if (!present.has(file)) this.waiting.delete(file);
+    this.waits.keepOnly(present);
     // Not before there are many: one that is being given back is missing, too.
     if (this.notOurs.size > NOT_OURS_MAX)
       for (const file of this.notOurs) if (!present.has(file)) this.notOurs.delete(file);
-    let nextMs = Number.POSITIVE_INFINITY;
+    let nextInMs = Number.POSITIVE_INFINITY;
     for (const file of files) {
       if (!isReadyFile(file) || this.queued.has(file) || this.notOurs.has(file)) continue;
-      let dueMs = this.waiting.get(file);
-      if (dueMs === undefined) {
-        const facts = this.trays.storage.look(`${this.trays.processing}/${file}`);
-        if (facts === undefined) continue;
-        // The wall clock only says how long to wait; the waiting is done on our own clock, and is bounded.
-        const waitMs = Math.min(Math.max(facts.mtimeMs - clock.wallMs(), 0), READY_WAIT_MS_MAX);
-        dueMs = nowMs + waitMs;
-        this.waiting.set(file, dueMs);
-      }
-      if (dueMs <= nowMs) {
-        this.waiting.delete(file);
+      const leftMs = this.waits.leftMs(file);
+      if (leftMs === 0) {
+        this.waits.forget(file);
         this.add(file, false);
-      } else {
-        nextMs = Math.min(nextMs, dueMs);
+      } else if (leftMs !== undefined) {
+        nextInMs = Math.min(nextInMs, leftMs);
       }
     }
     clearTimeout(this.timer);
-    if (nextMs !== Number.POSITIVE_INFINITY)
-      this.timer = setTimeout(() => this.lookAgain(), nextMs - nowMs);
+    if (nextInMs !== Number.POSITIVE_INFINITY)
+      this.timer = setTimeout(() => this.lookAgain(), Math.min(nextInMs, TIMER_MS_MAX));
     if (this.queue.length > 0) this.wake();
   }
 
@@ -109,7 +114,7 @@ export class ReadyQueue {
     try {
       this.lookAround();
     } catch {
-      // Whoever looks around now and then says what is wrong.
+      // The regular look around reports what is wrong.
     }
   }
 

@@ -1,4 +1,4 @@
-/** What a worker was started with, as one short text: whoever has the same one does the same with every task. */
+/** What a worker was started with, as one short text: workers with the same text do the same with every task. */
 import { createHash } from "node:crypto";
 import type { Settings } from "../core/settings.ts";
 import { readVersion } from "../host/package.ts";

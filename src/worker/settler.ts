@@ -71,7 +71,7 @@ export class Settler {
     if (!this.isSettling) void this.settleGroups();
   }
 
-  /** The lease was lost, and whoever has it answers for the task. */
+  /** The lease was lost; the process that has it answers for the task. */
   dropFenced(attempt: Attempt): void {
     this.p.journal.noteFenced(attempt);
     this.through(attempt);
@@ -136,6 +136,7 @@ export class Settler {
       report.noteSettled({
         id: attempt.subject.task_id,
         isCompleted: settlement.status === "completed",
+        ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
         ...(recordAs === undefined ? {} : { recordAs }),
       });
     }
@@ -165,7 +166,7 @@ export class Settler {
     try {
       next = putBack(trays, attempt.claim, delayMs, decision.action === "retry");
     } catch (error) {
-      // Somebody else's file cannot be told to wait: then it waits in our hands.
+      // The time of another user's file cannot be set: then it waits in our hands.
       if (systemCode(error) === "EPERM") attempt.heldSinceMs ??= performance.now();
       this.retryLater(attempt, error);
       return;

@@ -1,12 +1,21 @@
 /** The programs that decide whether a run that says "done" is done. They run like the task itself: same place, same lease. */
 import fs from "node:fs";
 import { join } from "node:path";
-import type { Assignment } from "../agents/agent.ts";
-import { lastWords, runProgram } from "../agents/program.ts";
+import { setTimeout as wait } from "node:timers/promises";
+import { type Assignment, stoppedOutcome } from "../agents/agent.ts";
+import { lastWords, type ProgramEnd, runProgram } from "../agents/program.ts";
+import { shorten } from "../agents/run-folder.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { appendRegularText } from "../host/regular-file.ts";
+import { appendRegularText, dropLink } from "../host/regular-file.ts";
+
+/** Pauses before a program that could not be started is tried again (ms): each is twice the last. */
+const AGAIN_MS = { first: 100, max: 5000 } as const;
+
+function isHindered({ outcome }: ProgramEnd): boolean {
+  return outcome?.kind === "deferred" && outcome.isHindered === true;
+}
 
 /**
  * Runs the task's `verify` programs one after the other, into `verify.log`.
@@ -21,42 +30,55 @@ export async function runVerify(
   nowMs: () => number,
 ): Promise<AttemptOutcome | undefined> {
   const log = join(assignment.runDir, "verify.log");
-  for (const argv of assignment.task.verify ?? []) {
-    const shown = JSON.stringify(argv.join(" "));
+  const programs = assignment.task.verify ?? [];
+  for (const [index, argv] of programs.entries()) {
+    // Which one, and its name: its arguments may be secrets, and this ends up in records and journals.
+    const which = programs.length === 1 ? "verify" : `verify[${index}]`;
+    const named = `${which}: ${JSON.stringify(argv[0])}`;
     makeDirs(assignment.runDir, RUN_DIR_DEPTH);
+    // The task's own program may have put one there.
+    dropLink(log);
     appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
     const from = fs.statSync(log).size;
-    const end = await runProgram(
-      { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },
-      { argv, stdoutLog: log, stderrLog: log, limitMs },
-    );
+    const run = (): Promise<ProgramEnd> =>
+      runProgram(
+        { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },
+        { argv, stdoutLog: log, stderrLog: log, limitMs },
+      );
+    let end = await run();
+    // The machine refuses for now. The work is done, and would be lost with the run: so the run waits.
+    for (let pauseMs: number = AGAIN_MS.first; isHindered(end); pauseMs *= 2) {
+      if (end.outcome !== undefined && end.isRoomShort === true) shorten(log, from);
+      await wait(Math.min(pauseMs, AGAIN_MS.max));
+      const { reason = limitMs > 0 && nowMs() - startedMs > limitMs ? "timeout" : undefined } =
+        assignment.stop;
+      if (reason !== undefined) return stoppedOutcome(reason, limitMs);
+      end = await run();
+    }
     if (end.outcome === undefined) {
       if (end.exitCode === 0) continue;
-      return failed(
-        "verify",
-        "ErrVerify",
-        `verify: ${shown} ended with exit code ${end.exitCode}`,
-        {
-          exitCode: end.exitCode,
-          lastWords: lastWords(log, from),
-        },
-      );
+      return failed("verify", "ErrVerify", `${named} ended with exit code ${end.exitCode}`, {
+        exitCode: end.exitCode,
+        lastWords: lastWords(log, from),
+      });
     }
     const { outcome } = end;
     // Its work is done, and would be done again: that is not for nothing.
     if (outcome.kind === "deferred")
-      return failed("verify", "ErrVerify", `verify: ${shown}: ${outcome.message}`);
+      return failed("verify", "ErrVerify", `${which}: ${outcome.message}`);
     // Stopped from outside: that says nothing about the work.
     if (outcome.kind !== "failed") return outcome;
     switch (outcome.failure) {
       case "signal":
       case "spawn":
-      case "output":
-        return failed("verify", "ErrVerify", `verify: ${shown}: ${outcome.message}`, {
+      case "output": {
+        const what = outcome.failure === "spawn" ? which : named;
+        return failed("verify", "ErrVerify", `${what}: ${outcome.message}`, {
           lastWords: lastWords(log, from),
           signal: outcome.signal,
           canRetry: outcome.canRetry,
         });
+      }
       default:
         return outcome;
     }

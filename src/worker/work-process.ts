@@ -3,7 +3,7 @@
  * programs. Each finished phase is on disk before the next one begins, so that a crash costs one phase.
  */
 import fs from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Agent, type Assignment, stoppedOutcome, timeoutOf } from "../agents/agent.ts";
 import { makeRunDir } from "../agents/program.ts";
 import { readResults, readTail } from "../agents/report.ts";
@@ -13,11 +13,13 @@ import { messageOf, systemCode } from "../core/errors.ts";
 import { OUTPUT_KEYS } from "../core/kv.ts";
 import type { ProcessingName } from "../core/names.ts";
 import { runOf } from "../core/names.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { type AttemptOutcome, errorText } from "../core/outcome.ts";
 import { type Phase, phasesOf, phaseToRepeat } from "../core/phases.ts";
 import type { NodeBrief } from "../core/roadmap.ts";
-import { openToAppend, writeRegularText } from "../host/regular-file.ts";
-import type { KvStore } from "../roadmap/kv.ts";
+import { stateTree } from "../core/state-tree.ts";
+import { openToAppend, writeAnew } from "../host/regular-file.ts";
+import { say } from "../host/say.ts";
+import type { KvStore } from "../kv/store.ts";
 import { cutBytes, fenced, flat } from "../roadmap/markdown.ts";
 import { renderPacket, roleOf } from "../roadmap/packet.ts";
 import { PhaseLog, type PhaseRecord } from "../roadmap/phase-log.ts";
@@ -109,7 +111,7 @@ async function runPhases(
   const failed: Envelope = {
     ...envelope,
     status: "fail",
-    summary: errorText(fault),
+    summary: summaryOf(fault),
     // A plan is changed by runs that are done.
     next: { addNodes: [], setStatus: [] },
   };
@@ -145,7 +147,10 @@ async function runPhase(
     agent.settings.kind !== "module" &&
     task.exec === undefined &&
     agent.settings.result !== "optional";
-  writeRegularText(packetFile, renderFor(run, phase, phases, done, isRequired));
+  const packet = renderFor(run, phase, phases, done, isRequired);
+  writeAnew(packetFile, packet);
+  // Those of earlier phases are kept.
+  assignment.packetBytes = (assignment.packetBytes ?? 0) + Buffer.byteLength(packet);
   run.onPhase("phase_started", { phase });
   const outcome = await agent.run({
     ...assignment,
@@ -162,7 +167,7 @@ async function runPhase(
           isRequired,
         },
   );
-  // Given back, or taken by somebody else: the phase has not ended.
+  // Given back, or taken by another process: the phase has not ended.
   if (verdict.outcome.kind === "released" || verdict.outcome.kind === "deferred" || !run.isHeld())
     return verdict;
   const record: PhaseRecord = {
@@ -298,21 +303,20 @@ async function leaveOutputs(
           agent_id: agent.name,
         },
         envelope,
-        errorText(outcome),
-        dirname(assignment.runDir),
+        summaryOf(outcome),
+        stateTree(assignment.stateDir).runs,
       ),
     );
   } catch (error) {
-    process.stderr.write(`mailchute: cannot write kv of ${run.brief.id}: ${messageOf(error)}\n`);
+    say(`cannot write kv of ${run.brief.id}: ${messageOf(error)}`);
   }
 }
 
 /** As its error record says it. */
-function errorText(outcome: AttemptOutcome): string {
+function summaryOf(outcome: AttemptOutcome): string {
   if (outcome.kind === "completed") return outcome.verdictReason;
   if (outcome.kind === "released") return `it was interrupted (${outcome.message}) and put back`;
-  const words = outcome.kind === "failed" ? (outcome.lastWords ?? "") : "";
-  return words === "" ? outcome.message : `${outcome.message}: ${words}`;
+  return outcome.kind === "failed" ? errorText(outcome) : outcome.message;
 }
 
 function sizeOf(path: string): number {

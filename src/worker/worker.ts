@@ -10,14 +10,19 @@ import { parseName } from "../core/names.ts";
 import { backoffMs, retryPolicyOf, unwritable } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
+import { DiskRoom } from "../host/disk-room.ts";
+import { say } from "../host/say.ts";
 import { Telemetry } from "../journal/telemetry.ts";
+import { KvStore } from "../kv/store.ts";
 import { claimReady, isHeld } from "../mailbox/claim.ts";
-import type { Trays } from "../mailbox/trays.ts";
-import { KvStore } from "../roadmap/kv.ts";
+import { readIfThere } from "../mailbox/steps.ts";
+import { pathIn, type Trays } from "../mailbox/trays.ts";
 import {
   type Attempt,
   type AttemptTools,
   decideAttempt,
+  leaveTrace,
   type RunHooks,
   readAttempt,
   runAttempt,
@@ -28,7 +33,8 @@ import { Gate } from "./gate.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { ProgressReport } from "./progress-report.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
-import { ReadyQueue } from "./ready-queue.ts";
+import { type ReadyFile, ReadyQueue } from "./ready-queue.ts";
+import { RoomWatch } from "./room-watch.ts";
 import { Settler } from "./settler.ts";
 
 /** A worker without work for this long (ms) has its agents get ready. */
@@ -38,6 +44,10 @@ const AGENTS_AFTER_MS = 50;
  * supervisor has us give back what runs, and what failed of that signal has not used up its attempt.
  */
 const SHUTDOWN_MS = 1000;
+/** What a system sends to all processes when it goes down. */
+const SHUTDOWN_SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
+/** A program's end by such a signal may be known before our own signal is: the system delivers them in no order (ms). */
+const OWN_SIGNAL_MS = 200;
 /** How often it is asked whether the leases of what runs are still ours (ms). */
 const LEASE_LOOK_MS = 2000;
 
@@ -49,12 +59,24 @@ export interface WorkerOptions {
   settings: Settings;
   /** Begins every lease of this process. */
   ownerPrefix: string;
-  newOwner: () => string;
+  /** @param isBeside others run in this process */
+  newOwner: (isBeside: boolean) => string;
   workerFile: string;
+  /** Whether there is a supervisor that offers it what it is to claim. */
+  isSupervised: () => boolean;
   /** Tells the supervisor, if there is one. */
   send: (message: ToSupervisor) => void;
   /** Called once, when nothing runs any more after a stop. */
   onStopped: () => void;
+}
+
+/** The task, or undefined when the bytes hold none: the worker that claims it reports that. */
+function decodeIfTask(bytes: Buffer, id: string): Task | undefined {
+  try {
+    return decodeTask(bytes, id).task;
+  } catch {
+    return undefined;
+  }
 }
 
 export class Worker {
@@ -63,6 +85,7 @@ export class Worker {
   private readonly journal: AttemptJournal;
   private readonly report: ProgressReport;
   private readonly pause: DiskPause;
+  private readonly room: RoomWatch;
   private readonly queue: ReadyQueue;
   private readonly settler: Settler;
   private readonly gate: Gate;
@@ -80,6 +103,8 @@ export class Worker {
   private isStopped = false;
   /** Monotonic ms until which a failure may come of a signal to all. */
   private shutdownUntilMs = 0;
+  /** Attempts that have waited for our own signal. */
+  private readonly awaited = new WeakSet<Attempt>();
 
   constructor(options: WorkerOptions) {
     this.o = options;
@@ -107,16 +132,18 @@ export class Worker {
       this.wake();
     });
     const wake = (): void => this.wake();
-    this.queue = new ReadyQueue(trays, wake);
+    this.queue = new ReadyQueue(trays, settings.retry.backoff_max_ms, wake);
+    this.room = new RoomWatch(new DiskRoom(tree, settings.free_bytes_min), trays.clock, wake);
     const { journal, report, pause } = this;
     this.settler = new Settler({ trays, journal, report, pause, wake });
     this.gate = new Gate(tree.controlState, options.id, options.slots);
-    this.heartbeat = new Heartbeat({
+    const beat = {
       processingDir: trays.processing,
       ownerPrefix: options.ownerPrefix,
       workerFile: options.workerFile,
       heartbeatMs: settings.heartbeat_ms,
-    });
+    };
+    this.heartbeat = new Heartbeat(beat, wake);
   }
 
   get runningCount(): number {
@@ -129,10 +156,18 @@ export class Worker {
     );
   }
 
-  /** What the first task would wait for, done while nobody does: the heartbeat, and the check of tasks, which is compiled. */
+  /**
+   * Before the first claim: without it leases would expire.
+   * @param onRunning see `Heartbeat.start`
+   * @throws what the system says when it can make no thread
+   */
+  startHeartbeat(onRunning?: () => void): void {
+    this.heartbeat.start(onRunning);
+  }
+
+  /** Compiles the check of tasks while nothing waits, so that the first task does not wait for it. */
   warmUp(): void {
     if (this.isStopped) return;
-    this.heartbeat.start();
     decodeTask(Buffer.from('{"prompt":"?"}'), "warm");
     // A task that waits already has its agent do no more than it needs.
     setTimeout(() => {
@@ -168,7 +203,7 @@ export class Worker {
   }
 
   /**
-   * Somebody sent this process a signal, and not its supervisor, who speaks to it: what runs may end. It is not given back:
+   * A process that is not its supervisor sent this one a signal (a supervisor sends a message): what runs may end. It is not given back:
    * a task that sends it would run for ever, and keep all others from their end.
    */
   leave(signal: NodeJS.Signals): void {
@@ -206,14 +241,11 @@ export class Worker {
       launched = this.claimMore();
       this.settler.settleInGroups();
     }
-    this.journal.flush();
+    const isTold = this.journal.flush();
     // Before they start: a handler that blocks at once must have its deadline set.
     this.updateDeadline();
-    if (launched.length > 0) {
-      this.heartbeat.start();
-      this.watchLeases();
-    }
-    for (const attempt of launched) this.start(attempt);
+    if (launched.length > 0) this.watchLeases();
+    for (const attempt of launched) this.start(attempt, isTold);
     this.report.tell(this.queue.size);
     if (this.stopping !== "no" && this.isIdle) this.finish();
   }
@@ -231,15 +263,22 @@ export class Worker {
 
   private claimMore(): Attempt[] {
     const launched: Attempt[] = [];
-    if (this.stopping !== "no" || this.queue.size === 0) return launched;
+    if (this.stopping !== "no" || this.queue.size === 0 || this.heartbeat.isDead) return launched;
     const free = this.gate.slots() - this.running.size;
     const unsettled = this.settler.count;
-    if (unsettled >= UNSETTLED_MAX || this.pause.isOn) return launched;
+    if (unsettled >= UNSETTLED_MAX || this.pause.isOn || !this.room.hasRoom) return launched;
+    const { isPaused } = this.gate;
+    if (isPaused) this.queue.bringForward((file) => this.gate.mayBegin(file));
     while (launched.length < free) {
       const next = this.queue.first;
-      if (next === undefined) break;
+      if (next === undefined || (isPaused && !this.gate.mayBegin(next.file))) break;
       let attempt: Attempt | undefined;
       try {
+        if (this.isForOneAlone(next)) {
+          this.queue.leaveToOthers(next.file);
+          this.queue.drop();
+          continue;
+        }
         attempt = this.claimOne(next.file, next.isOffered);
       } catch (error) {
         this.pause.begin(`claim ${next.file}`, error);
@@ -269,17 +308,29 @@ export class Worker {
   private claimOne(file: string, isOffered: boolean): Attempt | undefined {
     const ready = parseName(file);
     if (ready === undefined || ready.stage !== "ready") return undefined;
-    const claim = claimReady(this.o.trays, ready, this.o.newOwner());
+    const claim = claimReady(this.o.trays, ready, this.o.newOwner(this.running.size > 0));
     if (claim === undefined) return undefined;
     const attempt = readAttempt(this.tools, claim, file, isOffered);
     if (attempt.unfitReason !== undefined) {
       this.queue.leaveToOthers(file);
-      process.stderr.write(
-        `mailchute: ${ready.id} is left to workers with other settings: ${attempt.unfitReason}\n`,
-      );
+      say(`${ready.id} is left to workers with other settings: ${attempt.unfitReason}`);
     }
     this.journal.noteClaimed(attempt);
     return attempt;
+  }
+
+  /**
+   * The last run of a task whose worker died is for a process that it does not share, which the supervisor starts. What it wants
+   * us to have it offers.
+   */
+  private isForOneAlone({ file, isOffered }: ReadyFile): boolean {
+    const { slots, isSupervised, trays, settings } = this.o;
+    if (isOffered || slots === 1 || !isSupervised()) return false;
+    const name = parseName(file);
+    if (name === undefined || name.attempt === 1 || name.isBatch === true) return false;
+    const bytes = readIfThere(trays, pathIn(trays.processing, file));
+    if (bytes === undefined) return false;
+    return name.attempt >= retryPolicyOf(settings, decodeIfTask(bytes, name.id)).maxAttempts;
   }
 
   /** No attempt is used up while the disk refuses a task or batch, or the machine a run, so that its number does not tell how long to wait. */
@@ -298,9 +349,13 @@ export class Worker {
     return backoffMs(tries, policy, this.o.trays.clock.random());
   }
 
-  private start(attempt: Attempt): void {
+  /** @param isTold the journals say that it starts */
+  private start(attempt: Attempt, isTold: boolean): void {
     const hooks: RunHooks = {
-      onProgress: (details) => this.journal.noteProgress(attempt, details),
+      onProgress: (details) => {
+        // A journal takes room, too: what only tells how far a run is waits for none.
+        if (this.room.hasRoom) this.journal.noteProgress(attempt, details);
+      },
       onPhase: (event, details) => this.journal.notePhase(attempt, event, details),
       onStuck: () => this.abandonProcess(attempt),
       room: () => this.roomForLines(),
@@ -309,15 +364,25 @@ export class Worker {
         this.updateDeadline();
       },
     };
+    if (!isTold) leaveTrace(this.tools, attempt);
     void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
   }
 
-  /** The slots that other attempts leave, with the batch's own, which it keeps while more runs than may; 0 while paused. */
+  /**
+   * The slots that other attempts leave, with the batch's own, which it keeps while more runs than may; 0 while paused or
+   * short of room.
+   */
   private roomForLines(): number {
-    return this.gate.isClosed ? 0 : Math.max(1, this.gate.slots() - this.running.size + 1);
+    return this.gate.isClosed || !this.room.hasRoom
+      ? 0
+      : Math.max(1, this.gate.slots() - this.running.size + 1);
   }
 
   private ended(attempt: Attempt): void {
+    if (this.awaitsOwnSignal(attempt)) {
+      setTimeout(() => this.ended(attempt), OWN_SIGNAL_MS);
+      return;
+    }
     if (attempt.outcome?.kind === "failed" && this.shutdownUntilMs > 0) {
       const waitMs = this.shutdownUntilMs - this.o.trays.clock.monotonicMs();
       if (attempt.stop.reason === "stop")
@@ -335,6 +400,16 @@ export class Worker {
       this.lingering = undefined;
     }
     this.wake();
+  }
+
+  /** True once for a program that was ended as if the machine went down, before this process knows whether it does. */
+  private awaitsOwnSignal(attempt: Attempt): boolean {
+    const { outcome, stop } = attempt;
+    if (this.shutdownUntilMs > 0 || stop.reason !== undefined || outcome?.kind !== "failed")
+      return false;
+    if (!SHUTDOWN_SIGNALS.has(outcome.signal ?? "") || this.awaited.has(attempt)) return false;
+    this.awaited.add(attempt);
+    return true;
   }
 
   private conclude(attempt: Attempt): void {
@@ -393,9 +468,7 @@ export class Worker {
    */
   private abandonProcess(stuck: Attempt): void {
     this.lingering ??= { lease: stuck.subject.lease, attempt: undefined };
-    process.stderr.write(
-      `mailchute: the handler of ${stuck.subject.task_id} does not stop; this worker process ends\n`,
-    );
+    say(`the handler of ${stuck.subject.task_id} does not stop; this worker process ends`);
     this.stop(false);
   }
 
@@ -419,6 +492,7 @@ export class Worker {
     this.isStopped = true;
     this.restLeases();
     this.queue.close();
+    this.room.close();
     this.report.tellNow();
     this.journal.close();
     this.tools.kv.close();

@@ -111,7 +111,12 @@ test("a batch gives one result a line, with retries, failures and bad lines told
   ]);
   expect(stderr).toContain("9 lines");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "b\n" });
-  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+  const drain = await pool.run(["run", "--drain"]);
+  expect(drain).toMatchObject({
+    code: 1,
+    stdout: "1 completed, 0 failed, 5 lines failed in 1 completed batch\n",
+  });
+  expect(drain.stderr).toContain("b completed, but 5 of 9 lines failed");
 
   const results = byLine(readResults(pool, "b"));
   expect([...results.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 6, 7, 8, 9, 10]);
@@ -132,7 +137,6 @@ test("a batch gives one result a line, with retries, failures and bad lines told
     status: "failed",
     attempts: 0,
     code: "ErrInvalidTask",
-    excerpt: "this is no JSON",
   });
   expect(results.get(6)).toMatchObject({ id: "named", status: "completed" });
   expect(results.get(7)).toMatchObject({ attempts: 0, kind: "invalid" });
@@ -159,14 +163,30 @@ test("a batch gives one result a line, with retries, failures and bad lines told
     "selected",
     "assigned",
     "started",
+    "lines_failed",
     "completed",
   ]);
+  expect(events.at(-2)?.["error"]).toBe("5 of 9 lines failed");
   expect(events.at(-1)?.["batch"]).toMatchObject({ lines: 9, failures: 5 });
 
-  expect((await pool.run(["wait", "b"])).stdout).toBe("b  completed, but 5 of its lines failed\n");
+  expect((await pool.run(["wait", "b"])).stdout).toBe(
+    "b  completed, but 5 of its 9 lines failed\n",
+  );
   expect((await pool.run(["wait", "b"])).code).toBe(1);
-  expect((await pool.run(["ls"])).stdout).toContain("batch, 9 lines done, 5 failed");
-  expect((await pool.run(["show", "b"])).stdout).toContain("batch, 9 lines done, 5 failed");
+  expect((await pool.run(["ls"])).stdout).toMatch(
+    /^b +done, not all .*batch, 9 lines done, 5 of them failed/m,
+  );
+  const listed = JSON.parse((await pool.run(["ls", "--state-is", "failed", "--json"])).stdout);
+  expect(listed.tasks).toMatchObject([{ id: "b", state: "done", failed_lines: 5 }]);
+  expect((await pool.run(["show", "b"])).stdout).toMatch(/^state +done, but 5 of 9 lines failed/m);
+  expect((await pool.run(["status"])).stdout).toMatch(/^b .* lines +5 of 9 lines failed/m);
+  const chat = await pool.run(["chat"], "/ls failed\n/quit\n");
+  expect(chat.stdout).toContain("5 of them failed");
+  expect(pool.alerts().map((one) => one["alert"])).toEqual(["lines_failed"]);
+  const metrics = readJson<{ tasks: object; success_rate: number }>(
+    join(pool.state, "analytics", "metrics.json"),
+  );
+  expect(metrics).toMatchObject({ tasks: { completed: 1, with_failed_lines: 1 }, success_rate: 0 });
   expect((await pool.run(["logs", "b#9"])).stdout).toBe("b#9\n");
   expect((await pool.run(["logs", "b"])).code).toBeLessThan(4);
 });
@@ -212,7 +232,7 @@ test("an id is taken by a batch as it is by a task, whichever comes first", asyn
   expect((await batch("b")).code).toBe(0);
   const again = await batch("b");
   expect(again.code, "the very same bytes again").toBe(0);
-  expect(again.stderr).toContain("unchanged: it waits already");
+  expect(again.stderr).toContain("unchanged: it waits");
   expect((await pool.run(["enqueue", "--id", "b", "--", "true"])).code).toBe(4);
   expect((await pool.run(["enqueue", "--id", "t", "--", "true"])).code).toBe(0);
   expect((await batch("t")).code).toBe(4);
@@ -225,7 +245,7 @@ test("an id is taken by a batch as it is by a task, whichever comes first", asyn
   expect(refused[0]).toMatchObject({ task_id: "b", code: "ErrTaskExists" });
   const same = await batch("b");
   expect(same, "the very same bytes, settled").toMatchObject({ code: 0 });
-  expect(same.stderr).toContain("unchanged: it has a result already, nothing runs");
+  expect(same.stderr).toMatch(/unchanged: it has completed .*, and nothing runs\n/);
   write(pool, [line(pool, 2)]);
   const other = await batch("b");
   expect(other.code).toBe(4);
@@ -252,6 +272,45 @@ test("a batch that cannot be read is refused with its bytes kept, and can be giv
   expect(tooLarge.code).toBe(2);
   expect(tooLarge.stderr).toContain("batch_bytes_max");
   expect(fs.readdirSync(pool.tmp)).toEqual([]);
+});
+
+test("a batch whose results outgrow their limit ends with what it has, and a retry goes on from there", async () => {
+  const max = 4096;
+  const pool = batchPool(`batch_results_bytes_max: ${max}\nbatch_concurrency: 4\n`);
+  const count = 200;
+  const lines = Array.from({ length: count }, (_, i) => line(pool, i + 1));
+  await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"]);
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
+  const error = readJson<Summary & { code: string; error: string }>(
+    join(pool.failed, "b_error.json"),
+  );
+  expect(error).toMatchObject({ code: "ErrOutputLimit", kind: "output" });
+  expect(error?.error).toContain("batch_results_bytes_max");
+  const { size } = fs.statSync(join(pool.failed, "b_results.ndjson"));
+  expect(size).toBeGreaterThan(max);
+  expect(size, "the lines in flight come on top").toBeLessThan(max + 1024);
+  const done = readResults(pool, "b", "failed").length;
+  expect(error?.batch).toEqual({ lines: done, completed: done, failures: 0, bad: 0 });
+
+  const config = join(pool.state, "config.yaml");
+  fs.writeFileSync(config, fs.readFileSync(config, "utf8").replace(String(max), "1000000"));
+  expect((await pool.run(["retry", "b"])).code).toBe(0);
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+  expect(byLine(readResults(pool, "b")).size).toBe(count);
+  expect(runs(pool)).toHaveLength(count);
+});
+
+test("a file of very many lines that are no task is given up, and not answered line by line", async () => {
+  const pool = batchPool();
+  const path = join(pool.dir, "lines.ndjson");
+  fs.writeFileSync(path, "x\n".repeat(250_000));
+  await pool.run(["enqueue", "--batch", "--file", path, "--id", "b"]);
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
+  const error = readJson<Summary & { error: string }>(join(pool.failed, "b_error.json"));
+  expect(error).toMatchObject({ kind: "invalid", batch: { completed: 0, bad: 100_001 } });
+  expect(error?.error).toContain(
+    "more than 100000 of its lines are no task; line 100001: not JSON",
+  );
 });
 
 test("a running batch shows how far it is, can be put back without losing a line, and be ended for good", async () => {

@@ -35,6 +35,16 @@ test("an unknown command is refused with exit code 2 and a suggestion", async ()
   );
 });
 
+test.each([
+  [["ls", "--status", "failed"], "did you mean --state-is waiting|ready|running|done|failed?"],
+  [["ls", "--state", "failed"], "did you mean --state-is failed?"],
+  [["ls", "--state-is"], "--state-is needs a value: waiting|ready|running|done|failed"],
+])("%j is refused, and the option that was meant is named with its values", async (args, hint) => {
+  const result = await newCli()(args);
+  expect(result.code).toBe(2);
+  expect(result.stderr).toContain(hint);
+});
+
 test("an unknown option is refused with exit code 2 and a suggestion", async () => {
   const result = await newCli()(["ls", "--limt", "3"]);
   expect(result.code).toBe(2);

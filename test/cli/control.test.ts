@@ -2,12 +2,12 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Cli, newCli } from "./run-cli.ts";
+import { type Cli, newCli, put } from "./run-cli.ts";
 
-/** A command line with an empty state tree. */
+/** A command line with a state tree that has nothing but settings, and none of these. */
 function newTree(): Cli {
   const cli = newCli();
-  fs.mkdirSync(join(cli.dir, "state"));
+  put(cli, "config.yaml", "");
   return cli;
 }
 

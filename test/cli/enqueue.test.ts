@@ -104,13 +104,29 @@ test("an id that exists is refused with exit code 4", async () => {
   expect(again.stderr).toContain("ErrTaskExists");
 });
 
-test("the same command again within its second is refused like any later one", async () => {
-  const cli = newCli();
-  // Two of five at least fall into one second.
-  const results = [];
-  for (let n = 0; n < 5; n++) results.push(await cli(["enqueue", "--id", "a", "--", "true"]));
-  expect(results.map(({ code }) => code)).toEqual([0, 4, 4, 4, 4]);
-  expect(fs.readdirSync(cli.inbox)).toEqual(["a.json"]);
+test("the same command again changes nothing, and says how its task stands", async () => {
+  const pool = newPool();
+  const enqueue = (...more: string[]) => pool.run(["enqueue", "--id", "a", ...more, "--", "true"]);
+  expect(await enqueue()).toMatchObject({ code: 0, stdout: "a\n" });
+  const created = fs.readFileSync(join(pool.inbox, "a.json"), "utf8");
+  // A later second than that of the task.
+  fs.writeFileSync(
+    join(pool.inbox, "a.json"),
+    created.replace(/"created_at":(\d+)/, '"created_at":1000'),
+  );
+  const waiting = await enqueue("--json");
+  expect(JSON.parse(waiting.stdout)).toEqual({ id: "a", outcome: "unchanged" });
+  await pool.run(["run", "--drain", "--no-live"]);
+  const done = await enqueue();
+  expect(done).toMatchObject({ code: 0, stdout: "a\n" });
+  expect(done.stderr).toMatch(
+    /^mailchute: a is there already: it has completed .*, and nothing runs; to run it again: mailchute retry a --completed\n$/,
+  );
+  expect(await enqueue("--wait")).toMatchObject({ code: 0 });
+  const other = await enqueue("--priority", "1");
+  expect(other).toMatchObject({ code: 4, stdout: "" });
+  expect(other.stderr).toContain("ErrTaskExists");
+  expect(fs.readdirSync(pool.inbox)).toEqual([]);
 });
 
 test("a file that is sent again is told how many of its lines are there already", async () => {
@@ -126,11 +142,13 @@ test("a file that is sent again is told how many of its lines are there already"
   expect(again.stderr).toBe("mailchute: 1 submitted, 2 unchanged: there already\n");
 });
 
-test("the same --dedup key is refused the second time, whatever the rest", async () => {
+test("of one --dedup key there is one task: the same again is no other, another is refused", async () => {
   const cli = newCli();
   const first = await cli(["enqueue", "--dedup", "key", "--", "true"]);
   const second = await cli(["enqueue", "--dedup", "key", "--", "true"]);
-  expect([first.code, second.code]).toEqual([0, 4]);
+  const third = await cli(["enqueue", "--dedup", "key", "--", "false"]);
+  expect([first.code, second.code, third.code]).toEqual([0, 0, 4]);
+  expect(second.stdout).toBe(first.stdout);
   expect(fs.readdirSync(cli.inbox)).toEqual([`${first.stdout.trim()}.json`]);
 });
 
@@ -258,4 +276,32 @@ test("wait does not take a running task for one whose id differs in case", async
     what: "the run",
   });
   expect((await pool.run(["wait", "JOB", "--timeout", "30"])).code).toBe(3);
+});
+
+test("a whole command line in one word is accepted, with a hint at sh -c", async () => {
+  const cli = newCli();
+  const told = await cli(["enqueue", "--id", "a", "--", "echo 'hi' && ls"]);
+  expect(told.code).toBe(0);
+  expect(told.stdout).toBe("a\n");
+  expect(told.stderr).toContain(`did you mean: -- sh -c 'echo '\\''hi'\\'' && ls'\n`);
+  const json = await cli(["enqueue", "--id", "b", "--json", "--", "echo hi"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: "b", warnings: [expect.any(String)] });
+  // What is there under this very name is meant, and so is a program with arguments.
+  fs.writeFileSync(join(cli.dir, "my tool"), "#!/bin/sh\n", { mode: 0o755 });
+  for (const argv of [["./my tool"], ["echo", "a && b"], ["ls"]])
+    expect((await cli(["enqueue", "--", ...argv])).stderr, argv.join(" ")).toBe("");
+});
+
+test("--after with an id that neither a tray nor the plan knows is accepted, with a warning", async () => {
+  const cli = newCli();
+  put(cli, "roadmap.yaml", "nodes:\n  - { id: deploy-eu, exec: [make] }\n");
+  put(cli, "mailbox/outbox/build_result.json", { task_id: "build", status: "completed" });
+  put(cli, "mailbox/inbox/Lint.json", { exec: ["true"] });
+  const told = await cli(["enqueue", "--after", "biuld", "--after", "deploy-ue", "--", "true"]);
+  expect(told.code).toBe(0);
+  expect(told.stderr).toContain("--after biuld: no task and no node of the plan has this id");
+  expect(told.stderr).toContain("did you mean build?");
+  expect(told.stderr).toContain("did you mean deploy-eu?");
+  const after = ["--after", "build", "--after", "Deploy-EU", "--after", "lint"];
+  expect((await cli(["enqueue", ...after, "--", "true"])).stderr).toBe("");
 });

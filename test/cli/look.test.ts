@@ -3,7 +3,6 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { renderTask } from "../../src/cli/commands/show.ts";
-import { screenOf } from "../../src/cli/commands/status.ts";
 import { ownerSequence } from "../../src/host/identity.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -79,17 +78,6 @@ test("status shows the rest when the plan is a link to itself", async () => {
   const text = await cli(["status"]);
   expect(text.code).toBe(0);
   expect(text.stdout).toContain("no supervisor runs");
-});
-
-test("status --watch overwrites its own lines: it wipes no screen, and never scrolls", () => {
-  const text = screenOf(["one", "two"], 24);
-  expect(text).toBe("\x1b[Hone\x1b[K\ntwo\x1b[K\n\x1b[J");
-  const long = screenOf(
-    Array.from({ length: 50 }, (_, i) => `line ${i}`),
-    10,
-  );
-  expect(long.match(/\n/g)).toHaveLength(9);
-  expect(long).toContain("line 7\x1b[K\nand 42 more lines");
 });
 
 test("status tells a dead supervisor from a stopped one", async () => {
@@ -191,6 +179,15 @@ test("show tells the record, the run and the events of a task, and exits with 3 
   });
   expect(known.run).toBe(join(cli.dir, "state", "runs", "ok1@s.1.1"));
   expect(known.events).toHaveLength(1);
+  put(cli, "runs/2026-11-24/ok1@abcdefgh261124.1.1/stdout.log", "of its day\n");
+  const day = join(cli.dir, "state/runs/2026-11-24/ok1@abcdefgh261124.1.1");
+  const { runs } = JSON.parse((await cli(["show", "ok1", "--json"])).stdout);
+  expect(runs).toEqual([known.run, day]);
+  put(cli, "mailbox/outbox/ok1_result.json", {
+    ...RESULT,
+    run: "2026-11-24/ok1@abcdefgh261124.1.1",
+  });
+  expect((await cli(["logs", "ok1"])).stdout).toContain("of its day");
   expect((await cli(["show", "nope"])).code).toBe(3);
   expect((await cli(["show", "../outbox/ok1"])).code).toBe(3);
 });
@@ -234,6 +231,24 @@ test("show cuts nothing on a terminal: errors, paths and ids are there whole", a
   // Only what has no space in it is longer than a line.
   const tooLong = lines.filter((line) => line.length > 80 && line.trim().includes(" "));
   expect(tooLong.map((line) => line.slice(0, 14).trim())).toEqual(["id", "file", "run"]);
+});
+
+test("show folds long values on a terminal, and says where all of them is", async () => {
+  const cli = newCli();
+  const task = { id: "wide", prompt: "x".repeat(76_000), metadata: { dependencies: ["b"] } };
+  const output = Array.from({ length: 500 }, (_, n) => `line ${n}`).join("\n");
+  put(cli, "mailbox/outbox/wide_result.json", { ...RESULT, task_id: "wide", task, output });
+  const known = JSON.parse((await cli(["show", "wide", "--json"])).stdout);
+  const lines = renderTask(known, TERMINAL);
+  expect(lines.filter((line) => line.length > 80 && !/^(?:file|run) /.test(line))).toEqual([]);
+  expect(lines.length).toBeLessThan(60);
+  expect(
+    lines.filter((line) => line.trim() === "(all of it: mailchute show wide --json)"),
+  ).toHaveLength(2);
+  expect(lines).toContain(`${" ".repeat(14)}line 7`);
+  const piped = await cli(["show", "wide"]);
+  expect(piped.stdout).toContain(`what          ${"x".repeat(76_000)}\n`);
+  expect(piped.stdout).toContain("output        line 0\\nline 1\\n");
 });
 
 test("show counts the directories of a batch's lines, and lists what else its run left", async () => {

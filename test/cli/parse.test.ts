@@ -1,8 +1,9 @@
 /** Arguments by an option table. */
 import { expect, test } from "vitest";
-import { ErrUsage, type OptionTable } from "../../src/cli/command-spec.ts";
-import { exitCodeOf } from "../../src/cli/exit-codes.ts";
-import { parseArguments, readDuration } from "../../src/cli/parse.ts";
+import { ErrUsage, type OptionTable } from "../../src/cli/shell/command-spec.ts";
+import { describeError } from "../../src/cli/shell/error-text.ts";
+import { exitCodeOf } from "../../src/cli/shell/exit-codes.ts";
+import { parseArguments, readDuration } from "../../src/cli/shell/parse.ts";
 import {
   ErrInvalidCommand,
   ErrInvalidConfig,
@@ -120,6 +121,10 @@ test("each documented error has its exit code", () => {
   expect(
     exitCodeOf(Object.assign(new Error("EACCES: permission denied, open 'x'"), { code: "EACCES" })),
   ).toBe(74);
+  const unnamed = "Unknown system error -117";
+  const uncleaned = Object.assign(new Error(`${unnamed}: ${unnamed}, open 'x'`), { code: unnamed });
+  expect(exitCodeOf(uncleaned)).toBe(74);
+  expect(describeError(uncleaned)).toMatchObject({ code: "ErrIo", message: uncleaned.message });
   const cause = Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
   expect(exitCodeOf(cause)).toBe(75);
   for (const error of [new ErrIo("x", { cause }), new ErrInvalidConfig("x", { cause })])

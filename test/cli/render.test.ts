@@ -11,7 +11,7 @@ import {
   table,
   widthOf,
   wrap,
-} from "../../src/cli/render.ts";
+} from "../../src/text/render.ts";
 
 test("text from files shows control characters, bidi marks and newlines as escapes", () => {
   expect(safe("a\n\t\u001b[31m\u202e\u2066\u0085b")).toBe(

@@ -60,7 +60,7 @@ describe("roadmap", () => {
 
   test("check says that there is none", async () => {
     const cli = newCli();
-    fs.mkdirSync(join(cli.dir, "state"));
+    put(cli, "config.yaml", "");
     expect((await cli(["roadmap", "check"])).code).toBe(3);
   });
 
@@ -160,7 +160,7 @@ describe("node and dep", () => {
 
   test("make a plan where there was none", async () => {
     const cli = newCli();
-    fs.mkdirSync(join(cli.dir, "state"));
+    put(cli, "config.yaml", "");
     expect((await cli(["node", "add", "a", "--json"])).stdout).toContain('"id":"a"');
     expect(planOf(cli)).toBe("nodes:\n  - { id: a, type: task, status: open }\n");
     expect((await cli(["node", "update", "a", "--cwd", "sub", "--json"])).stdout).toContain(

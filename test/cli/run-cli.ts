@@ -14,27 +14,28 @@ interface CliResult {
   stderr: string;
 }
 
+interface RunOptions {
+  env?: Record<string, string>;
+  input?: string;
+  /** Where it is started, seen from `dir`. */
+  cwd?: string;
+}
+
 export interface Cli {
   /** A temporary directory; the state tree is `state` in it. */
   dir: string;
   inbox: string;
-  (
-    args: readonly string[],
-    options?: { env?: Record<string, string>; input?: string },
-  ): Promise<CliResult>;
+  (args: readonly string[], options?: RunOptions): Promise<CliResult>;
 }
 
 /** A command line whose working directory is fresh and goes away with the test. */
 export function newCli(): Cli {
   const dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-cli-")));
   onTestFinished(() => fs.rmSync(dir, { recursive: true, force: true }));
-  const run = (
-    args: readonly string[],
-    { env = {}, input = "" }: { env?: Record<string, string>; input?: string } = {},
-  ) =>
+  const run = (args: readonly string[], { env = {}, input = "", cwd = "." }: RunOptions = {}) =>
     new Promise<CliResult>((resolve, reject) => {
       const child = spawn(process.execPath, [LAUNCHER, ...args], {
-        cwd: dir,
+        cwd: join(dir, cwd),
         env: { PATH: process.env["PATH"], ...env },
       });
       let stdout = "";

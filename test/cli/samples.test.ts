@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../../src/cli/samples.ts";
+import { SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../../src/cli/text/samples.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 

@@ -4,6 +4,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { newPool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type Cli, newCli, put } from "./run-cli.ts";
 
 test("init makes the whole tree, private, and never overwrites", async () => {
@@ -121,12 +123,28 @@ test("clean removes what is past its retention, and with --dry-run only counts i
   const old = [
     put(cli, "mailbox/outbox/a_result.json", {}),
     join(put(cli, "runs/a@s.1.1/stdout.log", "x"), ".."),
+    join(put(cli, "runs/2026-01-31/a@abcdefgh260131.1.1/stdout.log", "x"), ".."),
+    put(cli, "analytics/supervisor_lifecycle.2026-01-01T00-00-00-000Z.jsonl", ""),
+    join(put(cli, "evidence/left-the-plan/summary.md", ""), ".."),
+    put(cli, "workers/w-1-1.json", ""),
   ];
-  const kept = [put(cli, "mailbox/outbox/b_result.json", {}), put(cli, "runs/notes/mine.txt", "x")];
+  const kept = [
+    put(cli, "mailbox/outbox/b_result.json", {}),
+    put(cli, "runs/notes/mine.txt", "x"),
+    put(cli, "analytics/supervisor_lifecycle.2026-01-02T00-00-00-000Z.jsonl", ""),
+  ];
   const longAgo = Date.now() / 1000 - 90 * 86_400;
   for (const path of [...old, join(kept[1] ?? "", "..")]) fs.utimesSync(path, longAgo, longAgo);
   const dry = JSON.parse((await cli(["clean", "--dry-run", "--json"])).stdout);
-  expect(dry).toEqual({ dry_run: true, results: 1, errors: 0, staged: 0, runs: 1 });
+  expect(dry).toEqual({
+    dry_run: true,
+    results: 1,
+    errors: 0,
+    staged: 1,
+    runs: 2,
+    journals: 1,
+    evidence: 1,
+  });
   expect(old.every((path) => fs.existsSync(path))).toBe(true);
   expect((await cli(["clean"])).stdout).toContain("removed 1 results");
   expect(old.some((path) => fs.existsSync(path))).toBe(false);
@@ -220,4 +238,61 @@ offer mailchute enq; offer mailchute enqueue --pri; offer mailchute ls --state-i
   expect(spawnSync("bash", ["-c", probe], { encoding: "utf8" }).stdout).toBe(
     "enqueue\n--priority\nfailed\n",
   );
+});
+
+test("what is dropped again just as it was runs no more, and everybody is told; retry --completed runs it again", async () => {
+  const pool = newPool();
+  const count = join(pool.dir, "count");
+  const nightly = { exec: ["sh", "-c", `echo x >> ${count}`] };
+  const runs = (): number => fs.readFileSync(count, "utf8").length / 2;
+  const statusOf = async () => JSON.parse((await pool.run(["status", "--json"])).stdout);
+  const run = await pool.start();
+  pool.drop("nightly", nightly);
+  await pool.result("nightly");
+  pool.drop("nightly", nightly);
+  const told =
+    "nightly.json was dropped again just as it was, and its task has completed: nothing more runs; to run it again: `mailchute retry nightly --completed`, or another id";
+  await waitFor(() => run.stderr().includes(told), { what: "the word in what run says" });
+  await waitFor(() => pool.alerts().some(({ message }) => message === told), { what: "an alert" });
+  const before = await waitFor(
+    async () => {
+      const status = await statusOf();
+      return status.dropped_again === null ? undefined : status;
+    },
+    { what: "the word in status" },
+  );
+  expect(before.metrics.tasks.duplicates).toBe(1);
+  expect(pool.events().filter(({ event }) => event === "duplicate")).toMatchObject([
+    { task_id: "nightly", error: "the same task again, which has completed: nothing to do" },
+  ]);
+  expect(before.obstacles).toEqual([
+    {
+      what: expect.stringMatching(
+        /^nightly was dropped again .*, just as it was: its task has completed, and nothing more ran$/,
+      ),
+      do: "mailchute retry nightly --completed, or drop it under another name",
+    },
+  ]);
+  expect(runs()).toBe(1);
+  const refused = await pool.run(["retry", "nightly"]);
+  expect(refused.code).toBe(4);
+  expect(refused.stderr).toContain("`mailchute retry nightly --completed` runs it again");
+  const again = await pool.run(["retry", "nightly", "--completed"]);
+  expect(again).toMatchObject({ code: 0, stdout: "nightly\n" });
+  await waitFor(() => runs() === 2, { what: "the second run" });
+  await pool.result("nightly");
+  expect((await statusOf()).dropped_again).toBe(null);
+});
+
+test("a node of the plan that is done is not run again by its task alone", async () => {
+  const pool = newPool();
+  fs.writeFileSync(
+    join(pool.state, "roadmap.yaml"),
+    "nodes:\n  - { id: n, exec: [sh, -c, 'echo \"<result>{}</result>\"'] }\n",
+  );
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+  const { code, stderr } = await pool.run(["retry", "n", "--completed"]);
+  expect(code).toBe(4);
+  expect(stderr).toContain("do: mailchute node set-status n open\n");
+  expect(fs.readdirSync(pool.outbox)).toContain("n_result.json");
 });

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool, type Pool } from "../support/pool.ts";
+import { hasTmux, MAILCHUTE, openTerminal } from "../support/terminal.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -47,6 +48,76 @@ it("names each task that fails for good with its error, the first twenty of them
   expect(stderr.split("mailchute ls --state-is failed")).toHaveLength(2);
 });
 
+it("tells a failure by the program's own last words, which come first and whole", async () => {
+  const pool = newPool();
+  const said = "/home/me/data/input.csv: line 3: expected 4 columns, found 3";
+  const script = `seq 500 >&2; echo '${said}' >&2; exit 65`;
+  pool.drop("a-task-with-rather-a-long-name", { exec: ["sh", "-c", script] });
+  const { stderr } = await pool.run(["run", "--drain"]);
+  expect(stderr).toContain(`failed for good: ${said} (the program ended with exit code 65`);
+  const status = await pool.run(["status"]);
+  expect(status.stdout).toContain(`\n    ${said} `);
+  const ls = await pool.run(["ls"]);
+  expect(ls.stdout).toContain("/home/me/data/input.csv");
+  const error = await pool.error("a-task-with-rather-a-long-name");
+  // A line of the log that is cut in two says nothing.
+  expect(error.error).toMatch(/^\d{3}\n/);
+});
+
+it("says of a whole command line in one word that no shell reads it", async () => {
+  const pool = newPool();
+  pool.drop("line", { exec: ["echo hi && ls"] });
+  pool.drop("missing", { exec: ["no-such-program", "a b"] });
+  await pool.run(["run", "--drain"]);
+  expect((await pool.error("line")).error).toMatch(
+    /^cannot start "echo …": ENOENT; no shell reads it: .*\["sh", "-c", "echo …"\]$/,
+  );
+  expect((await pool.error("missing")).error).toBe('cannot start "no-such-program": ENOENT');
+});
+
+it("tells with --live what starts, ends and runs again, and is quiet about it in a pipe", async () => {
+  const pool = newPool();
+  const once = "test $MAILCHUTE_ATTEMPT = 2";
+  pool.drop("good", { exec: ["true"] });
+  pool.drop("flaky", { exec: ["sh", "-c", once], max_attempts: 2 });
+  pool.drop("bad", { exec: ["false"], max_attempts: 1 });
+  const { stdout, stderr } = await pool.run(["run", "--drain", "--live"]);
+  expect(stdout).toBe("2 completed, 1 failed\n");
+  for (const line of [
+    /^mailchute: good started$/m,
+    /^mailchute: good completed after \d+/m,
+    /^mailchute: flaky failed and runs again in \d+ ms: the program ended with exit code 1$/m,
+    /^mailchute: flaky started, run 2$/m,
+    /^mailchute: flaky completed after/m,
+  ])
+    expect(stderr).toMatch(line);
+  expect(stderr.match(/\bbad\b.*failed/g)).toHaveLength(1);
+  pool.drop("later", { exec: ["true"] });
+  const quiet = await pool.run(["run", "--drain"]);
+  expect(quiet.stdout).toBe("1 completed, 0 failed\n");
+  expect(quiet.stderr).not.toContain("later");
+});
+
+it.skipIf(!hasTmux)("tells it without --live, too, where a person looks on", async () => {
+  const pool = newPool();
+  const drain = async (id: string, options = ""): Promise<string> => {
+    pool.drop(id, { exec: ["true"] });
+    const terminal = openTerminal(pool.dir, 100, 30);
+    terminal.press(`${MAILCHUTE} run --drain --state '${pool.state}' ${options}`, "Enter");
+    return waitFor(() => /^1 completed, 0 failed$/m.exec(terminal.screen())?.input, {
+      what: "the end of the run",
+    });
+  };
+  const told = await drain("good");
+  expect(told).toMatch(/^mailchute: good started$/m);
+  expect(told).toMatch(/^mailchute: good completed after \d+/m);
+  expect(await drain("quiet", "--no-live")).not.toMatch(/^mailchute: /m);
+  await drain("kept", "2> log");
+  const log = fs.readFileSync(join(pool.dir, "log"), "utf8");
+  expect(log).toContain("mailchute: watching");
+  expect(log).not.toContain("kept");
+});
+
 it("counts nodes that fail, and leaves it to the plan whether that matters", async () => {
   const pool = newPool();
   const plan =
@@ -78,6 +149,50 @@ it("says what cannot run, and status says why after it has ended", async () => {
     "no supervisor runs on this state tree",
     `1 task waits for others that it depends on: patient (${ofNobody})`,
     `1 task fits no configured agent: lonely (${noAgent})`,
+  ]);
+});
+
+it("of what a task waits for it names what is not met, and how that stands", async () => {
+  const pool = newPool();
+  const after = (...dependencies: string[]): object => ({
+    exec: ["true"],
+    metadata: { dependencies },
+  });
+  pool.drop("build", { exec: ["true"] });
+  pool.drop("check", { exec: ["false"], max_attempts: 1 });
+  pool.drop("lonely", { prompt: "x", agent: "nosuch" });
+  // They wait for what completes, too, when they are first looked at.
+  pool.drop("w1", after("build", "biuld", "check"));
+  pool.drop("w2", after("w1"));
+  pool.drop("w3", after("w2", "lonely"));
+  const { stdout } = await pool.run(["run", "--drain"]);
+  const reasons = [
+    "  w1: waits for biuld, which is not here (did you mean build?); check, which failed\n",
+    "  w2: waits for w1, which waits for biuld, which is not here\n",
+    '  w3: waits for w2, which waits in the end for biuld, which is not here; lonely, which cannot run: no agent "nosuch" is configured\n',
+  ];
+  for (const reason of reasons) expect(stdout).toContain(reason);
+  const what = (await obstaclesOf(pool)).map((one) => one.what).join("\n");
+  expect(what).toContain(
+    "w1 (waits for biuld, which is not here (did you mean build?); check, which failed)",
+  );
+});
+
+it("a task that has ended is not said to wait", async () => {
+  const pool = newPool();
+  const after = (...dependencies: string[]): object => ({
+    exec: ["true"],
+    metadata: { dependencies },
+  });
+  pool.drop("other", after("nothing"));
+  pool.drop("late", after("early"));
+  await pool.start();
+  await waitFor(() => pool.supervisor()?.waiting?.blocked === 2, { what: "both to wait" });
+  pool.drop("early", { exec: ["true"] });
+  await pool.result("late");
+  const what = (await obstaclesOf(pool)).map((one) => one.what);
+  expect(what).toEqual([
+    "1 task waits for others that it depends on: other (waits for nothing, which is not here)",
   ]);
 });
 

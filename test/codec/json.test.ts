@@ -3,19 +3,13 @@ import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  excerptOf,
   JsonFault,
   parseObject,
   parseObjectText,
   type ScannedObject,
   scanObject,
 } from "../../src/codec/json.ts";
-import {
-  EXCERPT_CHARS_MAX,
-  JSON_DEPTH_MAX,
-  JSON_MEMBERS_MAX,
-  TASK_BYTES_MAX,
-} from "../../src/core/limits.ts";
+import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, TASK_BYTES_MAX } from "../../src/core/limits.ts";
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -518,16 +512,6 @@ describe("a fault", () => {
       expect(isUtf8(Buffer.from(message))).toBe(true);
       expect(Buffer.from(message).toString()).toBe(message);
     }
-  });
-
-  it("shows at most 200 printable characters of what was refused", () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
-        expect(excerptOf(Buffer.from(bytes))).toMatch(/^[\x20-\x7e]{0,200}$/);
-      }),
-    );
-    expect(excerptOf(Buffer.from('{"a":\x1b'))).toBe('{"a":\\x1b');
-    expect(excerptOf(Buffer.from("a".repeat(1000)))).toBe("a".repeat(EXCERPT_CHARS_MAX));
   });
 });
 

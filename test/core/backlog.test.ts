@@ -11,6 +11,7 @@ function task(id: string, more: Partial<WaitingTask> = {}): WaitingTask {
     attempt: 1,
     priority: 0,
     createdAt: 0,
+    arrivedMs: 0,
     agentId: "exec",
     isSelected: false,
     ...more,
@@ -25,12 +26,13 @@ function takeAll(backlog: Backlog): string[] {
 }
 
 describe("the backlog", () => {
-  it("gives tasks by priority, then age, then id, whatever the order they came in", () => {
+  it("gives tasks by priority, then age, then arrival, then id, whatever the order they came in", () => {
     const arbitrary = fc.uniqueArray(
       fc.record({
         id: fc.stringMatching(/^[a-z0-9]{1,6}$/),
         priority: fc.integer({ min: -2, max: 2 }),
         createdAt: fc.integer({ min: 0, max: 3 }),
+        arrivedMs: fc.constantFrom(0, 0.25, 0.5),
       }),
       { selector: (t) => t.id },
     );
@@ -90,6 +92,19 @@ describe("the backlog", () => {
     expect(takeAll(backlog)).toEqual(["retry"]);
     expect(backlog.promoteDue(5000, 70)).toBeUndefined();
     expect(takeAll(backlog)).toEqual(["person"]);
+  });
+
+  it("keeps a task back until both of its times, when a retry has a not_before, too", () => {
+    const backlog = new Backlog();
+    backlog.add(task("a", { notBeforeMs: 5000, dueMs: 70 }), 1000, 0);
+    backlog.add(task("b", { notBeforeMs: 2000, dueMs: 90 }), 1000, 0);
+    expect(backlog.promoteDue(1000, 80)).toBe(1000);
+    expect(backlog.promoteDue(2000, 80)).toBe(10);
+    expect(takeAll(backlog)).toEqual([]);
+    expect(backlog.promoteDue(2000, 90)).toBe(3000);
+    expect(takeAll(backlog)).toEqual(["b"]);
+    expect(backlog.promoteDue(5000, 90)).toBeUndefined();
+    expect(takeAll(backlog)).toEqual(["a"]);
   });
 
   it("keeps a task back until the last of its dependencies has completed", () => {

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ID_CHARS_MAX } from "../../src/core/limits.ts";
 import {
+  cleanRun,
   errorName,
   explainBadId,
   foldId,
@@ -10,6 +11,7 @@ import {
   isId,
   leaseOf,
   nextAttempt,
+  nonceOf,
   type ProcessingName,
   parseName,
   parsePlainClaim,
@@ -19,6 +21,7 @@ import {
   readInboxName,
   resultName,
   runOf,
+  runOfLease,
   settledBatchName,
   stagedResultsName,
   submissionOf,
@@ -320,6 +323,21 @@ describe("a name in processing", () => {
     expect(runOf(claim)).toBe("a@s.1.1");
     expect(new Set([claim, ...others].map(leaseOf)).size).toBe(4);
     expect(new Set([claim, ...others].map(runOf)).size).toBe(4);
+  });
+
+  it("says in its nonce in which folder of the day its runs lie; a nonce of others says none", () => {
+    const submission = nonceOf("0abcdefv", Date.UTC(2026, 10, 24, 23, 59));
+    expect(submission).toBe("0abcdefv261124");
+    const name: ProcessingName = { id: "a", submission, attempt: 2, stage: "w", token: "p-q-r-7" };
+    expect(runOf(name)).toBe(`2026-11-24/a@${submission}.2.7`);
+    expect(runOfLease("a", leaseOf(name))).toBe(runOf(name));
+    expect(cleanRun(runOf(name))).toBe(runOf(name));
+    expect(parseName(formatName(name))).toEqual(name);
+    for (const other of ["s", "0abcdefv", "0abcdefv261324", "0abcdefv2611240"])
+      expect(runOf({ ...name, submission: other })).toBe(`a@${other}.2.7`);
+    for (const bad of ["../a@s.1.1", "2026-11-24/../a@s.1.1", "/etc", "a", "2026-11-24/x/a@s.1.1"])
+      expect(cleanRun(bad)).toBeUndefined();
+    expect(cleanRun("a@s.1.1")).toBe("a@s.1.1");
   });
 });
 

@@ -5,6 +5,9 @@ import {
   type AttemptOutcome,
   backoffMs,
   decide,
+  errorText,
+  type Failed,
+  headlineOf,
   outcomeOfExit,
   type RetryPolicy,
 } from "../../src/core/outcome.ts";
@@ -174,5 +177,32 @@ describe("the backoff", () => {
     );
     expect(backoffMs(1, POLICY, 0)).toBe(750);
     expect(backoffMs(1, POLICY, 0.999)).toBe(1250);
+  });
+});
+
+describe("the text of an error record", () => {
+  const exit = outcomeOfExit(65, SILENT) as Failed;
+  const words = "reading input.csv\ninput.csv: line 3: expected 4 columns, found 3";
+
+  it("begins with what the program said last, and gives the exit code after it", () => {
+    expect(errorText({ ...exit, lastWords: words })).toBe(
+      `${words} (the program ended with exit code 65, which means: do not retry)`,
+    );
+    expect(errorText(exit)).toBe("the program ended with exit code 65, which means: do not retry");
+  });
+
+  it("begins with the signal where one ended the program", () => {
+    const killed: Failed = { ...exit, failure: "signal", message: "it was ended by SIGKILL" };
+    expect(errorText({ ...killed, lastWords: "working" })).toBe("it was ended by SIGKILL: working");
+  });
+
+  it("is told in one line by the last line of the program, and otherwise by its first", () => {
+    expect(headlineOf(errorText({ ...exit, lastWords: words }))).toBe(
+      "input.csv: line 3: expected 4 columns, found 3 (the program ended with exit code 65, which means: do not retry)",
+    );
+    expect(headlineOf("TypeError: x is no function\n    at run (handler.js:3:1)")).toBe(
+      "TypeError: x is no function",
+    );
+    expect(headlineOf("\n\n")).toBe("");
   });
 });

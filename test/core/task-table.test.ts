@@ -4,7 +4,13 @@ import { describe, expect, it } from "vitest";
 import { type OrdinaryTask, TaskTable } from "../../src/core/task-table.ts";
 
 function before(a: OrdinaryTask, b: OrdinaryTask): number {
-  return b.priority - a.priority || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+  return (
+    b.priority - a.priority ||
+    a.createdAt - b.createdAt ||
+    a.arrivedMs - b.arrivedMs ||
+    a.id.length - b.id.length ||
+    (a.id < b.id ? -1 : 1)
+  );
 }
 
 function takeAll(table: TaskTable): OrdinaryTask[] {
@@ -25,6 +31,7 @@ describe("the table", () => {
       id,
       priority: fc.integer({ min: -1_000_000_000, max: 1_000_000_000 }),
       createdAt: fc.constantFrom(0, 1, 1_700_000_000, 253_402_300_799),
+      arrivedMs: fc.constantFrom(0, 1_700_000_000_000, 1_700_000_000_000.25),
       attempt: fc.integer({ min: 1, max: 1001 }),
       agentId: fc.constantFrom("exec", "coder", "é"),
     });
@@ -80,6 +87,7 @@ describe("the table", () => {
           attempt: 1,
           priority: random(3),
           createdAt: random(5),
+          arrivedMs: random(3),
           agentId: `agent-${random(3)}`,
         };
         table.add(task);
@@ -104,7 +112,14 @@ describe("the table", () => {
     const bytesBefore = usedBytes();
     const count = 200_000;
     for (let n = 0; n < count; n++)
-      table.add({ id: `task-${n}`, attempt: 1, priority: 0, createdAt: 0, agentId: "exec" });
+      table.add({
+        id: `task-${n}`,
+        attempt: 1,
+        priority: 0,
+        createdAt: 0,
+        arrivedMs: 0,
+        agentId: "exec",
+      });
     expect(table.size).toBe(count);
     // The arrays are the better part of it; what the collector has not fetched yet may be in it too.
     expect((usedBytes() - bytesBefore) / count).toBeLessThan(200);

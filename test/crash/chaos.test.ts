@@ -11,14 +11,14 @@ const SEED = process.env["MAILCHUTE_TEST_SEED"] ?? String(Math.floor(Math.random
 function run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
   return new Promise((resolve) => {
     const child = [LAUNCHER, "--seed", SEED, "--quiet", ...args];
-    execFile(process.execPath, child, { timeout: 170_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, child, { timeout: 400_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
     });
   });
 }
 
 test(`two supervisors and four workers, killed, stopped, robbed of their lock and misled by their clocks, lose nothing and settle nothing twice (seed ${SEED})`, {
-  timeout: 180_000,
+  timeout: 420_000,
 }, async () => {
   const { code, stdout } = await run([
     "--tasks",
@@ -36,7 +36,7 @@ test(`two supervisors and four workers, killed, stopped, robbed of their lock an
 });
 
 test(`a variant whose records are visible before they are whole is caught (seed ${SEED})`, {
-  timeout: 180_000,
+  timeout: 420_000,
 }, async () => {
   const broken = ["--broken", "result-in-place"];
   const { code, stdout } = await run([

@@ -23,19 +23,21 @@ function goodState(): { dir: string; path: (name: string) => string } {
     ["good", "completed", "outbox"],
     ["bad", "failed", "failed"],
   ] as const) {
-    const lease = `s${id}.1.owner-1`;
+    const head = `s${id}.1`;
+    const lease = `${head}.owner-1`;
     const subject = { task_id: id, agent_id: "a", attempt: 1 };
     const record = { task_id: id, status, attempts: 1, lease, task: { id } };
     put(`mailbox/${tray}/${id}_${tray === "outbox" ? "result" : "error"}.json`, record);
     for (const event of ["selected", "assigned", "started", "completed"]) {
       const time = { timestamp: new Date(T).toISOString(), t: T };
-      const own = event === "selected" ? `s${id}.1` : lease;
-      events.push(JSON.stringify({ event, ...subject, ...time, lease: own, status }));
+      const owner = event === "selected" ? "" : "owner-1";
+      events.push(JSON.stringify({ event, ...subject, ...time, lease: head, owner, status }));
     }
     const at = new Date(T).toISOString();
     for (const status of ["active", "released"]) {
       const times = { acquired_at: at, expires_at: at, ts: at, t: T };
-      leases.push(JSON.stringify({ ...subject, status, lease, ...times }));
+      const whose = { lease: head, owner: "owner-1" };
+      leases.push(JSON.stringify({ ...subject, status, ...whose, ...times }));
     }
   }
   fs.writeFileSync(join(dir, "analytics/supervisor_lifecycle.jsonl"), `${events.join("\n")}\n`);
@@ -127,6 +129,13 @@ it.each<[string, Plant, RegExp]>([
     "an event whose times differ",
     edit(EVENTS, (text) => text.replace(`"t":${T}`, `"t":${T + 1}`)),
     /has timestamp/,
+  ],
+  [
+    "an event whose lease is not in two",
+    edit(EVENTS, (text) =>
+      text.replace('"lease":"sgood.1","owner":"owner-1"', '"lease":"sgood.1.owner-1","owner":""'),
+    ),
+    /its assigned event names the lease/,
   ],
   ["a torn event", edit(EVENTS, (text) => text.slice(0, -5)), /torn/],
   ["a line that is no JSON", edit(EVENTS, (text) => `oops\n${text}`), /:1: not a JSON object/],

@@ -1,16 +1,22 @@
 /** A sample of `npm run test:crash`, chosen by seed, and the controls: broken variants that it must catch. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { tempDir } from "../support/temp-dir.ts";
 
 const LAUNCHER = fileURLToPath(new URL("every-step.mjs", import.meta.url));
+
+const LOSES_ITS_TREE = fileURLToPath(
+  new URL("../fixtures/programs/loses-its-tree.mjs", import.meta.url),
+);
 
 function run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [LAUNCHER, ...args],
-      { timeout: 230_000 },
+      { timeout: 560_000 },
       (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
       },
@@ -19,7 +25,7 @@ function run(args: readonly string[]): Promise<{ code: number; stdout: string }>
 }
 
 test("kills, pauses and errors at steps chosen by seed lose nothing and settle nothing twice", {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   // The same sample every time; `npm run test:crash` walks all of it, and other seeds search on.
   const seed = process.env["MAILCHUTE_TEST_SEED"] ?? "1";
@@ -42,7 +48,7 @@ test("kills, pauses and errors at steps chosen by seed lose nothing and settle n
 });
 
 test("variants that submit, settle or reclaim wrongly are caught", {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   const args = ["--seed", "1", "--only", "controls", "--sample", "2", "submit"];
   const { code, stdout } = await run(args);
@@ -51,8 +57,27 @@ test("variants that submit, settle or reclaim wrongly are caught", {
   expect(code).toBe(0);
 });
 
+test("a real worker process, killed in its main thread or in the thread that beats, loses nothing and settles nothing twice", {
+  timeout: 600_000,
+}, async () => {
+  // `npm run test:crash -- --only worker` kills at every call.
+  const { code, stdout } = await run(["--seed", "1", "--only", "worker", "--sample", "3"]);
+  expect(stdout).not.toContain("FAILED");
+  expect(Number(/^worker: (\d+) passed/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(1);
+  expect(code).toBe(0);
+});
+
+test("the machine ends when a supervisor has lost its tree whose worker lives in the same process", {
+  timeout: 180_000,
+}, async () => {
+  const lost = promisify(execFile)(process.execPath, [LOSES_ITS_TREE, tempDir()], {
+    timeout: 150_000,
+  });
+  expect((await lost).stdout).toBe("lock-lost\n");
+});
+
 test("a supervisor killed between claim and acknowledgement of each command: in effect once, and acknowledged", {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   // `npm run test:crash -- --only kill command` kills at every call in between.
   const args = ["--few", "--seed", "1", "--only", "kill", "command"];
@@ -63,7 +88,7 @@ test("a supervisor killed between claim and acknowledgement of each command: in 
 });
 
 test("a supervisor killed while it carries over what a node settled as: the changes of the plan are there whole or not at all", {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   // `npm run test:crash -- --only kill roadmap kv-put` kills at every call.
   const args = ["--few", "--seed", "1", "--only", "kill", "roadmap-apply", "roadmap-escalate"];

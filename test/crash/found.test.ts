@@ -21,10 +21,10 @@ import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { newSettlement, type Settlement, settleAll } from "../../src/mailbox/settle.ts";
 import type { Storage } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
-import { applyCommand } from "../../src/supervisor/apply-command.ts";
-import { Commands } from "../../src/supervisor/commands.ts";
-import { RecoveryRounds } from "../../src/supervisor/recovery-rounds.ts";
-import { makeTaskRecoverer } from "../../src/supervisor/task-recoverer.ts";
+import { applyCommand } from "../../src/supervisor/control/apply-command.ts";
+import { CommandInbox } from "../../src/supervisor/control/command-inbox.ts";
+import { makeTaskRescue } from "../../src/supervisor/maintenance/rescue-tasks.ts";
+import { Rescuer } from "../../src/supervisor/maintenance/rescuer.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -68,9 +68,9 @@ function resultRecord(): Buffer {
   return encodeRecord(record, TEXT);
 }
 
-function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): RecoveryRounds {
+function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): Rescuer {
   const tree = stateTree(dir);
-  const recoverer = makeTaskRecoverer({
+  const recoverer = makeTaskRescue({
     tree,
     trays,
     settings: DEFAULT_SETTINGS,
@@ -86,7 +86,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
     onConflict: () => {},
     onUnkillable: () => {},
   });
-  return new RecoveryRounds(recoverer, 60_000, onError);
+  return new Rescuer(recoverer, 60_000, onError);
 }
 
 async function recoverOnce(dir: string, trays: Trays): Promise<void> {
@@ -207,8 +207,8 @@ test("a retry that waits for the disk leaves one name in the inbox, so that nobo
     durability: "power",
     storage: {
       ...nodeStorage,
-      syncDirs: () => {
-        links.push(fs.statSync(join(trays.inbox, "a.json")).nlink);
+      syncDirs: (dirs) => {
+        if (dirs.includes(trays.inbox)) links.push(fs.statSync(join(trays.inbox, "a.json")).nlink);
         return Promise.resolve();
       },
     },
@@ -233,7 +233,7 @@ test("a quarantine whose staged record is torn is finished with a whole one", as
   fs.writeFileSync(join(trays.processing, "a@s.0~bad-x.json"), "rubbish");
   fs.writeFileSync(join(trays.tmp, "a@s.0~bad-x.json"), "");
   await finishQuarantine(trays, marker);
-  const record = decodeRecord(fs.readFileSync(join(trays.failed, "a~x_error.json")));
+  const record = decodeRecord(fs.readFileSync(join(trays.failed, "a_error.json")));
   expect(record?.record.task_id).toBe("a");
   expect(fs.readFileSync(join(trays.failed, "a~x.json"), "utf8")).toBe("rubbish");
   expect(fs.readdirSync(trays.tmp)).toEqual([]);
@@ -340,7 +340,11 @@ describe("a task that was replaced by rubbish after it was accepted", () => {
   function expectKept(trays: Trays, kind: string): void {
     const bytes = fs.readFileSync(join(trays.failed, "a_error.json"));
     const record = decodeRecord(bytes)?.record as ErrorRecord | undefined;
-    expect(record).toMatchObject({ kind, error: /holds no task any more/, file: /^failed\/a~/ });
+    expect(record).toMatchObject({
+      kind,
+      error: /the claimed file is kept as/,
+      file: /^failed\/a~/,
+    });
     expect(fs.readFileSync(join(trays.dir, record?.file ?? ""), "utf8")).toBe(RUBBISH);
     expect(fs.readdirSync(trays.failed)).toHaveLength(2);
     expect([...fs.readdirSync(trays.processing), ...fs.readdirSync(trays.tmp)]).toEqual([]);
@@ -398,7 +402,7 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
     newOwner: () => "x-1",
     telemetry: { event: () => {}, lease: () => {}, flush: () => true },
     backlog: { remove: (id: string) => forgotten.push(id) },
-    selection: { inFlight: new Set<string>() },
+    dispatcher: { inFlight: new Set<string>() },
     // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
     pool: {
       ownPrefixes: () => ({ has: () => true }),
@@ -468,9 +472,12 @@ test("a command whose change of control.json the disk refuses is acknowledged on
   const control = openTrays(tempDir(), { durability: "process" });
   let isSavable = false;
   const faults: unknown[] = [];
-  const commands = new Commands(control, ownerSequence(), [], {
+  const commands = new CommandInbox(control, ownerSequence(), [], {
     apply: () => ({ paused: true }),
     isApplied: () => false,
+    lastWord: () => undefined,
+    noteLastWord: () => {},
+    forgetLastWords: () => {},
     save: () => isSavable,
     onAcknowledged: () => {},
     onError: (error) => faults.push(error),
@@ -486,36 +493,39 @@ test("a command whose change of control.json the disk refuses is acknowledged on
   expect(faults).toEqual([]);
 });
 
-test("of thousands of commands the oldest is taken first, and all in turn", () => {
+test("of many commands the one that came first is taken first, and all in turn", async () => {
   const control = openTrays(tempDir(), { durability: "process" });
-  const count = 5000;
+  const count = 1000;
   for (let n = 0; n < count; n++) {
-    const path = join(control.inbox, `c${n}.json`);
-    fs.writeFileSync(path, '{"command":"pause"}');
+    const path = join(control.inbox, `c${count - 1 - n}.json`);
+    fs.writeFileSync(path, '{"command":"cancel","args":{"node":"t"}}');
+    // Moved here it has kept the time at which it was written.
     fs.utimesSync(path, count - n, count - n);
   }
-  // In the order of a directory that knows of none: the oldest come last.
-  const list = (dir: string): string[] =>
-    control.storage.list(dir).sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+  const arrived = fs
+    .readdirSync(control.inbox)
+    .map((name) => ({ name, arrivedMs: fs.statSync(join(control.inbox, name)).ctimeMs }))
+    .sort((a, b) => a.arrivedMs - b.arrivedMs || (a.name < b.name ? -1 : 1));
   const applied: string[] = [];
-  const commands = new Commands(
-    { ...control, storage: { ...control.storage, list } },
-    ownerSequence(),
-    [],
-    {
-      apply: ({ command }) => {
-        applied.push(command.id);
-        return {};
-      },
-      isApplied: () => false,
-      save: () => true,
-      onAcknowledged: () => {},
-      onError: (error) => {
-        throw error;
-      },
+  const commands = new CommandInbox(control, ownerSequence(), [], {
+    apply: ({ command }) => {
+      applied.push(`${command.id}.json`);
+      return {};
     },
-  );
-  do commands.work();
-  while (commands.relookMs !== undefined);
-  expect(applied).toEqual(Array.from({ length: count }, (_, n) => `c${count - 1 - n}`));
+    isApplied: () => false,
+    lastWord: () => undefined,
+    noteLastWord: () => {},
+    forgetLastWords: () => {},
+    save: () => true,
+    onAcknowledged: () => {},
+    onError: (error) => {
+      throw error;
+    },
+  });
+  do {
+    commands.work();
+    // Their answers are written meanwhile.
+    await new Promise(setImmediate);
+  } while (commands.relookMs !== undefined);
+  expect(applied).toEqual(arrived.map(({ name }) => name));
 });

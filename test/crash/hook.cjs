@@ -8,6 +8,7 @@
  *   act      "kill" and "stop" (SIGKILL, SIGSTOP to itself) | "torn" (half of a write, then SIGKILL) | "error" | "short"
  *   when     "before" or "after" the call (kill, stop)
  *   code     of the error that is thrown instead of doing it
+ *   once     true: only the first process that gets there is struck; those that are started in its place are left alone
  *   until    "error" and "short" go on for ever, until this file appears; without it they happen once
  *   hasReads true: calls that only read count too
  *   from, to patterns: counting begins at the first call that one matches ("rename a/b.json") and ends with that of the other
@@ -83,6 +84,7 @@ function install() {
     if (plan.at === 0) calls.push(name.replace(/Sync$/, ""));
     if (plan.at === 0 || count < plan.at) return undefined;
     const isFirst = count === plan.at;
+    if (plan.once === true && (!isFirst || hasStruck())) return undefined;
     if (plan.act === "error" || plan.act === "short") {
       if (plan.act === "short" && !isWrite) return undefined;
       if (until === undefined ? faults > 0 || (plan.act === "error" && !isFirst) : isHealed())
@@ -92,6 +94,9 @@ function install() {
     if (!isFirst || (plan.act === "torn" && !isWrite)) return undefined;
     return plan.act === "torn" ? "torn" : plan.when;
   };
+  const hasStruck = () =>
+    original.existsSync(plan.report) &&
+    original.readFileSync(plan.report, "utf8").includes('"fault"');
   let healed = false;
   const isHealed = () => {
     healed ||= original.existsSync(until);

@@ -87,7 +87,11 @@ it.skipIf(!hasJq())("jq reads every line of a run of all kinds of ends", async (
   );
   expect(finished.sort()).toEqual(ids.toSorted());
   const open = jq(
-    ["-s", "-r", 'group_by(.lease)[] | select(map(.status) != ["active","released"]) | .[0].lease'],
+    [
+      "-s",
+      "-r",
+      'group_by([.lease, .owner])[] | select(map(.status) != ["active","released"]) | .[0].lease',
+    ],
     leases,
   );
   expect(open).toEqual([]);

@@ -10,7 +10,7 @@ import { type Claim, claimAt } from "../../src/mailbox/claim.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
 import { openTrays } from "../../src/mailbox/trays.ts";
 import { checkState } from "../support/check-state.ts";
-import { newPool } from "../support/pool.ts";
+import { newPool, type Pool } from "../support/pool.ts";
 import { starts, steeredConfig, steps } from "../support/steered.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -254,7 +254,8 @@ it.each(["task", "node"])(
     const run = await pool.start(["--workers", "1"]);
     const releases = (): unknown[] => pool.events().filter((e) => e["event"] === "released");
     await waitFor(() => releases().length >= 3, { what: "three releases" });
-    expect(run.stderr()).toContain(`a waits, and is tried again ever less often: cannot make`);
+    const words = "a waits, and is tried again ever less often: cannot make";
+    await waitFor(() => run.stderr().includes(words), { what: "a word about it" });
     fs.rmSync(runs);
     expect(await pool.result("a")).toMatchObject({ attempts: 1 });
     await pool.stop();
@@ -272,7 +273,7 @@ it("a program that cannot be started for want of descriptors waits for them, and
     act: "error",
     code: "EMFILE",
     at: 1,
-    from: "^open runs/a@.*stdout.log",
+    from: "^open runs/[-0-9]+/a@.*stdout.log",
     until: healed,
   });
   const run = await pool.start(["--workers", "1"]);
@@ -301,3 +302,61 @@ export default () => messages.map((message) => process.send(message));\n`,
   await pool.result("second");
   expect((await pool.stop()).exitCode).toBe(0);
 });
+
+/** An agent for all tasks, of kind module. @param text what its handler does */
+function addHandler(pool: Pool, text: string): void {
+  const module = join(pool.dir, "handler.mjs");
+  fs.writeFileSync(module, `import fs from "node:fs";\nexport default () => { ${text} };\n`);
+  fs.appendFileSync(
+    join(pool.state, "config.yaml"),
+    `agents:\n  - {name: handler, kind: module, module: ${module}, default: true}\n`,
+  );
+}
+
+it("a function that ends its worker has used up its run, though the journals could not be written", async () => {
+  const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+  const pool = newPool({ env });
+  const runs = join(pool.dir, "runs");
+  const note = `fs.appendFileSync(${JSON.stringify(runs)}, "run ");`;
+  addHandler(pool, `${note} process.kill(process.pid, "SIGKILL");`);
+  env["MAILCHUTE_CRASH"] = JSON.stringify({
+    role: "worker",
+    root: pool.state,
+    act: "error",
+    code: "EIO",
+    at: 1,
+    only: "^write analytics/",
+    until: join(pool.dir, "healed"),
+  });
+  pool.drop("task", { title: "t", max_attempts: 1 });
+  await pool.start(["--workers", "1"]);
+  expect(await pool.error("task")).toMatchObject({ code: "ErrWorkerDied", attempts: 1 });
+  expect(fs.readFileSync(runs, "utf8")).toBe("run ");
+});
+
+it.each(["program", "function"])(
+  "a run of a %s that was not begun when its worker died is not used up, however often, and starts at last",
+  async (what) => {
+    const env: Record<string, string> = { NODE_OPTIONS: `--require=${HOOK}` };
+    const pool = newPool({ env });
+    const runs = join(pool.dir, "runs");
+    addHandler(pool, `fs.appendFileSync(${JSON.stringify(runs)}, "run\\n");`);
+    const claimed = "^rename mailbox/processing/task@.*~ready";
+    const plan = { role: "worker", root: pool.state, act: "kill", when: "after", at: 1 };
+    env["MAILCHUTE_CRASH"] = JSON.stringify({ ...plan, from: claimed });
+    const exec = { exec: ["sh", "-c", `echo run >> ${runs}`] };
+    pool.drop("task", { ...(what === "program" ? exec : { title: "t" }), max_attempts: 1 });
+    await pool.start(["--workers", "2", "--processes", "1"]);
+    const reclaimed = (): unknown[] =>
+      pool.events().flatMap((e) => (e["event"] === "reclaimed" ? [e["details"] ?? e] : []));
+    await waitFor(() => reclaimed().length >= 2, { what: "two deaths after the claim" });
+    expect(JSON.stringify(reclaimed())).not.toContain('"has_begun":true');
+    await pool.killAll();
+    delete env["MAILCHUTE_CRASH"];
+    await pool.start();
+    expect((await pool.result("task")).attempts).toBe(1);
+    expect(fs.readFileSync(runs, "utf8")).toBe("run\n");
+    await pool.stop();
+    expect(checkState(pool.state, ["task"], { hadCrashes: true })).toEqual([]);
+  },
+);

@@ -9,6 +9,7 @@ import {
   openToAppend,
   openToRead,
   readRegularText,
+  writeAnew,
   writeRegularText,
 } from "../../src/host/regular-file.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -34,6 +35,23 @@ it("what is no regular file is refused at once, and left as it is", () => {
   }
   fs.closeSync(reader);
   expect(() => openToAppend(pipe)).toThrow("ENXIO");
+  expect(fs.readFileSync(target, "utf8")).toBe("precious");
+});
+
+it("a file with a second name is read, and not written into; anew it is another file", () => {
+  const dir = tempDir();
+  const target = join(dir, "target");
+  fs.writeFileSync(target, "precious");
+  const links = ["hard", "soft"].map((name) => join(dir, name)) as [string, string];
+  fs.linkSync(target, links[0]);
+  fs.symlinkSync(target, links[1]);
+  expect(readRegularText(links[0])).toBe("precious");
+  for (const path of links) {
+    for (const write of [appendRegularText, writeRegularText])
+      expect(() => write(path, "x"), path).toThrow(/EINVAL|ELOOP/);
+    writeAnew(path, "x");
+    expect(readRegularText(path)).toBe("x");
+  }
   expect(fs.readFileSync(target, "utf8")).toBe("precious");
 });
 

@@ -88,9 +88,14 @@ describe("the corpus of command files", () => {
         expect(fs.readFileSync(join(tray("inbox"), name))).toEqual(contents.get(c));
         return;
       case "done":
-        expect(readJson(join(tray("outbox"), resultName(stem)))).toMatchObject({
+        // All came at once: another one that steers the same thing may have overtaken it.
+        expect(readJson<Acknowledgement>(join(tray("outbox"), resultName(stem)))).toMatchObject({
           status: "completed",
-          result: answer.result,
+          result: expect.toSatisfy(
+            (result: Record<string, unknown>) =>
+              typeof result["superseded_by"] === "string" ||
+              Object.entries(answer.result).every(([key, value]) => result[key] === value),
+          ),
         });
         return;
       case "failed":

@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { programPath } from "../support/programs.ts";
+import { steps } from "../support/steered.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const SECRET = "hunter2-do-not-tell";
@@ -201,4 +203,41 @@ describe("limits", () => {
     const own = [pool.supervisor()?.pid, ...pool.workers().map((worker) => worker.pid)];
     expect(pool.pids().filter((pid) => !own.includes(pid))).toEqual([]);
   });
+
+  it("on output holds for all that a run writes, however fast", async () => {
+    const max = 20_000_000;
+    const module = programPath("steered-handler.mjs");
+    const agents = `agents: [{name: steered, kind: module, module: ${module}, default: true}]`;
+    const pool = newPool({ config: `${QUICK_CONFIG}output_bytes_max: ${max}\n${agents}\n` });
+    await pool.start();
+    const endless = "while :; do head -c 1000000 /dev/zero; done";
+    const beside = 'dir=$(dirname "$MAILCHUTE_TASK_FILE"); mkdir $dir/more';
+    const programs: Record<string, string> = {
+      log: `trap "" TERM; ${endless}`,
+      both: `trap "" TERM; while :; do head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; done`,
+      beside: `${beside}; ${endless} > $dir/more/file`,
+      quick: "head -c 30000000 /dev/zero",
+      within: `${beside}; head -c 6000000 /dev/zero | tee $dir/more/file; echo done >&2`,
+    };
+    for (const [id, script] of Object.entries(programs))
+      pool.drop(id, { exec: ["sh", "-c", script], max_attempts: 1 });
+    pool.drop("handler", steps(pool, { does: "log" }));
+    const folderBytes: Record<string, number> = {};
+    for (const id of ["log", "both", "beside", "quick", "handler"]) {
+      const error = await pool.error(id);
+      expect(error, id).toMatchObject({ kind: "output", code: "ErrOutputLimit", attempts: 1 });
+      folderBytes[id] = bytesIn(join(pool.state, "runs", String(error.run)));
+    }
+    const within = await pool.result("within");
+    expect(bytesIn(join(pool.state, "runs", String(within.run)))).toBeGreaterThan(12_000_000);
+    // The copy of the task comes on top.
+    for (const [id, bytes] of Object.entries(folderBytes))
+      expect(bytes, id).toBeLessThan(max + 10_000);
+  });
 });
+
+function bytesIn(dir: string): number {
+  const names = fs.readdirSync(dir, { recursive: true, withFileTypes: true });
+  const files = names.filter((one) => one.isFile());
+  return files.reduce((sum, one) => sum + fs.statSync(join(one.parentPath, one.name)).size, 0);
+}

@@ -4,10 +4,13 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Mailbox } from "../../src/library/mailbox.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const GOOD = '{"exec":["echo","read"]}';
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
@@ -16,8 +19,7 @@ const hasMount = canMount();
 /** For root no file is unreadable, so the supervisor is somebody else then. */
 function canDropRoot(): boolean {
   if (!isRoot) return true;
-  const launcher = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
-  const { status } = spawnSync(process.execPath, [launcher, "--version"], {
+  const { status } = spawnSync(process.execPath, [LAUNCHER, "--version"], {
     uid: NOBODY,
     gid: NOBODY,
     cwd: "/",
@@ -37,6 +39,31 @@ async function expectRefused(pool: Pool, path: string, reason: string): Promise<
   }
   expect(fs.existsSync(join(pool.inbox, "x.json"))).toBe(false);
 }
+
+describe.skipIf(process.platform !== "linux")("a place where no directory can be made", () => {
+  const nowhere = `/proc/nowhere-${process.pid}/x`;
+  const place = { code: "ErrMailboxDir", path: nowhere, hint: expect.stringContaining("--state") };
+
+  it.each([["enqueue", "--", "true"], ["run"], ["init"]])(
+    "%s says so, and ends",
+    (verb, ...rest) => {
+      const { status, stderr } = spawnSync(
+        process.execPath,
+        [LAUNCHER, verb, "--json", "--state", nowhere, ...rest],
+        { encoding: "utf8", timeout: Math.ceil(timeLimitMs(10_000)), killSignal: "SIGKILL" },
+      );
+      expect(status, stderr).toBe(73);
+      expect(JSON.parse(stderr.trim().split("\n").at(-1) ?? "").error).toMatchObject({
+        ...place,
+        path: expect.stringContaining(nowhere),
+      });
+    },
+  );
+
+  it("is an error for the library, too", () => {
+    expect(() => Mailbox.open(nowhere)).toThrow(expect.objectContaining(place));
+  });
+});
 
 describe("a mailbox that cannot be trusted is refused with exit 73", () => {
   it.each(["mailbox", "inbox", "processing", "outbox", "failed", "tmp"] as const)(

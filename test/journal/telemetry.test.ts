@@ -11,6 +11,8 @@ import { waitFor } from "../support/wait-for.ts";
 
 const T = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const SUBJECT = { task_id: "a", agent_id: "coder", attempt: 2, lease: "s.2.x" };
+/** What its lines say of it. */
+const LEASE = { lease: "s.2", owner: "x", submission: "s" };
 const LEASE_TTL_MS = 60_000;
 
 function openTelemetry(clock: Partial<Clock> = {}): Telemetry {
@@ -55,11 +57,31 @@ describe("an event", () => {
     telemetry.event("selected", SUBJECT);
     telemetry.event("failed", SUBJECT, { kind: "exit", exit_code: 1 });
     telemetry.close();
-    const common = { ...SUBJECT, timestamp: "2026-01-02T03:04:05.678Z", t: T, worker: "worker-1" };
+    const common = {
+      ...SUBJECT,
+      ...LEASE,
+      timestamp: "2026-01-02T03:04:05.678Z",
+      t: T,
+      worker: "worker-1",
+    };
     expect(await recordsOf(telemetry.events.path)).toEqual([
       { event: "selected", ...common, seq: 1 },
       { event: "failed", ...common, seq: 2, kind: "exit", exit_code: 1 },
     ]);
+  });
+
+  it("names its lease alike before and after there is an owner, so that they can be joined", async () => {
+    const telemetry = openTelemetry();
+    telemetry.event("selected", { ...SUBJECT, lease: "s.2" });
+    for (const event of ["assigned", "started", "completed"] as const)
+      telemetry.event(event, SUBJECT);
+    telemetry.lease("active", SUBJECT);
+    telemetry.close();
+    const events = await recordsOf(telemetry.events.path);
+    const records = [...events, ...(await recordsOf(telemetry.leases.path))];
+    expect(new Set(records.map(({ lease }) => lease))).toEqual(new Set(["s.2"]));
+    expect(new Set(records.map(({ submission }) => submission))).toEqual(new Set(["s"]));
+    expect(records.map(({ owner }) => owner)).toEqual(["", "x", "x", "x", "x"]);
   });
 
   it("about the pool itself has empty task members, not missing ones", async () => {
@@ -67,7 +89,15 @@ describe("an event", () => {
     telemetry.note("paused", { by: "command-1" });
     telemetry.close();
     expect(await recordsOf(telemetry.events.path)).toMatchObject([
-      { event: "paused", task_id: "", agent_id: "", attempt: 0, lease: "", by: "command-1" },
+      {
+        event: "paused",
+        task_id: "",
+        agent_id: "",
+        attempt: 0,
+        lease: "",
+        owner: "",
+        by: "command-1",
+      },
     ]);
   });
 
@@ -108,6 +138,7 @@ describe("a lease record", () => {
     telemetry.close();
     const common = {
       ...SUBJECT,
+      ...LEASE,
       worker: "worker-1",
       pid: 42,
       acquired_at: "2026-01-02T03:04:05.678Z",

@@ -7,10 +7,16 @@ import { TASK_BYTES_MAX } from "../../src/core/limits.ts";
 import { type Line, LineReader } from "../../src/mailbox/batch-lines.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
+/** All lines; those that were counted and not given must have been empty. */
 function readAll(path: string, takesTail = true): Line[] {
   const reader = new LineReader(path, { takesTail });
   const lines: Line[] = [];
-  for (let line = reader.next(); line !== undefined; line = reader.next()) lines.push(line);
+  for (let line = reader.next(); line !== undefined; line = reader.next()) {
+    if (line === "later") continue;
+    while (lines.length + 1 < line.number)
+      lines.push({ number: lines.length + 1, text: "", fault: "" });
+    lines.push(line);
+  }
   expect(reader.position).toBe(reader.size);
   return lines;
 }
@@ -72,7 +78,23 @@ describe("a reader of lines", () => {
     ]);
     expect(lines[1]?.fault).toContain("UTF-8");
     expect(lines[3]?.fault).toContain(`longer than ${TASK_BYTES_MAX}`);
-    expect(lines[3]?.bytes.length).toBeLessThanOrEqual(1024);
+  });
+
+  test("reads one piece a call, whatever stands in it", () => {
+    const path = join(tempDir(), "lines");
+    const pieces = 20;
+    for (const text of ["\n", "x", "\u0000", '{"a":1}\n']) {
+      fs.writeFileSync(path, text.repeat((pieces * 65_536) / text.length));
+      const reader = new LineReader(path);
+      let before = 0;
+      let most = 0;
+      for (let line = reader.next(); line !== undefined; line = reader.next()) {
+        most = Math.max(most, reader.position - before);
+        before = reader.position;
+      }
+      expect(most).toBeLessThanOrEqual(65_536);
+      expect(before).toBe(fs.statSync(path).size);
+    }
   });
 
   test("refuses what is no file", () => {
@@ -81,4 +103,17 @@ describe("a reader of lines", () => {
     fs.symlinkSync("/etc/passwd", join(dir, "link"));
     expect(() => new LineReader(join(dir, "link"))).toThrow("ELOOP");
   });
+});
+
+test("a batch that fits into one piece shows how far its lines were taken, not how far it was read", () => {
+  const path = join(tempDir(), "lines.ndjson");
+  const lines = Array.from({ length: 100 }, (_, n) => JSON.stringify({ payload: n % 10 }));
+  fs.writeFileSync(path, `${lines.join("\n")}\n`);
+  const reader = new LineReader(path);
+  const taken: number[] = [];
+  for (let line = reader.next(); line !== undefined; line = reader.next())
+    if (line !== "later") taken.push(reader.taken / reader.size);
+  expect(taken).toHaveLength(100);
+  for (const [n, part] of taken.entries()) expect(part).toBeCloseTo((n + 1) / 100, 1);
+  expect(reader.taken).toBe(reader.size);
 });

@@ -84,10 +84,10 @@ describe("the mailbox as a library", () => {
     },
   );
 
-  it("claims by priority, then age, then id", async () => {
+  it("claims by priority, then age, then arrival", async () => {
     const { mailbox } = open();
-    await mailbox.enqueue({ id: "b-old", title: "t", created_at: 1 });
     await mailbox.enqueue({ id: "a-old", title: "t", created_at: 1 });
+    await mailbox.enqueue({ id: "b-old", title: "t", created_at: 1 });
     await mailbox.enqueue({ id: "new", title: "t", created_at: 2 });
     await mailbox.enqueue({ id: "urgent", title: "t", created_at: 9, priority: 5 });
     expect([1, 2, 3, 4].map(() => mailbox.claim().task.id)).toEqual([
@@ -187,6 +187,19 @@ describe("the mailbox as a library", () => {
     await expect(mailbox.retry("nowhere")).rejects.toThrow(ErrTaskNotFound);
     await mailbox.enqueue({ id: "t", title: "t" });
     expect(mailbox.find("t")).toBeUndefined();
+  });
+
+  it("ErrIo: what the system refuses, also where Node has no name for it", async () => {
+    const unnamed = "Unknown system error -116";
+    const storage: Storage = {
+      ...nodeStorage,
+      list() {
+        throw Object.assign(new Error(`${unnamed}: ${unnamed}, scandir`), { code: unnamed });
+      },
+    };
+    const { mailbox } = open({ storage });
+    expect(codeOf(() => mailbox.claim())).toBe("ErrIo");
+    await expect(mailbox.recover()).rejects.toThrow(ErrIo);
   });
 
   it("ErrMailboxDir: a mailbox that anybody may write to, or that is a file, is refused", () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemCode } from "../../src/core/errors.ts";
 import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import type { Storage } from "../../src/mailbox/storage.ts";
+import { overDisk, usePort } from "../simulation/descriptors.ts";
 import { MemoryDisk, memoryStorage } from "../simulation/memory-storage.ts";
 
 const base = fs.mkdtempSync(join(os.tmpdir(), "mailchute-storage-"));
@@ -299,78 +300,186 @@ test("any row of steps has the same outcomes, and leaves the same tree, on both"
 });
 
 describe("a power cut, in memory", () => {
-  function cut(
+  type Trees = string[];
+  const put = (disk: MemoryDisk, path: string, text = "four"): void =>
+    disk.fill(disk.createEmpty(path), Buffer.from(text));
+  const show = (disk: MemoryDisk): string =>
+    ["/a", "/b"].map((dir) => `${dir}: ${disk.list(dir).join(" ")}`).join(", ");
+
+  /** What every possible cut leaves. */
+  function cuts(
     prepare: (disk: MemoryDisk) => void,
-    kept: number,
     torn: "whole" | "half" | "nothing" = "nothing",
-  ): MemoryDisk {
+  ): MemoryDisk[] {
     const disk = new MemoryDisk();
     disk.makeDir("/a");
     disk.makeDir("/b");
     disk.sync("/a");
     disk.sync("/b");
-    expect(disk.unsyncedCount).toBe(0);
+    expect(disk.waysToCut(100)).toEqual([[]]);
     prepare(disk);
-    disk.cutPower(Math.min(kept, disk.unsyncedCount), () => torn);
-    return disk;
+    return disk.waysToCut(1000).map((kept) => {
+      const cut = disk.copy();
+      cut.cutPower(kept, () => torn);
+      return cut;
+    });
   }
-  const put = (disk: MemoryDisk, path: string): void =>
-    disk.fill(disk.createEmpty(path), Buffer.from("four"));
+  const trees = (prepare: (disk: MemoryDisk) => void): Trees =>
+    [...new Set(cuts(prepare).map(show))].sort();
 
-  test("loses names that nobody synced, the last ones first", () => {
-    const prepare = (disk: MemoryDisk): void => {
+  test("loses the last changes of one directory first", () => {
+    const left = trees((disk) => {
+      put(disk, "/a/x");
+      put(disk, "/a/y");
+      disk.unlink("/a/x");
+    });
+    expect(left).toEqual(["/a: , /b: ", "/a: x y, /b: ", "/a: x, /b: ", "/a: y, /b: "]);
+  });
+
+  test("keeps a later change of one directory without an earlier one of another", () => {
+    const left = trees((disk) => {
+      put(disk, "/a/x");
+      disk.link("/a/x", "/b/x");
+    });
+    expect(left).toEqual(["/a: , /b: ", "/a: , /b: x", "/a: x, /b: ", "/a: x, /b: x"]);
+  });
+
+  test("counts the names that a file has left", () => {
+    const counts = cuts((disk) => {
       put(disk, "/a/x");
       disk.link("/a/x", "/b/x");
       disk.unlink("/a/x");
-    };
-    const left = (kept: number): string[][] => {
-      const disk = cut(prepare, kept);
-      return [disk.list("/a"), disk.list("/b")];
-    };
-    expect(left(0)).toEqual([[], []]);
-    expect(left(1)).toEqual([["x"], []]);
-    expect(left(2)).toEqual([["x"], ["x"]]);
-    expect(left(3)).toEqual([[], ["x"]]);
+    }).map((disk) => `${show(disk)} ${(disk.look("/a/x") ?? disk.look("/b/x"))?.nlink}`);
+    expect([...new Set(counts)].sort()).toEqual([
+      "/a: , /b:  undefined",
+      "/a: , /b: x 1",
+      "/a: x, /b:  1",
+      "/a: x, /b: x 2",
+    ]);
+  });
+
+  test("has a moved file in one place, and in the order of both directories", () => {
+    const left = trees((disk) => {
+      put(disk, "/a/x");
+      disk.rename("/a/x", "/b/x");
+      put(disk, "/b/y");
+    });
+    expect(left).toEqual(["/a: , /b: ", "/a: , /b: x", "/a: , /b: x y", "/a: x, /b: "]);
   });
 
   test("tears bytes that nobody synced, although the name is there", () => {
     const bytes = (torn: "whole" | "half" | "nothing"): string =>
-      String(cut((disk) => put(disk, "/a/x"), 1, torn).read("/a/x", 9).bytes);
+      String(cuts((disk) => put(disk, "/a/x"), torn)[1]?.read("/a/x", 9).bytes);
     expect([bytes("whole"), bytes("half"), bytes("nothing")]).toEqual(["four", "fo", ""]);
   });
 
-  test("keeps a synced file with its name and all that came before it", () => {
-    const disk = cut((d) => {
-      put(d, "/b/before");
-      put(d, "/a/x");
-      d.sync("/a/x");
-      put(d, "/a/after");
-    }, 0);
-    expect([disk.list("/a"), disk.list("/b")]).toEqual([["x"], ["before"]]);
-    expect(disk.read("/a/x", 9).bytes?.toString()).toBe("four");
-    expect(disk.read("/b/before", 9).bytes?.toString()).toBe("");
+  test("keeps a synced file with its name, and nothing of another directory", () => {
+    const left = cuts((disk) => {
+      put(disk, "/b/before");
+      put(disk, "/a/before");
+      put(disk, "/a/x");
+      disk.sync("/a/x");
+    });
+    expect([...new Set(left.map(show))].sort()).toEqual([
+      "/a: before x, /b: ",
+      "/a: before x, /b: before",
+    ]);
+    for (const disk of left) expect(disk.read("/a/x", 9).bytes?.toString()).toBe("four");
   });
 
-  test("keeps what a synced directory has, but not what another got later", () => {
-    const disk = cut((d) => {
-      put(d, "/a/x");
-      d.sync("/a/x");
-      d.rename("/a/x", "/b/x");
-      put(d, "/a/later");
-      d.sync("/b");
-    }, 0);
-    expect([disk.list("/a"), disk.list("/b")]).toEqual([[], ["x"]]);
-    expect(disk.read("/b/x", 9).bytes?.toString()).toBe("four");
+  test("keeps what a synced directory has, and what a move into it rests on", () => {
+    const left = cuts((disk) => {
+      put(disk, "/a/before");
+      put(disk, "/a/x");
+      disk.sync("/a/x");
+      put(disk, "/a/too");
+      disk.rename("/a/x", "/b/x");
+      put(disk, "/a/later");
+      disk.sync("/b");
+    });
+    expect([...new Set(left.map(show))].sort()).toEqual([
+      "/a: before later too, /b: x",
+      "/a: before too, /b: x",
+    ]);
+    for (const disk of left) expect(disk.read("/b/x", 9).bytes?.toString()).toBe("four");
   });
 
-  test("never has a moved file in two places or in none", () => {
-    for (const kept of [0, 1]) {
-      const disk = cut((d) => {
-        put(d, "/a/x");
-        d.sync("/a");
-        d.rename("/a/x", "/b/y");
-      }, kept);
-      expect([...disk.list("/a"), ...disk.list("/b")]).toHaveLength(1);
-    }
+  test("keeps the bytes of a synced file under whatever name survives", () => {
+    const left = cuts((disk) => {
+      put(disk, "/a/x");
+      disk.sync("/a/x");
+      disk.link("/a/x", "/b/x");
+      disk.unlink("/a/x");
+      disk.sync("/a");
+    });
+    expect(left.map(show).sort()).toEqual(["/a: , /b: ", "/a: , /b: x"]);
+    expect(
+      left.flatMap((disk) => (disk.look("/b/x") ? [String(disk.read("/b/x", 9).bytes)] : [])),
+    ).toEqual(["four"]);
+  });
+
+  test("has nothing in a directory that did not survive", () => {
+    const left = trees((disk) => {
+      disk.makeDir("/a/d");
+      put(disk, "/a/d/x");
+      disk.link("/a/d/x", "/b/x");
+      disk.sync("/a/d");
+    });
+    expect(left).toEqual(["/a: d, /b: ", "/a: d, /b: x"]);
   });
 });
+
+/** Descriptors of the disk in memory, as batches and their results use them. */
+function descriptorsInMemory(): { files: typeof fs; root: string } {
+  const disk = new MemoryDisk();
+  disk.makeDir("/m");
+  usePort({
+    ...memoryStorage(disk),
+    openNew: (path) => disk.createEmpty(path),
+    openToRead: (path) => {
+      const { facts, bytes } = disk.read(path, Number.MAX_SAFE_INTEGER);
+      return { facts, bytes: bytes ?? Buffer.alloc(0) };
+    },
+    append: (ino, bytes) => disk.append(ino, bytes),
+    lookAt: (ino) => disk.lookAt(ino),
+    syncData: async (ino) => disk.syncData(ino),
+  });
+  return { files: overDisk(fs) as typeof fs, root: "/m" };
+}
+
+test.each([
+  ["on the real file system", () => ({ files: fs, root: openReal().root })],
+  ["in memory", descriptorsInMemory],
+])(
+  "descriptors %s read and write a file past the port, even when its name is gone",
+  (_where, open) => {
+    const { files, root } = open();
+    const path = join(root, "x");
+    const read = (): string => {
+      const fd = files.openSync(path, "r");
+      const buffer = Buffer.alloc(100);
+      const got = [0, 3].map((at) => files.readSync(fd, buffer, at, 3, at));
+      const { size, nlink } = files.fstatSync(fd);
+      files.closeSync(fd);
+      return `${got.join()} ${buffer.toString("utf8", 0, size)} ${nlink}`;
+    };
+    expect(codeOf(() => files.openSync(path, "r"))).toBe("ENOENT");
+    const fd = files.openSync(path, "wx", 0o600);
+    expect(codeOf(() => files.openSync(path, "wx", 0o600))).toBe("EEXIST");
+    expect(files.writeSync(fd, Buffer.from("zabcz"), 1, 3)).toBe(3);
+    expect(read()).toBe("3,0 abc 1");
+    files.writeSync(fd, Buffer.from("de"), 0, 2);
+    expect(read()).toBe("3,2 abcde 1");
+    files.futimesSync(fd, 5, 5);
+    expect(files.statSync(path, { throwIfNoEntry: false })).toMatchObject({
+      size: 5,
+      mtimeMs: 5000,
+    });
+    files.rmSync(path, { force: true });
+    files.rmSync(path, { force: true });
+    files.writeSync(fd, Buffer.from("f"), 0, 1);
+    expect(files.fstatSync(fd)).toMatchObject({ size: 6, nlink: 0 });
+    expect(files.statSync(path, { throwIfNoEntry: false })).toBeUndefined();
+    files.closeSync(fd);
+  },
+);

@@ -11,7 +11,7 @@ import { beginQuarantine, finishQuarantine } from "../../src/mailbox/quarantine.
 import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
 import { sweepAll } from "../../src/mailbox/sweep.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
-import { Upkeep } from "../../src/supervisor/upkeep.ts";
+import { Cleaner } from "../../src/supervisor/maintenance/cleaner.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const raise = (error: unknown): never => {
@@ -85,7 +85,7 @@ it("what was refused is kept for its time from then on, however old the file was
 it("a settled batch is kept as long as its record, however old the file was that somebody dropped", async () => {
   const trays = traysAhead(join(tempDir(), "mailbox"), 0);
   put(trays.inbox, "b.ndjson", 400 * DAY_MS);
-  const name = newSubmission("b", 1, true);
+  const name = newSubmission(systemClock, "b", 1, true);
   accept(trays, name);
   const claim = claimReady(trays, name, "x-1");
   if (claim === undefined) throw new Error("not claimed");
@@ -120,14 +120,15 @@ it("a supervisor that starts with its clock ahead leaves what others are staging
   const staged = join(tree.dir, ".tmp");
   for (const dir of [run, staged]) fs.mkdirSync(dir, { recursive: true });
   put(staged, "control.json", 1000);
-  const upkeep = new Upkeep(
+  const upkeep = new Cleaner({
     tree,
-    [trays],
-    DEFAULT_SETTINGS.retention,
-    trays.clock,
-    () => false,
-    raise,
-  );
+    mailboxes: [trays],
+    retention: DEFAULT_SETTINGS.retention,
+    clock: trays.clock,
+    isNeeded: () => false,
+    isInPlan: () => undefined,
+    onError: raise,
+  });
   do upkeep.work(trays.clock.monotonicMs());
   while (upkeep.hasWork);
   expect(fs.readdirSync(trays.tmp)).toEqual(["of-a-producer.json"]);

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { SAMPLE_ROADMAP } from "../../src/cli/samples.ts";
+import { SAMPLE_ROADMAP } from "../../src/cli/text/samples.ts";
 import { findNode, parseRoadmap } from "../../src/roadmap/document.ts";
 
 const BAD = fileURLToPath(new URL("bad", import.meta.url));

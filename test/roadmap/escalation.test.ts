@@ -187,14 +187,14 @@ describe("a node that has failed for good", () => {
     expect(ids(doc)).toEqual(ids(before));
   });
 
-  it("is only told about when it stands under no plan", () => {
+  it("is told once, and not escalated, when it stands under no plan", () => {
     const { doc, follow } = settle(
       parseRoadmap("nodes:\n  - { id: lone, status: in_progress }\n"),
       "lone",
       FAILED,
     );
     expect(ids(doc)).toEqual(["lone"]);
-    expect(follow.alerts.map((alert) => alert.kind)).toEqual(["node_failed", "escalation_stopped"]);
+    expect(follow.alerts.map((alert) => alert.kind)).toEqual(["node_failed"]);
   });
 
   it("gets an escalation with a legal id however long its own is", () => {

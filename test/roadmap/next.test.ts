@@ -74,15 +74,15 @@ nodes:
     expect(next(text)).toEqual({
       ready: ["t3", "after-bad-anyhow"],
       waiting: {
-        t4: "is in M2, which waits in vain: 1 of 3 in M1 failed",
+        t4: "is in M2, which cannot start: 1 of 3 in M1 failed",
         t5: "is in E2, which is blocked",
         p: "is blocked",
         "in-plan": "is in p, which is blocked",
         asks: "needs an answer",
         "after-run": "waits for run (in_progress)",
-        "after-bad": "waits in vain: bad failed",
+        "after-bad": "cannot start: bad failed",
         "after-run-anyhow": "waits for run (in_progress)",
-        "after-m1": "waits in vain: 1 of 3 in M1 failed",
+        "after-m1": "cannot start: 1 of 3 in M1 failed",
         "after-m1-anyhow": "waits for M1 (2 of 3 ended)",
         "after-m3": "waits for M3 (open)",
       },
@@ -123,7 +123,7 @@ nodes:
   test("and is left out by filters", () => {
     expect(next(text, { filters: { epic: "e1" } })).toEqual({
       ready: ["t3"],
-      waiting: { t4: "is in M2, which waits in vain: 1 of 3 in M1 failed" },
+      waiting: { t4: "is in M2, which cannot start: 1 of 3 in M1 failed" },
     });
     expect(next(text, { filters: { milestone: "M4" } }).waiting).toEqual({
       t5: "is in E2, which is blocked",

@@ -76,7 +76,7 @@ describe("the handoff from node to node", () => {
     await pool.run(ONE_ITERATION);
     const values = kv(pool, "plan-000");
     expect(values).toMatchObject({ "out.summary": "boom", "err.summary": "boom" });
-    const run = join(pool.state, "runs", fs.readdirSync(join(pool.state, "runs"))[0] as string);
+    const run = join(pool.state, "runs", pool.runs()[0] as string);
     expect(values["out.last_stdout_path"]).toBe(join(run, "stdout.log"));
     expect(values["out.last_result_path"]).toBe(join(run, "result.json"));
     expect(fs.existsSync(join(run, "stdout.log"))).toBe(true);
@@ -264,38 +264,6 @@ function held(pool: Pool, ids: readonly string[]): string {
 const letGo = (pool: Pool, id: string): void => fs.writeFileSync(join(pool.dir, `go-${id}`), "");
 
 describe("controls", () => {
-  it("pause holds back what is open until resume", async () => {
-    const pool = newPool();
-    plan(pool, held(pool, ["task-a", "task-b"]));
-    const running = await pool.start(["--drain", "--workers", "1"]);
-    await until(pool, "task-a", "in_progress");
-    await pool.run(["pause", "--wait"]);
-    letGo(pool, "task-a");
-    await until(pool, "task-a", "done");
-    // A second command is carried out after the first: whatever a pause lets slip would have been launched by then.
-    await pool.run(["pause", "--wait"]);
-    expect(statuses(pool)["task-b"]).toBe("open");
-    letGo(pool, "task-b");
-    await pool.run(["resume", "--wait"]);
-    expect((await running.ended).exitCode).toBe(0);
-  });
-
-  it("fewer workers launch nothing until enough nodes have ended", async () => {
-    const pool = newPool();
-    plan(pool, held(pool, ["a", "b", "c"]));
-    const running = await pool.start(["--drain", "--workers", "2"]);
-    await until(pool, "b", "in_progress");
-    await pool.run(["set-workers", "1", "--wait"]);
-    letGo(pool, "a");
-    await until(pool, "a", "done");
-    await pool.run(["set-workers", "1", "--wait"]);
-    expect(statuses(pool)).toMatchObject({ b: "in_progress", c: "open" });
-    letGo(pool, "b");
-    await until(pool, "c", "in_progress");
-    letGo(pool, "c");
-    expect((await running.ended).exitCode).toBe(0);
-  });
-
   it("a node that waits for its retry leaves its worker to the others", async () => {
     const config = QUICK_CONFIG.replace(/retry:.*/, "retry: {max_attempts: 3, backoff_ms: 60000}");
     const pool = newPool({ config });

@@ -1,7 +1,13 @@
 /** The cases: small ones that are walked in every order, and large ones that chance puts together. */
+import { inboxName, resultName, resultsName, settledBatchName } from "../../src/core/names.ts";
 import type { SeededRandom } from "../support/seeded-random.ts";
+import { BATCH_CASES } from "./batch-cases.ts";
+import { noteDoneLines } from "./checker.ts";
 import { MemoryDisk } from "./memory-storage.ts";
 import {
+  archiver,
+  batch,
+  batchProducer,
   canceller,
   commander,
   commandTaker,
@@ -12,27 +18,31 @@ import {
   producer,
   recoverer,
   retrier,
-  supervisor,
   sweeper,
   task,
   worker,
 } from "./programs.ts";
-import {
-  addActor,
-  newWorld,
-  type Program,
-  type Variant,
-  type World,
-  type WorldOptions,
-} from "./world.ts";
+import { supervisor } from "./supervisor.ts";
+import { addActor, newWorld, type Program, type World, type WorldOptions } from "./world.ts";
+
+const DAY_MS = 24 * 3_600_000;
 
 export interface SmallCase {
   name: string;
+  /** States that `npm test` walks, where that is not as many as of the others. */
+  statesMax?: number;
   /** How many processes may die alone. */
   kills: number;
   durability: "power" | "process";
-  /** Files that lie in the inbox, whose task has failed before, or that were refused. */
-  before?: { inbox?: Dropped[]; failed?: Dropped[]; refused?: Dropped[] };
+  /** Files that lie in the inbox, whose task has failed or completed before, or that were refused. */
+  before?: {
+    inbox?: Dropped[];
+    failed?: Dropped[];
+    completed?: Dropped[];
+    refused?: Dropped[];
+    /** Batches of which all lines but the last have completed. */
+    settled?: Dropped[];
+  };
   programs: () => Program[];
 }
 
@@ -56,6 +66,18 @@ export const SMALL_CASES: readonly SmallCase[] = [
       producer("p", [task("a", "1")]),
       supervisor("s", 1),
       worker("w", ["complete"], 2),
+    ],
+  },
+  {
+    name: "a retry that a worker puts off whose clock is a day ahead",
+    kills: 1,
+    durability: "process",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [
+      supervisor("s", 3),
+      { ...worker("w", ["later"], 2), clockAheadMs: DAY_MS },
+      worker("v", ["complete"], 2),
+      recoverer("r", 1, 1),
     ],
   },
   {
@@ -139,6 +161,50 @@ export const SMALL_CASES: readonly SmallCase[] = [
     programs: () => [supervisor("s", 1), producer("p", [task("a", "1")])],
   },
   {
+    name: "a task is cancelled while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [supervisor("s", 2), worker("w", ["beat"], 1), canceller("c", "a", false, 1)],
+  },
+  {
+    name: "one task is sent twice while the power may go",
+    kills: 0,
+    durability: "power",
+    programs: () => [
+      producer("p", [task("a", "1")]),
+      producer("o", [task("a", "1")]),
+      supervisor("s", 1),
+    ],
+  },
+  {
+    name: "a file that is no resend after all is put back while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { failed: [task("a", "1")], inbox: [task("a", "1")] },
+    programs: () => [supervisor("s", 1), retrier("c", "a", 1), producer("p", [task("a", "2")])],
+  },
+  {
+    name: "a refused file is retried while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { refused: [task("a", "1")] },
+    programs: () => [retrier("c", "a", 1), supervisor("s", 1), worker("w", ["complete"], 2)],
+  },
+  {
+    name: "a record is archived while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [supervisor("s", 1), worker("w", ["complete"], 2), archiver("h", "a", 1)],
+  },
+  {
+    name: "a command is given and taken while the power may go",
+    kills: 0,
+    durability: "power",
+    programs: () => [commander("p", 1), commandTaker("t", 1)],
+  },
+  {
     name: "another task is dropped under an id that has settled",
     kills: 1,
     durability: "process",
@@ -190,6 +256,54 @@ export const SMALL_CASES: readonly SmallCase[] = [
     ],
   },
   {
+    name: "a completed task is run again twice at once, and recovered",
+    kills: 1,
+    durability: "process",
+    before: { completed: [task("a", "1")] },
+    programs: () => [
+      retrier("c", "a", 1, true),
+      retrier("d", "a", 1, true),
+      supervisor("s", 1),
+      recoverer("r", 1, 1),
+    ],
+  },
+  {
+    name: "a completed task is run again while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { completed: [task("a", "1")] },
+    programs: () => [retrier("c", "a", 1, true), supervisor("s", 1), worker("w", ["complete"], 2)],
+  },
+  {
+    name: "a completed task is run again while the same task is dropped again",
+    kills: 1,
+    durability: "process",
+    before: { completed: [task("a", "1")] },
+    programs: () => [
+      retrier("c", "a", 1, true),
+      dropper("d", [task("a", "1")]),
+      supervisor("s", 1),
+    ],
+  },
+  {
+    name: "a completed task is run again while another task of its id is submitted",
+    kills: 1,
+    durability: "process",
+    before: { completed: [task("a", "1")] },
+    programs: () => [
+      retrier("c", "a", 1, true),
+      producer("p", [task("a", "2")]),
+      supervisor("s", 1),
+    ],
+  },
+  {
+    name: "a completed task is run again before its settler has taken its marker away",
+    kills: 0,
+    durability: "process",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [supervisor("s", 2), worker("w", ["complete"], 2), retrier("c", "a", 2, true)],
+  },
+  {
     name: "a task is put back by somebody who stands still between its two names",
     kills: 1,
     durability: "process",
@@ -237,22 +351,22 @@ export const SMALL_CASES: readonly SmallCase[] = [
     durability: "process",
     programs: () => [commander("p", 1), commandTaker("t", 2), recoverer("r", 1, 1, "control")],
   },
+  ...BATCH_CASES,
 ];
 
-export function openSmallCase(c: SmallCase, variant?: Variant): World {
+/** What makes a variant broken. */
+export type Broken = Omit<WorldOptions, "durability">;
+
+export function openSmallCase(c: SmallCase, broken: Broken = {}): World {
   const disk = new MemoryDisk();
-  const world = newWorld(disk, optionsOf(c.durability, variant));
+  const world = newWorld(disk, { durability: c.durability, ...broken });
   layOut(world, c.before ?? {});
   for (const program of c.programs()) addActor(world, program);
   return world;
 }
 
-function optionsOf(durability: WorldOptions["durability"], variant?: Variant): WorldOptions {
-  return { durability, ...(variant === undefined ? {} : { variant }) };
-}
-
-function layOut({ disk, ledger, ...world }: World, before: NonNullable<SmallCase["before"]>): void {
-  void world;
+function layOut(world: World, before: NonNullable<SmallCase["before"]>): void {
+  const { disk, ledger } = world;
   const wanted = new Map(ledger.wanted);
   const settled = new Map(ledger.settled);
   const put = (path: string, { id, text }: Dropped, content: string): void => {
@@ -261,9 +375,21 @@ function layOut({ disk, ledger, ...world }: World, before: NonNullable<SmallCase
     disk.sync(path);
     wanted.set(`/m ${text}`, { root: "/m", id, text });
   };
-  for (const file of before.inbox ?? []) put(`/m/inbox/${file.id}.json`, file, file.text);
+  for (const file of before.inbox ?? []) {
+    const path = `/m/inbox/${inboxName(file)}`;
+    put(path, file, file.text);
+    // Moved here, and whole.
+    if (file.isBatch === true) disk.touch(path, disk.nowMs - 1);
+  }
   const recordOf = (id: string, more: object): string =>
     JSON.stringify({ task_id: id, status: "failed", error: "x", agent_id: "w", ...more });
+  for (const file of before.completed ?? []) {
+    const path = `/m/outbox/${file.id}_result.json`;
+    const head = JSON.stringify({ task_id: file.id, status: "completed", agent_id: "w" });
+    const more = `"output":"","verdict":"pass","duration_ms":1,"completed_at":1,"attempts":1,"lease":"old.1.x"`;
+    put(path, file, `${head.slice(0, -1)},${more},"task":${file.text}}`);
+    settled.set(`/m ${file.id}`, { ino: disk.look(path)?.ino ?? 0, lease: "old.1.x" });
+  }
   for (const file of before.failed ?? []) {
     const head = recordOf(file.id, { attempts: 1, kind: "exit", lease: "old.1.x" });
     put(`/m/failed/${file.id}_error.json`, file, `${head.slice(0, -1)},"task":${file.text}}`);
@@ -277,15 +403,38 @@ function layOut({ disk, ledger, ...world }: World, before: NonNullable<SmallCase
     const more = { attempts: 0, kind: "invalid", lease: "x", file: `failed/${file.id}~x.json` };
     put(`/m/failed/${file.id}_error.json`, file, recordOf(file.id, more));
   }
+  for (const file of before.settled ?? []) {
+    const { id, text } = file;
+    const lines = text.split("\n").map((_line, index, all) =>
+      JSON.stringify({
+        line: index + 1,
+        id: `${id}#${index + 1}`,
+        status: index + 1 < all.length ? "completed" : "failed",
+        attempts: 1,
+      }),
+    );
+    put(`/m/outbox/${resultsName(id)}`, file, lines.join("\n"));
+    put(`/m/outbox/${settledBatchName(id, "old")}`, file, text);
+    const path = `/m/outbox/${resultName(id)}`;
+    const head = JSON.stringify({ task_id: id, status: "completed", agent_id: "w" });
+    const counts = `"batch":{"lines":${lines.length},"completed":${lines.length - 1},"failures":1,"bad":0}`;
+    const more = `"output":null,"verdict":"fail","duration_ms":1,"completed_at":1,"attempts":1,"lease":"old.1.x"`;
+    put(path, file, `${head.slice(0, -1)},${more},${counts}}`);
+    settled.set(`/m ${id}`, { ino: disk.look(path)?.ino ?? 0, lease: "old.1.x" });
+  }
+  disk.syncAll();
   Object.assign(ledger, { wanted, settled });
+  for (const { id } of before.settled ?? []) noteDoneLines(world, "/m", id);
 }
 
-const DEEDS: readonly Deed[] = ["complete", "fail", "retry", "release", "requeue", "beat"];
+const DEEDS: readonly Deed[] = ["complete", "fail", "retry", "later", "release", "requeue", "beat"];
+/** How far clocks are from the true one (ms). */
+const CLOCKS_MS: readonly number[] = [0, 0, 0, DAY_MS, -DAY_MS, 5000];
 
-/** Up to four ids and a dozen processes, put together by chance. */
-export function openLargeCase(chance: SeededRandom, variant?: Variant): World {
+/** Up to four ids, a batch and a dozen processes, put together by chance. */
+export function openLargeCase(chance: SeededRandom, broken: Broken = {}): World {
   const durability = chance.pick(["power", "process"] as const);
-  const world = newWorld(new MemoryDisk(), optionsOf(durability, variant));
+  const world = newWorld(new MemoryDisk(), { durability, ...broken });
   const ids = ["a", "b", "c", "d"].slice(0, 1 + chance.below(4));
   const some = <T>(max: number, make: () => T): T[] =>
     Array.from({ length: chance.below(max + 1) }, make);
@@ -296,6 +445,7 @@ export function openLargeCase(chance: SeededRandom, variant?: Variant): World {
   layOut(world, {
     inbox: chance.below(3) === 0 ? [drop()] : [],
     failed: chance.below(2) === 0 ? [task("a", "0", { max_attempts: maxAttempts })] : [],
+    settled: chance.below(3) === 0 ? [batch("e", "0", "1")] : [],
   });
   const programs: Program[] = [
     producer("p", [drop(), ...some(2, drop)]),
@@ -314,20 +464,28 @@ export function openLargeCase(chance: SeededRandom, variant?: Variant): World {
       : []),
     canceller("c", id, chance.below(2) === 0, 3),
     retrier("e", id, 2),
-    retrier("f", id, 2),
+    retrier("f", id, 2, chance.below(2) === 0),
     sweeper("y", 2),
     commander("k", 1 + chance.below(2)),
     commandTaker("t", 2 + chance.below(3)),
     recoverer("u", chance.below(2), 2, "control"),
+    ...(chance.below(3) === 0
+      ? [
+          batchProducer("g", batch("e", "0", "1")),
+          batchProducer("h", batch("e", "0", chance.pick(["1", "2"]))),
+          retrier("i", "e", 2),
+          retrier("j", "e", 2),
+        ]
+      : []),
   ];
   for (const program of [...programs, ...others.filter(() => chance.below(2) === 0)])
-    if (program.turnsMax > 0) addActor(world, program);
+    if (program.turnsMax > 0) addActor(world, { ...program, clockAheadMs: chance.pick(CLOCKS_MS) });
   return world;
 }
 
 /** A worker without a supervisor, and with one. */
-export function openLoneCase(chance: SeededRandom, variant?: Variant): World {
-  const world = newWorld(new MemoryDisk(), optionsOf("process", variant));
+export function openLoneCase(chance: SeededRandom, broken: Broken = {}): World {
+  const world = newWorld(new MemoryDisk(), { durability: "process", ...broken });
   addActor(world, producer("p", [task("a", "1")]));
   addActor(world, loneWorker("l", "a", 4));
   addActor(world, loneWorker("m", "a", 4));

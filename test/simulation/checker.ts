@@ -3,7 +3,13 @@
  * with the product only the grammar of names and the reading of records.
  */
 import { decodeRecord } from "../../src/codec/records.ts";
-import { parseName, parsePlainClaim } from "../../src/core/names.ts";
+import {
+  parseName,
+  parsePlainClaim,
+  resultsName,
+  settledBatchName,
+  submissionOf,
+} from "../../src/core/names.ts";
 import type { FileFacts } from "../../src/mailbox/storage.ts";
 import type { Actor, World } from "./world.ts";
 
@@ -22,6 +28,13 @@ export interface Ledger {
   readonly committed: ReadonlyMap<string, number>;
   /** Names of leases that are over. */
   readonly over: ReadonlySet<string>;
+  readonly hadPowerCut: boolean;
+  /** What has settled and was moved away for good: id and submission. */
+  readonly archived: ReadonlySet<string>;
+  /** Results of lines that were reported as completed, by mailbox and id of the line. */
+  readonly doneLines: ReadonlyMap<string, string>;
+  /** Batches whose results a retry has taken aside for older ones, and is to put back: the known gap. */
+  readonly strayed: ReadonlySet<string>;
 }
 
 export interface Change {
@@ -39,12 +52,26 @@ export function newLedger(): Ledger {
     reported: new Map(),
     committed: new Map(),
     over: new Set(),
+    hadPowerCut: false,
+    archived: new Set(),
+    doneLines: new Map(),
+    strayed: new Set(),
   };
 }
 
 interface Content {
   text: string;
-  record: { isRefusal: boolean; lease: string; file: string | undefined; id: string } | undefined;
+  record:
+    | {
+        isRefusal: boolean;
+        lease: string;
+        file: string | undefined;
+        id: string;
+        isCompleted: boolean;
+        /** How many lines of it have a result, when it is of a batch. */
+        lines: number | undefined;
+      }
+    | undefined;
   taskText: string | undefined;
 }
 
@@ -63,6 +90,7 @@ function contentOf(bytes: Buffer): Content {
         lease: string;
         file?: string;
         task_id: string;
+        batch?: { lines: number };
       }
     | undefined;
   const content: Content = {
@@ -76,6 +104,8 @@ function contentOf(bytes: Buffer): Content {
             lease: record.lease,
             file: record.file,
             id: record.task_id,
+            isCompleted: record.status === "completed",
+            lines: record.batch?.lines,
           },
     taskText: decoded?.taskText,
   };
@@ -84,7 +114,11 @@ function contentOf(bytes: Buffer): Content {
 }
 
 const ROOTS = ["/m", "/c"] as const;
+const RESULTS = /^(\/[mc])\/(?:outbox|failed)\/(.+)_results\.ndjson$/;
 const FINAL = /^(\/[mc])\/(outbox|failed)\/(.+)_(result|error)\.json$/;
+
+/** In `failed/`: an error record, or what a settled batch has beside it. The rest is refused files. */
+const BESIDE_OR_RECORD = /_(?:error\.json|(?:results|batch)\.ndjson)$/;
 
 /** Somebody was told that this task is accepted. */
 export function want(world: World, root: string, id: string, text: string): void {
@@ -93,13 +127,21 @@ export function want(world: World, root: string, id: string, text: string): void
   world.ledger = { ...world.ledger, wanted };
 }
 
+/** Somebody was told that the record is out of its tray: what came of this submission is dealt with. */
+export function noteArchived(world: World, id: string, submission: string): void {
+  const archived = new Set(world.ledger.archived).add(`/m ${id}@${submission}`);
+  const wanted = new Map(world.ledger.wanted);
+  for (const [key, one] of wanted) if (one.root === "/m" && one.id === id) wanted.delete(key);
+  world.ledger = { ...world.ledger, archived, wanted };
+}
+
 /** Somebody was told that this task has settled, by the lease it held. */
 export function told(world: World, root: string, id: string, lease: string): void {
   const key = `${root} ${id}`;
   const settled = world.ledger.settled.get(key);
   if (settled === undefined) {
     // It may be in the inbox again by now, or on its way there.
-    if (isWaitingAgain(world, root, id)) return;
+    if (isWaitingAgain(world, root, id) || isArchived(world.disk, lease)) return;
     world.faults.push(`${id}: reported as settled under ${lease}, and there is no record`);
   } else if (settled.lease !== lease) {
     world.faults.push(
@@ -107,7 +149,25 @@ export function told(world: World, root: string, id: string, lease: string): voi
     );
   } else {
     world.ledger = { ...world.ledger, reported: new Map(world.ledger.reported).set(key, lease) };
+    noteDoneLines(world, root, id);
   }
+}
+
+/** What has completed of a batch that has settled does not run again: the results say so from now on. */
+export function noteDoneLines(world: World, root: string, id: string): void {
+  const doneLines = new Map(world.ledger.doneLines);
+  for (const tray of ["outbox", "failed"])
+    for (const text of linesAt(world.disk, `${root}/${tray}/${resultsName(id)}`)) {
+      const { id: line, status } = JSON.parse(text) as { id: string; status: string };
+      const key = `${root} ${line}`;
+      if (status === "completed" && !doneLines.has(key)) doneLines.set(key, text);
+    }
+  world.ledger = { ...world.ledger, doneLines };
+}
+
+function linesAt(disk: World["disk"], path: string): string[] {
+  const facts = disk.look(path);
+  return facts === undefined ? [] : contentOf(disk.bytesOf(facts.ino)).text.split("\n");
 }
 
 /** Somebody found out that its lease is lost: then no record of its making may stand. */
@@ -143,6 +203,7 @@ export function observe(world: World, actor: Actor | undefined, change: Change):
   if (change.what === "rename" || change.what === "unlink" || change.what === "link")
     noteLeases(world, who, change);
   noteCommits(world, actor, change);
+  noteStrayed(world, change);
   if (change.what !== "touch" && change.what !== "fill") noteRecords(world, who, change, from, to);
   checkTrees(world, who, change);
 }
@@ -156,6 +217,17 @@ function noteLeases(world: World, who: string, { what, from = "", to = "" }: Cha
     over.add(from);
     world.ledger = { ...world.ledger, over };
   }
+}
+
+/** Results that go while the record beside them stands: their finder stood still for the whole of a later run. */
+function noteStrayed(world: World, { what, from = "", to = "" }: Change): void {
+  const strayed = new Set(world.ledger.strayed);
+  const gone = RESULTS.exec(what === "rename" ? from : "");
+  const back = RESULTS.exec(what === "link" ? to : "");
+  if (gone !== null && world.ledger.settled.has(`${gone[1]} ${gone[2]}`))
+    strayed.add(`${gone[1]} ${gone[2]}`);
+  else if (back === null || !strayed.delete(`${back[1]} ${back[2]}`)) return;
+  world.ledger = { ...world.ledger, strayed };
 }
 
 /**
@@ -193,7 +265,8 @@ function noteRecords(world: World, who: string, change: Change, from: string, to
     const known = world.ledger.settled.get(key);
     if (known !== undefined && (facts === undefined || facts.ino === known.ino)) {
       const isRetry = to.includes("/processing/") && to.includes("~again-");
-      if (!isRetry) world.faults.push(`${who} took the record ${from} away`);
+      const isArchived = to.startsWith("/e/");
+      if (!isRetry && !isArchived) world.faults.push(`${who} took the record ${from} away`);
       const settled = new Map(world.ledger.settled);
       settled.delete(key);
       const reported = new Map(world.ledger.reported);
@@ -216,7 +289,7 @@ function noteRecords(world: World, who: string, change: Change, from: string, to
     const known = world.ledger.settled.get(key);
     if (known !== undefined)
       world.faults.push(`${who} settled ${id} again: ${to}, after the lease ${known.lease}`);
-    if (root === "/m" && taskText === undefined)
+    if (root === "/m" && taskText === undefined && record.lines === undefined)
       world.faults.push(`${who} published ${to}, which does not hold its task`);
     const settled = new Map(world.ledger.settled);
     settled.set(key, { ino: facts.ino, lease: record.lease });
@@ -234,7 +307,12 @@ function forgetUnsynced(world: World): void {
         const final = FINAL.exec(`${root}/${tray}/${name}`);
         const { record } = contentOf(disk.bytesOf(ino));
         if (final === null || record === undefined || record.isRefusal) continue;
-        settled.set(`${root} ${final[3]}`, { ino, lease: record.lease });
+        const key = `${root} ${final[3]}`;
+        const other = settled.get(key);
+        if (other !== undefined)
+          world.faults.push(`power: ${key} has two records, of ${other.lease} and ${record.lease}`);
+        settled.set(key, { ino, lease: record.lease });
+        checkBesideBatch(world, `${root}/${tray}`, record, "power");
       }
   for (const [key, lease] of world.ledger.reported) {
     const [root = "", id = ""] = key.split(" ");
@@ -244,7 +322,41 @@ function forgetUnsynced(world: World): void {
         `power: ${key} was reported as settled under ${lease}, and that record is lost`,
       );
   }
-  world.ledger = { ...world.ledger, settled, committed: new Map(), over: new Set() };
+  world.ledger = {
+    ...world.ledger,
+    settled,
+    committed: new Map(),
+    over: new Set(),
+    hadPowerCut: true,
+  };
+}
+
+/** Where the record of a batch is, the batch is, and a result for each line that it counts. */
+function checkBesideBatch(
+  { disk, faults, ledger }: World,
+  dir: string,
+  { id, lease, lines, isCompleted }: NonNullable<Content["record"]>,
+  when: string,
+): void {
+  if (lines === undefined) return;
+  const submission = submissionOf(lease);
+  const kept = linesAt(disk, `${dir}/${settledBatchName(id, submission)}`);
+  if (kept.length === 0) faults.push(`${when}: ${dir} holds the record of ${id} without its batch`);
+  if (ledger.strayed.has(`${dir.slice(0, 2)} ${id}`)) return;
+  const found = [resultsName(id), resultsName(`${id}~${submission}`)].map((name) =>
+    numbersIn(linesAt(disk, `${dir}/${name}`)),
+  );
+  const numbers = found.find((some) => some.length > 0) ?? [];
+  if (numbers.length !== lines || new Set(numbers).size !== lines)
+    faults.push(
+      `${when}: ${dir} has the results ${numbers.join()} of ${id}, whose record counts ${lines}`,
+    );
+  if (isCompleted && lines !== kept.length)
+    faults.push(`${when}: ${id} has completed with ${lines} of ${kept.length} lines`);
+}
+
+function numbersIn(results: readonly string[]): number[] {
+  return results.map((text) => (JSON.parse(text) as { line: number }).line);
 }
 
 /** Then recovery publishes it: the record may come back, and whether it is the same is looked at when all is at rest. */
@@ -261,6 +373,25 @@ function isWaitingAgain(world: World, root: string, id: string): boolean {
   for (const file of world.disk.entriesOf(`${root}/processing`).keys())
     if (parseName(file)?.id === id) return true;
   return false;
+}
+
+/** After a power cut an earlier name of what has settled may be back: then it is tidied away, and never settled again. */
+function isStale(world: World, file: string, lease: string): boolean {
+  return world.ledger.hadPowerCut && parseName(file)?.submission === submissionOf(lease);
+}
+
+/** The records that were archived, as inodes. */
+function archivedFiles(disk: World["disk"]): number[] {
+  const filesBelow = (dir: string): number[] =>
+    [...disk.entriesOf(dir)].flatMap(([name, ino]) => {
+      const path = `${dir}/${name}`;
+      return disk.look(path)?.kind === "file" ? [ino] : filesBelow(path);
+    });
+  return filesBelow("/e");
+}
+
+function isArchived(disk: World["disk"], lease: string): boolean {
+  return archivedFiles(disk).some((ino) => contentOf(disk.bytesOf(ino)).record?.lease === lease);
 }
 
 interface Place {
@@ -300,7 +431,8 @@ function checkTrees(world: World, who: string, change: Change): void {
         place !== undefined &&
         place.stage !== "ok" &&
         place.stage !== "err" &&
-        place.stage !== "plain"
+        place.stage !== "plain" &&
+        !isStale(world, place.path, record.lease)
       )
         faults.push(`${id} has settled as ${record.lease} and is in ${place.path} too, ${after}`);
     }
@@ -315,6 +447,10 @@ function checkTrees(world: World, who: string, change: Change): void {
     }
     for (const [file, ino] of disk.entriesOf(`${root}/inbox`))
       found.add(`${root} ${root === "/c" ? file.slice(0, -5) : contentOf(disk.bytesOf(ino)).text}`);
+  }
+  for (const ino of archivedFiles(disk)) {
+    const { taskText } = contentOf(disk.bytesOf(ino));
+    found.add(`/m ${taskText}`);
   }
   const lost: string[] = [];
   for (const [key, { root, id }] of world.ledger.wanted) {
@@ -352,31 +488,81 @@ export function checkRest(world: World): void {
         faults.push(`${root}/failed/${file}: its file ${refused} is not there`);
     }
     for (const file of failed.keys())
-      if (!/_(?:error)\.json$/.test(file) && root === "/m" && !reasons.has(file))
+      if (!BESIDE_OR_RECORD.test(file) && root === "/m" && !reasons.has(file))
         faults.push(`${root}/failed/${file}: refused without a reason`);
   }
+  checkOneRecord(world);
+  checkBatches(world);
   for (const [key, lease] of world.ledger.reported)
     if (world.ledger.settled.get(key)?.lease !== lease)
       faults.push(`${key}: reported as settled under ${lease}, but that is not its record`);
   for (const { root, id, text } of world.ledger.wanted.values()) {
-    const isKept = ["outbox", "failed"].some((tray) =>
-      [...disk.entriesOf(`${root}/${tray}`).values()].some((ino) => {
-        const content = contentOf(disk.bytesOf(ino));
-        return content.taskText === text || content.text === text;
-      }),
-    );
+    const trays = ["outbox", "failed"].map((tray) => disk.entriesOf(`${root}/${tray}`));
+    const kept = [...trays.flatMap((entries) => [...entries.values()]), ...archivedFiles(disk)];
+    const isKept = kept.some((ino) => {
+      const content = contentOf(disk.bytesOf(ino));
+      return content.taskText === text || content.text === text;
+    });
     if (!isKept && root === "/m") faults.push(`${id}: lost at rest: ${text}`);
     if (root === "/c" && !world.ledger.settled.has(`${root} ${id}`))
       faults.push(`${id}: a command that was never acknowledged`);
   }
 }
 
+/** What was accepted once has settled once, whatever the names of its records are. */
+function checkOneRecord(world: World): void {
+  const { disk, faults } = world;
+  const paths = new Map<string, string>();
+  for (const root of ROOTS)
+    for (const tray of ["outbox", "failed"])
+      for (const [file, ino] of disk.entriesOf(`${root}/${tray}`)) {
+        const { record } = contentOf(disk.bytesOf(ino));
+        if (record === undefined || record.isRefusal) continue;
+        const key = `${root} ${record.id}@${submissionOf(record.lease)}`;
+        const other = paths.get(key);
+        const path = `${tray}/${file}`;
+        if (other !== undefined) faults.push(`${record.id}: settled as ${other} and as ${path}`);
+        if (world.ledger.archived.has(key))
+          faults.push(`${path}: settled again, its record was archived`);
+        paths.set(key, path);
+      }
+}
+
+function checkBatches(world: World): void {
+  const { disk, faults } = world;
+  const results = new Set<string>();
+  const keptTexts = new Map<string, string>();
+  for (const dir of ["/m/outbox", "/m/failed"])
+    for (const [file, ino] of disk.entriesOf(dir)) {
+      const { record } = contentOf(disk.bytesOf(ino));
+      if (file.endsWith("_results.ndjson"))
+        for (const text of linesAt(disk, `${dir}/${file}`)) results.add(text);
+      if (record?.lines === undefined) continue;
+      checkBesideBatch(world, dir, record, "at rest");
+      const kept = settledBatchName(record.id, submissionOf(record.lease));
+      keptTexts.set(record.id, linesAt(disk, `${dir}/${kept}`).join("\n"));
+    }
+  const { doneLines, strayed } = world.ledger;
+  for (const [line, text] of doneLines)
+    if (!results.has(text) && !strayed.has(line.slice(0, line.lastIndexOf("#"))))
+      faults.push(`${line}: it had completed, and its result is lost`);
+  for (const [file, ino] of disk.entriesOf("/m/failed")) {
+    if (BESIDE_OR_RECORD.test(file)) continue;
+    const [, id = ""] = /^(.+)~[^~]+\.ndjson$/.exec(file) ?? [];
+    if (keptTexts.get(id) === contentOf(disk.bytesOf(ino)).text)
+      faults.push(`failed/${file}: refused, and it is the very batch that has settled`);
+  }
+}
+
 /** The promises as text, for telling states apart. */
 export function ledgerFingerprint(ledger: Ledger): string {
-  const { wanted, settled, reported, committed, over } = ledger;
+  const { wanted, settled, reported, committed, over, archived, doneLines, strayed } = ledger;
   let text = "";
   for (const key of [...wanted.keys()].sort()) text += `w${key}`;
   for (const [key, { ino }] of settled) text += `s${key}${ino}`;
   for (const key of reported.keys()) text += `r${key}`;
+  for (const key of archived) text += `a${key}`;
+  for (const key of doneLines.keys()) text += `d${key}`;
+  for (const key of strayed) text += `y${key}`;
   return `${text}c${committed.size}o${over.size}`;
 }

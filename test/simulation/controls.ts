@@ -1,27 +1,27 @@
 /** Deliberately broken variants of the protocol. The simulation must catch every one, or it proves nothing. */
 import { basename, dirname, join } from "node:path";
-import type { Storage } from "../../src/mailbox/storage.ts";
+import type { Broken } from "./cases.ts";
+import type { Port } from "./descriptors.ts";
 import type { Variant } from "./world.ts";
 
 const trayOf = (path: string): string => basename(dirname(path));
 const isFinal = (to: string): boolean => trayOf(to) === "outbox" || trayOf(to) === "failed";
 const BYTES_MAX = 1_000_000;
 
-function change(how: (port: Storage) => Partial<Storage>): Variant {
+function change(how: (port: Port) => Partial<Port>): Variant {
   return (port) => ({ ...port, ...how(port) });
 }
 
-function isThere(port: Storage, path: string): boolean {
+function isThere(port: Port, path: string): boolean {
   return port.look(path) !== undefined;
 }
 
 /** Visible before it is whole. */
-function copy(port: Storage, from: string, to: string): void {
+function copy(port: Port, from: string, to: string): void {
   port.create(to, port.read(from, BYTES_MAX).bytes ?? Buffer.alloc(0));
 }
 
-export interface Control {
-  variant: Variant;
+export interface Control extends Broken {
   /** The small case it shows in, where that takes more than a glance at each. */
   shownBy?: string;
 }
@@ -29,7 +29,26 @@ export interface Control {
 const WHOLE = "a task from its submit to its result, with a recoverer that suspects the living";
 const POWER = "the same, with the power going at any moment";
 
+const BATCH_POWER = "a batch is settled while the power may go";
+const BATCH_RETRY = "a settled batch is retried while the power may go";
+const CLOCKS = "a retry that a worker puts off whose clock is a day ahead";
+
 export const CONTROLS: Readonly<Record<string, Control>> = {
+  "a backoff goes by the time of the file alone": {
+    shownBy: CLOCKS,
+    backoffMaxMs: Number.POSITIVE_INFINITY,
+  },
+  "a time that no backoff can have set is left as it is": {
+    shownBy: CLOCKS,
+    variant: change((port) => ({
+      touch(path, mtimeMs) {
+        if (!path.includes("~ready")) port.touch(path, mtimeMs);
+      },
+    })),
+  },
+  "a supervisor forgets a task that it has chosen": {
+    forgets: "a",
+  },
   "submit publishes by rename": {
     variant: change((port) => ({
       link: (from, to) => (trayOf(to) === "inbox" ? port.rename(from, to) : port.link(from, to)),
@@ -151,6 +170,56 @@ export const CONTROLS: Readonly<Record<string, Control>> = {
       },
     })),
   },
+  "recovery runs what has a record of the same submission": {
+    shownBy: POWER,
+    variant: (port, program) => ({
+      ...port,
+      read(path, bytesMax) {
+        const isBlind = program.kind === "recoverer" && isFinal(path);
+        return port.read(isBlind ? `${path}.none` : path, bytesMax);
+      },
+    }),
+  },
+  "the claim goes before the task is in the inbox for good": {
+    shownBy: "a task is cancelled while the power may go",
+    variant: change(() => ({ syncDirNow: () => {} })),
+  },
+  "a resend goes before the one that takes its place is in the inbox for good": {
+    shownBy: "one task is sent twice while the power may go",
+    variant: change(() => ({ syncDirNow: () => {} })),
+  },
+  "a file is filed before it is out of the inbox for good": {
+    shownBy: "a bad file is refused while the power may go",
+    variant: change((port) => ({
+      syncDirs: async (paths) => {
+        await port.syncDirs(paths.filter((path) => path !== "/m/processing"));
+      },
+    })),
+  },
+  "a retried task is in the inbox before its record is out of failed for good": {
+    shownBy: "a dead letter is retried while the power may go",
+    variant: change((port) => ({
+      syncDirs: async (paths) => {
+        await port.syncDirs(paths.filter((path) => path !== "/m/failed"));
+      },
+    })),
+  },
+  "a record is archived while its claim may come back": {
+    shownBy: "a record is archived while the power may go",
+    variant: change((port) => ({
+      syncDirs: async (paths) => {
+        await port.syncDirs(paths.filter((path) => path !== "/m/processing"));
+      },
+    })),
+  },
+  "a command is acknowledged while it may come back to the inbox": {
+    shownBy: "a command is given and taken while the power may go",
+    variant: change((port) => ({
+      syncDirs: async (paths) => {
+        await port.syncDirs(paths.filter((path) => path !== "/c/processing"));
+      },
+    })),
+  },
   "the sweep takes a staged record for left over when it sees no record": {
     shownBy: "a sweeper passes while a task is settled",
     variant: change((port) => {
@@ -183,6 +252,18 @@ export const CONTROLS: Readonly<Record<string, Control>> = {
       },
     })),
   },
+  "a run again takes the result away before its marker is there": {
+    shownBy: "a completed task is run again twice at once, and recovered",
+    variant: change((port) => ({
+      rename(from, to) {
+        const isRerun = trayOf(String(from)) === "outbox" && to.includes("~again-");
+        if (!isRerun) return port.rename(from, to);
+        const { bytes } = port.read(String(from), BYTES_MAX);
+        port.unlink(String(from));
+        port.create(to, bytes ?? Buffer.alloc(0));
+      },
+    })),
+  },
   "a refused file is deleted": {
     variant: change((port) => ({
       rename(from, to) {
@@ -190,6 +271,70 @@ export const CONTROLS: Readonly<Record<string, Control>> = {
         else port.rename(from, to);
       },
     })),
+  },
+  "a batch is kept only after its record is": {
+    shownBy: BATCH_POWER,
+    variant: change((port) => ({
+      link(from, to) {
+        const hasRecord = ["_result.json", "_error.json"].some((end) =>
+          isThere(port, to.replace(/~[^~]+_batch\.ndjson$/, end)),
+        );
+        if (!to.endsWith("_batch.ndjson") || hasRecord) port.link(from, to);
+      },
+    })),
+  },
+  "the results of a batch are not synced before the commit": {
+    shownBy: BATCH_POWER,
+    variant: change((port) => ({
+      syncFiles: async (paths) => {
+        await port.syncFiles(paths.filter((path) => !path.endsWith("_results.ndjson")));
+      },
+      syncData: async () => {},
+    })),
+  },
+  "recovery runs a batch that has a record of the same submission": {
+    shownBy: BATCH_POWER,
+    variant: (port, program) => ({
+      ...port,
+      read(path, bytesMax) {
+        const isBlind = program.kind === "recoverer" && isFinal(path);
+        return port.read(isBlind ? `${path}.none` : path, bytesMax);
+      },
+    }),
+  },
+  "a batch that comes twice is compared with the settled one only": {
+    shownBy: "a batch is dropped again while the first one waits for a worker",
+    variant: (port, program) => ({
+      ...port,
+      openToRead(path) {
+        const isBlind = program.kind === "supervisor" && /\/processing\/.*~(?!bad-)/.test(path);
+        return port.openToRead(isBlind ? `${path}.none` : path);
+      },
+    }),
+  },
+  "what completed of a batch is not synced before its old results go": {
+    shownBy: BATCH_RETRY,
+    variant: change(() => ({ syncData: async () => {} })),
+  },
+  "a worker takes over nothing of what earlier runs of a batch have left": {
+    shownBy: BATCH_RETRY,
+    variant: (port, program) => ({
+      ...port,
+      list: (dir) =>
+        program.kind === "worker" && basename(dir) === ".tmp"
+          ? port.list(dir).filter((name) => !name.endsWith("_results.ndjson"))
+          : port.list(dir),
+    }),
+  },
+  "a retry of a batch does not mind that it is being settled": {
+    shownBy: "a batch is retried before its settler has taken its marker away",
+    variant: (port, program) => ({
+      ...port,
+      list: (dir) =>
+        program.kind === "operator"
+          ? port.list(dir).filter((name) => !/~(?:ok|err)-/.test(name))
+          : port.list(dir),
+    }),
   },
   "a recovery does not look at markers": {
     variant: change((port) => ({

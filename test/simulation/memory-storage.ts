@@ -1,52 +1,22 @@
 /**
- * The storage port over a file system in memory: inodes, hard links, directories, and what a power cut may leave of them.
- * Behaves as the real one does (test/mailbox/storage-conformance.test.ts); holds no decisions of the protocol.
- *
- * The model of durability is that of a journalled file system (ext4 in ordered mode, XFS):
- * - Changes of names and times form one log for the whole file system; a power cut keeps a prefix of it.
- * - fsync of a file or directory makes everything durable up to the last change of that very inode, and nothing after it
- *   (XFS promises no more; ext4 keeps more).
- * - fsync of a file makes its bytes durable. Bytes that were never synced may come back whole, as the first half, or as nothing,
- *   whatever became of the name.
- * - A rename or link is in the log as a whole or not at all, also between two directories.
- * Not modelled: file systems without a journal, disks that lie about a flush, bytes of another file showing up in one.
+ * The storage port over a file system in memory: inodes, hard links, directories, and what a power cut may leave of them
+ * (change-log.ts). Behaves as the real one does (test/mailbox/storage-conformance.test.ts); holds no decisions of the protocol.
  */
 import type { FileFacts, Storage, Walk } from "../../src/mailbox/storage.ts";
-
-/** Never changed in place, like the maps that hold it: a copy of the disk shares all of them. */
-interface Inode {
-  readonly ino: number;
-  readonly dev: number;
-  readonly kind: "file" | "directory";
-  readonly bytes: Buffer;
-  readonly mtimeMs: number;
-  readonly ctimeMs: number;
-  readonly nlink: number;
-  /** Only for directories: name to inode. */
-  readonly entries: ReadonlyMap<string, number> | undefined;
-  readonly isDataDurable: boolean;
-}
-
-/** One change of names or times, as the journal of the file system holds it. */
-type Change =
-  | { kind: "make"; dir: number; name: string; inode: Inode }
-  | { kind: "link"; dir: number; name: string; ino: number; nowMs: number }
-  | { kind: "unlink"; dir: number; name: string; ino: number; nowMs: number }
-  | {
-      kind: "move";
-      from: number;
-      name: string;
-      to: number;
-      newName: string;
-      ino: number;
-      nowMs: number;
-    }
-  | { kind: "touch"; ino: number; mtimeMs: number; nowMs: number };
+import {
+  type Change,
+  type Inode,
+  type Inodes,
+  isCovered,
+  keepByChance,
+  logText,
+  waysToKeep,
+  withChanges,
+  withGrounds,
+} from "./change-log.ts";
 
 /** What survives of the bytes that nobody synced. */
 export type TornData = "whole" | "half" | "nothing";
-
-type Inodes = ReadonlyMap<number, Inode>;
 
 export class SystemError extends Error {
   readonly code: string;
@@ -69,88 +39,11 @@ function newInode(ino: number, dev: number, kind: Inode["kind"], nowMs: number):
     ctimeMs: nowMs,
     nlink: kind === "file" ? 1 : 2,
     entries: kind === "directory" ? new Map() : undefined,
-    isDataDurable: kind === "directory",
+    durableBytes: 0,
   };
-}
-
-/** The inodes after these changes. */
-function withChanges(before: Inodes, changes: readonly Change[]): Inodes {
-  const inodes = new Map(before);
-  for (const change of changes) apply(inodes, change);
-  return inodes;
-}
-
-function apply(inodes: Map<number, Inode>, change: Change): void {
-  const edit = (ino: number, edited: Partial<Inode>): void => {
-    const node = inodes.get(ino);
-    if (node !== undefined) inodes.set(ino, { ...node, ...edited });
-  };
-  const editEntries = (dir: number, how: (entries: Map<string, number>) => void): void => {
-    const entries = new Map(inodes.get(dir)?.entries);
-    how(entries);
-    edit(dir, { entries });
-  };
-  const release = (ino: number): void => {
-    const node = inodes.get(ino);
-    if (node === undefined) return;
-    if (node.nlink <= (node.kind === "directory" ? 2 : 1)) inodes.delete(ino);
-    else edit(ino, { nlink: node.nlink - 1 });
-  };
-  switch (change.kind) {
-    case "make":
-      inodes.set(change.inode.ino, change.inode);
-      editEntries(change.dir, (entries) => entries.set(change.name, change.inode.ino));
-      return;
-    case "link":
-      edit(change.ino, { nlink: (inodes.get(change.ino)?.nlink ?? 0) + 1, ctimeMs: change.nowMs });
-      editEntries(change.dir, (entries) => entries.set(change.name, change.ino));
-      return;
-    case "unlink":
-      editEntries(change.dir, (entries) => entries.delete(change.name));
-      edit(change.ino, { ctimeMs: change.nowMs });
-      release(change.ino);
-      return;
-    case "move": {
-      const replaced = inodes.get(change.to)?.entries?.get(change.newName);
-      editEntries(change.from, (entries) => entries.delete(change.name));
-      editEntries(change.to, (entries) => entries.set(change.newName, change.ino));
-      edit(change.ino, { ctimeMs: change.nowMs });
-      if (replaced !== undefined) release(replaced);
-      return;
-    }
-    case "touch":
-      edit(change.ino, { mtimeMs: change.mtimeMs, ctimeMs: change.nowMs });
-  }
-}
-
-function isTouched(change: Change, ino: number): boolean {
-  switch (change.kind) {
-    case "make":
-      return change.dir === ino || change.inode.ino === ino;
-    case "link":
-    case "unlink":
-      return change.dir === ino || change.ino === ino;
-    case "move":
-      return change.from === ino || change.to === ino || change.ino === ino;
-    case "touch":
-      return change.ino === ino;
-  }
 }
 
 const prints = new WeakMap<object, string>();
-
-function changeText(c: Change): string {
-  switch (c.kind) {
-    case "make":
-      return `m${c.dir}${c.name}`;
-    case "touch":
-      return `t${c.ino}:${c.mtimeMs}`;
-    case "move":
-      return `r${c.ino}${c.newName}`;
-    default:
-      return `${c.kind}${c.dir}${c.name}`;
-  }
-}
 
 export class MemoryDisk {
   nowMs = 0;
@@ -186,7 +79,7 @@ export class MemoryDisk {
       kind: "make",
       dir: dir.ino,
       name,
-      inode: newInode(this.nextIno, dir.dev + 1, "directory", this.nowMs),
+      file: newInode(this.nextIno, dir.dev + 1, "directory", this.nowMs),
     });
     this.nextIno++;
   }
@@ -203,6 +96,13 @@ export class MemoryDisk {
   /** The bytes of an inode that is there. */
   bytesOf(ino: number): Buffer {
     return this.inodes.get(ino)?.bytes ?? NO_BYTES;
+  }
+
+  /** fstat, of an open file. */
+  lookAt(ino: number): FileFacts {
+    const node = this.inodes.get(ino);
+    if (node === undefined) throw new SystemError("EBADF", String(ino));
+    return factsOf(node);
   }
 
   look(path: string): FileFacts | undefined {
@@ -223,14 +123,19 @@ export class MemoryDisk {
     const { dir, name } = this.parent(path);
     if (dir.entries.has(name)) throw new SystemError("EEXIST", path);
     const ino = this.nextIno++;
-    const inode = newInode(ino, dir.dev, "file", this.nowMs);
-    this.change({ kind: "make", dir: dir.ino, name, inode });
+    const file = newInode(ino, dir.dev, "file", this.nowMs);
+    this.change({ kind: "make", dir: dir.ino, name, file });
     return ino;
   }
 
   /** The second half: whoever holds the file open writes it, even if its name is gone. */
   fill(ino: number, bytes: Buffer): void {
-    this.edit(ino, { bytes, isDataDurable: bytes.length === 0 });
+    this.edit(ino, { bytes, durableBytes: 0 });
+  }
+
+  /** Writes at the end of an open file, even if its name is gone. */
+  append(ino: number, more: Buffer): void {
+    this.edit(ino, { bytes: Buffer.concat([this.bytesOf(ino), more]) });
   }
 
   link(from: string, to: string): void {
@@ -240,7 +145,7 @@ export class MemoryDisk {
     if (dir.entries.has(name)) throw new SystemError("EEXIST", to);
     if (dir.dev !== node.dev) throw new SystemError("EXDEV", to);
     if (node.kind === "directory") throw new SystemError("EPERM", from);
-    this.change({ kind: "link", dir: dir.ino, name, ino: node.ino, nowMs: this.nowMs });
+    this.change({ kind: "link", dir: dir.ino, name, file: node, nowMs: this.nowMs });
   }
 
   rename(from: string, to: string): void {
@@ -287,7 +192,8 @@ export class MemoryDisk {
   touch(path: string, mtimeMs: number): void {
     const node = this.find(path);
     if (node === undefined) throw new SystemError("ENOENT", path);
-    this.change({ kind: "touch", ino: node.ino, mtimeMs, nowMs: this.nowMs });
+    const dir = this.parent(path).dir.ino;
+    this.change({ kind: "touch", dir, ino: node.ino, mtimeMs, nowMs: this.nowMs });
   }
 
   makeDir(path: string, missingMax?: number): void {
@@ -302,8 +208,8 @@ export class MemoryDisk {
       if (known?.kind === "file") throw new SystemError(at === path ? "EEXIST" : "ENOTDIR", path);
       if (known !== undefined) continue;
       const { dir, name } = this.parent(at);
-      const inode = newInode(this.nextIno++, dir.dev, "directory", this.nowMs);
-      this.change({ kind: "make", dir: dir.ino, name, inode });
+      const file = newInode(this.nextIno++, dir.dev, "directory", this.nowMs);
+      this.change({ kind: "make", dir: dir.ino, name, file });
     }
   }
 
@@ -311,32 +217,52 @@ export class MemoryDisk {
   sync(path: string): void {
     const node = this.find(path);
     if (node === undefined) throw new SystemError("ENOENT", path);
-    this.edit(node.ino, { isDataDurable: true });
-    let keep = this.log.length;
-    while (keep > 0 && !isTouched(this.log[keep - 1] as Change, node.ino)) keep--;
-    this.commit(keep);
+    this.syncData(node.ino);
+    const dir = node.ino === ROOT ? ROOT : this.parent(path).dir.ino;
+    this.commit(withGrounds(this.log, (change) => isCovered(change, node, dir)));
   }
 
-  /** How many changes a power cut may lose: 0 to this many of the last ones. */
-  get unsyncedCount(): number {
-    return this.log.length;
+  /** fdatasync, of an open file: its bytes, and no name of it. */
+  syncData(ino: number): void {
+    this.edit(ino, { durableBytes: this.bytesOf(ino).length });
+  }
+
+  /** All that was written so far is on the disk: a kernel keeps nothing back for hours. */
+  syncAll(): void {
+    for (const ino of this.inodes.keys()) this.syncData(ino);
+    this.commit([...this.log.keys()]);
+  }
+
+  /** The ways in which the changes that nobody synced may survive: `max`, or a few more. Each is for `cutPower`. */
+  waysToCut(max: number): number[][] {
+    return waysToKeep(this.log, max);
+  }
+
+  /** One of them. @param chance 0 to below 1 */
+  wayByChance(chance: () => number): number[] {
+    return keepByChance(this.log, chance);
   }
 
   /**
    * The power goes, and comes back.
-   * @param kept how many of the changes that nobody synced survive
+   * @param kept which of the changes that nobody synced survive
    * @param tear what survives of the bytes of a file that nobody synced
    */
-  cutPower(kept: number, tear: (ino: number) => TornData): void {
+  cutPower(kept: readonly number[], tear: (ino: number) => TornData): void {
     this.commit(kept);
-    const inodes = new Map(this.durable);
-    for (const [ino, node] of inodes) {
-      const { bytes, isDataDurable } = this.inodes.get(ino) ?? node;
-      const left = isDataDurable ? "whole" : tear(ino);
-      const half = bytes.length >> 1;
-      const kept = left === "whole" ? bytes : left === "half" ? bytes.subarray(0, half) : NO_BYTES;
-      if (kept !== node.bytes || !node.isDataDurable)
-        inodes.set(ino, { ...node, bytes: kept, isDataDurable: true });
+    const inodes = new Map<number, Inode>();
+    const counts = countNames(this.durable);
+    for (const [ino, node] of this.durable) {
+      const nlink = node.kind === "directory" ? node.nlink : (counts.get(ino) ?? 0);
+      if (nlink === 0) continue;
+      const { bytes, durableBytes } = this.inodes.get(ino) ?? node;
+      const rest = bytes.length - durableBytes;
+      const left = rest === 0 ? "whole" : tear(ino);
+      const more = left === "half" ? rest >> 1 : 0;
+      const kept = left === "whole" ? bytes : bytes.subarray(0, durableBytes + more);
+      const isSame = kept === node.bytes && node.durableBytes === kept.length;
+      if (isSame && nlink === node.nlink) inodes.set(ino, node);
+      else inodes.set(ino, { ...node, bytes: kept, durableBytes: kept.length, nlink });
     }
     this.inodes = inodes;
     this.durable = inodes;
@@ -354,7 +280,7 @@ export class MemoryDisk {
       for (const name of [...node.entries.keys()].sort()) {
         const file = this.inodes.get(node.entries.get(name) ?? 0);
         if (file === undefined) continue;
-        text += `|${name}:${file.ino},${file.mtimeMs},${file.bytes.length},${file.isDataDurable ? 1 : 0}`;
+        text += `|${name}:${file.ino},${file.mtimeMs},${file.bytes.length},${file.durableBytes}`;
       }
     }
     prints.set(this.inodes, text);
@@ -363,25 +289,23 @@ export class MemoryDisk {
 
   /** The changes that are not durable yet, as text: part of the fingerprint where power may be cut. */
   logFingerprint(): string {
-    const known = prints.get(this.log);
-    if (known !== undefined) return known;
-    const text = this.log.map(changeText).join("|");
-    prints.set(this.log, text);
-    return text;
+    return logText(this.log);
   }
 
-  private commit(keep: number): void {
-    if (keep === 0) return;
-    const durable = new Map(withChanges(this.durable, this.log.slice(0, keep)));
+  /** These of the changes become durable. */
+  private commit(kept: readonly number[]): void {
+    const chosen = new Set(kept);
+    const changes = this.log.filter((_change, at) => chosen.has(at));
+    const durable = new Map(withChanges(this.durable, changes));
     for (const [ino, node] of durable) {
       const now = this.inodes.get(ino);
       if (now === undefined) continue;
-      const { bytes, isDataDurable } = now;
-      if (bytes !== node.bytes || isDataDurable !== node.isDataDurable)
-        durable.set(ino, { ...node, bytes, isDataDurable });
+      const { bytes, durableBytes } = now;
+      if (bytes !== node.bytes || durableBytes !== node.durableBytes)
+        durable.set(ino, { ...node, bytes, durableBytes });
     }
     this.durable = durable;
-    this.log = this.log.slice(keep);
+    if (chosen.size > 0) this.log = this.log.filter((_change, at) => !chosen.has(at));
   }
 
   private change(change: Change): void {
@@ -425,6 +349,14 @@ export class MemoryDisk {
   }
 }
 
+/** How many names each inode has. */
+function countNames(inodes: Inodes): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const { entries } of inodes.values())
+    for (const ino of entries?.values() ?? []) counts.set(ino, (counts.get(ino) ?? 0) + 1);
+  return counts;
+}
+
 function factsOf(node: Inode): FileFacts {
   return {
     dev: node.dev,
@@ -460,6 +392,7 @@ export function memoryStorage(disk: MemoryDisk): Storage {
     async syncDirs(paths) {
       for (const path of paths) disk.sync(path);
     },
+    syncDirNow: (path) => disk.sync(path),
   };
 }
 

@@ -1,26 +1,21 @@
 /**
- * Who takes part: producers, a supervisor, workers, recoverers, people who cancel and retry, a sweeper. Every move is made by the
- * production functions; here stands only who calls which, when, and what they do with the answer.
+ * Who takes part, beside the supervisor (supervisor.ts): producers, workers, recoverers, people who cancel and retry, a sweeper.
+ * Every move is made by the production functions; here stands only who calls which, when, and what they do with the answer.
  */
-import { join } from "node:path";
+import { encodeLineResult } from "../../src/codec/batch-codec.ts";
 import { encodeRecord } from "../../src/codec/records.ts";
-import { decodeTask } from "../../src/codec/task-codec.ts";
-import { ErrInvalidTask } from "../../src/core/errors.ts";
+import type { BatchCounts } from "../../src/core/batch.ts";
+import { ErrInvalidTask, systemCode } from "../../src/core/errors.ts";
+import { inboxName, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
+import type { Completed, Failed } from "../../src/core/outcome.ts";
+import { archive } from "../../src/mailbox/archive.ts";
+import { isBlank, LineReader } from "../../src/mailbox/batch-lines.ts";
+import { takeOverResults } from "../../src/mailbox/batch-results.ts";
 import {
-  errorName,
-  foldId,
-  leaseOf,
-  parseName,
-  parsePlainClaim,
-  resultName,
-} from "../../src/core/names.ts";
-import {
-  accept,
   type Claim,
   claimAt,
   claimFromInbox,
   claimReady,
-  newSubmission,
   putBack,
   readClaim,
   renewClaim,
@@ -30,34 +25,45 @@ import {
   claimNextCommand,
   enqueueCommand,
 } from "../../src/mailbox/command-queue.ts";
-import { dropIdentical } from "../../src/mailbox/duplicates.ts";
-import {
-  beginQuarantine,
-  finishQuarantine,
-  freeRefusedId,
-  type Refusal,
-} from "../../src/mailbox/quarantine.ts";
 import { findRecoverable, LeaseObserver, recoverStep } from "../../src/mailbox/recover.ts";
 import { requeue } from "../../src/mailbox/requeue.ts";
 import { retry } from "../../src/mailbox/retry.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
-import { isRefusal } from "../../src/mailbox/settled-record.ts";
+import { readSettled } from "../../src/mailbox/settled-record.ts";
 import { submitAll } from "../../src/mailbox/submit.ts";
+import { submitBatch } from "../../src/mailbox/submit-batch.ts";
 import { sweepAll } from "../../src/mailbox/sweep.ts";
 import type { Trays } from "../../src/mailbox/trays.ts";
-import { told, toldFenced, want } from "./checker.ts";
-import type { Api, Memory, Program, World } from "./world.ts";
+import { ReadyQueue } from "../../src/worker/ready-queue.ts";
+import { noteArchived, told, toldFenced, want } from "./checker.ts";
+import { type Api, isAnyLive, type Memory, type Program, type World } from "./world.ts";
 
 export interface Dropped {
   id: string;
   text: string;
+  isBatch?: true;
 }
 
-/** What a worker does with a task in its first, second, … attempt. */
-export type Deed = "complete" | "fail" | "retry" | "release" | "requeue" | "beat";
+/**
+ * What a worker does with a task in its first, second, … attempt. Of a batch, "fail" is about its last line, and what puts it back
+ * does so after one more line.
+ */
+export type Deed = "complete" | "fail" | "retry" | "later" | "release" | "requeue" | "beat";
+
+/** What a worker has a task wait for its next run (ms). */
+const BACKOFF_MS = 10_000;
 
 export function task(id: string, mark: string, more: object = {}): Dropped {
   return { id, text: JSON.stringify({ id, title: mark, max_attempts: 2, ...more }) };
+}
+
+/** A batch of one line for each mark. */
+export function batch(id: string, ...marks: string[]): Dropped {
+  return {
+    id,
+    text: marks.map((mark) => JSON.stringify({ title: mark })).join("\n"),
+    isBatch: true,
+  };
 }
 
 const bytesOf = (text: string): Buffer => bufferOf.get(text) ?? makeBuffer(text);
@@ -87,6 +93,27 @@ export function producer(name: string, tasks: readonly Dropped[]): Program {
   };
 }
 
+/** Submits one batch. */
+export function batchProducer(name: string, { id, text }: Dropped): Program {
+  return {
+    name,
+    kind: "producer",
+    start: {},
+    turnsMax: 1,
+    async run({ trays, ask }, memory) {
+      await submitBatch(trays, id, pieces(text), BATCH_BYTES_MAX);
+      ask((world) => want(world, "/m", id, text));
+      return memory;
+    },
+  };
+}
+
+const BATCH_BYTES_MAX = 1_000_000;
+
+async function* pieces(text: string): AsyncIterable<Buffer> {
+  yield bytesOf(text);
+}
+
 /** Drops whole files, as `mv` does, where the name is free. */
 export function dropper(name: string, files: readonly Dropped[]): Program {
   return {
@@ -95,131 +122,13 @@ export function dropper(name: string, files: readonly Dropped[]): Program {
     start: {},
     turnsMax: files.length,
     run({ appear, turn, ask }, memory) {
-      const { id, text } = files[turn] as Dropped;
-      if (appear(`/m/inbox/${id}.json`, bytesOf(text))) ask((world) => want(world, "/m", id, text));
+      const file = files[turn] as Dropped;
+      const { id, text } = file;
+      if (appear(`/m/inbox/${inboxName(file)}`, bytesOf(text)))
+        ask((world) => want(world, "/m", id, text));
       return memory;
     },
   };
-}
-
-/**
- * Looks through the inbox as src/supervisor does: refuses, drops duplicates, accepts.
- * @param suspicions how often it takes whoever made a second link to a file for dead, as it does with one that stands still
- */
-export function supervisor(name: string, turnsMax: number, suspicions = 0): Program {
-  return {
-    name,
-    kind: "supervisor",
-    start: { suspicions },
-    turnsMax,
-    async run(api, memory) {
-      const { trays } = api;
-      const { inFlight, absentOnce } = noteListing(memory, trays.storage.list(trays.processing));
-      let left = memory.suspicions ?? 0;
-      const suspect = (): boolean => left-- > 0;
-      for (const file of trays.storage.list(trays.inbox)) await admit(api, file, inFlight, suspect);
-      return { ...memory, inFlight: [...inFlight], absentOnce, suspicions: Math.max(0, left) };
-    },
-  };
-}
-
-function noteListing(
-  memory: Memory,
-  files: readonly string[],
-): { inFlight: Set<string>; absentOnce: string[] } {
-  const inFlight = new Set(memory.inFlight);
-  const present = new Set<string>();
-  for (const file of files) {
-    const name = parseName(file);
-    if (name?.stage === "again" || name?.stage === "bad") continue;
-    const id = name?.id ?? parsePlainClaim(file);
-    if (id !== undefined) present.add(foldId(id));
-  }
-  // As in Selection.onListing: one listing may miss a name.
-  const absentOnce: string[] = [];
-  for (const id of inFlight) {
-    if (present.has(id)) continue;
-    if (memory.absentOnce?.includes(id) === true) inFlight.delete(id);
-    else absentOnce.push(id);
-  }
-  for (const id of present) inFlight.add(id);
-  return { inFlight, absentOnce };
-}
-
-async function admit(
-  api: Api,
-  file: string,
-  inFlight: Set<string>,
-  suspect: () => boolean,
-): Promise<void> {
-  const { trays } = api;
-  const { storage } = trays;
-  const id = file.slice(0, -5);
-  const path = join(trays.inbox, file);
-  let read: ReturnType<typeof storage.read>;
-  try {
-    read = storage.read(path, 1_000_000);
-  } catch {
-    return;
-  }
-  const { facts, bytes } = read;
-  if (bytes === undefined) return;
-  let attempt: number;
-  try {
-    attempt = (decodeTask(bytes, id).task.attempts ?? 0) + 1;
-  } catch (error) {
-    if (!(error instanceof ErrInvalidTask)) throw error;
-    const isIdTaken = isTaken(trays, id, inFlight) !== false;
-    await refuse(trays, { name: file, id, code: error.code, reason: error.message, isIdTaken });
-    return;
-  }
-  if (facts.nlink > 1) {
-    // Under way, unless whoever was at it is gone.
-    const isUnderWay = api.ask((world) =>
-      isAnyLive(world, ["producer", "operator", "worker", "recoverer"]),
-    );
-    if (isUnderWay && !suspect()) return;
-    for (const staged of storage.list(trays.tmp)) {
-      const isOurs = staged.startsWith(`${id}-`) || staged.startsWith(`${id}@`);
-      if (!isOurs || storage.look(join(trays.tmp, staged))?.ino !== facts.ino) continue;
-      storage.unlink(join(trays.tmp, staged));
-      return;
-    }
-    const isIdTaken = isTaken(trays, id, inFlight) !== false;
-    const code = isIdTaken ? "ErrTaskExists" : "ErrInvalidTask";
-    if (isIdTaken && dropIdentical(trays, id) !== "other") return;
-    await refuse(trays, { name: file, id, code, reason: "a second name", isIdTaken });
-    return;
-  }
-  const taken = isTaken(trays, id, inFlight);
-  if (taken === true) {
-    // "free": it was taken when that was last asked.
-    if (dropIdentical(trays, id) !== "other") return;
-    const code = "ErrTaskExists";
-    await refuse(trays, { name: file, id, code, reason: "taken", isIdTaken: true });
-    return;
-  }
-  if (taken === "refused") freeRefusedId(trays, id);
-  if (accept(trays, newSubmission(id, attempt))) inFlight.add(foldId(id));
-}
-
-async function refuse(trays: Trays, refusal: Refusal): Promise<void> {
-  const marker = beginQuarantine(trays, refusal);
-  if (marker !== undefined) await finishQuarantine(trays, marker, refusal.isIdTaken);
-}
-
-function isTaken(trays: Trays, id: string, inFlight: ReadonlySet<string>): boolean | "refused" {
-  const { storage } = trays;
-  if (inFlight.has(foldId(id))) return true;
-  if (storage.look(join(trays.processing, `${id}.json`)) !== undefined) return true;
-  if (storage.look(join(trays.outbox, resultName(id))) !== undefined) return true;
-  const failed = join(trays.failed, errorName(id));
-  if (storage.look(failed) === undefined) return false;
-  return isRefusal(trays, failed) ? "refused" : true;
-}
-
-function isAnyLive(world: World, kinds: readonly Program["kind"][]): boolean {
-  return world.actors.some((a) => a.state === "live" && kinds.includes(a.program.kind));
 }
 
 /** Claims what is ready, does what its script says, and settles. */
@@ -234,16 +143,23 @@ export function worker(name: string, script: readonly Deed[], turnsMax: number):
   };
 }
 
+/** Finds what may be claimed as a worker does that nobody tells. Each turn it knows no more than a new one would. */
 function claimOne(api: Api, memory: Memory): Memory {
   const { trays } = api;
-  for (const file of trays.storage.list(trays.processing)) {
-    const name = parseName(file);
-    if (name?.stage !== "ready") continue;
-    const claim = claimReady(trays, name, api.newOwner());
-    if (claim === undefined) continue;
-    return { ...memory, held: { file: claim.file, text: textOf(trays, claim) } };
+  const queue = new ReadyQueue(trays, api.backoffMaxMs, () => {});
+  try {
+    queue.lookAround();
+    for (let next = queue.first; next !== undefined; next = queue.first) {
+      queue.drop();
+      const name = parseName(next.file);
+      const claim = name === undefined ? undefined : claimReady(trays, name, api.newOwner());
+      if (claim === undefined) continue;
+      return { ...memory, held: { file: claim.file, text: textOf(trays, claim) } };
+    }
+    return memory;
+  } finally {
+    queue.close();
   }
-  return memory;
 }
 
 function textOf(trays: Trays, claim: Claim): string | undefined {
@@ -266,7 +182,17 @@ async function work(
   if (name === undefined) return memory;
   const claim = claimAt(trays, name);
   const deed = script[Math.min(name.attempt, script.length) - 1] ?? "complete";
+  if (name.isBatch === true) {
+    try {
+      await workBatch(api, claim, deed, by);
+    } catch (error) {
+      // The lease is lost.
+      if (systemCode(error) !== "ENOENT") throw error;
+    }
+    return memory;
+  }
   if (deed === "retry") putBack(trays, claim, 0, true);
+  else if (deed === "later") putBack(trays, claim, BACKOFF_MS, true);
   else if (deed === "release") putBack(trays, claim, 0, false);
   else if (deed === "requeue") requeue(trays, claim);
   else if (deed !== "beat" || renewClaim(trays, claim))
@@ -274,12 +200,59 @@ async function work(
   return memory;
 }
 
+/** As a run of src/worker does, a line at a time: takes over what earlier runs have left, runs the rest, and settles. */
+async function workBatch(api: Api, claim: Claim, deed: Deed, by: string): Promise<void> {
+  const { trays } = api;
+  const { name } = claim;
+  const reader = new LineReader(claim.path);
+  const results = await takeOverResults(trays, name, true);
+  const isCut = deed !== "complete" && deed !== "fail" && deed !== "beat";
+  let last = 0;
+  for (let line = reader.next(); line !== undefined; line = reader.next())
+    if (line !== "later" && !isBlank(line.text ?? "")) last = line.number;
+  let isThrough = false;
+  for (let number = 1; number <= last && !isThrough; number++) {
+    if (results.done.has(number)) continue;
+    isThrough = isCut;
+    const isCompleted = deed !== "fail" || number < last;
+    const outcome = isCompleted
+      ? { ...DONE, output: leaseOf(name) }
+      : { ...WRONG, message: leaseOf(name) };
+    const id = `${name.id}#${number}`;
+    results.add(number, encodeLineResult(number, id, 1, 0, outcome), isCompleted);
+    results.flush();
+  }
+  if (trays.durability === "power") await results.sync();
+  results.close();
+  const { counts } = results;
+  if (isCut) putBack(trays, claim, deed === "later" ? BACKOFF_MS : 0, deed === "retry");
+  else await settle(api, claim, "completed", undefined, by, counts);
+}
+
+const DONE: Completed = {
+  kind: "completed",
+  output: null,
+  verdict: "unknown",
+  verdictReason: "",
+  exitCode: null,
+};
+const WRONG: Failed = {
+  kind: "failed",
+  failure: "exit",
+  code: "ErrExit",
+  message: "x",
+  canRetry: false,
+  exitCode: null,
+  signal: null,
+};
+
 async function settle(
   { trays, ask }: Api,
   claim: Claim,
   status: "completed" | "failed",
   text: string | undefined,
   by: string,
+  counts?: BatchCounts,
 ): Promise<void> {
   const { name } = claim;
   const lease = leaseOf(name);
@@ -290,6 +263,7 @@ async function settle(
     lease,
     exit_code: null,
     run: null,
+    ...(counts === undefined ? {} : { batch: counts }),
   };
   const record =
     status === "completed"
@@ -356,6 +330,7 @@ export function recoverer(
   suspicions: number,
   turnsMax: number,
   tray: "trays" | "control" = "trays",
+  maxAttempts = 2,
 ): Program {
   return {
     name,
@@ -384,8 +359,9 @@ export function recoverer(
           return suspect(api.ask((world) => !isAnyLive(world, ["supervisor", "operator"])));
         }),
         unfinished: new Set<string>(),
+        excused: new Map<string, number>(),
         endLease: () => Promise.resolve(),
-        policyOf: (task) => ({ maxAttempts: task?.max_attempts ?? 2, agentId: name }),
+        policyOf: (task) => ({ maxAttempts: task?.max_attempts ?? maxAttempts, agentId: name }),
         onRecovered: () => {},
         onSettled: () => {},
       };
@@ -426,15 +402,35 @@ export function canceller(name: string, id: string, isFinal: boolean, turnsMax: 
   };
 }
 
-/** Runs a dead letter again. */
-export function retrier(name: string, id: string, turnsMax: number): Program {
+/** Runs a dead letter again. @param isRerun what has completed, too */
+export function retrier(name: string, id: string, turnsMax: number, isRerun = false): Program {
   return {
     name,
     kind: "operator",
     start: {},
     turnsMax,
     async run({ trays }, memory) {
-      await retry(trays, id);
+      await retry(trays, id, { isRerun });
+      return { ...memory, isDone: true };
+    },
+  };
+}
+
+/** Moves the record of a settled task to the evidence, as a node has it done that is to run again. */
+export function archiver(name: string, id: string, turnsMax: number): Program {
+  return {
+    name,
+    kind: "operator",
+    start: {},
+    turnsMax,
+    async run({ trays, ask }, memory) {
+      // As the plan does: not while anything of it is in flight.
+      const settled = readSettled(trays, id);
+      const isLive = trays.storage.list(trays.processing).some((file) => file.startsWith(`${id}@`));
+      if (settled === undefined || isLive) return memory;
+      const submission = submissionOf(settled.record.lease);
+      await archive(trays, settled.path, `/e/${id}/earlier/${submission}/record.json`);
+      ask((world) => noteArchived(world, id, submission));
       return { ...memory, isDone: true };
     },
   };
@@ -451,6 +447,7 @@ export function sweeper(name: string, turnsMax: number, hours = 2): Program {
     run({ trays, control, ask }, memory) {
       ask((world) => {
         world.disk.nowMs += hours * 3_600_000;
+        world.disk.syncAll();
       });
       for (const mailbox of [trays, control])
         sweepAll(mailbox, { outboxDays: 3650, failedDays: 3650 });

@@ -4,10 +4,11 @@
  * function is run anew from its start, the old answers are played back to it, and after one new call it is cut off.
  */
 import type { Clock } from "../../src/core/clock.ts";
-import type { Storage } from "../../src/mailbox/storage.ts";
+import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { type Ledger, newLedger, observe } from "./checker.ts";
-import { type MemoryDisk, memoryStorage, walkNames } from "./memory-storage.ts";
+import { type Port, usePort } from "./descriptors.ts";
+import { type MemoryDisk, memoryStorage, type TornData, walkNames } from "./memory-storage.ts";
 import { useTokens } from "./tokens.ts";
 
 /** What a process keeps in its head between two turns: plain data, never changed in place. */
@@ -32,6 +33,10 @@ export interface Program {
   /** One turn. Deterministic but for what `api` gives. Ends by itself once `isDone`, or after `turnsMax`. */
   run(api: Api, memory: Memory): Memory | Promise<Memory>;
   readonly turnsMax: number;
+  /** It lives, and has nothing in hand whenever others go on. */
+  readonly isAtRest?: boolean;
+  /** How far its wall clock is ahead of the true one (ms); negative when it is behind. */
+  readonly clockAheadMs?: number;
 }
 
 /** What a program may use. */
@@ -39,10 +44,16 @@ export interface Api {
   readonly trays: Trays;
   readonly control: Trays;
   readonly turn: number;
+  /** The longest backoff there is (ms). */
+  readonly backoffMaxMs: number;
+  /** The id that a broken supervisor forgets. */
+  readonly forgets: string | undefined;
   /** A fresh owner string of this process. */
   readonly newOwner: () => string;
   /** Asks or tells the world something that no call does; runs once, and is played back afterwards. */
   readonly ask: <T>(question: (world: World) => T) => T;
+  /** The end of a tick: others may go on as long as they like. A process may have many in one turn. */
+  readonly rest: () => Promise<void>;
   /** A whole file that appears under a name that was free; false when it was not. */
   readonly appear: (path: string, bytes: Buffer) => boolean;
 }
@@ -65,7 +76,7 @@ export interface Actor {
 }
 
 /** Changes the storage that every process sees: how broken variants are made. */
-export type Variant = (storage: Storage, program: Program) => Storage;
+export type Variant = (port: Port, program: Program) => Port;
 
 export interface World {
   disk: MemoryDisk;
@@ -74,6 +85,8 @@ export interface World {
   readonly base: Bases;
   readonly durability: "power" | "process";
   readonly variant: Variant | undefined;
+  readonly backoffMaxMs: number;
+  readonly forgets: string | undefined;
   /** What broke the promises, as sentences. */
   faults: string[];
   calls: number;
@@ -92,6 +105,10 @@ const START_MS = 1_700_000_000_000;
 export interface WorldOptions {
   durability: "power" | "process";
   variant?: Variant;
+  /** For broken variants: by default the one of the settings. */
+  backoffMaxMs?: number;
+  /** For broken variants: the id that supervisors forget. */
+  forgets?: string | undefined;
 }
 
 export function newWorld(disk: MemoryDisk, options: WorldOptions): World {
@@ -105,8 +122,8 @@ export function newWorld(disk: MemoryDisk, options: WorldOptions): World {
   const open = (dir: string): Trays =>
     openTrays(dir, { storage, clock, durability: options.durability });
   const base = { trays: open("/m"), control: open("/c") };
-  disk.sync("/m/.tmp");
-  disk.sync("/c/.tmp");
+  disk.makeDir("/e");
+  disk.syncAll();
   return {
     disk,
     ledger: newLedger(),
@@ -114,6 +131,8 @@ export function newWorld(disk: MemoryDisk, options: WorldOptions): World {
     base,
     durability: options.durability,
     variant: options.variant,
+    backoffMaxMs: options.backoffMaxMs ?? DEFAULT_SETTINGS.retry.backoff_max_ms,
+    forgets: options.forgets,
     faults: [],
     calls: 0,
     trail: [],
@@ -146,6 +165,12 @@ export function addActor(world: World, program: Program): Actor {
   return actor;
 }
 
+export function isAnyLive(world: World, kinds: readonly Program["kind"][]): boolean {
+  return world.actors.some(
+    (a) => a.state === "live" && a.program.isAtRest !== true && kinds.includes(a.program.kind),
+  );
+}
+
 /** Dies where it is: nothing of what its last call answered is ever acted upon. */
 export function kill(actor: Actor): void {
   actor.state = "dead";
@@ -153,7 +178,7 @@ export function kill(actor: Actor): void {
 }
 
 /** All processes die, and what nobody synced is lost as the arguments say. */
-export function cutPower(world: World, kept: number, torn: "whole" | "half" | "nothing"): void {
+export function cutPower(world: World, kept: readonly number[], torn: TornData): void {
   world.disk.cutPower(kept, () => torn);
   for (const actor of world.actors) if (actor.state === "live") kill(actor);
   observe(world, undefined, { what: "power" });
@@ -163,22 +188,36 @@ const CUT = new Error("cut");
 
 /**
  * Lets one process do up to `calls` further storage calls, and all it does after the last one until it would make the next.
+ * @param isToRest it stops where it rests, too
  * @returns how many it made
  */
-export async function advance(world: World, actor: Actor, calls: number): Promise<number> {
-  let made = 0;
-  while (made < calls && actor.state === "live" && world.faults.length === 0)
-    made += await runTurn(world, actor, calls - made);
-  return made;
+export async function advance(
+  world: World,
+  actor: Actor,
+  calls: number,
+  isToRest = false,
+): Promise<number> {
+  let total = 0;
+  while (total < calls && actor.state === "live" && world.faults.length === 0) {
+    const { made, hasRested } = await runTurn(world, actor, calls - total);
+    total += made;
+    if (isToRest && hasRested) break;
+  }
+  return total;
 }
 
-async function runTurn(world: World, actor: Actor, callsMax: number): Promise<number> {
+async function runTurn(
+  world: World,
+  actor: Actor,
+  callsMax: number,
+): Promise<{ made: number; hasRested: boolean }> {
   const { program } = actor;
   const answers = [...actor.answers];
   if (answers.length === 0) actor.turnBegan = world.calls;
   let at = 0;
   let made = 0;
   let isCut = false;
+  let hasRested = false;
   let hang: () => void = () => {};
   const hung = new Promise<void>((resolve) => {
     hang = resolve;
@@ -233,19 +272,43 @@ async function runTurn(world: World, actor: Actor, callsMax: number): Promise<nu
     }
   };
 
+  /** The first time it is the end of what is run now; played back, it is over at once. */
+  const rest = (): Promise<void> => {
+    if (!isCut && at < answers.length) {
+      answer(false, () => {});
+      return Promise.resolve();
+    }
+    if (!isCut) {
+      answers.push({ nowMs: world.disk.nowMs, value: undefined });
+      hasRested = true;
+      isCut = true;
+    }
+    hang();
+    return new Promise(() => {});
+  };
+
   const port = portOf(world, actor, call, callLater);
   const storage = world.variant === undefined ? port : world.variant(port, program);
+  usePort(storage);
   let owners = 0;
   let tokens = 0;
   useTokens((length) => {
     tokens++;
     return `${program.name}${actor.turn.toString(36)}x${tokens.toString(36)}`.padEnd(length, "0");
   });
-  const clock: Clock = { wallMs: () => nowMs, monotonicMs: () => nowMs, random: () => 0.5 };
+  const aheadMs = program.clockAheadMs ?? 0;
+  const clock: Clock = {
+    wallMs: () => nowMs + aheadMs,
+    monotonicMs: () => nowMs,
+    random: () => 0.5,
+  };
   const api: Api = {
     trays: { ...world.base.trays, storage, clock },
     control: { ...world.base.control, storage, clock },
     turn: actor.turn,
+    backoffMaxMs: world.backoffMaxMs,
+    forgets: world.forgets,
+    rest,
     newOwner: () => `${program.name}-${actor.turn.toString(36)}-${(++owners).toString(36)}`,
     ask: (question) => answer(false, () => question(world)),
     appear: (path, bytes) =>
@@ -281,7 +344,7 @@ async function runTurn(world: World, actor: Actor, callsMax: number): Promise<nu
     actor.turn++;
     if (outcome.isDone === true || actor.turn >= program.turnsMax) actor.state = "done";
   }
-  return made;
+  return { made, hasRested };
 }
 
 function portOf(
@@ -289,7 +352,7 @@ function portOf(
   actor: Actor,
   call: <T>(step: () => T) => T,
   callLater: (step: () => void) => Promise<void>,
-): Storage {
+): Port {
   const { disk } = world;
   const sync = (paths: readonly string[]): Promise<void> =>
     paths.length === 0
@@ -297,6 +360,12 @@ function portOf(
       : callLater(() => {
           for (const path of paths) disk.sync(path);
         });
+  const openNew = (path: string): number =>
+    call(() => {
+      const made = disk.createEmpty(path);
+      observe(world, actor, { what: "create", to: path });
+      return made;
+    });
   return {
     list: (dir) => call(() => disk.list(dir)),
     walk: (dir) => walkNames(call(() => disk.list(dir))),
@@ -306,11 +375,7 @@ function portOf(
     read: (path, bytesMax) => call(() => disk.read(path, bytesMax)),
     // Two calls: others may meet the file while it is empty, and a kill may leave it so.
     create(path, bytes) {
-      const ino = call(() => {
-        const made = disk.createEmpty(path);
-        observe(world, actor, { what: "create", to: path });
-        return made;
-      });
+      const ino = openNew(path);
       call(() => {
         disk.fill(ino, bytes);
         observe(world, actor, { what: "fill" });
@@ -347,5 +412,19 @@ function portOf(
     makeDir: (path, missingMax) => call(() => disk.makeDir(path, missingMax)),
     syncFiles: sync,
     syncDirs: sync,
+    syncDirNow: (path) => call(() => disk.sync(path)),
+    openNew,
+    openToRead: (path) =>
+      call(() => {
+        const { facts, bytes } = disk.read(path, Number.MAX_SAFE_INTEGER);
+        return { facts, bytes: bytes ?? Buffer.alloc(0) };
+      }),
+    append: (ino, bytes) =>
+      call(() => {
+        disk.append(ino, bytes);
+        observe(world, actor, { what: "fill" });
+      }),
+    lookAt: (ino) => call(() => disk.lookAt(ino)),
+    syncData: (ino) => callLater(() => disk.syncData(ino)),
   };
 }

@@ -2,7 +2,14 @@
 import { parseArgs } from "node:util";
 import { runSoak, type SoakResult } from "./soak.ts";
 
-const LEAKS = ["descriptors", "watches", "memory", "files"];
+/** By what probe.mjs calls them. */
+const FAULTS = {
+  descriptors: "a leak of descriptors",
+  watches: "a leak of watches",
+  memory: "a leak of memory",
+  files: "a leak of files",
+  tasks: "a task that waits for nothing",
+};
 
 /** @returns the exit code */
 export async function main(args: readonly string[]): Promise<number> {
@@ -22,13 +29,14 @@ export async function main(args: readonly string[]): Promise<number> {
     soakOnce(seconds, Number(values.seed), leak ?? values.leak);
   if (!values.controls) return (await soak()).problems.length === 0 ? 0 : 1;
   let caught = 0;
-  for (const leak of LEAKS) {
+  for (const [leak, what] of Object.entries(FAULTS)) {
     const isCaught = (await soak(leak)).problems.length > 0;
     if (isCaught) caught += 1;
-    console.log(`${isCaught ? "caught" : "NOT CAUGHT"}: a leak of ${leak}`);
+    console.log(`${isCaught ? "caught" : "NOT CAUGHT"}: ${what}`);
   }
-  console.log(`${LEAKS.length} leaks on purpose, ${caught} caught`);
-  return caught === LEAKS.length ? 0 : 1;
+  const count = Object.keys(FAULTS).length;
+  console.log(`${count} faults on purpose, ${caught} caught`);
+  return caught === count ? 0 : 1;
 }
 
 async function soakOnce(
@@ -55,7 +63,7 @@ async function soakOnce(
       onEnd: (work: () => void | Promise<void>) => ends.push(work),
     };
     const result = await runSoak(leak === undefined ? options : { ...options, leak });
-    report(result, seconds, seed);
+    report(result, seconds, seed, leak === undefined ? "" : "  ");
     return result;
   } finally {
     process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
@@ -63,18 +71,21 @@ async function soakOnce(
   }
 }
 
-function report(result: SoakResult, seconds: number, seed: number): void {
+/** @param indent sets apart what leaks on purpose show */
+function report(result: SoakResult, seconds: number, seed: number, indent: string): void {
+  const say = (text: string): void => console.log(indent + text);
   const width = Math.max(...result.figures.map(({ name }) => name.length));
   for (const { name, before, after, growth, allowed } of result.figures) {
     const trend = `${growth < 0 ? "" : "+"}${growth.toFixed(1)} of ${allowed.toFixed(1)}`;
-    console.log(`${name.padEnd(width)}  ${before.toFixed(1)} → ${after.toFixed(1)}  ${trend}`);
+    say(`${name.padEnd(width)}  ${before.toFixed(1)} → ${after.toFixed(1)}  ${trend}`);
   }
-  for (const problem of result.problems) console.log(`PROBLEM: ${problem}`);
-  console.log(
+  for (const problem of result.problems) say(`PROBLEM: ${problem}`);
+  say(
     `${seconds} s, seed ${seed}: ${result.tasks} tasks (${result.settled} records taken away), ${result.batches} batches, ` +
-      `${result.commands} commands, ${result.edits} edits of the plan, ${result.rotations} rotations`,
+      `${result.commands} commands, ${result.edits} edits of the plan, ${result.rotations} rotations; ` +
+      `nothing that could run has waited for more than ${result.longestIdleMs.toFixed(0)} ms`,
   );
-  console.log(
+  say(
     `${result.figures.length} figures, ${result.samples} samples, ${result.problems.length} problems`,
   );
 }

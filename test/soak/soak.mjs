@@ -1,5 +1,6 @@
 /** Runs the soak from its sources against the built command line: `node test/soak/soak.mjs [ARGS]`. */
 import { createJiti } from "jiti";
 
-const { main } = await createJiti(import.meta.url).import("./run.ts");
+const jiti = createJiti(import.meta.url, { fsCache: false });
+const { main } = await jiti.import("./run.ts");
 process.exitCode = await main(process.argv.slice(2));

@@ -14,7 +14,7 @@ function run(args: readonly string[]): Promise<{ code: number; stdout: string }>
     execFile(
       process.execPath,
       [LAUNCHER, ...args],
-      { timeout: 170_000 },
+      { timeout: 400_000 },
       (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : 1, stdout: `${stdout}${stderr}` });
       },
@@ -23,7 +23,7 @@ function run(args: readonly string[]): Promise<{ code: number; stdout: string }>
 }
 
 test("a pool under a steady, mixed load holds no more descriptors, watches, memory and files after a while", {
-  timeout: 180_000,
+  timeout: 420_000,
 }, async () => {
   const { code, stdout } = await run(["--seconds", "8"]);
   expect(stdout).not.toContain("PROBLEM");

@@ -7,6 +7,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { Liveness } from "../support/liveness.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { type SeededRandom, seededRandom } from "../support/seeded-random.ts";
 import { steeredConfig } from "../support/steered.ts";
@@ -43,6 +44,8 @@ export interface SoakResult {
   rotations: number;
   settled: number;
   samples: number;
+  /** The longest that a task could have run and did not (ms). */
+  longestIdleMs: number;
 }
 
 const WAITING_MAX = 60;
@@ -50,6 +53,10 @@ const TURN_MS = 100;
 const SAMPLE_MS = 500;
 const WARM_UP_MS_MAX = 180_000;
 const NODES = 12;
+const SLOTS = 4;
+const BACKOFF_MAX_MS = 100;
+/** What could run for so long and does not waits for nothing (ms). */
+const IDLE_MS_MAX = 10_000;
 /** A node is set open again when it has been done for so long: younger ones are taken for an old copy of the file. */
 const REOPEN_MS = 7000;
 
@@ -58,9 +65,9 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
     NODE_OPTIONS: `--import=${fileURLToPath(new URL("probe.mjs", import.meta.url))}`,
   };
   const config = steeredConfig({
-    workers: 4,
+    workers: SLOTS,
     processes: 2,
-    retry: "{max_attempts: 2, backoff_ms: 20, backoff_max_ms: 100}",
+    retry: `{max_attempts: 2, backoff_ms: 20, backoff_max_ms: ${BACKOFF_MAX_MS}}`,
   });
   // The retention of plans is for days; here the same few nodes run again and again.
   const pool = newPool({ config: `${config}${NODE_AGENT}`, onEnd: o.onEnd, env });
@@ -72,6 +79,11 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
   fs.writeFileSync(join(pool.dir, "node.mjs"), NODE);
   fs.writeFileSync(load.roadmap, plan());
   const running = await pool.start(["--no-live"]);
+  const liveness = new Liveness(pool, {
+    slots: SLOTS,
+    backoffMaxMs: BACKOFF_MAX_MS,
+    limitMs: IDLE_MS_MAX,
+  });
   const samples: { seconds: number; sample: Sample }[] = [];
   // Until each part of the load has been done once nothing can be flat.
   const giveUpAtMs = performance.now() + WARM_UP_MS_MAX;
@@ -89,6 +101,7 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
     const seconds = (nowMs - startMs) / 1000;
     if (seconds > o.seconds) break;
     load.turn(seconds);
+    liveness.look(true);
     if (nowMs >= sampleAtMs && seconds > warmUpSeconds) {
       sampleAtMs = nowMs + Math.max(SAMPLE_MS, (o.seconds * 1000) / 2000);
       samples.push({ seconds, sample: takeSample(pool, probes) });
@@ -99,7 +112,7 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
     }
     await wait(TURN_MS);
   }
-  const problems: string[] = [];
+  const problems = [...liveness.problems];
   if (running.child.exitCode !== null) problems.push(`the supervisor ended: ${running.stderr()}`);
   const figures = judge(samples, o.seconds);
   for (const { name, growth, allowed } of figures)
@@ -117,6 +130,7 @@ export async function runSoak(o: SoakOptions): Promise<SoakResult> {
     rotations,
     settled,
     samples: samples.length,
+    longestIdleMs: liveness.longestMs,
   };
 }
 

@@ -18,6 +18,7 @@ interface Line {
   status?: string;
   task_id: string;
   lease: string;
+  owner: string;
   attempt: number;
   t: number;
 }
@@ -58,12 +59,17 @@ export function checkFinishedRoadmap(state: string): string[] {
 
 type Say = (what: string) => void;
 
+/** A record has in one what a line has in two. */
+function leaseOfLine({ lease, owner }: Line): string {
+  return `${lease}.${owner}`;
+}
+
 function checkEvents(own: readonly Line[], lease: unknown, say: Say): void {
   const completed = own.filter((e) => e.event === "completed");
   if (completed.length !== 1) say(`it has ${completed.length} events completed`);
-  if (completed[0] !== undefined && completed[0].lease !== lease)
+  if (completed[0] !== undefined && leaseOfLine(completed[0]) !== lease)
     say("its event completed is of another lease than its result");
-  const last = own.filter((e) => e.lease === lease).toSorted((a, b) => a.t - b.t);
+  const last = own.filter((e) => leaseOfLine(e) === lease).toSorted((a, b) => a.t - b.t);
   const at = (event: string): number => last.findIndex((e) => e.event === event);
   if (!own.some((e) => e.event === "selected")) say("it was never selected");
   for (const event of ["assigned", "started"])
@@ -88,8 +94,8 @@ function checkOrder(
 function checkLeases(own: readonly Line[], lease: unknown, say: Say): void {
   const last = own.toSorted((a, b) => a.t - b.t).at(-1);
   if (last === undefined) say("it has no lease records");
-  else if (last.status !== "released" || last.lease !== lease)
-    say(`its last lease record is ${String(last.status)} of ${last.lease}`);
+  else if (last.status !== "released" || leaseOfLine(last) !== lease)
+    say(`its last lease record is ${String(last.status)} of ${leaseOfLine(last)}`);
   if (own.filter((l) => l.status === "released").length !== 1)
     say("it was not released exactly once");
 }

@@ -4,7 +4,13 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { foldId, parseName, parsePlainClaim } from "../../src/core/names.ts";
+import {
+  foldId,
+  leaseOfLine,
+  parseName,
+  parsePlainClaim,
+  splitLease,
+} from "../../src/core/names.ts";
 import { isCancelling } from "../../src/host/identity.ts";
 
 export interface CheckOptions {
@@ -16,6 +22,8 @@ export interface CheckOptions {
   mayRepeat?: boolean;
   /** True after a full disk: processes then write late, each when it finds room, and only the times tell the order. */
   wroteLate?: boolean;
+  /** True after a power cut or a disk that failed: journals are not synced, and what they say is not looked at. */
+  lostJournals?: boolean;
 }
 
 type Json = Record<string, unknown>;
@@ -71,6 +79,7 @@ export function checkState(
       const record = checkRecord(mailbox, path, where, faults);
       if (record === undefined || record["attempts"] === 0) continue;
       const id = String(record["task_id"]);
+      if (options.lostJournals === true) continue;
       checkEvents(id, record, eventsOf.get(id) ?? [], options, faults);
       if (!wasTakenToCancel(record))
         checkLeases(id, record, leasesOf.get(id) ?? [], options, faults);
@@ -173,13 +182,17 @@ function checkEvents(
     // Selected for an earlier attempt counts: a retry is the same selection.
     const isIt = (e: Json): boolean =>
       e["event"] === what &&
-      (what === "selected" ? String(e["lease"]).startsWith(submission) : e["lease"] === lease);
+      (what === "selected" ? String(e["lease"]).startsWith(submission) : leaseOfLine(e) === lease);
     const first = events.findIndex(isIt);
     if (first === -1) {
       faults.push(`${id}: no ${what} event of its lease ${lease}`);
       continue;
     }
     const event = events[first] as Json;
+    // The text of all events of a run, though the first comes before there is an owner.
+    const isSameRun = event["attempt"] === record["attempts"];
+    if (isSameRun && event["lease"] !== splitLease(lease).head)
+      faults.push(`${id}: its ${what} event names the lease ${show(event["lease"])}`);
     const place = wroteLate === true ? Number(event["t"]) : first;
     if (place < at) faults.push(`${id}: ${what} comes before what should precede it`);
     at = Math.max(at, place);
@@ -192,7 +205,7 @@ function checkEvents(
   const ends = events.filter(
     (e) => e["event"] === "completed" && String(e["lease"]).startsWith(submission),
   );
-  const isRepeat = mayRepeat === true && new Set(ends.map((e) => e["lease"])).size === 1;
+  const isRepeat = mayRepeat === true && new Set(ends.map(leaseOfLine)).size === 1;
   if (ends.length > 1 && !isRepeat) faults.push(`${id}: ${ends.length} completed events`);
   if (ends.length === 1 && ends[0]?.["status"] !== record["status"])
     faults.push(
@@ -207,7 +220,7 @@ function checkLeases(
   { mayRepeat }: CheckOptions,
   faults: string[],
 ): void {
-  const own = leases.filter((l) => l["lease"] === record["lease"]);
+  const own = leases.filter((l) => leaseOfLine(l) === record["lease"]);
   const all = own.map((l) => String(l["status"]));
   const statuses = (mayRepeat === true ? [...new Set(all)] : all).join(", ");
   if (statuses !== "active, released")
@@ -224,8 +237,8 @@ function checkLeases(
 function checkAllLeasesClosed(leases: readonly Json[], faults: string[]): void {
   const open = new Set<unknown>();
   for (const l of leases) {
-    if (l["status"] === "active") open.add(l["lease"]);
-    else open.delete(l["lease"]);
+    if (l["status"] === "active") open.add(leaseOfLine(l));
+    else open.delete(leaseOfLine(l));
   }
   for (const lease of open) faults.push(`lease ${show(lease)}: still active although all is done`);
 }

@@ -4,14 +4,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Longest first, as they were on two processors. What is not here comes after them, largest first. */
 const LONGEST = [
   "crash/every-step",
-  "supervisor/commands",
+  "supervisor/control/commands",
   "crash/chaos",
   "crash/rights",
   "roadmap/plan-run",
   "crash/kill",
   "crash/poison",
   "worker/node-run",
-  "cli/demo",
+  "parts/demo",
   "cli/batch",
   "crash/orphans",
   "inputs/duplicates",

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { SupervisorDocument, WorkerDocument } from "../../src/core/documents.ts";
-import { errorName, resultName } from "../../src/core/names.ts";
+import { errorName, isRunsFolder, resultName } from "../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord, Task } from "../../src/core/task.ts";
 import { type OnEnd, tempDir } from "./temp-dir.ts";
 import { waitFor } from "./wait-for.ts";
@@ -32,6 +32,10 @@ export interface PoolOptions {
   env?: Record<string, string>;
   /** Runs everything as this user; the state tree is given to it. Only root may ask for it. */
   uid?: number;
+  /** Put before the command that starts it: a program that lowers a limit, say, and then becomes what it is given. */
+  prefix?: readonly string[];
+  /** The launcher of another build. */
+  launcher?: string;
   /** When everything goes away: by default with the running test; Vitest's `afterAll` for a whole suite. */
   onEnd?: OnEnd;
 }
@@ -88,6 +92,8 @@ export interface Pool {
   result(id: string, timeoutMs?: number): Promise<ResultRecord>;
   /** The same for `failed/<id>_error.json`. */
   error(id: string, timeoutMs?: number): Promise<ErrorRecord>;
+  /** Paths below `runs/` of what attempts have left, now. */
+  runs(): string[];
   /** How many result and error records there are, now: as cheap as two listings. */
   settledCount(): number;
   /** All result records, now. */
@@ -140,7 +146,9 @@ export function newPool(options: PoolOptions = {}): Pool {
   const spawnIt = (args: readonly string[]): Running => {
     const [verb = "", ...rest] = args;
     // `--` ends the options, so ours go before the caller's.
-    const child = spawn(process.execPath, [LAUNCHER, verb, "--state", state, ...rest], {
+    const words = [process.execPath, options.launcher ?? LAUNCHER, verb, "--state", state, ...rest];
+    const [program = "", ...others] = [...(options.prefix ?? []), ...words];
+    const child = spawn(program, others, {
       cwd: dir,
       env: { ...process.env, NO_COLOR: "1", ...options.env },
       ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
@@ -223,6 +231,10 @@ export function newPool(options: PoolOptions = {}): Pool {
       settled<ResultRecord>(id, join(outbox, resultName(id)), `the result of ${id}`, timeoutMs),
     error: (id, timeoutMs) =>
       settled<ErrorRecord>(id, join(failed, errorName(id)), `the error of ${id}`, timeoutMs),
+    runs: () =>
+      list(join(state, "runs")).flatMap((name) =>
+        isRunsFolder(name) ? list(join(state, "runs", name)).map((run) => `${name}/${run}`) : name,
+      ),
     settledCount: () =>
       list(outbox).filter((file) => file.endsWith("_result.json")).length + errorFiles().length,
     results: () =>

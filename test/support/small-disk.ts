@@ -37,6 +37,8 @@ export interface SmallDisk {
   dir: string;
   /** Leaves this many pages of 4 KiB free. */
   fill(pagesFree: number): void;
+  /** Leaves room for so many files; for a disk that takes only so many. */
+  fillFiles(filesFree: number): void;
   /** Gives the space back. */
   free(): void;
 }
@@ -47,14 +49,31 @@ export function smallDisk(inodesMax = 0): SmallDisk {
   mount(dir, inodesMax);
   onTestFinished(() => unmount(dir));
   const filler = join(dir, "filler");
+  const names = join(dir, "names");
   return {
     dir,
     fill(pagesFree) {
-      const { bavail, bsize } = fs.statfsSync(dir);
-      fs.writeFileSync(filler, Buffer.alloc((bavail - pagesFree) * bsize));
+      for (;;) {
+        const { bavail, bsize } = fs.statfsSync(dir);
+        try {
+          const more = Buffer.alloc(Math.max(0, bavail - pagesFree) * bsize);
+          fs.writeFileSync(filler, more, { flag: "a" });
+          return;
+        } catch (error) {
+          // A pool under load has written in between: what is too much is given back.
+          if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+          fs.truncateSync(filler, Math.max(0, fs.statSync(filler).size - pagesFree * bsize));
+        }
+      }
+    },
+    fillFiles(filesFree) {
+      fs.mkdirSync(names);
+      for (let n = 0; fs.statfsSync(dir).ffree > filesFree; n++)
+        fs.writeFileSync(join(names, String(n)), "");
     },
     free() {
       fs.rmSync(filler, { force: true });
+      fs.rmSync(names, { recursive: true, force: true });
     },
   };
 }

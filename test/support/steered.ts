@@ -1,8 +1,9 @@
 /** Tasks of the steered handler (`test/fixtures/programs/steered-handler.mjs`), and what it wrote down of its runs. */
 import fs from "node:fs";
 import { join } from "node:path";
-import type { Pool } from "./pool.ts";
+import { newPool, type Pool } from "./pool.ts";
 import { programPath } from "./programs.ts";
+import { type SmallDisk, smallDisk } from "./small-disk.ts";
 
 /** A `config.yaml` whose default agent is the steered handler. @param lines settings that win over those of the tests */
 export function steeredConfig(lines: Record<string, string | number> = {}): string {
@@ -21,7 +22,18 @@ export function steeredConfig(lines: Record<string, string | number> = {}): stri
 }
 
 export interface Steps {
-  does?: "nothing" | "work" | "speak" | "await" | "hang" | "block" | "die" | "fail" | "refuse";
+  does?:
+    | "nothing"
+    | "work"
+    | "speak"
+    | "await"
+    | "hang"
+    | "block"
+    | "measure"
+    | "log"
+    | "die"
+    | "fail"
+    | "refuse";
   ms?: number;
   /** Path of the file it waits for. */
   until?: string;
@@ -65,4 +77,29 @@ export function trace(pool: Pool): TraceLine[] {
 
 export function starts(pool: Pool, id: string): TraceLine[] {
   return trace(pool).filter((line) => line.what === "start" && line.id === id);
+}
+
+/** A pool whose state tree lies on a disk of 1 MiB; traces and programs lie elsewhere. Needs root. */
+export function poolOnSmallDisk(
+  settings: Record<string, string | number> = {},
+  inodesMax = 0,
+): { pool: Pool; disk: SmallDisk } {
+  const disk = smallDisk(inodesMax);
+  const pool = newPool({ config: steeredConfig(settings) });
+  const state = join(disk.dir, "state");
+  fs.cpSync(pool.state, state, { recursive: true });
+  fs.rmSync(pool.state, { recursive: true });
+  fs.symlinkSync(state, pool.state);
+  // What is dropped must come from the same file system.
+  const drop: Pool["drop"] = (id, task) => {
+    const staged = join(disk.dir, `${id}.json`);
+    try {
+      fs.writeFileSync(staged, JSON.stringify(task));
+    } catch (error) {
+      fs.rmSync(staged, { force: true });
+      throw error;
+    }
+    fs.renameSync(staged, join(state, "mailbox", "inbox", `${id}.json`));
+  };
+  return { pool: { ...pool, drop }, disk };
 }

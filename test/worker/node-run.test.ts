@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Envelope } from "../../src/core/envelope.ts";
 import type { Task } from "../../src/core/task.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
-import { KvStore } from "../../src/roadmap/kv.ts";
+import { KvStore } from "../../src/kv/store.ts";
 import type { PhasesDocument } from "../../src/roadmap/phase-log.ts";
 import { outputsOfRecord, writeRunOutputs } from "../../src/roadmap/run-outputs.ts";
 import { newPool, type Pool, QUICK_CONFIG, readJson } from "../support/pool.ts";
@@ -167,7 +167,7 @@ describe("the outputs of a run", () => {
     expect(kvOf(pool, "own")).toMatchObject({ "out.summary": "in a file", k: [1] });
     pool.drop("bad", node("task", {}, { exec: ["sh", "-c", "echo it broke >&2; exit 3"] }));
     expect(await pool.error("bad")).toMatchObject({ kind: "exit", exit_code: 3 });
-    expect(kvOf(pool, "bad")["err.summary"]).toBe("the program ended with exit code 3: it broke");
+    expect(kvOf(pool, "bad")["err.summary"]).toBe("it broke (the program ended with exit code 3)");
     pool.drop("missing", node("task", {}, { exec: ["/nowhere/program"] }));
     await pool.error("missing");
     expect(kvOf(pool, "missing")["err.summary"]).toMatch(/^cannot start "\/nowhere\/program"/);
@@ -201,6 +201,23 @@ describe("the packet", () => {
     const { output } = await pool.result("exec");
     expect((output as Envelope).output).toContain("# Verify: the title");
     expect((output as Envelope).output).toContain("## Node Inputs\n\n- (none)\n");
+  });
+
+  it("of the next phase is written into no file that a phase has linked in its place", async () => {
+    const pool = nodePool(", phases: [PLAN, IMPLEMENT, REVIEW]");
+    const target = join(pool.dir, "target");
+    fs.writeFileSync(target, "precious");
+    for (const [phase, how] of [
+      ["PLAN", "ln -sf"],
+      ["IMPLEMENT", "ln -f"],
+    ] as const)
+      pool.step(phase, `${how} ${target} "$MAILCHUTE_PACKET"; ${says({ status: "success" })}`);
+    await pool.start();
+    pool.drop("T-1", node("task"));
+    const { run } = await pool.result("T-1");
+    expect(pool.calls()).toEqual(["1 PLAN", "1 IMPLEMENT", "1 REVIEW"]);
+    expect(runFile(pool, run, "packet.md")).toContain("**REVIEW**");
+    expect(fs.readFileSync(target, "utf8")).toBe("precious");
   });
 
   it("is made from the user's own template, and tells of a name in it that is not known", async () => {
@@ -345,8 +362,9 @@ describe("the phases of a node", () => {
       "3 REVIEW",
     ]);
     expect(output).toMatchObject({ next: { addNodes: [{ id: "X" }] } });
-    expect(runFile(pool, run, "packet.implement.md")).toContain('  verify: "sh -c [');
-    expect(runFile(pool, run, "packet.implement.md")).toContain("exit code 1: too few");
+    expect(runFile(pool, run, "packet.implement.md")).toMatch(
+      / {2}too few \(verify: "sh" ended with exit code 1\)/,
+    );
     const earlier = join(pool.state, "evidence", "T-1", "earlier");
     expect(
       list(earlier)

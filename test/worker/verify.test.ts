@@ -27,6 +27,24 @@ describe("the verify programs of a task", () => {
     expect(fs.existsSync(log((await pool.result("none")).run))).toBe(false);
   });
 
+  it("write into no file that the task has linked in the place of their log", async () => {
+    const pool = newPool();
+    await pool.start();
+    const target = join(pool.dir, "target");
+    fs.writeFileSync(target, "precious");
+    for (const [id, how] of [
+      ["soft", "ln -s"],
+      ["hard", "ln"],
+    ] as const) {
+      const plant = `${how} ${target} "$(dirname "$MAILCHUTE_RESULT_FILE")/verify.log"`;
+      pool.drop(id, { exec: ["sh", "-c", plant], verify: ["echo", "fine"] });
+      const { run } = await pool.result(id);
+      const log = join(pool.state, "runs", String(run), "verify.log");
+      expect(fs.readFileSync(log, "utf8")).toBe('$ "echo" "fine"\nfine\n');
+    }
+    expect(fs.readFileSync(target, "utf8")).toBe("precious");
+  });
+
   it("fail it otherwise, with what they said, and it is retried by policy", async () => {
     const pool = newPool();
     await pool.start();
@@ -46,7 +64,7 @@ describe("the verify programs of a task", () => {
       code: "ErrVerify",
       attempts: 2,
       exit_code: 1,
-      error: 'verify: "false" ended with exit code 1',
+      error: 'verify[0]: "false" ended with exit code 1',
     });
     expect(fs.existsSync(join(pool.dir, "not"))).toBe(false);
     pool.drop("loud", {
@@ -54,9 +72,15 @@ describe("the verify programs of a task", () => {
       verify: ["sh", "-c", "echo what is wrong; exit 9"],
       max_attempts: 1,
     });
-    expect((await pool.error("loud")).error).toMatch(/exit code 9: what is wrong$/);
+    expect((await pool.error("loud")).error).toMatch(
+      /^what is wrong \(verify: "sh" ended with exit code 9\)$/,
+    );
     pool.drop("missing", { exec: ["true"], verify: [["/nowhere/verify"]] });
-    expect(await pool.error("missing")).toMatchObject({ kind: "verify", attempts: 1 });
+    expect(await pool.error("missing")).toMatchObject({
+      kind: "verify",
+      attempts: 1,
+      error: 'verify: cannot start "/nowhere/verify": ENOENT',
+    });
   });
 
   it("are not asked when the run failed, and share its time limit", async () => {

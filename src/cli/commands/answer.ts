@@ -1,16 +1,16 @@
 /** `answer`: gives a node that waits for a person its answer, and opens it again. */
 import { ErrInvalidRoadmap, ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { systemClock } from "../../host/system-clock.ts";
+import { KvStore } from "../../kv/store.ts";
 import { answer, questionOf } from "../../roadmap/answers.ts";
 import { findNode, parseRoadmap } from "../../roadmap/document.ts";
 import { applyEdits } from "../../roadmap/edit.ts";
-import { KvStore } from "../../roadmap/kv.ts";
 import { withRoadmapLock } from "../../roadmap/lock.ts";
 import { RoadmapFile } from "../../roadmap/roadmap-file.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree, openSettings } from "../options.ts";
-import { safe } from "../render.ts";
+import { safe } from "../../text/render.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
 
 export const command = defineCommand({
   usage: "ID TEXT",

@@ -1,44 +1,60 @@
-/** `clean`: removes what is past its retention: results, error records, staged leftovers, logs of old attempts. */
+/** `clean`: removes what is past its retention, as a running supervisor does by itself. */
 import { sweepAll } from "../../mailbox/sweep.ts";
-import { openTrays } from "../../mailbox/trays.ts";
-import { sweepDocuments } from "../../supervisor/sweep-documents.ts";
-import { sweepRuns } from "../../supervisor/sweep-runs.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree, openMailbox } from "../options.ts";
+import { openTrays, viewTrays } from "../../mailbox/trays.ts";
+import { findNode } from "../../roadmap/document.ts";
+import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";
+import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
+import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
+import { finishPass } from "../../supervisor/maintenance/clean-pass.ts";
+import { cleanRuns } from "../../supervisor/maintenance/clean-runs.ts";
+import { readPlan } from "../plan/read-plan.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openMailbox } from "../shell/options.ts";
 
 export const command = defineCommand({
   usage: "[--dry-run]",
   details: [
-    "Keeps what recovery may still need. Retention is set in config.yaml (retention.outbox_days, retention.failed_days); a running supervisor does the same by itself.",
+    "Keeps what recovery may still need. Retention is set in config.yaml (retention.outbox_days, failed_days, journal_days, journal_bytes_max, evidence_days); a running supervisor does the same by itself.",
   ],
   options: { "dry-run": { type: "flag", short: "n", help: "count, but remove nothing" } },
   async run(ctx) {
     existingTree(ctx);
-    const { tree, trays, loaded } = await openMailbox(ctx);
-    const { outbox_days: outboxDays, failed_days: failedDays } = loaded.settings.retention;
     const isDryRun = ctx.options["dry-run"];
-    const rules = { outboxDays, failedDays, isDryRun };
-    const tasks = sweepAll(trays, rules);
-    const commands = sweepAll(
-      openTrays(tree.control, { durability: loaded.settings.durability }),
-      rules,
-    );
-    const runs = sweepRuns(tree, loaded.settings.retention, tasks.nowMs, isDryRun);
-    const documents = sweepDocuments(tree, commands.nowMs, isDryRun);
+    const { tree, trays, loaded } = await openMailbox(ctx, isDryRun);
+    const { retention, durability } = loaded.settings;
+    const { outbox_days: outboxDays, failed_days: failedDays } = retention;
+    const mailboxRules = { outboxDays, failedDays, isDryRun };
+    const tasks = sweepAll(trays, mailboxRules);
+    const open = isDryRun ? viewTrays : openTrays;
+    const commands = sweepAll(open(tree.control, { durability }), mailboxRules);
+    const rules = { nowMs: tasks.nowMs, isDryRun };
+    const documents = cleanDocuments(tree, commands.nowMs, isDryRun);
+    const isInPlan = await membership(ctx);
     const counts = {
       results: tasks.results + commands.results,
       errors: tasks.errors + commands.errors,
       staged: tasks.staged + commands.staged + documents,
-      runs,
+      runs: finishPass(cleanRuns(tree, retention, rules)),
+      journals: finishPass(cleanJournals(tree, retention, rules)),
+      evidence: finishPass(cleanEvidence(tree, retention.evidence_days, isInPlan, rules)),
     };
     if (ctx.json) ctx.out.json({ dry_run: isDryRun, ...counts });
     else {
       const verb = isDryRun ? "would remove" : "removed";
       ctx.out.line(
-        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs`,
+        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, evidence of ${counts.evidence} nodes and earlier runs`,
       );
     }
     return EXIT.ok;
   },
 });
+
+/** Whether the plan has a node; undefined for a broken plan: a supervisor goes on with the one before. */
+async function membership(
+  ctx: Parameters<typeof readPlan>[0],
+): Promise<((id: string) => boolean) | undefined> {
+  const { doc } = await readPlan(ctx).catch(() => ({ doc: undefined }));
+  if (doc === undefined || doc.problems.length > 0) return undefined;
+  return (id) => findNode(doc, id) !== undefined;
+}

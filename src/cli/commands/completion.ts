@@ -1,8 +1,8 @@
 /** `completion`: a script for bash, zsh or fish, made from the option tables. */
-import { type CommandSpec, defineCommand, type OptionSpec } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { SHARED_OPTIONS } from "../options.ts";
-import { loadCommand, REGISTRY } from "../registry.ts";
+import { type CommandSpec, defineCommand, type OptionSpec } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { SHARED_OPTIONS } from "../shell/options.ts";
+import { loadCommand, REGISTRY } from "../shell/registry.ts";
 
 export const command = defineCommand({
   usage: "SHELL",

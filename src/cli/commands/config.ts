@@ -1,8 +1,9 @@
 /** `config`: each setting with its value and where that comes from. */
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { openSettings, treeOf } from "../options.ts";
-import { safe, table } from "../render.ts";
+
+import { safe, table } from "../../text/render.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { openSettings, treeOf } from "../shell/options.ts";
 
 export const command = defineCommand({
   usage: "",

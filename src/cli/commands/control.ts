@@ -1,16 +1,16 @@
 /** `control …` and its top-level short forms: commands for a running supervisor. */
 import { messageOf } from "../../core/errors.ts";
-import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
-import { EXIT, exitCodeOf } from "../exit-codes.ts";
-import { existingTree } from "../options.ts";
-import { safe } from "../render.ts";
-import { describeError, type ErrorReport } from "../report.ts";
+import { safe } from "../../text/render.ts";
+import { type Context, defineCommand, ErrUsage, type OptionTable } from "../shell/command-spec.ts";
+import { describeError, type ErrorReport } from "../shell/error-text.ts";
+import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
 import {
   awaitAcknowledgement,
   findSupervisor,
   type SentCommand,
   sendCommand,
-} from "../send-command.ts";
+} from "../shell/send-command.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 const WAIT = { type: "flag", help: "wait for the effect" } as const;
@@ -120,7 +120,7 @@ function workersOf(text: string | undefined): number {
 }
 
 const controlCommand = defineCommand({
-  usage: "",
+  usage: "pause | resume | set-workers --workers N | replan | cancel --node ID",
   subcommands: {
     pause: "launch nothing new; what runs completes",
     resume: "go on",

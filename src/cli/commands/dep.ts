@@ -1,8 +1,8 @@
 /** `dep add|remove`: what a node of the plan waits for. */
 import { findNode } from "../../roadmap/document.ts";
-import { defineCommand, ErrUsage } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { editPlan } from "../plan.ts";
+import { editPlan } from "../plan/read-plan.ts";
+import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
 
 export const command = defineCommand({
   usage: "add ID ON [--terminal] | remove ID ON",

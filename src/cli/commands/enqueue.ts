@@ -6,19 +6,24 @@ import { parseObject } from "../../codec/json.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import { ErrTaskExists, messageOf } from "../../core/errors.ts";
+import { parseObject as parseJson } from "../../core/json-object.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
-import { inboxName } from "../../core/names.ts";
+import { inboxName, resultsName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
+import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
+import { findTaskText } from "../../mailbox/duplicates.ts";
 import { newId } from "../../mailbox/random.ts";
 import { submit } from "../../mailbox/submit.ts";
-import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
-import { enqueueFile } from "../enqueue-file.ts";
-import { EXIT } from "../exit-codes.ts";
-import { lookForTask } from "../find-task.ts";
-import { existsTree, type OpenMailbox, openMailbox, treeOf } from "../options.ts";
-import { countText, safe } from "../render.ts";
-import { waitForTasks } from "../wait-for-tasks.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { ago, countText, safe } from "../../text/render.ts";
+import { lookForTask } from "../../view/find-task.ts";
+import { readJsonObject } from "../../view/scan.ts";
+import { enqueueFile } from "../enqueue/enqueue-file.ts";
+import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
+import { waitForTasks } from "../wait/wait-for-tasks.ts";
 
 const TASK_OPTIONS = {
   id: { type: "text", value: "ID", help: "the task's id; left out = a fresh one" },
@@ -88,9 +93,12 @@ export const command = defineCommand({
   usage: "[-- CMD ARGS…]",
   takesRest: true,
   details: [
-    "Works with or without a running supervisor. Prints the id of each task. A program after -- is started without a shell. An id that exists already is refused with exit code 4; one that differs from it in case only is refused by the supervisor, which --wait tells. " +
-      "A line or batch of which the very same bytes are there already, waiting, running or settled, is left as it is, with exit code 0 and a word on stderr: " +
-      "whoever is not sure that a file was taken may send it again.",
+    "Puts a task into the inbox and prints its id. No supervisor need run: the next one takes the task up. The program after -- is started " +
+      "directly, without a shell.",
+    "An id that another task has already is refused with exit code 4. An id that differs from another in case only is refused later, by the " +
+      "supervisor; --wait tells you so.",
+    "A task, a line or a batch may be sent again, for example when you are not sure that it arrived. If the very same waits, runs or has " +
+      "settled, nothing changes: stderr says so, and the exit code is 0. To run it again, use mailchute retry, or another id.",
   ],
   examples: [
     "enqueue -- ls -la",
@@ -101,21 +109,23 @@ export const command = defineCommand({
   ],
   options: OPTIONS,
   async run(ctx) {
+    // Files that are synced together share the commits of the file system.
+    if (ctx.options.file !== undefined) makeThreads(threadsFor(SYNC_THREADS));
     if (ctx.options.batch) return enqueueBatch(ctx);
     return ctx.options.file === undefined ? enqueueOne(ctx) : enqueueMany(ctx, ctx.options.file);
   },
 });
 
-/** Like `openMailbox`, but says that the tree is new: it may be the wrong place. */
+/** Like `openMailbox`, but says which tree it is unless it lies here already: it may be the wrong place. */
 async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
-  const isNew = !existsTree(treeOf(ctx));
+  const which = describeTree(ctx);
   const open = await openMailbox(ctx);
-  if (isNew && !ctx.json) ctx.out.note(`made a new state tree at ${safe(open.tree.dir)}`);
+  if (which !== undefined && !ctx.json) ctx.out.note(which);
   return open;
 }
 
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
-  const { id, text } = buildTask(ctx);
+  const { id, text } = buildTask(ctx, wallSeconds(systemClock));
   const sinceMs = Date.now();
   const { tree, trays } = await openInbox(ctx);
   // The hot path of a submit does not look for batches: there the supervisor refuses the second of an id.
@@ -126,54 +136,102 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
       path: batch,
       phase: "enqueue",
     });
-  const outcome = await submit(trays, { id, bytes: Buffer.from(text, "utf8") });
-  // The bytes hold the second they were made in. So two commands that say the same are one task by chance only.
-  if (outcome === "unchanged") {
-    const key =
-      ctx.options.dedup === undefined ? "" : `, of the key ${JSON.stringify(ctx.options.dedup)}`;
-    throw new ErrTaskExists(`there is a task ${JSON.stringify(id)}${key}: ${stateOf(tree, id)}`, {
-      id,
-      phase: "enqueue",
-      hint: "choose another id, or leave it out to get a fresh one",
-    });
+  const outcome = await submitOnce(ctx, trays, id, text);
+  const warnings = await warningsFor(ctx, tree);
+  if (!ctx.json) {
+    ctx.out.line(id);
+    for (const warning of warnings) ctx.out.note(safe(warning));
+    if (outcome === "unchanged") ctx.out.note(`${id} is there already: ${stateOf(tree, id)}`);
   }
-  if (!ctx.json) ctx.out.line(id);
+  const answer = { id, outcome, ...(warnings.length > 0 ? { warnings } : {}) };
   if (!ctx.options.wait) {
-    if (ctx.json) ctx.out.json({ id, outcome });
+    if (ctx.json) ctx.out.json(answer);
     return EXIT.ok;
   }
   const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs })).settled;
-  if (ctx.json) ctx.out.json({ id, outcome, status: settled?.status ?? "unknown" });
+  if (ctx.json) ctx.out.json({ ...answer, status: settled?.status ?? "unknown" });
   else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
-/** How the task or batch stands that an id belongs to already. */
-function stateOf(tree: StateTree, id: string): string {
-  switch (lookForTask(tree, id)?.state) {
-    case "waiting":
-    case "ready":
-      return "it waits already";
-    case "done":
-      return "it has a result already, nothing runs";
-    case "failed":
-      return `it has failed already, nothing runs; see \`mailchute retry ${id}\``;
-    default:
-      return "it runs already";
+/** What the task may not have been meant to say. Loaded only for the few that give a reason to look. */
+async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string[]> {
+  const { options, rest } = ctx;
+  if (rest?.length !== 1 && options.after.length === 0) return [];
+  const { warnOfShell, warnOfUnknown } = await import("../enqueue/warnings.ts");
+  const cwd = resolve(ctx.cwd, options.cwd ?? ".");
+  return [
+    ...warnOfShell(rest, cwd, ctx.env["PATH"]),
+    ...(options.after.length === 0 ? [] : await warnOfUnknown(ctx, tree, options.after)),
+  ];
+}
+
+/** The task holds the second it was made in; but for that the same task again is no other one. @throws ErrTaskExists, ErrIo */
+async function submitOnce(
+  ctx: EnqueueContext,
+  trays: Trays,
+  id: string,
+  text: string,
+): Promise<"submitted" | "unchanged"> {
+  const send = (task: string): ReturnType<typeof submit> =>
+    submit(trays, { id, bytes: Buffer.from(task, "utf8") });
+  try {
+    return await send(text);
+  } catch (error) {
+    const createdAt = error instanceof ErrTaskExists ? createdAtOf(trays, id) : undefined;
+    if (createdAt === undefined) throw error;
+    return send(buildTask(ctx, createdAt, id).text);
   }
 }
 
-/** The task's id and its JSON text. @throws ErrUsage, ErrInvalidTask */
-function buildTask(ctx: EnqueueContext): { id: string; text: string } {
+/** Of the task that has this id. */
+function createdAtOf(trays: Trays, id: string): number | undefined {
+  const waiting = readJsonObject(join(trays.inbox, inboxName({ id })));
+  const task = waiting ?? parseJson(findTaskText(trays, id) ?? "");
+  const createdAt = task?.["created_at"];
+  return typeof createdAt === "number" ? createdAt : undefined;
+}
+
+/** How the task or batch stands that an id belongs to already. */
+function stateOf(tree: StateTree, id: string): string {
+  const place = lookForTask(tree, id);
+  const atMs = place === undefined ? undefined : mtimeMsOf(place.path);
+  const when = atMs === undefined ? "" : ` ${ago(atMs, Date.now())}`;
+  switch (place?.state) {
+    case "waiting":
+    case "ready":
+      return "it waits";
+    case "done": {
+      const isBatch = fs.existsSync(join(tree.mailbox, "outbox", resultsName(id)));
+      const again = isBatch ? "" : `; to run it again: mailchute retry ${id} --completed`;
+      return `it has completed${when}, and nothing runs${again}`;
+    }
+    case "failed":
+      return `it has failed${when}, and nothing runs; to run it again: mailchute retry ${id}`;
+    default:
+      return "it runs";
+  }
+}
+
+function mtimeMsOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+/** The task's id and its JSON text. @param known the id; left out: as the options say. @throws ErrUsage, ErrInvalidTask */
+function buildTask(
+  ctx: EnqueueContext,
+  createdAt: number,
+  known?: string,
+): { id: string; text: string } {
   const { options, rest } = ctx;
   if (options.id !== undefined && options.dedup !== undefined)
     throw new ErrUsage("--id and --dedup exclude each other");
   if (rest?.length === 0) throw new ErrUsage("there is no program after --");
   const id =
+    known ??
     options.id ??
     (options.dedup === undefined ? newId(systemClock.wallMs()) : idOfKey(options.dedup));
-  const nowSeconds = wallSeconds(systemClock);
-  const task: Record<string, unknown> = { id, created_at: nowSeconds };
+  const task: Record<string, unknown> = { id, created_at: createdAt };
   const put = (field: string, value: unknown): void => {
     if (value !== undefined && !(Array.isArray(value) && value.length === 0)) task[field] = value;
   };
@@ -281,7 +339,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   const [settled] = waited.settled;
   if (ctx.json) ctx.out.json({ id, ...submitted, ...settled });
   else if (settled?.failed_lines !== undefined)
-    ctx.out.note(`${settled.failed_lines} of its lines failed`);
+    ctx.out.note(`${settled.failed_lines} of its ${settled.lines} lines failed`);
   else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
   return waited.isAllCompleted ? EXIT.ok : EXIT.failed;
 }

@@ -1,10 +1,11 @@
 /** `events`: the lifecycle journal as JSON lines, filtered, followed when asked. */
 import { dirname } from "node:path";
+import { visibleJson } from "../../core/visible.ts";
 import { JournalTail, readJournal } from "../../journal/read.ts";
-import { defineCommand } from "../command-spec.ts";
-import { Doorbell } from "../doorbell.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree } from "../options.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
+import { Doorbell } from "../wait/change-signal.ts";
 
 export const command = defineCommand({
   usage: "[-f] [--task ID] [--event NAME]",
@@ -25,7 +26,7 @@ export const command = defineCommand({
       (task.length === 0 || task.includes(String(record["task_id"]))) &&
       (event.length === 0 || event.includes(String(record["event"])));
     const print = async (records: readonly Record<string, unknown>[]): Promise<void> => {
-      const lines = records.filter(isWanted).map((record) => `${JSON.stringify(record)}\n`);
+      const lines = records.filter(isWanted).map((record) => `${visibleJson(record)}\n`);
       if (lines.length > 0) await ctx.out.raw(lines.join(""));
     };
     if (ctx.options.follow) {

@@ -1,9 +1,9 @@
 /** `help`: the overview, or the help of one command. */
 import { readVersion } from "../../host/package.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { commandHelp, overview } from "../help.ts";
-import { loadCommand } from "../registry.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { commandHelp, overview } from "../shell/help.ts";
+import { loadCommand } from "../shell/registry.ts";
 
 export const command = defineCommand({
   usage: "[COMMAND]",

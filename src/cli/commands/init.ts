@@ -1,14 +1,14 @@
 /** `init`: makes a state tree with a sample roadmap and a commented config. Never overwrites anything. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { mailboxDirFrom } from "../../codec/environment.ts";
+import { mailboxDirFrom } from "../../config/environment.ts";
 import { ErrIo, messageOf, systemCode } from "../../core/errors.ts";
 import { stateTree } from "../../core/state-tree.ts";
-import { openTrays } from "../../mailbox/trays.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { safe } from "../render.ts";
-import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../samples.ts";
+import { makeStateDir, openTrays } from "../../mailbox/trays.ts";
+import { safe } from "../../text/render.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
 export const command = defineCommand({
   usage: "[DIR]",
@@ -18,10 +18,11 @@ export const command = defineCommand({
   ],
   options: {},
   async run(ctx) {
-    const dir =
-      ctx.positionals[0] === undefined ? ctx.stateDir : resolve(ctx.cwd, ctx.positionals[0]);
+    const [named] = ctx.positionals;
+    const isAbove = ctx.stateFrom === "above";
+    const dir = named === undefined && !isAbove ? ctx.stateDir : resolve(ctx.cwd, named ?? "state");
     const tree = stateTree(dir, mailboxDirFrom(ctx.env, ctx.cwd));
-    makeDir(dir);
+    makeStateDir(dir);
     openTrays(tree.mailbox);
     openTrays(tree.control);
     const agents = join(dir, "agents");
@@ -33,7 +34,7 @@ export const command = defineCommand({
       tree.kv,
       tree.workers,
     ])
-      makeDir(path);
+      makeStateDir(path);
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
       { path: tree.config, made: writeNew(tree.config, SAMPLE_CONFIG) },
@@ -46,6 +47,8 @@ export const command = defineCommand({
     ctx.out.line(`state tree  ${safe(dir)}`);
     for (const { path, made } of files)
       ctx.out.line(`${made ? "written     " : "left as is  "}${safe(path)}`);
+    if (isAbove && named === undefined)
+      ctx.out.note(`${safe(ctx.stateDir)} is a state tree, too; from here the new one is used`);
     const flag =
       dir === resolve(ctx.cwd, "state")
         ? ""
@@ -56,19 +59,6 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
-
-function makeDir(path: string): void {
-  try {
-    fs.mkdirSync(path, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new ErrIo(`cannot make the directory: ${messageOf(error)}`, {
-      path,
-      phase: "init",
-      cause: error,
-      hint: "check the rights of its parent, or choose another place",
-    });
-  }
-}
 
 /** False when something is there already. Whole or not at all: half a file would be left as it is by the next one. */
 function writeNew(path: string, text: string): boolean {

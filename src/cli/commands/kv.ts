@@ -1,15 +1,16 @@
 /** `kv`: the values that nodes leave for each other. Inside a task only its own keys and those of the run may be written. */
 import fs from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { ErrForeignKey, ErrInvalidKv, ErrLeaseLost } from "../../core/errors.ts";
 import { explainBadScope, type KvEntry, type KvSource } from "../../core/kv.ts";
-import { CLAIM_NAME, foldId, parseLease } from "../../core/names.ts";
+import { CLAIM_NAME, cleanRun, foldId, parseLease } from "../../core/names.ts";
 import { RUN_SCOPE } from "../../core/roadmap.ts";
+import { stateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
-import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree, openSettings } from "../options.ts";
-import { safe, safeOutput, table } from "../render.ts";
+import { safe, table } from "../../text/render.ts";
+import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
 
 const STDIN = 0;
 
@@ -30,10 +31,15 @@ function callingTask(
   return {
     id,
     lease,
-    run: resultFile === undefined ? null : basename(dirname(resultFile)),
+    run: resultFile === undefined ? null : runAt(ctx.stateDir, dirname(resultFile)),
     attempt: parseLease(lease)?.attempt ?? Number(ctx.env["MAILCHUTE_ATTEMPT"] ?? 0),
     by: id,
   };
+}
+
+/** The path below `runs/`; of a line of a batch its number. */
+function runAt(stateDir: string, dir: string): string {
+  return cleanRun(relative(stateTree(stateDir).runs, dir)) ?? basename(dir);
 }
 
 /** @throws ErrForeignKey, ErrLeaseLost */
@@ -52,7 +58,7 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
       phase: "put",
       hint: `write into ${caller.id}, or into ${RUN_SCOPE}, which all share`,
     });
-  // The claimed file's name is the lease; whoever took it over has another name.
+  // The claimed file's name is the lease; a process that took it over has given it another.
   if (claimed !== undefined && !fs.existsSync(claimed) && fs.existsSync(dirname(claimed)))
     throw new ErrLeaseLost(`this run of ${caller.id} holds its task no more; nothing was put`, {
       id: caller.id,
@@ -140,7 +146,7 @@ export const command = defineCommand({
       throw new ErrUsage(`--history does not go with ${ctx.subcommand}`);
     const fault = explainBadScope(node);
     if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: ctx.subcommand });
-    const { KvStore } = await import("../../roadmap/kv.ts");
+    const { KvStore } = await import("../../kv/store.ts");
     const { kv: dir } = existingTree(ctx);
     const durability = isPut ? (await openSettings(ctx)).settings.durability : "process";
     const kv = new KvStore(dir, systemClock, durability);
@@ -156,7 +162,8 @@ export const command = defineCommand({
         const entry = kv.get(node, key);
         if (ctx.json) ctx.out.json(entry === undefined ? null : { node, key, ...entry });
         else if (entry === undefined) ctx.out.note(`${node} has no ${safe(key)}`);
-        else ctx.out.line(ctx.isTerminal ? safeOutput(shown(entry.value)) : shown(entry.value));
+        else if (ctx.isTerminal) ctx.out.line(shown(entry.value));
+        else await ctx.out.raw(`${shown(entry.value)}\n`);
         return entry === undefined ? EXIT.notFound : EXIT.ok;
       }
       return await list(ctx, kv, node);
@@ -168,7 +175,7 @@ export const command = defineCommand({
 
 async function list(
   ctx: Context,
-  kv: import("../../roadmap/kv.ts").KvStore,
+  kv: import("../../kv/store.ts").KvStore,
   node: string,
 ): Promise<number> {
   const entries: (KvEntry & { key: string; op?: string })[] = [];

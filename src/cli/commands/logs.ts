@@ -5,13 +5,13 @@ import { StringDecoder } from "node:string_decoder";
 import { ErrTaskNotFound, systemCode } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { openToRead } from "../../host/regular-file.ts";
-import { type Context, defineCommand } from "../command-spec.ts";
-import { Doorbell } from "../doorbell.ts";
-import { EXIT } from "../exit-codes.ts";
-import { findRun, findTask, listRuns } from "../find-task.ts";
-import { existingTree } from "../options.ts";
-import { safeOutput } from "../render.ts";
-import { readJsonObject } from "../scan.ts";
+import { safeOutput } from "../../text/render.ts";
+import { findRun, findTask, listRuns, lookBeside } from "../../view/find-task.ts";
+import { readJsonObject } from "../../view/scan.ts";
+import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
+import { Doorbell } from "../wait/change-signal.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 /** How long a growing log may lie unread while it is followed (ms). */
@@ -22,7 +22,7 @@ export const command = defineCommand({
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
-    "Shows the newest attempt; with #LINE that of one line of a batch. On a terminal everything but colours that would steer it is escaped; into a file or pipe the bytes come as they are.",
+    "Shows the newest attempt; with #LINE that of one line of a batch. On a terminal colours are kept, and every other control code is shown as text instead of being obeyed; a file or pipe gets the bytes as they are.",
   ],
   options: {
     follow: {
@@ -98,7 +98,7 @@ async function look(
       .findLast((dir) => fs.existsSync(dir));
     return { ...whole, run };
   }
-  const place = await findTask(tree, id);
+  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
   const isSettled = place?.state === "done" || place?.state === "failed";
   const record = place !== undefined && isSettled ? readJsonObject(place.path) : undefined;
   return { run: findRun(tree, id, place, record), isSettled, isKnown: place !== undefined };

@@ -2,16 +2,24 @@
 
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import { bytesText } from "../../core/bytes-text.ts";
 import { readInboxName, runOf } from "../../core/names.ts";
+import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../../host/identity.ts";
-import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { processingPlaces } from "../find-task.ts";
-import { existingTree } from "../options.ts";
-import { ago, bytesText, countText, safe, table } from "../render.ts";
-import { findFiles, readJsonObject } from "../scan.ts";
+import { ago, countText, safe, table } from "../../text/render.ts";
+import {
+  batchBar,
+  batchesWithFailures,
+  countsOf,
+  countsText,
+  readBatchProgress,
+} from "../../view/batches.ts";
+import { processingPlaces } from "../../view/find-task.ts";
+import { findFiles, readJsonObject } from "../../view/scan.ts";
+import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, existsTree, treeOf } from "../shell/options.ts";
 import { idColumn } from "./status.ts";
 
 const STATES = ["waiting", "ready", "running", "done", "failed"] as const;
@@ -30,6 +38,8 @@ interface Row {
   pid: number | null;
   title: string;
   error: string | null;
+  /** Of a completed batch. */
+  failed_lines: number;
 }
 
 export const command = defineCommand({
@@ -38,7 +48,13 @@ export const command = defineCommand({
     "Waiting tasks are listed oldest first, settled ones latest first. In a tray of more than 10,000 files the choice is made among 10,000 of them.",
   ],
   options: {
-    "state-is": { type: "text", value: "STATE", choices: STATES, help: "only tasks in this state" },
+    "state-is": {
+      type: "text",
+      value: "STATE",
+      choices: STATES,
+      alsoCalled: ["status", "is", "filter", "only"],
+      help: "only tasks in this state; failed: completed batches with failed lines, too",
+    },
     limit: {
       type: "number",
       value: "N",
@@ -48,6 +64,7 @@ export const command = defineCommand({
     },
   },
   async run(ctx) {
+    refuseStateAsPlace(ctx);
     const tree = existingTree(ctx);
     const limit = ctx.options.limit ?? 50;
     const wanted = ctx.options["state-is"] as ListedState | undefined;
@@ -57,6 +74,7 @@ export const command = defineCommand({
       if (wanted !== undefined && wanted !== state) continue;
       const part = listState(tree, state, limit - rows.length + 1);
       rows.push(...part.rows);
+      if (wanted === "failed") rows.push(...failedBatchRows(tree));
       isAll &&= part.isAll;
       if (rows.length > limit) break;
     }
@@ -82,10 +100,10 @@ export const command = defineCommand({
     ];
     const cells = rows.map((row) => [
       safe(row.id),
-      row.state,
+      row.failed_lines > 0 ? `${row.state}, not all` : row.state,
       row.attempt === null ? "" : String(row.attempt),
       row.time_ms === null ? "" : ago(row.time_ms, nowMs),
-      safe(row.error ?? row.title),
+      safe(row.error === null ? row.title : headlineOf(row.error)),
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
     if (hasMore)
@@ -95,6 +113,16 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+/** @throws ErrUsage for `ls --state failed`: --state names the tree, and there is none of this name */
+function refuseStateAsPlace(ctx: Pick<Context, "stateDir" | "env" | "cwd">): void {
+  const word = basename(ctx.stateDir);
+  if (!STATES.some((state) => state === word) || existsTree(treeOf(ctx))) return;
+  throw new ErrUsage(
+    `--state names a directory, and there is no ${JSON.stringify(word)} here`,
+    `did you mean --state-is ${word}?`,
+  );
+}
 
 function listState(
   tree: StateTree,
@@ -148,11 +176,24 @@ function listState(
           time_ms: Math.round(file.mtimeMs),
           error: typeof record?.["error"] === "string" ? record["error"] : null,
           ...(counts === undefined ? {} : { title: `batch, ${countsText(counts)}` }),
+          failed_lines: state === "done" ? (counts?.failures ?? 0) : 0,
         };
       });
       return { rows, isAll };
     }
   }
+}
+
+/** A person who asks for what failed asks for the failed lines of batches, too. */
+function failedBatchRows(tree: StateTree): Row[] {
+  return batchesWithFailures(tree).map(
+    ({ id, counts, settledMs }): Row => ({
+      ...taskRow(id, "done", undefined),
+      title: `batch, ${countsText(counts)}`,
+      time_ms: Math.round(settledMs),
+      failed_lines: counts.failures,
+    }),
+  );
 }
 
 function idOf(file: string): string {
@@ -196,6 +237,7 @@ function taskRow(id: string, state: string, task: Record<string, unknown> | unde
     pid: null,
     title: describeTask(task),
     error: null,
+    failed_lines: 0,
   };
 }
 

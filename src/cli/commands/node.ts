@@ -4,15 +4,15 @@ import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { NODE_PRIORITIES, NODE_TYPES } from "../../core/roadmap.ts";
 import { suggest } from "../../core/suggest.ts";
 import { systemClock } from "../../host/system-clock.ts";
+import { KvStore } from "../../kv/store.ts";
 import { noteOpened } from "../../roadmap/answers.ts";
 import { findNode } from "../../roadmap/document.ts";
 import type { NewNode, RoadmapEdit, SettableField } from "../../roadmap/edit.ts";
 import { readStatus } from "../../roadmap/item.ts";
-import { KvStore } from "../../roadmap/kv.ts";
-import { type Context, defineCommand, ErrUsage, type OptionTable } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree, openSettings } from "../options.ts";
-import { editPlan } from "../plan.ts";
+import { editPlan } from "../plan/read-plan.ts";
+import { type Context, defineCommand, ErrUsage, type OptionTable } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
 
 const STATUS_WORDS = ["open", "pending", "in_progress", "blocked", "needs_human", "done", "failed"];
 const USAGES: Readonly<Record<string, string>> = {
@@ -31,7 +31,7 @@ export const command = defineCommand({
     "set-status": "change the status",
   },
   details: [
-    "Changes roadmap.yaml in place: comments, order and spacing stay, and nothing that somebody saves at the same moment is lost. A change that would break the plan is refused.",
+    "Changes roadmap.yaml in place: comments, order and spacing stay, and nothing that a person saves at the same moment is lost. A change that would break the plan is refused.",
   ],
   examples: [
     "node add T-7 --title 'Write tests' --after T-6 -- npm test",
@@ -101,7 +101,7 @@ export const command = defineCommand({
   },
 });
 
-type NodeContext = Pick<Context, "stateDir" | "env" | "cwd" | "out" | "json">;
+type NodeContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
 
 async function add(ctx: NodeContext, node: NewNode): Promise<number> {
   const { after } = await editPlan(ctx, () => [{ kind: "add", node }]);

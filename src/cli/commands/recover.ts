@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { formatName, parseName } from "../../core/names.ts";
 import type { RecoverStep } from "../../mailbox/recover.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { openMailbox } from "../options.ts";
-import { safe } from "../render.ts";
+import { safe } from "../../text/render.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openMailbox } from "../shell/options.ts";
 
 const LOOK_AGAIN_MS = 100;
 
@@ -18,8 +18,9 @@ export const command = defineCommand({
   ],
   options: { "dry-run": { type: "flag", help: "say what would be done, and do nothing" } },
   async run(ctx) {
-    const { tree, trays, loaded } = await openMailbox(ctx);
-    const { makeTaskRecoverer } = await import("../../supervisor/task-recoverer.ts");
+    existingTree(ctx);
+    const { tree, trays, loaded } = await openMailbox(ctx, ctx.options["dry-run"]);
+    const { makeTaskRescue } = await import("../../supervisor/maintenance/rescue-tasks.ts");
     const { findRecoverable, recoverStep } = await import("../../mailbox/recover.ts");
     const { Telemetry } = await import("../../journal/telemetry.ts");
     const telemetry = new Telemetry(
@@ -28,7 +29,7 @@ export const command = defineCommand({
       loaded.settings.lease_ttl_ms,
       trays.clock,
     );
-    const recoverer = makeTaskRecoverer({
+    const recoverer = makeTaskRescue({
       tree,
       trays,
       settings: loaded.settings,
@@ -49,7 +50,7 @@ export const command = defineCommand({
       const files = trays.storage.list(trays.processing);
       steps = findRecoverable(recoverer, files, loaded.settings.lease_ttl_ms);
       const dueCount = steps.filter((step) => step.kind === "finish").length;
-      // Somebody may be in the middle of one: then it is gone in a moment, else it is due in a second.
+      // Another process may be in the middle of one: then it is gone in a moment, else it is due in a second.
       isPending = files.filter(isHalfDone).length > dueCount;
       if (isPending) await pause(LOOK_AGAIN_MS);
     } while (isPending);

@@ -1,34 +1,43 @@
 /** `retry`: puts failed tasks back into the inbox under their own ids. */
 import { basename } from "node:path";
-import { messageOf } from "../../core/errors.ts";
-import { isId } from "../../core/names.ts";
+import { ErrInvalidTransition, messageOf } from "../../core/errors.ts";
+import { isId, parseBesideName } from "../../core/names.ts";
 import { retry } from "../../mailbox/retry.ts";
-import { defineCommand, ErrUsage } from "../command-spec.ts";
-import { EXIT, exitCodeOf } from "../exit-codes.ts";
-import { existingTree, openMailbox } from "../options.ts";
-import { safe } from "../render.ts";
-import { describeError, type ErrorReport } from "../report.ts";
-import { eachName } from "../scan.ts";
+import { readSettled } from "../../mailbox/settled-record.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { isNodeTask } from "../../roadmap/node-task.ts";
+import { safe } from "../../text/render.ts";
+import { eachName } from "../../view/scan.ts";
+import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { describeError, type ErrorReport } from "../shell/error-text.ts";
+import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
+import { existingTree, openMailbox } from "../shell/options.ts";
 
 export const command = defineCommand({
-  usage: "ID… | --failed",
+  usage: "ID… [--completed] | --failed",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "The task runs again from its first attempt; of a batch only the lines that failed. Exit code 3: no such failed task, 4: it waits, runs or has completed.",
+    "The task runs again from its first attempt; of a batch only the lines that failed. Exit code 3: no such failed task, 4: it waits or runs, or has completed and --completed was not given. " +
+      "Nodes of the plan are opened instead: mailchute node set-status ID open.",
   ],
   options: {
+    completed: {
+      type: "flag",
+      help: "these tasks, also when they have completed: they run again, and their results go",
+    },
     failed: {
       type: "flag",
       help: "all failed tasks that can run again; batches that completed with failed lines are retried by id",
     },
   },
   async run(ctx) {
-    const { failed } = ctx.options;
+    const { failed, completed: isRerun } = ctx.options;
     if (failed === ctx.positionals.length > 0)
       throw new ErrUsage(
         "retry needs ids, or --failed for all",
-        "usage: mailchute retry ID… | --failed",
+        "usage: mailchute retry ID… [--completed] | --failed",
       );
+    if (failed && isRerun) throw new ErrUsage("--failed and --completed exclude each other");
     existingTree(ctx);
     const { trays } = await openMailbox(ctx);
     const ids = failed ? failedIds(trays.failed) : [...new Set(ctx.positionals)];
@@ -37,7 +46,8 @@ export const command = defineCommand({
     let exitCode: number = EXIT.ok;
     for (const id of ids) {
       try {
-        await retry(trays, id);
+        if (isRerun) refuseNode(trays, id);
+        await retry(trays, id, { isRerun });
         retried.push(id);
         if (!ctx.json) ctx.out.line(safe(id));
       } catch (error) {
@@ -60,13 +70,24 @@ export const command = defineCommand({
   },
 });
 
-/** Ids with a plain error record; records of refused files under unique names hold no id that can be retried. */
+/** What the plan has done is not taken up again by its task alone. @throws ErrInvalidTransition */
+function refuseNode(trays: Trays, id: string): void {
+  const settled = readSettled(trays, id)?.record;
+  if (settled?.status === "completed" && isNodeTask(settled.task, id))
+    throw new ErrInvalidTransition(`${JSON.stringify(id)} is a node of the plan`, {
+      id,
+      phase: "retry",
+      hint: `mailchute node set-status ${id} open`,
+    });
+}
+
+/** Ids with an error record, under its final name or one beside it. */
 function failedIds(dir: string): string[] {
-  const ids: string[] = [];
+  const ids = new Set<string>();
   eachName(dir, (name) => {
-    const id = basename(name, "_error.json");
-    if (name.endsWith("_error.json") && isId(id)) ids.push(id);
+    const id = parseBesideName(name) ?? basename(name, "_error.json");
+    if (name.endsWith("_error.json") && isId(id)) ids.add(id);
     return true;
   });
-  return ids.sort();
+  return [...ids].sort();
 }

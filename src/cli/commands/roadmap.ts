@@ -12,11 +12,12 @@ import {
 import { findNode } from "../../roadmap/document.ts";
 import { readStatus } from "../../roadmap/item.ts";
 import { type PlanFilters, planNext } from "../../roadmap/next.ts";
-import { type Context, defineCommand, ErrUsage } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { openSettings } from "../options.ts";
-import { count, placeOf, readGoodPlan, readPlan, shortPath } from "../plan.ts";
-import { type Column, type Paint, paint, safe, table } from "../render.ts";
+import { type Column, type Paint, paint, safe, table } from "../../text/render.ts";
+import { count, lineAt, placeOf, readGoodPlan, readPlan, shortPath } from "../plan/read-plan.ts";
+import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { isDebugging } from "../shell/found-value.ts";
+import { openSettings } from "../shell/options.ts";
 
 const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
   open: "bold",
@@ -78,7 +79,16 @@ export const command = defineCommand({
 
 type PlanContext = Pick<
   Context,
-  "stateDir" | "env" | "cwd" | "out" | "json" | "colour" | "columns" | "isTerminal" | "positionals"
+  | "stateDir"
+  | "stateFrom"
+  | "env"
+  | "cwd"
+  | "out"
+  | "json"
+  | "colour"
+  | "columns"
+  | "isTerminal"
+  | "positionals"
 >;
 
 async function check(ctx: PlanContext): Promise<number> {
@@ -89,10 +99,12 @@ async function check(ctx: PlanContext): Promise<number> {
     ctx.out.json({ ok: problems.length === 0, path: tree.roadmap, nodes: nodes.length, problems });
     return code;
   }
-  for (const problem of problems)
+  for (const problem of problems) {
     ctx.out.line(
       `${placeOf(ctx, tree, problem)}: ${safe(problem.message)} (${safe(problem.hint)})`,
     );
+    if (isDebugging(ctx.env)) ctx.out.line(`  found: ${safe(lineAt(doc.text, problem))}`);
+  }
   const path = shortPath(ctx, tree.roadmap);
   if (problems.length > 0) ctx.out.note(`${path} has ${count(problems.length)}`);
   else if (isThere) ctx.out.line(`${safe(path)}: ${nodes.length} nodes, no problems`);

@@ -1,13 +1,16 @@
 /** `run`: the supervisor with its pool, in the foreground. */
 import { join } from "node:path";
 import { stateTree } from "../../core/state-tree.ts";
+import { makeThreads, threadsFor, USUAL_THREADS } from "../../host/threads.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
-import type { RunStart, RunSummary } from "../../supervisor/run-shapes.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { openSettings } from "../options.ts";
-import { describeCounts, safe } from "../render.ts";
-import { watchTerminals } from "../terminals.ts";
+import type { RunStart, RunSummary } from "../../supervisor/supervisor.ts";
+import { describeCounts, safe } from "../../text/render.ts";
+import { liveHeld } from "../../view/blocked-tasks.ts";
+import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { describeTree, existingTree, openSettings } from "../shell/options.ts";
+import { watchTerminals } from "../shell/terminals.ts";
+import { LiveLines } from "../text/live-lines.ts";
 
 /** So many tasks, and nodes, are named that do not start. */
 const NAMED_MAX = 5;
@@ -16,9 +19,10 @@ export const command = defineCommand({
   usage: "",
   isLongLived: true,
   details: [
-    "Runs until it is stopped: Ctrl-C or `mailchute stop` give back what runs and end; a second Ctrl-C kills what is left. " +
-      "Closing its terminal stops it, too, also under nohup, which Node does not heed: use setsid, or a service. " +
-      "With --drain, --once or --max-iterations it ends by itself: exit code 0 when all went well and the roadmap is done, 1 when a task failed or cannot run.",
+    "Runs until you stop it. Ctrl-C or `mailchute stop` gives back the running tasks, which the next run starts again, and ends; a second Ctrl-C kills " +
+      "them. Closing the terminal stops it, too, also under nohup, which Node does not heed: use setsid, or a service.",
+    "With --drain, --once or --max-iterations it ends by itself. Exit code 0: all went well and the roadmap is done; 1: a task, or a line " +
+      "of a batch, failed or cannot run.",
   ],
   examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
   options: {
@@ -51,11 +55,15 @@ export const command = defineCommand({
       choices: ["power", "process"],
       help: "what an acknowledged task survives",
     },
-    live: { type: "toggle", help: "lines on stderr as things happen" },
+    live: {
+      type: "toggle",
+      help: "a line on stderr for each task that starts, ends or waits again (default where stderr is a terminal); --no-live: no lines at all",
+    },
     paused: { type: "flag", help: "start paused" },
   },
   async run(ctx) {
     const { options } = ctx;
+    makeThreads(threadsFor(USUAL_THREADS));
     const flags: Record<string, unknown> = {};
     if (options.workers !== undefined) flags["workers"] = options.workers;
     if (options.processes !== undefined) flags["processes"] = options.processes;
@@ -65,8 +73,11 @@ export const command = defineCommand({
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
     const { Supervisor } = await import("../../supervisor/supervisor.ts");
-    const { shortPath } = await import("../plan.ts");
+    const { shortPath } = await import("../plan/read-plan.ts");
     const isQuiet = options.live === false;
+    if (options["dry-run"]) existingTree(ctx);
+    const which = describeTree(ctx);
+    if (which !== undefined && !isQuiet) ctx.out.note(which);
     const supervisor = new Supervisor({
       tree,
       settings,
@@ -101,7 +112,11 @@ export const command = defineCommand({
       });
     }
     const treeId = treeIdOf(tree.dir);
-    const summary = await supervisor.run();
+    // A person who looks on sees what is done; a log or a pipe has it in the journal.
+    const isLive = options.live ?? (process.stderr.isTTY === true && !ctx.json);
+    const live = isLive && !options["dry-run"] ? newLiveLines(ctx, tree.events) : undefined;
+    const ran = await supervisor.run().finally(() => live?.close());
+    const summary = { ...ran, held: liveHeld(tree, ran.held) };
     const isMoved = treeIdOf(tree.dir) !== treeId;
     if (ctx.json) ctx.out.json(summary);
     else if (summary.endedBy === "lock-lost" && isMoved)
@@ -114,10 +129,19 @@ export const command = defineCommand({
     if (!endsByItself) return EXIT.ok;
     if (summary.roadmapProblem !== undefined) return EXIT.config;
     const failed = summary.failed - summary.failedNodes;
-    const left = failed + summary.refused + summary.blocked + unfinished(summary);
+    const left =
+      failed +
+      summary.batchesWithFailedLines +
+      summary.refused +
+      summary.blocked +
+      unfinished(summary);
     return left > 0 ? EXIT.failed : EXIT.ok;
   },
 });
+
+function newLiveLines(ctx: Pick<Context, "out">, eventsPath: string): LiveLines {
+  return new LiveLines(eventsPath, (line) => ctx.out.note(line));
+}
 
 /** What it watches, with how many slots and why, and how it ends. @param place the inbox */
 function describeStart(
@@ -161,6 +185,11 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   }
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
+  const { failedLines, batchesWithFailedLines: batches } = summary;
+  if (batches > 0)
+    parts.push(
+      `${failedLines} ${failedLines === 1 ? "line" : "lines"} failed in ${batches} completed ${batches === 1 ? "batch" : "batches"}`,
+    );
   if (summary.refused > 0) parts.push(`${summary.refused} refused`);
   if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run:`);
   const lines = [parts.join(", ")];

@@ -1,8 +1,8 @@
 /** `schema`: the JSON Schema of a file format, for editors and other programs. */
 import type { TSchema } from "../../codec/typebox.ts";
 import { suggest } from "../../core/suggest.ts";
-import { defineCommand, ErrUsage } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
+import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
 
 const SCHEMAS: Readonly<Record<string, { what: string; load: () => Promise<TSchema> }>> = {
   task: {
@@ -27,7 +27,7 @@ const SCHEMAS: Readonly<Record<string, { what: string; load: () => Promise<TSche
   },
   config: {
     what: "config.yaml",
-    load: async () => (await import("../../codec/config-schema.ts")).ConfigSchema,
+    load: async () => (await import("../../config/config-schema.ts")).ConfigSchema,
   },
 };
 

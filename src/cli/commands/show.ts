@@ -1,25 +1,42 @@
 /** `show`: everything that the state tree knows about one task. */
+import { failedLinesText } from "../../core/batch.ts";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
 import { leaseOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../../host/identity.ts";
 import { lastRotated } from "../../journal/journal.ts";
-import { batchBar, countsOf, countsText, readBatchProgress } from "../batch-bar.ts";
-import { type Context, defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { findRun, findTask, listRuns, lookInAnyCase, type TaskPlace } from "../find-task.ts";
-import { existingTree } from "../options.ts";
-import { ago, countText, cut, duration, paint, safe, table, widthOf, wrap } from "../render.ts";
-import { countNames, findFiles, readJsonObject } from "../scan.ts";
+import {
+  ago,
+  countText,
+  duration,
+  fold,
+  paint,
+  safe,
+  tableWithTexts,
+  wrap,
+} from "../../text/render.ts";
+import { batchBar, countsOf, countsText, readBatchProgress } from "../../view/batches.ts";
+import {
+  findRun,
+  findTask,
+  listRuns,
+  lookBeside,
+  lookInAnyCase,
+  type TaskPlace,
+} from "../../view/find-task.ts";
+import { countNames, findFiles, readJsonObject } from "../../view/scan.ts";
+import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
 import { describeTask } from "./ls.ts";
 
 /** Events kept of a task that has very many: the latest. */
 const EVENTS_MAX = 200;
 /** Files of a run that are listed. */
 const RUN_FILES_MAX = 100;
-/** Of an output on a terminal. */
-const OUTPUT_CELLS_MAX = 1000;
+/** Of one value on a terminal: what people read at a glance. */
+const VALUE_LINES_MAX = 20;
 const MARGIN = 14;
 
 export interface Knowledge {
@@ -38,6 +55,8 @@ export interface Knowledge {
   events: Record<string, unknown>[];
   /** Of a batch: how far it has come, or what its lines came to. */
   batch: string | null;
+  /** Of a batch: `5 of 9 lines failed`. */
+  failed_lines: string | null;
 }
 
 export const command = defineCommand({
@@ -56,10 +75,10 @@ export const command = defineCommand({
 });
 
 async function explainUnknown(
-  ctx: Pick<Context, "stateDir" | "env" | "cwd" | "out">,
+  ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out">,
   id: string,
 ): Promise<ErrTaskNotFound> {
-  const { readPlan } = await import("../plan.ts");
+  const { readPlan } = await import("../plan/read-plan.ts");
   // A plan that cannot be read has no say here: whether there is such a task was the question.
   const plan = await readPlan(ctx).catch(() => undefined);
   const isNode = plan?.doc.nodes.some((node) => node.id === id) === true;
@@ -74,7 +93,7 @@ async function explainUnknown(
 
 /** Undefined when neither a tray nor the journal knows it. */
 async function learn(tree: StateTree, id: string): Promise<Knowledge | undefined> {
-  const place = await findTask(tree, id);
+  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
   const events = await eventsOf(tree, id);
   if (place === undefined && events.length === 0) return undefined;
   const isRecord = place?.state === "done" || place?.state === "failed";
@@ -103,6 +122,7 @@ async function learn(tree: StateTree, id: string): Promise<Knowledge | undefined
     dependencies: dependenciesOf(tree, task),
     events,
     batch: batchText(place, record, run) ?? null,
+    failed_lines: failedLinesText(countsOf(record)) ?? null,
   };
 }
 
@@ -153,7 +173,7 @@ async function eventsOf(tree: StateTree, id: string): Promise<Record<string, unk
   return before === undefined ? events : [...eventsIn(before), ...events].slice(-EVENTS_MAX);
 }
 
-/** What is known as lines: on a terminal wrapped, and nothing cut but a long output, which `logs` shows. */
+/** What is known as lines: on a terminal folded to its width, and long values cut with a word on where all of them is. */
 export function renderTask(
   known: Knowledge,
   ctx: Pick<Context, "colour" | "columns" | "isTerminal">,
@@ -161,47 +181,60 @@ export function renderTask(
   const nowMs = Date.now();
   const lines: string[] = [];
   const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
-  const say = (name: string, value: string | undefined): void => {
-    if (value === undefined || value === "") return;
-    const room = Math.max(20, columns - MARGIN);
-    const [first, ...rest] = widthOf(value) <= room ? [value] : wrap(value, room);
+  const room = Math.max(20, columns - MARGIN);
+  const put = (name: string, parts: readonly string[]): void => {
+    const [first = "", ...rest] = parts;
     lines.push(`${paint(ctx.colour, "bold", name.padEnd(MARGIN))}${first}`);
     lines.push(...rest.map((line) => " ".repeat(MARGIN) + line));
   };
+  // Never broken: people copy ids and paths.
+  const sayWhole = (name: string, text: string): void => {
+    if (text !== "") put(name, wrap(safe(text), room));
+  };
+  const say = (name: string, value: unknown): void => {
+    const text = textOf(value);
+    if (text === "") return;
+    if (!ctx.isTerminal) {
+      put(name, [safe(text)]);
+      return;
+    }
+    // No more is looked at than can be shown.
+    const head = text.slice(0, VALUE_LINES_MAX * room * 2);
+    const folded = head.split("\n").flatMap((line) => fold(safe(line), room));
+    put(name, folded.slice(0, VALUE_LINES_MAX));
+    if (head !== text || folded.length > VALUE_LINES_MAX)
+      put("", [`(all of it: mailchute show ${safe(known.id)} --json)`]);
+  };
   const { task, record } = known;
-  const text = (value: unknown): string | undefined =>
-    value === undefined || value === null || value === "" ? undefined : safe(value);
-  say("id", safe(known.id));
+  sayWhole("id", known.id);
   say(
     "state",
     known.state === "gone"
       ? "gone: no tray has it any more, only its events are left"
-      : known.state,
+      : known.state === "done" && known.failed_lines !== null
+        ? `done, but ${known.failed_lines}`
+        : known.state,
   );
-  say("what", known.batch === null ? safe(describeTask(task ?? undefined)) : known.batch);
-  say("priority", text(task?.["priority"]));
-  say("attempt", known.attempt === null ? undefined : String(known.attempt));
+  say("what", known.batch === null ? describeTask(task ?? undefined) : known.batch);
+  say("priority", task?.["priority"]);
+  say("attempt", known.attempt);
   if (known.owner !== null) say("worker", `pid ${known.owner.pid ?? "?"}, ${known.owner.verdict}`);
   const created = task?.["created_at"];
   if (typeof created === "number") say("created", ago(created * 1000, nowMs));
   const due = task?.["not_before"];
   if (typeof due === "number" && due * 1000 > nowMs) say("not before", ago(due * 1000, nowMs));
-  for (const one of known.dependencies) say("after", `${safe(one.id)} (${one.state})`);
-  say("verdict", text(record?.["verdict"]));
-  say("reason", text(record?.["verdict_reason"]));
+  for (const one of known.dependencies) say("after", `${one.id} (${one.state})`);
+  say("verdict", record?.["verdict"]);
+  say("reason", record?.["verdict_reason"]);
   if (typeof record?.["duration_ms"] === "number") say("took", duration(record["duration_ms"]));
   if (record?.["error"] !== undefined)
-    say("error", `${safe(record["code"] ?? "")}: ${safe(record["error"])}`);
-  say("exit code", text(record?.["exit_code"]));
-  say("signal", text(record?.["signal"]));
-  const output = text(record?.["output"]);
-  const isLong = ctx.isTerminal && output !== undefined && widthOf(output) > OUTPUT_CELLS_MAX;
-  say("output", isLong ? cut(output, OUTPUT_CELLS_MAX) : output);
-  if (isLong) say("", `all of it: mailchute logs ${safe(known.id)}`);
-  say("dropped as", text(record?.["dropped_as"]));
-  say("content", text(record?.["excerpt"]));
-  say("file", safe(known.path));
-  say("run", known.run === null ? undefined : safe(known.run));
+    say("error", `${textOf(record["code"])}: ${textOf(record["error"])}`);
+  say("exit code", record?.["exit_code"]);
+  say("signal", record?.["signal"]);
+  say("output", record?.["output"]);
+  say("dropped as", record?.["dropped_as"]);
+  sayWhole("file", known.path);
+  sayWhole("run", known.run ?? "");
   if (known.run !== null) {
     // A program of a batch's line has a directory of its own, named by the line.
     const isOfLine = (name: string): boolean => /^\d+$/.test(name);
@@ -215,6 +248,12 @@ export function renderTask(
   }
   if (known.events.length > 0) lines.push("", ...eventLines(known.events, columns, ctx.colour));
   return lines;
+}
+
+/** As text; "" for what is not there. */
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
 /** A row for each; what it says of itself beside it, or below when there is no room. */
@@ -233,14 +272,8 @@ function eventLines(events: Knowledge["events"], width: number, colour: boolean)
     { title: "RUN", align: "right" as const },
     { title: "AGENT" },
   ];
-  const [head = "", ...lines] = table(titles, rows, Number.POSITIVE_INFINITY, colour);
-  const column = Math.max(...lines.map(widthOf)) + 2;
-  const shown = lines.flatMap((line, i) => {
-    const event = events[i] ?? {};
-    const text = safe(event["error"] ?? event["reason"] ?? event["message"] ?? "");
-    if (text === "") return [line];
-    if (column + widthOf(text) <= width) return [line + " ".repeat(column - widthOf(line)) + text];
-    return [line, ...wrap(text, width - 4).map((part) => `    ${part}`)];
-  });
-  return [head, ...shown];
+  const texts = events.map((event) =>
+    safe(event["error"] ?? event["reason"] ?? event["message"] ?? event["phase"] ?? ""),
+  );
+  return tableWithTexts(titles, rows, texts, width, colour);
 }

@@ -1,9 +1,7 @@
 /** `status`: who runs the tree, what it holds, why nothing moves. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
-import { batchBar } from "../batch-bar.ts";
-import { type Context, defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree } from "../options.ts";
+import { lackText } from "../../core/free-space.ts";
+import { headlineOf } from "../../core/outcome.ts";
 import {
   ago,
   countText,
@@ -13,17 +11,24 @@ import {
   paint,
   safe,
   table,
+  tableWithTexts,
   wrap,
-} from "../render.ts";
-import type { Snapshot, SupervisorView } from "../snapshot.ts";
-import { takeSnapshot } from "../view.ts";
+} from "../../text/render.ts";
+import { batchBar } from "../../view/batches.ts";
+import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
+import { intakeStopped } from "../../view/supervisor.ts";
+import { takeSnapshot } from "../../view/take-snapshot.ts";
+import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
+import { whereFrom } from "../shell/state-dir.ts";
+import { LiveScreen } from "../text/live-screen.ts";
 
 /** More running tasks than this are counted, not listed. */
 const RUNNING_SHOWN = 20;
 const INTERVAL_MS = 1000;
-const HOME = "\x1b[H";
-const ERASE_LINE_END = "\x1b[K";
-const ERASE_BELOW = "\x1b[J";
+/** Of an error; \`show\` has all of it. */
+const ERROR_LINES_MAX = 3;
 
 export const command = defineCommand({
   usage: "[--watch]",
@@ -44,47 +49,40 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const tree = existingTree(ctx);
-    const isScreen = ctx.options.watch && ctx.isTerminal && ctx.env["TERM"] !== "dumb";
-    if (isScreen && !ctx.json) await ctx.out.raw("\n".repeat(rowsOf()));
-    for (;;) {
-      const snapshot = takeSnapshot(tree, Date.now());
-      if (ctx.json) ctx.out.json(snapshot);
-      else {
-        const lines = renderStatus(snapshot, ctx);
-        await ctx.out.raw(isScreen ? screenOf(lines, rowsOf()) : `${lines.join("\n")}\n`);
+    if (!ctx.options.watch) {
+      print(ctx, takeSnapshot(tree, Date.now()));
+      return EXIT.ok;
+    }
+    const intervalMs = Math.max(100, ctx.options.interval ?? INTERVAL_MS);
+    const isScreen = ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
+    const screen = isScreen ? new LiveScreen(process.stdout) : undefined;
+    screen?.open();
+    try {
+      for (;;) {
+        const snapshot = takeSnapshot(tree, Date.now());
+        if (screen === undefined) print(ctx, snapshot);
+        else screen.show((columns) => renderStatus(snapshot, { ...ctx, columns }));
+        await pause(intervalMs);
       }
-      if (!ctx.options.watch) return EXIT.ok;
-      await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
+    } finally {
+      screen?.close();
     }
   },
 });
 
-const rowsOf = (): number => process.stdout.rows || 24;
-
-/**
- * Lines that take the place of those before, where they stand: nothing flickers, and what was on the terminal earlier stays
- * above. More than fit are left out, because they would scroll.
- */
-export function screenOf(lines: readonly string[], rows: number): string {
-  const room = Math.max(2, rows - 1);
-  const shown =
-    lines.length <= room
-      ? lines
-      : [
-          ...lines.slice(0, room - 1),
-          `and ${lines.length - room + 1} more lines: mailchute status`,
-        ];
-  return `${HOME}${shown.map((line) => `${line}${ERASE_LINE_END}\n`).join("")}${ERASE_BELOW}`;
+function print(ctx: Context, snapshot: Snapshot): void {
+  if (ctx.json) ctx.out.json(snapshot);
+  else for (const line of renderStatus(snapshot, ctx)) ctx.out.line(line);
 }
 
 /** The snapshot as lines of at most `columns` cells. */
 export function renderStatus(
   s: Snapshot,
-  ctx: Pick<Context, "colour" | "columns" | "isTerminal">,
+  ctx: Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">,
 ): string[] {
   const nowMs = Date.parse(s.at);
   const label = (name: string): string => paint(ctx.colour, "bold", name.padEnd(12));
-  const lines = [`${label("state")}${safe(s.state_dir)}`];
+  const lines = [`${label("state")}${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`];
   if (!s.mailbox_dir.startsWith(s.state_dir))
     lines.push(`${label("mailbox")}${safe(s.mailbox_dir)}`);
   lines.push(`${label("supervisor")}${supervisorText(s.supervisor, nowMs, ctx.colour)}`);
@@ -101,6 +99,13 @@ export function renderStatus(
       s.control.paused_at === null ? "" : ` since ${ago(Date.parse(s.control.paused_at), nowMs)}`;
     const by = s.control.paused_by === null ? "" : ` by ${safe(s.control.paused_by)}`;
     lines.push(`${label("paused")}${paint(ctx.colour, "yellow", `yes${since}${by}`)}`);
+  }
+  const stopped = intakeStopped(s.supervisor);
+  if (stopped !== undefined) {
+    const { free, wanted } = lackText(stopped);
+    lines.push(
+      `${label("intake")}${paint(ctx.colour, "yellow", `stopped: ${safe(stopped.reason)}`)} (${free} free, starts again with ${wanted})`,
+    );
   }
   const { roadmap, roadmap_problem: problem } = s.supervisor.document ?? {};
   if (roadmap !== undefined && roadmap !== null)
@@ -146,16 +151,10 @@ export function renderStatus(
       safe(one.id),
       ago(one.failed_at_ms, nowMs),
       safe(one.kind),
-      safe(one.error),
     ]);
-    lines.push(
-      ...table(
-        [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }, { title: "ERROR", min: 12 }],
-        rows,
-        ctx.columns,
-        ctx.colour,
-      ),
-    );
+    const texts = s.recent_failures.map((one) => safe(headlineOf(one.error)));
+    const columns = [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }];
+    lines.push(...tableWithTexts(columns, rows, texts, ctx.columns, ctx.colour, ERROR_LINES_MAX));
   }
   for (const obstacle of s.obstacles) {
     lines.push(
@@ -215,7 +214,7 @@ function supervisorText(view: SupervisorView, nowMs: number, colour: boolean): s
         `pid ${d.pid} on ${safe(d.host)}, started ${since}; cannot be judged from here`,
       );
     default:
-      return `${paint(colour, "green", view.state)}, pid ${d.pid}, started ${since}, ${safe(d.watching)}`;
+      return `${paint(colour, "green", view.state)}, pid ${d.pid}, started ${since}, ${d.watching === "polling" ? "polls its folders" : "hears of new files at once"}`;
   }
 }
 
@@ -228,5 +227,6 @@ function metricsText(metrics: Record<string, unknown> | null): string | undefine
     const ms = durations?.[name];
     return typeof ms === "number" ? [`${name} ${duration(ms)}`] : [];
   });
-  return [`success ${Math.floor(rate * 1000) / 10} %`, ...percentiles].join(", ");
+  const runTime = percentiles.length === 0 ? [] : [`run time ${percentiles.join(", ")}`];
+  return [`success ${Math.floor(rate * 1000) / 10} %`, ...runTime].join(", ");
 }

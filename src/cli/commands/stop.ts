@@ -2,9 +2,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { findSupervisor, openControl, sendCommand } from "../send-command.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { findSupervisor, openControl, sendCommand } from "../shell/send-command.ts";
 
 export const command = defineCommand({
   usage: "[--drain] [--timeout S]",

@@ -1,11 +1,13 @@
 /** `wait`: returns when tasks have settled. */
 import { join } from "node:path";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { existingTree } from "../options.ts";
-import { safe } from "../render.ts";
-import { findFiles, readJsonObject, textOf } from "../scan.ts";
-import { waitForQuiet, waitForTasks } from "../wait-for-tasks.ts";
+import { failedLinesText } from "../../core/batch.ts";
+import { safe } from "../../text/render.ts";
+import { batchesWithFailures } from "../../view/batches.ts";
+import { findFiles, readJsonObject, textOf } from "../../view/scan.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree } from "../shell/options.ts";
+import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
 
 /** Failures that are looked at after waiting for everything. */
 const FAILURES_MAX = 100_000;
@@ -14,7 +16,8 @@ export const command = defineCommand({
   usage: "[ID…]",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "Waits until each of the tasks has a result or an error record; without ids until nothing waits or runs. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
+    "Waits until each of the tasks has a result or an error record, and each of the nodes of the plan is done or failed; without ids until nothing waits or runs, in the mailbox or in the plan. " +
+      "What does not start as things are is told on stderr, with the reason, and so is what is open when the time is over. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
   ],
   examples: ["wait nightly --timeout 10m", "wait && echo all done"],
   options: {
@@ -30,7 +33,7 @@ export const command = defineCommand({
     const timeoutMs = ctx.options.timeout;
     if (ctx.positionals.length === 0) {
       const sinceMs = Date.now();
-      const isQuiet = await waitForQuiet(ctx, tree, timeoutMs);
+      const { isQuiet, open } = await waitForQuiet(ctx, tree, timeoutMs);
       const failed = findFiles(
         join(tree.mailbox, "failed"),
         (name) => name.endsWith("_error.json"),
@@ -38,25 +41,35 @@ export const command = defineCommand({
       )
         .files.filter((file) => file.mtimeMs >= sinceMs)
         .map((file) => textOf(readJsonObject(file.path)?.["task_id"], file.name));
-      if (ctx.json) ctx.out.json({ is_quiet: isQuiet, failed });
-      else for (const id of failed) ctx.out.line(`${safe(id)}  failed`);
+      const partly = batchesWithFailures(tree).filter((batch) => batch.settledMs >= sinceMs);
+      if (ctx.json) {
+        const withFailedLines = partly.map(({ id }) => id);
+        ctx.out.json({ is_quiet: isQuiet, failed, with_failed_lines: withFailedLines, open });
+      } else {
+        for (const id of failed) ctx.out.line(`${safe(id)}  failed`);
+        for (const { id, counts } of partly)
+          ctx.out.line(`${safe(id)}  completed, but ${failedLinesText(counts)}`);
+      }
       if (!isQuiet) return EXIT.waitTimedOut;
-      return failed.length > 0 ? EXIT.failed : EXIT.ok;
+      return failed.length + partly.length > 0 ? EXIT.failed : EXIT.ok;
     }
     const ids = [...new Set(ctx.positionals)];
     const result = await waitForTasks(ctx, tree, ids, { timeoutMs });
     if (ctx.json) {
-      ctx.out.json({ settled: result.settled, pending: result.pending, unknown: result.unknown });
+      const { settled, pending, open, unknown } = result;
+      ctx.out.json({ settled, pending, open, unknown: unknown.map(({ id }) => id) });
     } else {
       for (const one of result.settled) {
         ctx.out.line(
           one.status === "completed"
-            ? `${safe(one.id)}  completed${one.failed_lines === undefined ? "" : `, but ${one.failed_lines} of its lines failed`}`
+            ? `${safe(one.id)}  completed${one.failed_lines === undefined ? "" : `, but ${one.failed_lines} of its ${one.lines} lines failed`}`
             : `${safe(one.id)}  failed: ${safe(one.error ?? "")}`,
         );
       }
-      for (const id of result.unknown) ctx.out.note(`no tray has a task ${JSON.stringify(id)}`);
-      for (const id of result.pending) ctx.out.note(`${safe(id)} has not settled in time`);
+      for (const { id, near } of result.unknown)
+        ctx.out.note(
+          `no tray and no plan has ${JSON.stringify(id)}${near === null ? "" : ` (did you mean ${safe(near)}?)`}`,
+        );
     }
     if (result.unknown.length > 0) return EXIT.notFound;
     if (result.pending.length > 0) return EXIT.waitTimedOut;

@@ -1,23 +1,26 @@
 /** `worker`: one more worker process, started by hand, on a state tree that a supervisor looks after. */
 import { stateTree } from "../../core/state-tree.ts";
-import { defineCommand } from "../command-spec.ts";
-import { EXIT } from "../exit-codes.ts";
-import { openSettings } from "../options.ts";
-import { watchTerminals } from "../terminals.ts";
+import { threadsFor, threadsWanted } from "../../host/threads.ts";
+import { defineCommand } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
+import { watchTerminals } from "../shell/terminals.ts";
 
 export const command = defineCommand({
   usage: "[--slots N]",
   isLongLived: true,
   details: [
-    "It claims what a supervisor has accepted, and comes on top of that supervisor's own workers. " +
-      "Ctrl-C lets what runs end; a second Ctrl-C, SIGTERM, or closing its terminal (also under nohup) gives it back.",
+    "It claims tasks that a supervisor has accepted. Its slots are added to those of the supervisor's own workers. " +
+      "After Ctrl-C it finishes the tasks that it runs, and ends. A second Ctrl-C, SIGTERM, or closing its terminal (also under nohup) makes it give them back.",
   ],
   options: {
     slots: { type: "number", value: "N", min: 1, max: 1024, help: "tasks at once (default: 1)" },
   },
   async run(ctx) {
+    existingTree(ctx);
     const { settings, mailboxDir } = await openSettings(ctx);
     const { runWorker } = await import("../../worker/main.ts");
+    const slots = ctx.options.slots ?? 1;
     const tree = stateTree(ctx.stateDir, mailboxDir);
     ctx.out.note(`worker on ${tree.mailbox} (pid ${process.pid})`);
     let isInterrupted = false;
@@ -29,7 +32,8 @@ export const command = defineCommand({
       stateDir: tree.dir,
       mailboxDir: tree.mailbox,
       settings,
-      slots: ctx.options.slots ?? 1,
+      slots,
+      threads: threadsFor(threadsWanted(settings.durability), slots),
       isSpawned: false,
     });
     endIfHungUp();

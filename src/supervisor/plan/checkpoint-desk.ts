@@ -3,8 +3,8 @@ import type { Clock } from "../../core/clock.ts";
 import type { Checkpoint } from "../../core/envelope.ts";
 import type { KvSource } from "../../core/kv.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
+import type { KvStore } from "../../kv/store.ts";
 import { answer, answersOf, askedAtMs, QUESTION_KEY, questionOf } from "../../roadmap/answers.ts";
-import type { KvStore } from "../../roadmap/kv.ts";
 import type { Answer } from "../../roadmap/node-task.ts";
 
 export class CheckpointDesk {

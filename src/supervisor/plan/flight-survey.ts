@@ -1,11 +1,16 @@
 /** Finds out what is true of the nodes in flight: what a supervisor before us left, what settled unnoticed, what vanished. */
 import { join } from "node:path";
-import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
+import { foldId, type ProcessingName, parseName, parsePlainClaim } from "../../core/names.ts";
 import { isContainer } from "../../core/roadmap.ts";
 import { readSettled } from "../../mailbox/settled-record.ts";
 import type { Launcher } from "./launcher.ts";
 import type { NodeEnds } from "./node-ends.ts";
 import type { EngineParts } from "./plan-parts.ts";
+
+/** Whether what stands under this name in `processing/` runs, or has run. */
+function hasBegun(name: ProcessingName | undefined): boolean {
+  return name === undefined || (name.stage === "ready" ? name.attempt > 1 : name.stage !== "bad");
+}
 
 export class FlightSurvey {
   private readonly p: EngineParts;
@@ -37,6 +42,7 @@ export class FlightSurvey {
       const name = parseName(file);
       const id = name?.id ?? parsePlainClaim(file);
       if (id !== undefined) live.add(foldId(id));
+      if (id !== undefined && hasBegun(name)) flights.noteBegun(flights.idOf(foldId(id)) ?? id);
       if (name?.stage === "ready") this.adoptUnwanted(name.id);
     }
     for (const id of flights.list()) {
@@ -50,7 +56,7 @@ export class FlightSurvey {
     }
   }
 
-  /** Blocked, or done by a person, while no supervisor looked: its task waits all the same, and nobody else would know of it. */
+  /** Blocked, or done by a person, while no supervisor looked: its task still waits, and no other service would know of it. */
   private adoptUnwanted(id: string): void {
     const { store, flights } = this.p;
     if (flights.has(id)) return;
@@ -63,7 +69,7 @@ export class FlightSurvey {
     const { store, flights } = this.p;
     this.absentOnce.delete(id);
     flights.leave(id);
-    // Never launched by a supervisor that died, or taken out of the mailbox by somebody.
+    // Never launched by a supervisor that died, or taken out of the mailbox by another program.
     if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
   }
 }

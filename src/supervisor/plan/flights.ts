@@ -9,6 +9,8 @@ export class Flights {
   private readonly ids = new Map<string, string>();
   /** On their way to be selected. */
   private readonly unselected = new Set<string>();
+  /** Whose first run has not begun, as far as we know. */
+  private readonly unbegun = new Set<string>();
   /** Whose follow-up a dead supervisor may have begun. */
   private readonly inherited = new Set<string>();
 
@@ -36,7 +38,7 @@ export class Flights {
     return this.ids.get(key);
   }
 
-  /** A copy: whoever walks it may end flights. */
+  /** A copy: the caller may end flights while it walks it. */
   list(): string[] {
     return [...this.ids.values()];
   }
@@ -45,6 +47,17 @@ export class Flights {
   launch(id: string): void {
     this.join(id);
     this.unselected.add(id);
+    this.unbegun.add(id);
+  }
+
+  /** Nodes that are in progress, and that no worker has claimed yet. */
+  listUnbegun(): string[] {
+    return [...this.unbegun];
+  }
+
+  /** It runs, or has run, or is on its way out of the mailbox. */
+  noteBegun(id: string): void {
+    this.unbegun.delete(id);
   }
 
   noteSelected(id: string): void {
@@ -56,6 +69,7 @@ export class Flights {
   inherit(id: string): void {
     this.ids.set(foldId(id), id);
     this.inherited.add(foldId(id));
+    this.unbegun.add(id);
     this.events.trackBegun(id);
   }
 
@@ -67,6 +81,7 @@ export class Flights {
     this.ids.delete(foldId(id));
     this.inherited.delete(foldId(id));
     this.unselected.delete(id);
+    this.unbegun.delete(id);
     this.events.forget(id);
   }
 

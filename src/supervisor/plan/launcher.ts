@@ -197,7 +197,7 @@ export class Launcher {
         if (bytes !== undefined)
           return isNodeTask(JSON.parse(bytes.toString("utf8")), id) ? "own" : "foreign";
       } catch {
-        // Moved on meanwhile, or not to be read: the next look tells.
+        // It moved on, or cannot be read: the next look tells.
       }
     }
     return paths.length === 0 ? undefined : "unsure";
@@ -254,7 +254,7 @@ export class Launcher {
       return;
     }
     this.p.flights.leave(id);
-    // Too large, or somebody else's task was faster: a person must look.
+    // Too large, or another task was faster: a person must look.
     this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
     if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
   }

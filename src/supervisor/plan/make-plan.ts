@@ -1,32 +1,23 @@
 /** Puts the plan engine together: the file, what is in force, kv, and how it speaks to the supervisor. */
 import { join } from "node:path";
-import type { Settings } from "../../core/settings.ts";
-import type { StateTree } from "../../core/state-tree.ts";
-import type { Telemetry } from "../../journal/telemetry.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Backlog } from "../../core/backlog.ts";
+import { KvStore } from "../../kv/store.ts";
 import { openedAtMs } from "../../roadmap/answers.ts";
-import { KvStore } from "../../roadmap/kv.ts";
 import { RoadmapLoader } from "../../roadmap/loader.ts";
 import { RoadmapFile } from "../../roadmap/roadmap-file.ts";
-import type { Alerts } from "../alerts.ts";
+import type { ControlFile } from "../documents/control-file.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { JournalReader } from "../environment/journal-reader.ts";
 import { PlanEngine } from "./plan-engine.ts";
 import { PlanStore } from "./plan-store.ts";
 
-export interface PlanSurroundings {
-  tree: StateTree;
-  settings: Settings;
-  trays: Trays;
-  telemetry: Telemetry;
-  alerts: Alerts;
-  readJournal: () => void;
-  isDelayed: (id: string) => boolean;
-  takeBack: (id: string) => Promise<void>;
-  hint: (file: string) => void;
-  wake: () => void;
-}
-
-export function makePlanEngine(around: PlanSurroundings): PlanEngine {
-  const { tree, settings, trays, telemetry, alerts, wake } = around;
+export function makePlanEngine(
+  env: Environment,
+  journal: JournalReader,
+  backlog: Backlog,
+  control: ControlFile,
+): PlanEngine {
+  const { tree, settings, trays, telemetry, alerts, facts, wake } = env;
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
   const store = new PlanStore(
@@ -66,13 +57,15 @@ export function makePlanEngine(around: PlanSurroundings): PlanEngine {
     telemetry,
     store,
     kv,
-    readJournal: around.readJournal,
-    isDelayed: around.isDelayed,
-    takeBack: around.takeBack,
+    readJournal: () => journal.readAll(),
+    isDelayed: (id) => backlog.stateOfId(id) === "delayed",
+    control: () => control.current,
     alert: (kind, message) => alerts.alert(kind, message),
     report,
-    hint: around.hint,
+    hint: (file) => facts.emit("inbox:written", file),
     wake,
   });
+  facts.on("journal:line", (line) => engine.addLine(line));
+  facts.on("task:accepted", (id) => engine.noteSelected(id));
   return engine;
 }

@@ -4,7 +4,7 @@
  */
 import { ErrLeaseLost, messageOf, systemCode } from "../../core/errors.ts";
 import type { EventSubject, LifecycleEvent } from "../../core/events.ts";
-import { foldId, parseLease, parseName } from "../../core/names.ts";
+import { foldId, leaseOfLine, parseLease, parseName } from "../../core/names.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts";
@@ -122,7 +122,7 @@ export class NodeEnds {
     this.p.readJournal();
     const isThere = this.p.flights.events
       .of(id)
-      .some((event) => event.event === "completed" && event.lease === record.lease);
+      .some((event) => event.event === "completed" && leaseOfLine(event) === record.lease);
     return isThere || this.p.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
   }
 
@@ -162,7 +162,7 @@ export class NodeEnds {
 
   /**
    * What followed from a node's end cannot be written into what a person has saved since. Half of it would be a plan that
-   * nobody wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
+   * was not wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
    */
   fail(id: string, why: string): void {
     const { store, trays, tree } = this.p;

@@ -12,7 +12,7 @@ export class NodeEvents {
   private readonly events = new Map<string, LifecycleEvent[]>();
   private loading: Promise<void> | undefined = Promise.resolve();
 
-  /** False when there are nodes of which nobody has asked yet what was written before they were tracked. */
+  /** False when for some nodes it was not asked yet what was written before they were tracked. */
   get isAsked(): boolean {
     return this.loading !== undefined;
   }

@@ -65,7 +65,7 @@ export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
 }
 
-/** Of a document that somebody has broken the rest counts: a plan that cannot be loaded would be worse. */
+/** Of a document that is partly broken the rest counts: a plan that cannot be loaded would be worse. */
 function isGroup(value: unknown): value is EditGroup {
   if (!isObject(value) || !["string", "undefined"].includes(typeof value["endOf"])) return false;
   return Array.isArray(value["edits"]) && value["edits"].every(isEdit);

@@ -5,12 +5,17 @@
  * settled task is one replacement of the roadmap. So a node in progress without a task was never launched, and one with a
  * settled task waits for what follows from it; both are found again at the start.
  */
+import fs from "node:fs";
 import type { PlanHolds } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { isContainer, type RoadmapNode } from "../../core/roadmap.ts";
+import type { Standing } from "../../core/unmet.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
+import type { RoadmapDocument } from "../../roadmap/document.ts";
+import type { WaitingNode } from "../../roadmap/next.ts";
+import { isNodeDone, nodeStanding } from "../../roadmap/node-standing.ts";
 import { isNodeTask } from "../../roadmap/node-task.ts";
-import { countStatuses, isAllDone, type StatusCounts } from "../../roadmap/progress.ts";
+import { countStatuses, type StatusCounts } from "../../roadmap/progress.ts";
 import { CheckpointDesk } from "./checkpoint-desk.ts";
 import { FlightSurvey } from "./flight-survey.ts";
 import { Flights } from "./flights.ts";
@@ -32,7 +37,10 @@ export class PlanEngine {
   private readonly launcher: Launcher;
   private readonly ends: NodeEnds;
   private readonly flightSurvey: FlightSurvey;
-  private readonly takingBack = new Set<string>();
+  /** Nodes whose tasks are to go: see `takeUnwanted`. */
+  private readonly unwanted = new Set<string>();
+  private versionOf: RoadmapDocument | undefined;
+  private versionNumber = 0;
   isStarted = false;
 
   readonly started: Promise<void>;
@@ -85,6 +93,11 @@ export class PlanEngine {
     return this.flights.unselectedCount;
   }
 
+  /** Nodes that are in progress and that no worker has claimed yet: a pause lets them begin. */
+  unbegun(): string[] {
+    return this.flights.listUnbegun();
+  }
+
   summary(): { roadmap?: StatusCounts; planHolds?: PlanHolds; roadmapProblem?: string } {
     const roadmap = this.counts();
     const planHolds = this.holds();
@@ -113,6 +126,11 @@ export class PlanEngine {
       this.p.store.setStatus(id, "in_progress");
   }
 
+  /** The first run of a node's task has begun, or it is being taken back: a pause holds for what comes next. */
+  noteBegun(id: string): void {
+    this.flights.noteBegun(id);
+  }
+
   noteSettled(id: string): void {
     if (this.flights.has(id)) this.ends.noteSettled(id);
   }
@@ -127,7 +145,7 @@ export class PlanEngine {
     return node !== undefined && !isContainer(node);
   }
 
-  /** Whether what the mailbox holds under this id was dropped by somebody, and not made from a node. */
+  /** Whether what the mailbox holds under this id was dropped by a person or program, and not made from a node. */
   isForeignLive(id: string): boolean {
     return this.launcher.liveTask(id) === "foreign";
   }
@@ -146,17 +164,24 @@ export class PlanEngine {
     const { store } = this.p;
     const node = store.find(id);
     if (node === undefined) return undefined;
-    const isInsideDone = isContainer(node)
-      ? isAllDone(node, store.nodes, (other) => store.find(other))
-      : undefined;
-    return isInsideDone ?? node.status === "done";
+    return isNodeDone(node, store.nodes, (other) => store.find(other));
+  }
+
+  /** How a node stands, for what waits for it; undefined when the plan does not know the id. */
+  standing(id: string): Standing | undefined {
+    const node = this.p.store.find(id);
+    if (node === undefined) return undefined;
+    const { store } = this.p;
+    const waits = this.launcher.held().find((one) => one.node === node);
+    return nodeStanding(node, store.nodes, (other) => store.find(other), waits);
   }
 
   /** Another plan is in force. */
   onAdopted(): void {
     this.launcher.onAdopted();
     this.flightSurvey.adoptRunning();
-    this.takeBackUnwanted();
+    this.findUnwanted();
+    this.p.wake();
   }
 
   /** What follows from a node's end cannot be written any more. */
@@ -167,21 +192,29 @@ export class PlanEngine {
   /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
   survey(files: readonly string[]): void {
     this.flightSurvey.compare(files);
-    this.takeBackUnwanted();
+    this.findUnwanted();
   }
 
-  /** What a person has marked blocked or done runs no more: not for its retry either. What runs goes on to its end. */
-  private takeBackUnwanted(): void {
+  /**
+   * What a person has marked blocked or done runs no more: not for its retry either. What runs goes on to its end. Nor does a
+   * node begin that a supervisor before us has launched, when the pool was paused before we came: it is open again.
+   */
+  private findUnwanted(): void {
+    const { paused, launched } = this.p.control();
+    const unbegun = new Set(paused ? this.flights.listUnbegun() : []);
     for (const id of this.flights.list()) {
       const status = this.p.store.find(id)?.status;
-      if (status !== "blocked" && status !== "done") continue;
-      if (this.launcher.isOnTheWay(id) || this.ends.has(id) || this.takingBack.has(id)) continue;
-      this.takingBack.add(id);
-      this.p
-        .takeBack(id)
-        .catch((error: unknown) => this.p.report(`take-back:${id}`, messageOf(error)))
-        .finally(() => this.takingBack.delete(id));
+      const isHeldUp = unbegun.has(id) && !launched.includes(id);
+      if (status !== "blocked" && status !== "done" && !isHeldUp) continue;
+      if (!this.launcher.isOnTheWay(id) && !this.ends.has(id)) this.unwanted.add(id);
     }
+  }
+
+  /** Nodes whose tasks are to be taken out of the mailbox; each survey finds those again that are still there. */
+  takeUnwanted(): string[] {
+    const ids = [...this.unwanted];
+    this.unwanted.clear();
+    return ids;
   }
 
   // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,9 +278,27 @@ export class PlanEngine {
     this.p.kv.close();
   }
 
-  /** Whether there is a plan: somebody may save it at any moment. */
+  /** Whether there is a plan: a person may save it at any moment. */
   get isInForce(): boolean {
     return this.p.store.doc !== undefined;
+  }
+
+  /** Whether the plan in force has a node or item; undefined while it is not known which plan that is. */
+  membership(): ((id: string) => boolean) | undefined {
+    const { store, tree } = this.p;
+    if (!this.isStarted || (store.doc === undefined && fs.existsSync(tree.roadmap)))
+      return undefined;
+    return (id) => store.find(id) !== undefined;
+  }
+
+  /** Another number whenever another plan, or the same with other statuses, is in force. */
+  get version(): number {
+    const { doc } = this.p.store;
+    if (doc !== this.versionOf) {
+      this.versionOf = doc;
+      this.versionNumber++;
+    }
+    return this.versionNumber;
   }
 
   counts(): StatusCounts | undefined {
@@ -269,6 +320,15 @@ export class PlanEngine {
     return { asking, held, held_count: open.length };
   }
 
+  /** Open nodes that wait for nothing but an agent: the first of them, in the order of the file. */
+  unmatched(max: number): readonly WaitingNode[] {
+    if (this.p.store.doc === undefined) return [];
+    return this.launcher
+      .held()
+      .filter((one) => one.isUnmatched === true)
+      .slice(0, max);
+  }
+
   /** What would be launched, best first. */
   wouldRun(): string[] {
     return this.launcher.launchable().map((node) => node.id);
@@ -282,7 +342,7 @@ export class PlanEngine {
           if (answer === undefined) return;
           this.p.alert(
             "answered",
-            `nobody answered ${id} in time: it goes on with ${JSON.stringify(answer)}`,
+            `${id} got no answer in time: it goes on with ${JSON.stringify(answer)}`,
           );
           if (this.p.store.find(id)?.status === "needs_human") this.p.store.setStatus(id, "open");
           this.p.wake();

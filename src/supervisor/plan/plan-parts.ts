@@ -1,9 +1,10 @@
 /** What the parts of the plan's engine work with. Shapes only. */
+import type { ControlDocument } from "../../core/documents.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
+import type { KvStore } from "../../kv/store.ts";
 import type { Trays } from "../../mailbox/trays.ts";
-import type { KvStore } from "../../roadmap/kv.ts";
 import type { CheckpointDesk } from "./checkpoint-desk.ts";
 import type { Flights } from "./flights.ts";
 import type { PlanStore } from "./plan-store.ts";
@@ -19,8 +20,8 @@ export interface PlanParts {
   readJournal(): void;
   /** Whether the task of this id waits for its next attempt, and needs no worker. */
   isDelayed(id: string): boolean;
-  /** Takes a node's task out of the mailbox, if it waits there. */
-  takeBack(id: string): Promise<void>;
+  /** What the pool was told: while it is paused, only what was launched before begins. */
+  control(): Pick<ControlDocument, "paused" | "launched">;
   alert(kind: string, message: string): void;
   report(key: string, message: string): void;
   hint(file: string): void;

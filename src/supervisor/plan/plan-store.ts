@@ -63,7 +63,7 @@ export class PlanStore {
   private lookAtMs = 0;
   /** Monotonic ms: the disk has refused what is pending, and is not asked before. */
   writeAgainMs = Number.NEGATIVE_INFINITY;
-  /** The same without what is pending: its items stand in the file like this, where nobody has changed them. */
+  /** The same without what is pending: its items stand in the file like this, where no other writer has changed them. */
   private disk: RoadmapDocument | undefined;
   /** The plan in force; undefined when there is none. */
   doc: RoadmapDocument | undefined;
@@ -108,13 +108,13 @@ export class PlanStore {
 
   get hasPending(): boolean {
     const isOld = this.monotonicMs() - this.adoptedAtMs > RECENT_MS;
-    // Whoever saves all the time must not keep a drain from its end.
+    // A program that saves all the time must not keep a drain from its end.
     return (
       ((this.isLoading || this.isBehind) && isOld) || (!this.pending.isEmpty && !this.isHeldBack)
     );
   }
 
-  /** Reads the plan for the first time. */
+  /** Reads the plan at the start. */
   async start(): Promise<void> {
     for (const path of this.file.recoverLeftovers().conflicts) this.tellConflict(path);
     await this.load();
@@ -174,7 +174,7 @@ export class PlanStore {
   }
 
   /**
-   * What cannot be written is told; whoever asked goes on, and the next survey sees what is true.
+   * What cannot be written is told; the caller goes on, and the next survey sees what is true.
    * @returns false when it cannot be written
    */
   setStatus(id: string, status: NodeStatus): boolean {
@@ -372,7 +372,7 @@ export class PlanStore {
       this.editAgain(group);
   }
 
-  /** The same edits in what somebody else has saved. */
+  /** The same edits in what another writer has saved. */
   private editAgain({ edits, endOf }: EditGroup): void {
     // What stands there already is theirs, and counts.
     const missing = edits.filter(
@@ -433,7 +433,7 @@ export class PlanStore {
       const ours = findNode(before, id);
       const saved = findNode(theirs, id);
       if (ours === undefined || saved === undefined) continue;
-      // What runs is not open, whoever says so.
+      // What runs is not open, whatever the file says.
       const isRunning = this.hooks.isLive(id) && status === "open";
       if (isRunning) {
         edits.push({ kind: "status", id, status: "in_progress" });
@@ -448,7 +448,7 @@ export class PlanStore {
   }
 }
 
-/** What a person has said meanwhile of a node that was about to be launched counts: blocked, or done without us. */
+/** What a person has said of a node that was about to be launched counts: blocked, or done without us. */
 function isOverruled(
   edit: RoadmapEdit,
   before: RoadmapDocument | undefined,
@@ -465,7 +465,7 @@ function isOverruled(
 }
 
 /**
- * Open again because somebody wants it to run, even if an old copy might say the same. What failed or asks has no result
+ * Open again because a person wants it to run, even if an old copy might say the same. What failed or asks has no result
  * that another run would spoil; and an old copy does not show a node with another text.
  */
 function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {

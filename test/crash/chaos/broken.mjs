@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 const SLOW_MS = 100;
-const { renameSync, linkSync, lstatSync } = fs;
+const { renameSync, linkSync, lstatSync, readdirSync } = fs;
 const cell = new Int32Array(new SharedArrayBuffer(4));
 const dawdle = () => Atomics.wait(cell, 0, 0, SLOW_MS);
 
@@ -49,6 +49,18 @@ const VARIANTS = {
         dawdle();
       }
       linkSync(from, to);
+    };
+  },
+  /** What is ready waits until its file's time has come, whatever clock has set that. */
+  "backoff-by-mtime": () => {
+    const isPutOff = (dir, name) =>
+      String(name).includes("~ready") &&
+      (lstatSync(join(dir, name), { throwIfNoEntry: false })?.mtimeMs ?? 0) > Date.now();
+    fs.readdirSync = (dir, options) => {
+      const names = readdirSync(dir, options);
+      return basename(String(dir)) === "processing" && options === undefined
+        ? names.filter((name) => !isPutOff(dir, name))
+        : names;
     };
   },
   /** A record is visible before it is whole. */

@@ -8,6 +8,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseName } from "../../../src/core/names.ts";
 import { parseOwner } from "../../../src/host/identity.ts";
+import { Liveness } from "../../support/liveness.ts";
 import { newPool, type Pool, type Running } from "../../support/pool.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import type { OnEnd } from "../../support/temp-dir.ts";
@@ -45,10 +46,18 @@ export interface ChaosResult {
   runs: number;
   runsNeeded: number;
   seconds: number;
+  /** The longest that a task could have run and did not (ms). */
+  longestIdleMs: number;
   problems: string[];
 }
 
 const LEASE_TTL_MS = 1500;
+const SLOTS = 8;
+const BACKOFF_MAX_MS = 100;
+/** What could run for so long and does not waits for nothing (ms). */
+const IDLE_MS_MAX = 15_000;
+/** How long a retry is waited for that a clock which is ahead has put off (ms). */
+const PUT_OFF_MS = 3000;
 /** proper-lockfile takes a lock of this age for left behind; a supervisor renews its own every 2.5 s. */
 const LOCK_AGE_S = 60;
 const PAUSE_MS = 20;
@@ -60,7 +69,7 @@ const RETRY_MS = 100;
 const NO_VICTIM_MS = 2000;
 
 const CONFIG = `
-workers: 8
+workers: ${SLOTS}
 processes: 4
 durability: process
 settle_ms: 300
@@ -69,7 +78,7 @@ grace_ms: 300
 heartbeat_ms: 200
 lease_ttl_ms: ${LEASE_TTL_MS}
 retention: {outbox_days: 100, failed_days: 100}
-retry: {max_attempts: 1000, backoff_ms: 20, backoff_max_ms: 100}
+retry: {max_attempts: 1000, backoff_ms: 20, backoff_max_ms: ${BACKOFF_MAX_MS}}
 agents:
   - {name: chaos, kind: module, module: ${HANDLER}, default: true}
 `;
@@ -92,6 +101,7 @@ class Chaos {
   private readonly clocks: string;
   private readonly work: readonly Work[];
   private readonly witness: Witness;
+  private readonly liveness: Liveness;
   private readonly problems: string[] = [];
   private readonly struck = new Map<FaultKind, number>();
   /** Two, when all is well: one supervises, the other is refused or takes over. */
@@ -112,6 +122,16 @@ class Chaos {
     env["MAILCHUTE_CLOCK_DIR"] = this.clocks;
     this.work = makeWork(o.seed, o.tasks, traceIn(pool.dir));
     this.witness = new Witness(pool.state);
+    const dependencies = new Map(this.work.map((work) => [work.id, dependenciesOf(work)]));
+    this.liveness = new Liveness(pool, {
+      slots: SLOTS,
+      backoffMaxMs: BACKOFF_MAX_MS,
+      limitMs: IDLE_MS_MAX,
+      isWaiting: (id) =>
+        dependencies
+          .get(id)
+          ?.some((other) => !fs.existsSync(join(pool.outbox, `${other}_result.json`))) === true,
+    });
   }
 
   async run(): Promise<ChaosResult> {
@@ -128,7 +148,8 @@ class Chaos {
       runs,
       runsNeeded,
       seconds: (performance.now() - startMs) / 1000,
-      problems: [...this.problems, ...problems],
+      longestIdleMs: this.liveness.longestMs,
+      problems: [...this.problems, ...this.liveness.problems, ...problems],
     };
   }
 
@@ -176,6 +197,7 @@ class Chaos {
       }
       if (nowMs >= lookAtMs) {
         this.witness.look();
+        this.liveness.look(this.chief() !== undefined);
         lookAtMs = nowMs + LOOK_MS;
       }
       if (nowMs >= tellAtMs) {
@@ -272,11 +294,7 @@ class Chaos {
       if (name === "SIGSTOP") this.stopped.push({ victim, contAtMs });
       return true;
     };
-    /** The one that supervises; the other is mostly about to be refused. */
-    const chief = (): Victim | undefined => {
-      const pid = this.pool.supervisor()?.pid;
-      return all.find((one) => one.pid === pid && !one.isStopped);
-    };
+    const chief = (): Victim | undefined => this.chief(all);
     switch (fault.kind) {
       case "kill worker":
         return signal("SIGKILL", pick("worker"));
@@ -315,6 +333,12 @@ class Chaos {
     }
   }
 
+  /** The one that supervises; the other is mostly about to be refused. */
+  private chief(all = findVictims(this.pool.dir)): Victim | undefined {
+    const pid = this.pool.supervisor()?.pid;
+    return all.find((one) => one.pid === pid && !one.isStopped);
+  }
+
   /** Makes the lock look left behind, so that the next supervisor takes it, whether or not its owner lives. */
   private ageLock(): boolean {
     const seconds = Date.now() / 1000 - LOCK_AGE_S;
@@ -345,16 +369,16 @@ class Chaos {
   /** No more faults: everything must come to its end. */
   private async calm(): Promise<void> {
     this.isCalm = true;
+    await this.putOff();
     while (this.dropped < this.work.length) this.dropNext();
     this.give({ command: "resume" });
-    this.give({ command: "set-workers", args: { workers: 8 } });
+    this.give({ command: "set-workers", args: { workers: SLOTS } });
     this.wakeDue(true);
-    // A run that was put off by a process with a fast clock is due when all clocks have come that far.
     for (const victim of findVictims(this.pool.dir)) signalTo(victim, "SIGKILL");
     await this.untilNone(10_000);
     fs.rmSync(this.clocks, { recursive: true });
+    // All clocks are right: what a wrong one has put off is due all the same.
     fs.mkdirSync(this.clocks);
-    this.shiftClock("machine", 2 * SHIFT_MS_MAX);
     const last = this.startSupervisor(0, ["run", "--no-live", "--drain"]);
     const deadlineMs = performance.now() + this.o.calmSeconds * 1000;
     while (last.child.exitCode === null && last.child.signalCode === null) {
@@ -364,12 +388,33 @@ class Chaos {
         break;
       }
       this.witness.look();
+      this.liveness.look(true);
       await wait(200);
     }
     if (!(await this.untilNone(8000)))
       for (const { pid, role } of findVictims(this.pool.dir))
         this.problems.push(`a ${role} is left behind: ${commandLine(pid)}`);
     this.witness.look();
+  }
+
+  /** All clocks are a day ahead while some of what is left is dropped, until one of its retries has been put off. */
+  private async putOff(): Promise<void> {
+    this.shiftClock("machine", SHIFT_MS_MAX);
+    this.give({ command: "resume" });
+    const deadlineMs = performance.now() + PUT_OFF_MS;
+    const isPutOff = (file: string): boolean => {
+      if (parseName(file)?.stage !== "ready") return false;
+      const stats = fs.statSync(join(this.pool.processing, file), { throwIfNoEntry: false });
+      return stats !== undefined && stats.mtimeMs > Date.now() + SHIFT_MS_MAX / 2;
+    };
+    for (; performance.now() < deadlineMs; await wait(PAUSE_MS)) {
+      if (this.dropped < this.work.length) this.dropNext();
+      this.wakeDue();
+      if (!fs.readdirSync(this.pool.processing).some(isPutOff)) continue;
+      // Before anybody runs it: those who saw it put off know better than its file's time.
+      for (const victim of findVictims(this.pool.dir)) signalTo(victim, "SIGKILL");
+      return;
+    }
   }
 
   private async untilNone(limitMs: number): Promise<boolean> {
@@ -384,6 +429,12 @@ class Chaos {
 
 function nextOf<T>(values: Generator<T>): T {
   return values.next().value as T;
+}
+
+function dependenciesOf({ text, lines }: Work): readonly string[] {
+  if (lines !== undefined) return [];
+  const task = JSON.parse(text) as { metadata?: { dependencies?: string[] } };
+  return task.metadata?.dependencies ?? [];
 }
 
 function clampShift(ms: number): number {

@@ -2,7 +2,13 @@
 import { parseArgs } from "node:util";
 import { anySeed, type ChaosOptions, type ChaosResult, runChaos } from "./chaos.ts";
 
-const CONTROLS = ["no-fence", "claim-by-copy", "marker-first", "result-in-place"];
+const CONTROLS = [
+  "no-fence",
+  "claim-by-copy",
+  "marker-first",
+  "result-in-place",
+  "backoff-by-mtime",
+];
 
 /** @returns the exit code */
 export async function main(args: readonly string[]): Promise<number> {
@@ -58,7 +64,7 @@ async function runOnce(
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   try {
     const result = await runChaos({ ...options, onEnd: (work) => ends.push(work) });
-    report(result);
+    report(result, isControl ? "  " : "");
     // The folder tells what happened; what it had running goes.
     if (result.problems.length > 0 && !isControl) {
       ends.shift();
@@ -78,16 +84,18 @@ async function endAll(ends: (() => void | Promise<void>)[]): Promise<void> {
 
 const PROBLEMS_SHOWN = 40;
 
-function report(result: ChaosResult): void {
-  for (const problem of result.problems.slice(0, PROBLEMS_SHOWN))
-    console.log(`PROBLEM: ${problem}`);
+/** @param indent sets apart what broken variants show */
+function report(result: ChaosResult, indent: string): void {
+  const say = (text: string): void => console.log(indent + text);
+  for (const problem of result.problems.slice(0, PROBLEMS_SHOWN)) say(`PROBLEM: ${problem}`);
   const faults = [...result.faults].sort(([, a], [, b]) => b - a);
   const total = faults.reduce((sum, [, count]) => sum + count, 0);
-  console.log(faults.map(([kind, count]) => `${kind} ${count}`).join(", "));
+  say(faults.map(([kind, count]) => `${kind} ${count}`).join(", "));
   const again = ((result.runs / result.runsNeeded - 1) * 100).toFixed(1);
-  console.log(
+  say(
     `${result.runs} runs for the ${result.runsNeeded} that were needed: ${again} % again; ` +
-      `${result.starts} starts of a supervisor, ${result.commands} commands, ${result.seconds.toFixed(0)} s`,
+      `${result.starts} starts of a supervisor, ${result.commands} commands, ${result.seconds.toFixed(0)} s; ` +
+      `nothing that could run has waited for more than ${result.longestIdleMs.toFixed(0)} ms`,
   );
-  console.log(`${result.tasks} tasks, ${total} faults, ${result.problems.length} problems`);
+  say(`${result.tasks} tasks, ${total} faults, ${result.problems.length} problems`);
 }

@@ -8,6 +8,7 @@ import { encodeRecord } from "../../../src/codec/records.ts";
 import {
   errorName,
   formatName,
+  headOf,
   leaseOf,
   type ProcessingName,
   resultName,
@@ -21,11 +22,11 @@ import { ownerSequence } from "../../../src/host/identity.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
+import { KvStore } from "../../../src/kv/store.ts";
 import { claimReady, putBack } from "../../../src/mailbox/claim.ts";
 import { retry } from "../../../src/mailbox/retry.ts";
 import { settleAll } from "../../../src/mailbox/settle.ts";
 import { submitBatch } from "../../../src/mailbox/submit-batch.ts";
-import { KvStore } from "../../../src/roadmap/kv.ts";
 import type { ActTools, Operation } from "./operations.ts";
 import {
   acknowledge,
@@ -89,7 +90,7 @@ function telemetryOf(place: Place): Telemetry {
 function tell(place: Place, name: ProcessingName, isClaimed: boolean): void {
   const telemetry = telemetryOf(place);
   const subject = { task_id: name.id, agent_id: "batch", attempt: name.attempt };
-  telemetry.event("selected", { ...subject, lease: `${name.submission}.${name.attempt}` });
+  telemetry.event("selected", { ...subject, lease: headOf(name) });
   if (isClaimed) {
     const lease = leaseOf(name);
     telemetry.lease("active", { ...subject, lease }, 0, 1);

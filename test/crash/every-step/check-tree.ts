@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { decodeRecord } from "../../../src/codec/records.ts";
 import type { SupervisorDocument } from "../../../src/core/documents.ts";
-import { parseName } from "../../../src/core/names.ts";
+import { leaseOfLine, parseName } from "../../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { sweepAll } from "../../../src/mailbox/sweep.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
@@ -326,6 +326,7 @@ interface Line {
   status?: string;
   task_id?: string;
   lease?: string;
+  owner?: string;
 }
 
 function journalLines(path: string): { lines: Line[]; bad: number } {
@@ -379,10 +380,10 @@ function checkJournals(
     if (at < wanted.length) faults.push(`${id}: no ${wanted[at]} in its order: ${names.join(" ")}`);
     const completed = ours.filter((line) => line.event === "completed");
     if (isMany(completed.length)) faults.push(`${id}: ${completed.length} completed events`);
-    if (completed[0] !== undefined && completed[0].lease !== end.record.lease)
+    if (completed[0] !== undefined && leaseOfLine(completed[0]) !== end.record.lease)
       faults.push(`${id}: the completed event is of another lease`);
     const released = leases.lines.filter(
-      (line) => line.lease === end.record.lease && line.status === "released",
+      (line) => leaseOfLine(line) === end.record.lease && line.status === "released",
     );
     if (isMany(released.length))
       faults.push(`${id}: its lease was released ${released.length} times in the journal`);

@@ -125,17 +125,6 @@ export const CONTROLS: readonly Control[] = [
     ),
   },
   {
-    name: "a heartbeat makes the file anew when it is gone",
-    operation: "heartbeat",
-    by: "zombie",
-    storage: variant({
-      touch: (path, mtimeMs) => {
-        if (!fs.existsSync(path)) fs.writeFileSync(path, "{}");
-        nodeStorage.touch(path, mtimeMs);
-      },
-    }),
-  },
-  {
     name: "a claim is a copy",
     operation: "claim",
     by: "kill",
@@ -201,7 +190,8 @@ export const CONTROLS: readonly Control[] = [
         const names = nodeStorage.list(dir);
         return names.map((name) => {
           if (trayOf(join(dir, "x")) !== "processing" || !name.includes("~ok-")) return name;
-          const claim = name.replace("~ok-", "~w-");
+          // As another submission: under its own it is known as settled by its record.
+          const claim = name.replace("~ok-", "~w-").replace(/@[a-z0-9]+\./, "@anew.");
           nodeStorage.rename(join(dir, name), join(dir, claim));
           return claim;
         });

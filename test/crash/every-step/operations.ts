@@ -17,6 +17,7 @@ import { systemClock } from "../../../src/host/system-clock.ts";
 import { rotate } from "../../../src/journal/journal.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
+import { Mailbox } from "../../../src/library/mailbox.ts";
 import {
   accept,
   type Claim,
@@ -32,7 +33,6 @@ import {
   enqueueCommand,
 } from "../../../src/mailbox/command-queue.ts";
 import { dropIdentical } from "../../../src/mailbox/duplicates.ts";
-import { Mailbox } from "../../../src/mailbox/mailbox.ts";
 import { beginQuarantine, finishQuarantine } from "../../../src/mailbox/quarantine.ts";
 import { requeue } from "../../../src/mailbox/requeue.ts";
 import { retry } from "../../../src/mailbox/retry.ts";
@@ -399,7 +399,7 @@ export const OPERATIONS: readonly Operation[] = [
       return book;
     },
     async act({ place, trays }) {
-      const name = newSubmission("a", 1);
+      const name = newSubmission(systemClock, "a", 1);
       const telemetry = telemetryOf(place);
       telemetry.event("selected", subjectOf(name, `${name.submission}.1`));
       telemetry.flush();
@@ -415,6 +415,11 @@ export const OPERATIONS: readonly Operation[] = [
       book.refused.push(`${BAD.slice(0, -1)},"n":"bad"}`, `${BAD.slice(0, -1)},"n":"worse"}`);
       return book;
     },
+    // However it was brought to its end: what asks for it by its id must find it.
+    checkEnd: (place) =>
+      fs.existsSync(join(place.tree.mailbox, "failed", errorName("bad")))
+        ? []
+        : ["the refusal of bad ended under another name"],
     async act({ trays }) {
       await insist(
         () => refuse(trays, "bad.json", "bad", false),
@@ -717,6 +722,21 @@ export const OPERATIONS: readonly Operation[] = [
   ...batchOperations({ makeTree, runTree, recoverWreck, pause, deadOwner: DEAD_OWNER }),
 ];
 
+/** For worker processes of their own: tasks of every end, and a run that lasts for some heartbeats. */
+export const WORKER_OPERATION: Operation = {
+  name: "worker",
+  isWhole: true,
+  prepare(place) {
+    const book = makeTree(place);
+    dropTask(place, book, "a", "linger", {}, { priority: 9 });
+    dropTask(place, book, "b");
+    dropTask(place, book, "flaky", "flaky", {}, { max_attempts: 9 });
+    dropTask(place, book, "fails", "fail", { ends: ["failed"] });
+    return book;
+  },
+  act: (tools) => runTree(tools),
+};
+
 /** Tries again until it is done: what a supervisor does when it looks again. */
 async function insist(step: () => unknown, isDone: () => boolean): Promise<void> {
   for (let tries = 0; tries < 200; tries++) {
@@ -797,6 +817,9 @@ export async function until(condition: () => boolean): Promise<void> {
   while (!condition() && performance.now() < deadline) await pause(2);
 }
 
+/** One worker process with all slots, whose thread beats often. */
+const ONE_PROCESS = { processes: 1, heartbeat_ms: 15 };
+
 /** The production supervisor, in the victim's process. */
 export async function runTree(
   { place, durability, trays }: ActTools,
@@ -804,10 +827,11 @@ export async function runTree(
 ): Promise<void> {
   const { recoverTree } = await import("./recover-tree.ts");
   let made: Supervisor | undefined;
+  const hasProcesses = process.env["MAILCHUTE_CRASH_PROCESSES"] === "1";
   const running = recoverTree(place, {
-    settings: quickSettings(durability),
+    settings: { ...quickSettings(durability), ...(hasProcesses ? ONE_PROCESS : {}) },
     storage: trays.storage,
-    hasProcesses: process.env["MAILCHUTE_CRASH_PROCESSES"] === "1",
+    hasProcesses,
     onMade: (supervisor) => {
       made = supervisor;
     },
@@ -882,12 +906,12 @@ function prepareWreck(place: Place): Book {
 
 async function recoverWreck({ place, trays, durability }: ActTools): Promise<void> {
   // Only those that need them load the larger parts: most victims live for milliseconds.
-  const { makeTaskRecoverer } = await import("../../../src/supervisor/task-recoverer.ts");
-  const { RecoveryRounds } = await import("../../../src/supervisor/recovery-rounds.ts");
+  const { makeTaskRescue } = await import("../../../src/supervisor/maintenance/rescue-tasks.ts");
+  const { Rescuer } = await import("../../../src/supervisor/maintenance/rescuer.ts");
   const telemetry = telemetryOf(place);
   const errors: unknown[] = [];
-  const recovery = new RecoveryRounds(
-    makeTaskRecoverer({
+  const recovery = new Rescuer(
+    makeTaskRescue({
       tree: place.tree,
       trays,
       settings: quickSettings(durability),

@@ -1,15 +1,15 @@
-/** Operations on the plan, walked like all others: see operations.ts. Launching nodes, carrying over what they settled as, people's edits. */
+/** Operations on the plan, walked like all others: see operations.ts. StartLimits nodes, carrying over what they settled as, people's edits. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/host/system-clock.ts";
+import { KvStore } from "../../../src/kv/store.ts";
 import { findNode, parseRoadmap, type RoadmapDocument } from "../../../src/roadmap/document.ts";
 import { applyEdits, type RoadmapEdit } from "../../../src/roadmap/edit.ts";
 import { escalate } from "../../../src/roadmap/escalation.ts";
-import { KvStore } from "../../../src/roadmap/kv.ts";
 import { withRoadmapLock } from "../../../src/roadmap/lock.ts";
 import { taskOfNode } from "../../../src/roadmap/node-task.ts";
 import { RoadmapFile } from "../../../src/roadmap/roadmap-file.ts";
-import { sweepDocuments } from "../../../src/supervisor/sweep-documents.ts";
+import { cleanDocuments } from "../../../src/supervisor/maintenance/clean-documents.ts";
 import { checkFinishedRoadmap } from "../../support/check-roadmap.ts";
 import { makeTree, type Operation, runTree } from "./operations.ts";
 import {
@@ -147,7 +147,7 @@ function checkEnded(place: Place, doc: RoadmapDocument): string[] {
 
 /** After an hour nothing is left of those who died. */
 function checkLeftovers(place: Place): string[] {
-  sweepDocuments(place.tree, Date.now() + 2 * 60 * 60 * 1000);
+  cleanDocuments(place.tree, Date.now() + 2 * 60 * 60 * 1000);
   return [place.state, place.tree.kv, place.tree.evidence].flatMap((dir) =>
     listOf(join(dir, ".tmp")).map((name) => `left in ${join(dir, ".tmp")} after an hour: ${name}`),
   );

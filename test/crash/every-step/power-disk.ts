@@ -5,12 +5,15 @@ import os from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { hasDebianPackage } from "../../support/debian-package.ts";
 
 const run = promisify(execFile);
 
 export type FileSystem = "ext4" | "xfs";
 
 interface Kind {
+  /** The Debian package that brings mkfs and the checker. */
+  package: string;
   bytes: number;
   mkfs: readonly string[];
   /** Says with exit code 0 that the unmounted file system is in order; changes nothing. */
@@ -19,11 +22,13 @@ interface Kind {
 
 const KINDS: Record<FileSystem, Kind> = {
   ext4: {
+    package: "e2fsprogs",
     bytes: 64 * 1024 * 1024,
     mkfs: ["mkfs.ext4", "-q", "-F", "-O", "has_journal"],
     check: ["e2fsck", "-f", "-n"],
   },
   xfs: {
+    package: "xfsprogs",
     bytes: 320 * 1024 * 1024,
     mkfs: ["mkfs.xfs", "-q", "-f"],
     check: ["xfs_repair", "-n"],
@@ -71,14 +76,34 @@ export function explainNoPowerCuts(kinds: readonly FileSystem[]): string | undef
   if (findPython() === undefined) return "python3 is missing: it sends the shutdown ioctl";
   for (const kind of kinds)
     for (const [program = ""] of [KINDS[kind].mkfs, KINDS[kind].check])
-      if (!isThere(program)) return `${program} is missing`;
+      if (!hasDebianPackage(KINDS[kind].package, program))
+        return `${program} is missing: apt-get install ${KINDS[kind].package}`;
   if (!fs.existsSync("/dev/loop-control")) return "there are no loop devices";
   return undefined;
 }
 
-function isThere(program: string): boolean {
-  const dirs = [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin", "/sbin"];
-  return dirs.some((dir) => fs.existsSync(join(dir, program)));
+/** A loaded machine takes seconds to end a killed process. */
+const UNMOUNT_MS_MAX = 30_000;
+
+/** The processes that hold a file below `dir` open or work in it: pid and command line. */
+function usersOf(dir: string): string[] {
+  const isBelow = (path: string): boolean => {
+    try {
+      return fs.readlinkSync(path).startsWith(dir);
+    } catch {
+      return false;
+    }
+  };
+  const holds = (pid: string): boolean => {
+    try {
+      const open = fs.readdirSync(`/proc/${pid}/fd`).map((fd) => `/proc/${pid}/fd/${fd}`);
+      return [`/proc/${pid}/cwd`, ...open].some(isBelow);
+    } catch {
+      return false;
+    }
+  };
+  const pids = fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name) && holds(name));
+  return pids.map((pid) => `${pid} ${fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")}`);
 }
 
 /** Disks that are mounted: none may outlive us. */
@@ -132,13 +157,16 @@ export class PowerDisk {
   }
 
   private async unmount(): Promise<void> {
-    for (let tries = 0; ; tries++) {
+    const untilMs = performance.now() + UNMOUNT_MS_MAX;
+    for (;;) {
       try {
         await run("umount", [this.dir]);
         return;
       } catch (error) {
         // The last descriptor of a killed process is closed a little later than it is gone.
-        if (tries >= 100 || !/busy/.test(String(error))) throw error;
+        if (!/busy/.test(String(error))) throw error;
+        if (performance.now() > untilMs)
+          throw new Error(`${this.dir} is still used by ${usersOf(this.dir).join("; ")}`);
         await new Promise((resolve) => {
           setTimeout(resolve, 10);
         });

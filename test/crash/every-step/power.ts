@@ -11,6 +11,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { EXIT_SKIPPED } from "../../support/debian-package.ts";
 import { type SeededRandom, seededRandom } from "../../support/seeded-random.ts";
 import { checkInstant } from "./check-tree.ts";
 import { OPERATIONS, type Operation } from "./operations.ts";
@@ -40,8 +41,6 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string" },
   },
 });
-/** What test harnesses take for "skipped". */
-const EXIT_SKIPPED = 77;
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const sampleMax = values.sample === undefined ? Number.POSITIVE_INFINITY : Number(values.sample);
 const kinds = (values.only ?? "cut,compound,controls").split(",");

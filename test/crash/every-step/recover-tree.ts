@@ -9,8 +9,8 @@ import type { Settings } from "../../../src/core/settings.ts";
 import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../../../src/host/identity.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
-import type { RunSummary } from "../../../src/supervisor/run-shapes.ts";
-import { SpawnedWorker } from "../../../src/supervisor/spawned-worker.ts";
+import type { RunSummary } from "../../../src/supervisor/environment/options.ts";
+import { ChildWorker } from "../../../src/supervisor/pool/child-worker.ts";
 import { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
@@ -42,6 +42,7 @@ class InsideChild extends EventEmitter {
       ownerPrefix: prefix,
       newOwner: ownerSequence(thisProcess(), mark),
       workerFile: join(tree.workers, "inside"),
+      isSupervised: () => true,
       send: (message) => this.tell(message),
       onStopped: () => {
         clearInterval(timer);
@@ -56,8 +57,10 @@ class InsideChild extends EventEmitter {
     setImmediate(() => this.worker.receive(message));
   }
 
+  /** A worker process that has lost its supervisor goes on for a while, and then ends: this one at once, or its timer would stay. */
   disconnect(): void {
     this.connected = false;
+    this.worker.stop(false);
   }
 
   kill(): void {
@@ -87,7 +90,7 @@ function insideOf(boot: { stateDir: string }): {
   return { tree: run.place.tree, storage: run.storage };
 }
 
-const startOutside = SpawnedWorker.start;
+const startOutside = ChildWorker.start;
 
 export interface RecoverOptions {
   settings: Settings;
@@ -103,7 +106,7 @@ export interface RecoverOptions {
 }
 
 export async function recoverTree(place: Place, options: RecoverOptions): Promise<RunSummary> {
-  SpawnedWorker.start = options.hasProcesses === true ? startOutside : startInside;
+  ChildWorker.start = options.hasProcesses === true ? startOutside : startInside;
   places.set(place.tree.dir, { place, storage: options.storage });
   try {
     const supervisor = new Supervisor({
@@ -114,9 +117,11 @@ export async function recoverTree(place: Place, options: RecoverOptions): Promis
     });
     if (options.storage !== undefined) {
       // The port belongs to the trays; the supervisor makes its own.
-      const made = supervisor as unknown as Record<"trays" | "controlTrays", { storage: Storage }>;
-      made.trays.storage = options.storage;
-      made.controlTrays.storage = options.storage;
+      const { env } = supervisor as unknown as {
+        env: Record<"trays" | "controlTrays", { storage: Storage }>;
+      };
+      env.trays.storage = options.storage;
+      env.controlTrays.storage = options.storage;
     }
     options.onMade?.(supervisor);
     return await supervisor.run();

@@ -31,6 +31,8 @@ export interface Fault {
   /** Heals after so many ms; without it the fault strikes once. */
   lastsMs?: number;
   hasReads?: boolean;
+  /** Only the first process that gets there. */
+  once?: boolean;
   from?: string;
   to?: string;
 }

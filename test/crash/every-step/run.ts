@@ -1,14 +1,14 @@
 /**
  * Walks faults over all operations and says what came of it. `npm run test:crash` walks all of them; `npm test` a sample.
  *
- *   --sample N   that many cases of each kind, chosen by seed     --seed S    --only kill,zombie,error,compound,controls
+ *   --sample N   that many cases of each kind, chosen by seed     --seed S    --only kill,zombie,error,compound,worker,controls
  *   OPERATION…   these operations only                            --seconds N   no new case after that time
  *   --few        two kills of each command only: before its effect, and after it, in the middle of its acknowledgement;
  *                and of three of them one that tears the last write
  */
 import { parseArgs } from "node:util";
 import { CONTROLS } from "./controls.ts";
-import { OPERATIONS, type Operation } from "./operations.ts";
+import { OPERATIONS, type Operation, WORKER_OPERATION } from "./operations.ts";
 import { PLANNING } from "./planning.ts";
 import { type CaseOptions, countCalls, type Fault, runCase } from "./run-case.ts";
 import { STEERING } from "./steering.ts";
@@ -25,7 +25,7 @@ const { values, positionals } = parseArgs({
 });
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const sampleMax = values.sample === undefined ? Number.POSITIVE_INFINITY : Number(values.sample);
-const kinds = (values.only ?? "kill,zombie,error,compound,controls").split(",");
+const kinds = (values.only ?? "kill,zombie,error,compound,worker,controls").split(",");
 let deadlineMs = performance.now() + Number(values.seconds ?? 1e6) * 1000;
 const LANES = 3;
 const PROGRESS_MS = 60_000;
@@ -205,6 +205,45 @@ async function runControls(): Promise<void> {
   );
 }
 
+/** Beats that are struck at: a thread tells nobody how often it has beaten when its process ends. */
+const BEATS = Array.from({ length: 8 }, () => "utimes");
+
+/** Real worker processes: every call of their main thread, and those of the thread that beats. */
+async function casesOfWorkers(): Promise<{ cases: Case[]; published: Case[] }> {
+  const options = { hasProcesses: true };
+  const { calls, faults } = await countCalls(WORKER_OPERATION, { ...options, role: "worker" });
+  if (faults.length > 0) {
+    totals.failed += 1;
+    process.stdout.write(`FAILED undisturbed worker\n    ${faults.join("\n    ")}\n`);
+  }
+  const strike = (role: "worker" | "thread", of: readonly string[]): Case[] =>
+    killsOf(WORKER_OPERATION, of).map(({ fault, operation }) => ({
+      operation,
+      fault: { ...fault, role, once: true },
+      options,
+    }));
+  const main = strike("worker", calls);
+  // Between the commit of a task and the end of its marker.
+  const published = main.filter(
+    ({ fault }) => calls[fault.at - 1] === "link" && fault.when === "after",
+  );
+  return { cases: [...strike("thread", BEATS), ...main], published };
+}
+
+/** The supervisor that takes over runs what was committed again. */
+async function runWorkerControl(cases: readonly Case[]): Promise<void> {
+  const broken = "a recovery runs a committed task again";
+  for (const { operation, fault, options } of cases) {
+    const { faults } = await runCase(operation, fault, { ...options, broken });
+    if (faults.length === 0) continue;
+    totals.passed += 1;
+    process.stdout.write(`caught: a worker dies and ${broken}: ${faults[0]?.split("\n")[0]}\n`);
+    return;
+  }
+  totals.failed += 1;
+  process.stdout.write(`FAILED not caught: a worker dies and ${broken}\n`);
+}
+
 process.stdout.write(`seed ${seed}\n`);
 // What was tried counts, also when somebody has seen enough of it.
 for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -220,9 +259,10 @@ const chosen = [...OPERATIONS, ...STEERING, ...PLANNING].filter(
     positionals.length === 0 || positionals.some((p) => o.name === p || o.name.startsWith(`${p}-`)),
 );
 const isSample = values.sample !== undefined;
+const isOnlyWorkers = kinds.every((kind) => kind === "worker" || kind === "controls");
 const tornOfFew = new Set(choose(chosen, 3));
 // A sample has no time for whole supervisors, except their own kills.
-await inLanes(chosen, async (operation) => {
+await inLanes(isOnlyWorkers ? [] : chosen, async (operation) => {
   const { calls, faults } = await countCalls(operation);
   if (faults.length > 0) {
     totals.failed += 1;
@@ -250,6 +290,11 @@ if (kinds.includes("compound")) {
     return first === undefined ? [] : [{ ...first, options: { recoveryFault } }];
   }).flat();
   await runAll("compound", cases);
+}
+if (kinds.includes("worker")) {
+  const { cases, published } = await casesOfWorkers();
+  await runAll("worker", choose(cases, sampleMax));
+  if (kinds.includes("controls")) await runWorkerControl(published);
 }
 if (kinds.includes("controls")) await runControls();
 process.stdout.write(

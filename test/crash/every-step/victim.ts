@@ -1,7 +1,7 @@
 /** victim.js OPERATION DIR [STATE]: the process that is killed, stopped or lied to. Its preloaded hook decides when. */
 import { openTrays } from "../../../src/mailbox/trays.ts";
 import { brokenStorage } from "./controls.ts";
-import { OPERATIONS, type Operation } from "./operations.ts";
+import { OPERATIONS, type Operation, WORKER_OPERATION } from "./operations.ts";
 import { type Durability, placeAt, quickSettings } from "./place.ts";
 
 const [name, dir, state] = process.argv.slice(2);
@@ -27,7 +27,7 @@ if (name === "recovery") {
 async function findOperation(): Promise<Operation | undefined> {
   const isIt = (operation: Operation): boolean => operation.name === name;
   return (
-    OPERATIONS.find(isIt) ??
+    [...OPERATIONS, WORKER_OPERATION].find(isIt) ??
     (await import("./power-operations.ts")).POWER_OPERATIONS.find(isIt) ??
     (await import("./steering.ts")).STEERING.find(isIt) ??
     (await import("./planning.ts")).PLANNING.find(isIt)

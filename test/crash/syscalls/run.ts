@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { checkState } from "../../support/check-state.ts";
+import { EXIT_SKIPPED, hasDebianPackage } from "../../support/debian-package.ts";
 import { type SeededRandom, seededRandom } from "../../support/seeded-random.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -38,9 +39,9 @@ export async function main(args: readonly string[]): Promise<number> {
       seconds: { type: "string", default: "3600" },
     },
   });
-  if (spawnSync("strace", ["-V"]).status !== 0) {
-    console.error("strace is not there: install it, or see npm run test:crash");
-    return 2;
+  if (!hasDebianPackage("strace", "strace")) {
+    console.error("SKIPPED: strace is not there. Install it: apt-get install strace");
+    return EXIT_SKIPPED;
   }
   const seed = Number(values.seed);
   const random = seededRandom(seed);

@@ -198,7 +198,11 @@ export const BATCHES: InputCase[] = [
         around(`{"exec":${"[".repeat(100_000)}${"]".repeat(100_000)}}`),
         batch(2, { 2: "nested deeper than 64" }),
       ],
-      ["100,000 and no end", around("[".repeat(100_000)), batch(2, { 2: NOT_JSON })],
+      [
+        "100,000 and no end",
+        around("[".repeat(100_000)),
+        batch(2, { 2: "expected a JSON object" }),
+      ],
     ],
     ".ndjson",
   ),

@@ -155,11 +155,15 @@ export const COMMAND_CASES: readonly CommandCase[] = [
       '{"command":"pause","expires_at":"2020-01-01T00:00:00Z"}',
       failed("ErrInvalidCommand", "expired"),
     ],
-    ["no time", '{"command":"pause","expires_at":"tomorrow, maybe"}', refused("not a time")],
+    [
+      "no time",
+      '{"command":"pause","expires_at":"tomorrow, maybe"}',
+      refused("expected a time, found a text of "),
+    ],
     [
       "a date that is none",
       '{"command":"pause","expires_at":"2026-13-45T00:00:00Z"}',
-      refused("not a time"),
+      refused("expected a time, found a text of "),
     ],
     ["null", '{"command":"pause","expires_at":null}', refused("expires_at: ")],
     ["negative", '{"command":"pause","expires_at":-1}', refused("expires_at: ")],

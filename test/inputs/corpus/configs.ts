@@ -1,4 +1,6 @@
 /** Texts of `config.yaml`, each with what must come of it. */
+import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
+
 export interface ConfigCase {
   group: string;
   title: string;
@@ -194,7 +196,7 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["retention: { outbox_days: 36501 }", refused("retention.outbox_days: ")],
     [
       "retention: { outbox_days: 0.5 }",
-      taken({ retention: { outbox_days: 0.5, failed_days: 30 } }),
+      taken({ retention: { ...DEFAULT_SETTINGS.retention, outbox_days: 0.5 } }),
     ],
     ["heartbeat_ms: 60000\nlease_ttl_ms: 60000", refused("lease_ttl_ms must be at least twice")],
     ["retry: { backoff_ms: 2000, backoff_max_ms: 1000 }", refused("must not be above")],

@@ -149,7 +149,7 @@ export const FIELDS: InputCase[] = [
     [
       "a secret of another type is not shown",
       task('"env":{"TOKEN":[123456789]}'),
-      refused("found an array"),
+      refused("found a list of "),
     ],
     [
       "an empty value",

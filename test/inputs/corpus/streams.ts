@@ -132,7 +132,7 @@ export const STREAM_CASES: readonly StreamCase[] = [
     [
       "text that acts on a terminal",
       fields('"confidence":"\\u001b[2J\\u202e"'),
-      invalid("\\u202e"),
+      invalid("found a text of 5 characters"),
     ],
   ]),
   ...texts("nodes it adds", [

@@ -1,0 +1,133 @@
+/**
+ * Watches how much a run has written: into its logs and whatever else is in its folder. Programs write straight into files, so
+ * it looks the more often, the sooner a limit could be reached: its own, or the end of the disk.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+import { roomOf, type Space } from "../core/free-space.ts";
+import { spaceOf } from "../host/disk-room.ts";
+import { cutFolder, FolderCount, type Usage } from "./run-folder.ts";
+
+/** Why a run may not go on: it wrote more than it may, or it writes while the disk is nearly full. */
+export type OutputFault = "output" | "room";
+
+export interface OutputWatchParts {
+  /** Directory of the run. */
+  dir: string;
+  /** What we have put there ourselves (bytes): it comes on top of what the run may write. */
+  ownBytes: number;
+  /** Setting `output_bytes_max`. */
+  bytesMax: number;
+  /** Setting `free_bytes_min`; 0 = the disk is of no interest. */
+  freeBytesMin: number;
+  /** Called once, when the run may not go on. */
+  onFault: (fault: OutputFault) => void;
+}
+
+/** A program that writes faster than this between two looks writes more than it may, until it is seen (bytes a ms: 1 GiB/s). */
+const BYTES_PER_MS = 1024 * 1024;
+const LOOK_MS = { min: 10, max: 1000 } as const;
+/** With more runs than this each is looked at less often. */
+const QUICK_RUNS_MAX = 16;
+/** A look takes at most this part of the time. */
+const LOOKING_PART = 1 / 50;
+/** The next slice of a folder with many files comes sooner. */
+const SLICING_PART = 1 / 5;
+/** A folder with more files has too much in it, however small they are: each look goes through all of them. */
+export const OUTPUT_FILES_MAX = 20_000;
+/** All runs of a process together may write this part of what is left of a disk that is nearly full. */
+const LEFT_PART = 1 / 2;
+
+/** A run that writes so little fills no disk, and goes on when nothing is left. */
+const FEW_BYTES = 4096;
+/** Ours, and the logs. */
+const FIRST_FILES = 5;
+
+let watchCount = 0;
+
+export class OutputWatch {
+  private readonly p: OutputWatchParts;
+  private readonly startedMs = performance.now();
+  private timer: NodeJS.Timeout | undefined;
+  private count: FolderCount | undefined;
+  private isClosed = false;
+  /** What there was when the disk last had room. */
+  private before: Usage;
+  fault: OutputFault | undefined;
+
+  constructor(parts: OutputWatchParts) {
+    this.p = parts;
+    this.before = { bytes: parts.ownBytes, files: FIRST_FILES };
+    watchCount++;
+    this.timer = setTimeout(() => this.look(), this.waitMs(0, undefined));
+  }
+
+  /** The last look, when the run has ended: it may have been short. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    watchCount--;
+    clearTimeout(this.timer);
+    this.count?.close();
+    const mayBeOver = (performance.now() - this.startedMs) * 4 * BYTES_PER_MS > this.p.bytesMax;
+    if (this.fault !== undefined || !mayBeOver) return;
+    const count = new FolderCount(this.p.dir);
+    while (!count.goOn() && !this.isOver(count.usage)) await turn();
+    count.close();
+    if (this.isOver(count.usage)) this.fault = "output";
+  }
+
+  /** For a program that was fast, and has written more before it was seen. @param logs paths: these are cut first */
+  cut(logs: readonly string[]): Promise<void> {
+    const { dir, bytesMax, ownBytes } = this.p;
+    return cutFolder(dir, bytesMax + ownBytes, logs, OUTPUT_FILES_MAX);
+  }
+
+  private look(): void {
+    const fromMs = performance.now();
+    this.count ??= new FolderCount(this.p.dir);
+    const isAll = this.count.goOn();
+    const { usage } = this.count;
+    const space = this.p.freeBytesMin > 0 ? spaceOf(this.p.dir) : undefined;
+    if (this.isOver(usage)) this.fault = "output";
+    else if (isAll && this.isShort(usage, space)) this.fault = "room";
+    if (this.fault !== undefined) {
+      this.count.close();
+      this.p.onFault(this.fault);
+      return;
+    }
+    const tookMs = performance.now() - fromMs;
+    if (isAll) this.count = undefined;
+    const ms = isAll
+      ? Math.max(this.waitMs(usage.bytes, space), tookMs / LOOKING_PART)
+      : tookMs / SLICING_PART;
+    this.timer = setTimeout(() => this.look(), ms);
+  }
+
+  private isOver({ bytes, files }: Usage): boolean {
+    return bytes > this.p.bytesMax + this.p.ownBytes || files > OUTPUT_FILES_MAX;
+  }
+
+  /** It has written more, while the disk is nearly full, than its share of what is left. */
+  private isShort(usage: Usage, space: Space | undefined): boolean {
+    if (space === undefined) return false;
+    const room = roomOf(space, this.p.freeBytesMin);
+    if (room.bytes >= 0 && room.files >= 0) {
+      this.before = usage;
+      return false;
+    }
+    const share = LEFT_PART / watchCount;
+    return (
+      (room.bytes < 0 &&
+        usage.bytes - this.before.bytes > Math.max(FEW_BYTES, space.free * share)) ||
+      (room.files < 0 && usage.files - this.before.files > space.freeFiles * share)
+    );
+  }
+
+  /** Until a limit could be reached. */
+  private waitMs(bytes: number, space: Space | undefined): number {
+    const least = LOOK_MS.min * Math.max(1, watchCount / QUICK_RUNS_MAX);
+    const room = space === undefined ? undefined : roomOf(space, this.p.freeBytesMin);
+    const left = Math.min(this.p.bytesMax - bytes, room?.bytes ?? Number.POSITIVE_INFINITY);
+    return Math.min(LOOK_MS.max, Math.max(least, left / BYTES_PER_MS));
+  }
+}

@@ -1,0 +1,182 @@
+/** `enqueue --file`: one task per line, streamed in groups, each line's own bytes kept. Bad lines are reported and counted. */
+import fs from "node:fs";
+import { decodeLine } from "../../codec/task-codec.ts";
+import { ErrIo, messageOf } from "../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { systemClock } from "../../host/system-clock.ts";
+import { newId } from "../../mailbox/random.ts";
+import { SettledNames } from "../../mailbox/settled-names.ts";
+import { type Submission, submitAll } from "../../mailbox/submit.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { safe } from "../../text/render.ts";
+import type { Context } from "../shell/command-spec.ts";
+import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
+import { foundValue } from "../shell/found-value.ts";
+
+/** So many tasks share one durability barrier at most. */
+const GROUP_MAX = 256;
+/** So many complaints are printed; the rest is counted. */
+const COMPLAINTS_MAX = 20;
+const NEWLINE = 0x0a;
+const BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+/** Of a file so much is read at once (bytes). */
+const READ_BYTES = 256 * 1024;
+
+export interface FileCounts {
+  submitted: number;
+  /** The very same bytes waited already. */
+  unchanged: number;
+  /** Lines that are no task. */
+  bad: number;
+  /** Tasks that the mailbox refused: mostly ids that exist. */
+  refused: number;
+  exitCode: number;
+}
+
+/** @param onIds is told the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
+export async function enqueueFile(
+  ctx: Pick<Context, "out" | "env">,
+  trays: Trays,
+  file: string,
+  onIds: (ids: readonly string[]) => void,
+): Promise<FileCounts> {
+  const counts: FileCounts = { submitted: 0, unchanged: 0, bad: 0, refused: 0, exitCode: EXIT.ok };
+  let complaints = 0;
+  const complain = (line: number, what: string): void => {
+    complaints++;
+    if (complaints <= COMPLAINTS_MAX) ctx.out.note(`line ${line}: ${safe(what)}`);
+    if (complaints === COMPLAINTS_MAX + 1) ctx.out.note("further bad lines are only counted");
+  };
+  const settled = new SettledNames(trays);
+  let group: NumberedSubmission[] = [];
+  const flush = async (): Promise<void> => {
+    const outcomes = await submitAll(trays, group, settled);
+    const ids: string[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.outcome === "refused") {
+        counts.refused++;
+        counts.exitCode = Math.max(counts.exitCode, exitCodeOf(outcome.error));
+        const { code, message, hint } = outcome.error;
+        const advice = code === "ErrIo" && hint !== undefined ? `; ${hint}` : "";
+        complain(group[index]?.line ?? 0, `${code}: ${message}${advice}`);
+      } else {
+        counts[outcome.outcome]++;
+        ids.push(outcome.id);
+      }
+    }
+    if (ids.length > 0) onIds(ids);
+    group = [];
+  };
+  for await (const lines of linesOf(file)) {
+    for (const { bytes, number } of lines) {
+      try {
+        if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
+        group.push(submissionOf(bytes, number));
+      } catch (error) {
+        counts.bad++;
+        const found = foundValue(error, ctx.env);
+        complain(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
+      }
+      if (group.length === GROUP_MAX) await flush();
+    }
+    // What was read is overwritten by what is read next; and a sender that writes line by line waits for each.
+    if (group.length > 0) await flush();
+  }
+  return counts;
+}
+
+interface NumberedSubmission extends Submission {
+  line: number;
+}
+
+/** The line as it is becomes the file: a missing id is the file name's alone. @throws JsonFault, ErrInvalidTask */
+function submissionOf(line: Buffer, number: number): NumberedSubmission {
+  const hasBreak = line.at(-1) === NEWLINE;
+  const text = hasBreak ? line.subarray(0, -1) : line;
+  const { id } = decodeLine(text, () => newId(systemClock.wallMs()));
+  const isTrimmed = hasBreak && text[0] === BRACE && text.at(-1) === CLOSING_BRACE;
+  const bytes = isTrimmed ? line : Buffer.from(`${text.toString("utf8").trim()}\n`, "utf8");
+  return { id, bytes, line: number };
+}
+
+interface Line {
+  /** With its line break, if it has one. Undefined for a line that is too long: it is skipped without being kept. */
+  bytes: Buffer | undefined;
+  number: number;
+}
+
+/** Lines that are not blank, as many at a time as were read at once. */
+async function* linesOf(file: string): AsyncGenerator<Line[]> {
+  const source: AsyncIterable<Buffer> | Iterable<Buffer> =
+    file === "-" ? process.stdin : piecesOf(file);
+  let rest: Buffer = Buffer.alloc(0);
+  let isSkipping = false;
+  let number = 0;
+  try {
+    for await (const chunk of source) {
+      const lines: Line[] = [];
+      const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let from = 0;
+      for (let at = data.indexOf(NEWLINE); at !== -1; at = data.indexOf(NEWLINE, from)) {
+        number++;
+        const line = data.subarray(from, at + 1);
+        from = at + 1;
+        if (isSkipping || line.length - 1 > TASK_BYTES_MAX)
+          lines.push({ bytes: undefined, number });
+        else if (!isBlank(line)) lines.push({ bytes: line, number });
+        isSkipping = false;
+      }
+      rest = data.subarray(from);
+      if (rest.length > TASK_BYTES_MAX) {
+        isSkipping = true;
+        rest = Buffer.alloc(0);
+      }
+      yield lines;
+    }
+  } catch (error) {
+    throw new ErrIo(`cannot read the tasks: ${messageOf(error)}`, {
+      path: file,
+      phase: "read",
+      cause: error,
+      hint: "lines before the fault were submitted; identical ones may be sent again",
+    });
+  }
+  if (isSkipping) yield [{ bytes: undefined, number: number + 1 }];
+  else if (!isBlank(rest)) yield [{ bytes: rest, number: number + 1 }];
+}
+
+/**
+ * Whole lines but for the last one, and for those that are too long; valid until the next piece is asked for. Not as a stream:
+ * its first read would start all the threads that wait for the disk with `power`.
+ */
+function* piecesOf(file: string): Generator<Buffer> {
+  const fd = fs.openSync(file, "r");
+  const buffer = Buffer.allocUnsafeSlow(TASK_BYTES_MAX + READ_BYTES);
+  let size = 0;
+  try {
+    for (;;) {
+      const got = fs.readSync(fd, buffer, size, Math.min(READ_BYTES, buffer.length - size), null);
+      size += got;
+      const data = buffer.subarray(0, size);
+      if (got === 0) {
+        yield data;
+        return;
+      }
+      let end = data.lastIndexOf(NEWLINE) + 1;
+      // A line that is too long: the reader of the chunks keeps nothing of it.
+      if (end === 0 && size === buffer.length) end = size;
+      if (end > 0) yield data.subarray(0, end);
+      buffer.copyWithin(0, end, size);
+      size -= end;
+    }
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+function isBlank(line: Buffer): boolean {
+  // As nearly always.
+  if (line[0] === BRACE) return false;
+  return line.toString("latin1").trim() === "";
+}

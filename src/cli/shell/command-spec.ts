@@ -1,0 +1,166 @@
+/**
+ * What a command module declares, so that parsing, checking, `--help` and completion are made from it and never by hand.
+ *
+ * A file in `commands/` exports `command` (one verb) or `commands` (several verbs by name):
+ *
+ *     export const command = defineCommand({
+ *       usage: "[ID…] [--timeout S]",                       // what follows the verb, for --help
+ *       args: { min: 0, max: Infinity },                    // positionals; left out = none
+ *       options: {
+ *         timeout: { type: "duration", unit: "s", value: "S", help: "give up after this long" },
+ *         after: { type: "text", value: "ID", many: true, help: "…" },
+ *         quiet: { type: "flag", short: "q", help: "…" },
+ *       },
+ *       async run(ctx) {
+ *         ctx.options.timeout;   // number | undefined, in milliseconds
+ *         ctx.options.after;     // string[]; "0012" stays "0012"
+ *         ctx.options.quiet;     // boolean
+ *         return EXIT.ok;
+ *       },
+ *     });
+ *
+ * The name and the summary of each verb stand in `registry.ts`, because listing them must not load the modules.
+ * Every command also understands --state, --json, --no-color and --help. Errors are thrown: `main` reports them and
+ * maps their code to an exit code; `ErrUsage` becomes 2. With --json, print one document by `ctx.out.json`.
+ */
+import { MailchuteError } from "../../core/errors.ts";
+
+interface OptionBase {
+  /** One sentence without a full stop; wrapped by --help. */
+  help: string;
+  /** One letter. */
+  short?: string;
+  /** Names that people type for it: an error then suggests this option, and no other one of similar spelling. */
+  alsoCalled?: readonly string[];
+  /** Left out of --help. */
+  hidden?: boolean;
+}
+
+interface FlagOption extends OptionBase {
+  /** boolean; absent = false. */
+  type: "flag";
+}
+
+interface ToggleOption extends OptionBase {
+  /** `--live` and `--no-live`: boolean | undefined. */
+  type: "toggle";
+}
+
+interface TextOption extends OptionBase {
+  /** string | undefined, exactly as typed; string[] with `many`. */
+  type: "text";
+  /** What the value is called in --help. */
+  value: string;
+  many?: true;
+  /** The only values allowed. */
+  choices?: readonly string[];
+}
+
+interface NumberOption extends OptionBase {
+  /** Integer | undefined. */
+  type: "number";
+  value: string;
+  min?: number;
+  max?: number;
+}
+
+interface DurationOption extends OptionBase {
+  /** Milliseconds | undefined. Typed as 500ms, 10s, 5m, 2h, 1d, or a bare number of `unit`. */
+  type: "duration";
+  value: string;
+  unit: "ms" | "s";
+}
+
+export type OptionSpec = FlagOption | ToggleOption | TextOption | NumberOption | DurationOption;
+/** By long name without the dashes, in kebab-case. */
+export type OptionTable = Readonly<Record<string, OptionSpec>>;
+
+type ValueOf<O extends OptionSpec> = O extends FlagOption
+  ? boolean
+  : O extends ToggleOption
+    ? boolean | undefined
+    : O extends TextOption
+      ? O extends { many: true }
+        ? string[]
+        : string | undefined
+      : number | undefined;
+
+type OptionValues<O extends OptionTable> = { readonly [K in keyof O]: ValueOf<O[K]> };
+
+/** Where a command writes. stdout carries the answer, stderr everything else. */
+export interface Output {
+  /** One line on stdout. Text that came from files must have gone through `safe()` of render.ts. */
+  line(text?: string): void;
+  /** One JSON value as one line on stdout. */
+  json(value: unknown): void;
+  /** Bytes or text on stdout, as they are; resolves when the reader has room for more. */
+  raw(chunk: string | Uint8Array): Promise<void>;
+  /** One line on stderr, prefixed with `mailchute: `. */
+  note(text: string): void;
+}
+
+export interface Context<O extends OptionTable = OptionTable> {
+  /** Absolute path of the state tree. It need not exist. */
+  stateDir: string;
+  /** Who named it: see `state-dir.ts`. */
+  stateFrom: "flag" | "environment" | "here" | "above";
+  /** True when --json was given. */
+  json: boolean;
+  /** True when stdout is a terminal and colour was not refused. */
+  colour: boolean;
+  /** True when stdout is a terminal. */
+  isTerminal: boolean;
+  /** Width to fit tables into. */
+  columns: number;
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  options: OptionValues<O>;
+  /** Without the verb and the sub-verb; exactly as typed. */
+  positionals: readonly string[];
+  /** The second word of a two-word command; "" when the command has none. */
+  subcommand: string;
+  /** What stands after `--`; undefined when there was no `--`. */
+  rest: readonly string[] | undefined;
+  out: Output;
+}
+
+export interface CommandSpec<O extends OptionTable = OptionTable> {
+  /** What follows the verb on the usage line. */
+  usage: string;
+  /** How many positionals; left out = none. The sub-verb does not count. */
+  args?: { min: number; max: number };
+  /** True when `-- CMD ARGS…` may follow. */
+  takesRest?: boolean;
+  /** True for `run` and the like: the process goes on whatever becomes of its stdout. */
+  isLongLived?: boolean;
+  /** True for what only streams: it ends when the reader of its stdout goes away. Everything else does what it was asked to do. */
+  endsWithReader?: boolean;
+  /** Second words of a two-word command with their summaries. One of them is then required. */
+  subcommands?: Readonly<Record<string, string>>;
+  /** More for --help, as paragraphs; wrapped by --help. */
+  details?: readonly string[];
+  /** Whole command lines without the leading `mailchute `. */
+  examples?: readonly string[];
+  options: O;
+  /** @returns the exit code */
+  run(ctx: Context<O>): Promise<number>;
+}
+
+/** What a file in `commands/` exports: one of the two. */
+export interface CommandModule {
+  command?: CommandSpec;
+  commands?: Readonly<Record<string, CommandSpec>>;
+}
+
+/** Gives `run` the types of its options. */
+export function defineCommand<const O extends OptionTable>(spec: CommandSpec<O>): CommandSpec {
+  // Safe because `main` fills the options from this very table.
+  return spec as unknown as CommandSpec;
+}
+
+/** The command line itself is at fault: exit code 2. */
+export class ErrUsage extends MailchuteError {
+  constructor(message: string, hint?: string) {
+    super("ErrUsage", message, hint === undefined ? {} : { hint });
+  }
+}

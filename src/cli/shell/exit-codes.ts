@@ -1,0 +1,61 @@
+/** The exit codes that scripts may rely on, and which error ends in which. */
+import { isSystemError, messageOf, systemCode } from "../../core/errors.ts";
+
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  /** Also: nothing to do. */
+  notFound: 3,
+  conflict: 4,
+  noSupervisor: 5,
+  bug: 70,
+  mailboxDir: 73,
+  io: 74,
+  temporary: 75,
+  config: 78,
+  waitTimedOut: 124,
+  interrupted: 130,
+} as const;
+
+const BY_CODE: Readonly<Record<string, number>> = {
+  ErrUsage: EXIT.usage,
+  ErrInvalidTask: EXIT.usage,
+  ErrInvalidCommand: EXIT.usage,
+  ErrInvalidKv: EXIT.usage,
+  ErrTaskNotFound: EXIT.notFound,
+  ErrNoTasks: EXIT.notFound,
+  ErrNoState: EXIT.notFound,
+  ErrTaskExists: EXIT.conflict,
+  ErrInvalidTransition: EXIT.conflict,
+  ErrLeaseLost: EXIT.conflict,
+  ErrForeignKey: EXIT.conflict,
+  ErrSupervisorRunning: EXIT.conflict,
+  ErrSupervisorGone: EXIT.noSupervisor,
+  ErrMailboxDir: EXIT.mailboxDir,
+  ErrIo: EXIT.io,
+  ErrInvalidConfig: EXIT.config,
+  ErrInvalidRoadmap: EXIT.config,
+};
+
+/** Lack of something that another moment may have. */
+const TEMPORARY: ReadonlySet<string> = new Set([
+  "EMFILE",
+  "ENFILE",
+  "EAGAIN",
+  "EBUSY",
+  "ETIMEDOUT",
+]);
+
+/** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
+export function exitCodeOf(error: unknown): number {
+  const code = systemCode(error);
+  // Whatever it has kept from being done. A task's program that ends with our exit code is not to be given up for it (78).
+  const cause = (error as { cause?: unknown } | null)?.cause;
+  if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
+  const known = BY_CODE[code];
+  if (known !== undefined) return known;
+  // Packages have codes of this form, too; what the system says begins with its code.
+  if (isSystemError(error) && messageOf(error).startsWith(`${code}: `)) return EXIT.io;
+  return EXIT.bug;
+}

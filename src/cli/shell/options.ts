@@ -1,0 +1,109 @@
+/** The options that every command shares, and what they open: the state tree, its settings, its mailbox. */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { LoadedSettings } from "../../config/decode-settings.ts";
+import { mailboxDirFrom } from "../../config/environment.ts";
+import { MailchuteError } from "../../core/errors.ts";
+import { type StateTree, stateTree } from "../../core/state-tree.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { safe } from "../../text/render.ts";
+import type { Context, OptionTable } from "./command-spec.ts";
+import { isTree } from "./state-dir.ts";
+
+export const SHARED_OPTIONS = {
+  state: {
+    type: "text",
+    value: "DIR",
+    help: "the state tree (default: MAILCHUTE_STATE, or `state` here or in the nearest directory above)",
+  },
+  json: {
+    type: "flag",
+    help: "one JSON document on stdout (JSON lines for streams), nothing else",
+  },
+  "no-color": { type: "flag", help: "plain text; NO_COLOR does the same" },
+  help: { type: "flag", short: "h", help: "this text" },
+} as const satisfies OptionTable;
+
+/** Columns to fit when stdout is no terminal. */
+export const DEFAULT_COLUMNS = 80;
+
+/** The paths of the state tree, for looking only: nothing is made. */
+export function treeOf(ctx: Pick<Context, "stateDir" | "env" | "cwd">): StateTree {
+  return stateTree(ctx.stateDir, mailboxDirFrom(ctx.env, ctx.cwd));
+}
+
+/** Like `treeOf`, for commands that make no sense without a tree. @throws an error with code ErrNoState (exit 3) */
+export function existingTree(
+  ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">,
+): StateTree {
+  const tree = treeOf(ctx);
+  if (existsTree(tree)) return tree;
+  const isNamed = ctx.stateFrom === "flag" || ctx.stateFrom === "environment";
+  const name = ctx.stateFrom === "flag" ? "--state" : "MAILCHUTE_STATE";
+  const isInside = !isNamed && isTree(ctx.cwd);
+  throw new MailchuteError(
+    "ErrNoState",
+    isNamed ? "this is no state tree" : "there is no state tree here, nor in a directory above",
+    {
+      path: tree.dir,
+      phase: "open",
+      hint: isNamed
+        ? `check ${name}; \`mailchute init\` makes a new one there`
+        : isInside
+          ? "this directory itself is one: --state ."
+          : "run `mailchute init`, or name another place with --state or MAILCHUTE_STATE",
+    },
+  );
+}
+
+export function existsTree(tree: StateTree): boolean {
+  return isTree(tree.dir) || fs.existsSync(join(tree.mailbox, "inbox"));
+}
+
+/** For commands that make what is missing: which tree they take, when that may surprise. To be asked before it is made. */
+export function describeTree(
+  ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">,
+): string | undefined {
+  const tree = treeOf(ctx);
+  if (!existsTree(tree)) return `made a new state tree at ${safe(tree.dir)}`;
+  return ctx.stateFrom === "above"
+    ? `the state tree is ${safe(tree.dir)}, found above this directory`
+    : undefined;
+}
+
+/** @param flags settings given as flags, by dotted path. @throws ErrInvalidConfig */
+export async function openSettings(
+  ctx: Pick<Context, "stateDir" | "env">,
+  flags: Readonly<Record<string, unknown>> = {},
+): Promise<LoadedSettings> {
+  const { loadSettings } = await import("../../config/load-settings.ts");
+  return loadSettings({ stateDir: ctx.stateDir, env: ctx.env, flags });
+}
+
+export interface OpenMailbox {
+  tree: StateTree;
+  trays: Trays;
+  loaded: LoadedSettings;
+}
+
+/**
+ * Opens the task mailbox.
+ * @param isView for looking only: nothing is made. Else missing trays are
+ * @throws ErrMailboxDir, ErrInvalidConfig
+ */
+export async function openMailbox(
+  ctx: Pick<Context, "stateDir" | "env" | "cwd">,
+  isView = false,
+): Promise<OpenMailbox> {
+  const loaded = await openSettings(ctx);
+  const { openTrays, viewTrays } = await import("../../mailbox/trays.ts");
+  const open = isView ? viewTrays : openTrays;
+  const tree = stateTree(ctx.stateDir, loaded.mailboxDir);
+  const { durability, uids } = loaded.settings;
+  return {
+    tree,
+    // Who may enqueue need not own the directories: only files are judged by their owners.
+    trays: { ...open(tree.mailbox, { durability }), uids },
+    loaded,
+  };
+}

@@ -1,0 +1,101 @@
+/** Where the answers of a command go. What would steer a terminal, or hide, is made visible here, from whatever source it comes. */
+import fs from "node:fs";
+import { messageOf, systemCode } from "../../core/errors.ts";
+import { visibleJson } from "../../core/visible.ts";
+import { safeOutput } from "../../text/render.ts";
+import type { Output } from "./command-spec.ts";
+import { EXIT } from "./exit-codes.ts";
+
+const STDOUT = 1;
+
+/**
+ * Standard output. A file or pipe is written to directly, because Node's own stream for it takes longer to load than most
+ * commands take to run; like that stream, such a write waits for a reader who is slow.
+ */
+export class Stdout {
+  readonly isTerminal: boolean;
+  /** Of the terminal; 0 when it is none, or does not say. */
+  readonly columns: number;
+  private isDirect: boolean;
+  private onError: (error: unknown) => void = failUnlessUnread;
+
+  constructor() {
+    const facts = fs.fstatSync(STDOUT);
+    this.isDirect = !facts.isCharacterDevice() || facts.rdev === deviceOf("/dev/null");
+    this.isTerminal = !this.isDirect && process.stdout.isTTY === true;
+    this.columns = this.isTerminal ? process.stdout.columns : 0;
+    if (!this.isDirect) this.handOver();
+  }
+
+  /** What lives long goes on whatever becomes of what it says. */
+  outliveErrors(): void {
+    this.onError = () => {};
+  }
+
+  /** What only streams has nothing to finish: `mailchute events | head` ends when head has seen enough. */
+  endWithReader(): void {
+    this.onError = endOrFail;
+  }
+
+  /** @returns when more may be written */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    let at = 0;
+    while (this.isDirect && at < bytes.length) {
+      try {
+        at += fs.writeSync(STDOUT, bytes, at);
+      } catch (error) {
+        // Another process made the pipe one that does not wait: Node's stream can.
+        if (systemCode(error) === "EAGAIN") this.handOver();
+        else return this.onError(error);
+      }
+    }
+    if (at < bytes.length && !process.stdout.write(bytes.subarray(at)))
+      await new Promise<void>((resolve) => process.stdout.once("drain", () => resolve()));
+  }
+
+  private handOver(): void {
+    this.isDirect = false;
+    process.stdout.on("error", (error) => this.onError(error));
+  }
+}
+
+function deviceOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
+}
+
+/** The reader is gone: the command still does all that it was asked to do, and its exit code tells what came of it. */
+function failUnlessUnread(error: unknown): void {
+  if (systemCode(error) !== "EPIPE") fail(error);
+}
+
+function endOrFail(error: unknown): void {
+  if (systemCode(error) === "EPIPE") process.exit(EXIT.ok);
+  fail(error);
+}
+
+function fail(error: unknown): void {
+  writeStderr(`mailchute: ErrIo: cannot write the answer: ${messageOf(error)}\n`);
+  process.exit(EXIT.io);
+}
+
+export function makeOutput(stdout: Stdout): Output {
+  return {
+    line: (text = "") => void stdout.write(`${safeOutput(text)}\n`),
+    json: (value) => void stdout.write(`${visibleJson(value)}\n`),
+    raw: (chunk) => stdout.write(chunk),
+    note: (text) => writeStderr(`mailchute: ${text}\n`),
+  };
+}
+
+let isStderrGuarded = false;
+
+export function writeStderr(text: string): void {
+  if (!isStderrGuarded) {
+    isStderrGuarded = true;
+    process.stderr.on("error", () => {
+      // The reader of stderr is gone, and there is no other place to tell.
+    });
+  }
+  process.stderr.write(safeOutput(text));
+}

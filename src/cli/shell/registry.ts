@@ -1,0 +1,175 @@
+/** Every verb with its summary and where its module is. Light: the list is made without loading any of them. */
+import { suggest } from "../../core/suggest.ts";
+import { type CommandModule, type CommandSpec, ErrUsage } from "./command-spec.ts";
+
+export interface RegistryEntry {
+  group: string;
+  summary: string;
+  load(): Promise<CommandModule>;
+  /** Left out of the overview. */
+  hidden?: boolean;
+}
+
+const control = (): Promise<CommandModule> => import("../commands/control.ts");
+
+export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
+  init: {
+    group: "Start",
+    summary: "make a state tree with a sample roadmap and config",
+    load: () => import("../commands/init.ts"),
+  },
+  run: {
+    group: "Start",
+    summary: "run the supervisor with its pool in the foreground",
+    load: () => import("../commands/run.ts"),
+  },
+  worker: {
+    group: "Start",
+    summary: "run one more worker process on the same state",
+    load: () => import("../commands/worker.ts"),
+  },
+  demo: {
+    group: "Start",
+    summary: "see it work on a temporary state tree",
+    load: () => import("../../parts/demo/command.ts"),
+  },
+
+  enqueue: {
+    group: "Tasks",
+    summary: "put tasks into the inbox",
+    load: () => import("../commands/enqueue.ts"),
+  },
+  wait: {
+    group: "Tasks",
+    summary: "wait until tasks have settled",
+    load: () => import("../commands/wait.ts"),
+  },
+  retry: {
+    group: "Tasks",
+    summary: "put failed tasks back into the inbox",
+    load: () => import("../commands/retry.ts"),
+  },
+  cancel: { group: "Tasks", summary: "end tasks for good, waiting or running", load: control },
+
+  roadmap: {
+    group: "Plan",
+    summary: "check the plan, show it, say what comes next",
+    load: () => import("../commands/roadmap.ts"),
+  },
+  node: {
+    group: "Plan",
+    summary: "add nodes to the plan, change them and their status",
+    load: () => import("../commands/node.ts"),
+  },
+  dep: {
+    group: "Plan",
+    summary: "what a node of the plan waits for",
+    load: () => import("../commands/dep.ts"),
+  },
+  answer: {
+    group: "Plan",
+    summary: "answer a node that waits for a person",
+    load: () => import("../commands/answer.ts"),
+  },
+  kv: {
+    group: "Plan",
+    summary: "values that nodes leave for each other",
+    load: () => import("../commands/kv.ts"),
+  },
+
+  status: {
+    group: "Look",
+    summary: "what runs, what waits, and why nothing moves",
+    load: () => import("../commands/status.ts"),
+  },
+  ls: { group: "Look", summary: "list tasks", load: () => import("../commands/ls.ts") },
+  show: {
+    group: "Look",
+    summary: "everything known about a task",
+    load: () => import("../commands/show.ts"),
+  },
+  logs: {
+    group: "Look",
+    summary: "a task's output, also while it runs",
+    load: () => import("../commands/logs.ts"),
+  },
+  events: {
+    group: "Look",
+    summary: "lifecycle events as JSON lines",
+    load: () => import("../commands/events.ts"),
+  },
+
+  pause: { group: "Steer", summary: "claim nothing new", load: control },
+  resume: { group: "Steer", summary: "go on claiming", load: control },
+  "set-workers": { group: "Steer", summary: "change the number of slots", load: control },
+  replan: { group: "Steer", summary: "plan again from the roadmap now", load: control },
+  stop: {
+    group: "Steer",
+    summary: "stop the supervisor",
+    load: () => import("../commands/stop.ts"),
+  },
+  control: { group: "Steer", summary: "enqueue a control command and print its id", load: control },
+  chat: {
+    group: "Steer",
+    summary: "a prompt that steers the supervisor",
+    load: () => import("../../parts/chat/command.ts"),
+  },
+
+  doctor: {
+    group: "Upkeep",
+    summary: "check the machine, the mailbox and the settings",
+    load: () => import("../../parts/doctor/command.ts"),
+  },
+  recover: {
+    group: "Upkeep",
+    summary: "take back what dead processes left",
+    load: () => import("../commands/recover.ts"),
+  },
+  clean: {
+    group: "Upkeep",
+    summary: "remove what is past its retention",
+    load: () => import("../commands/clean.ts"),
+  },
+  config: {
+    group: "Upkeep",
+    summary: "each setting with its source",
+    load: () => import("../commands/config.ts"),
+  },
+  schema: {
+    group: "Upkeep",
+    summary: "print a JSON Schema",
+    load: () => import("../commands/schema.ts"),
+  },
+  completion: {
+    group: "Upkeep",
+    summary: "print a completion script for a shell",
+    load: () => import("../commands/completion.ts"),
+  },
+  help: {
+    group: "Upkeep",
+    summary: "help on a command",
+    load: () => import("../commands/help.ts"),
+  },
+};
+
+function findEntry(verb: string): RegistryEntry | undefined {
+  return Object.hasOwn(REGISTRY, verb) ? REGISTRY[verb] : undefined;
+}
+
+/** The declaration of a verb. @throws ErrUsage when there is no such verb */
+export async function loadCommand(verb: string): Promise<CommandSpec> {
+  const entry = findEntry(verb);
+  if (entry === undefined) {
+    const near = suggest(verb, Object.keys(REGISTRY));
+    throw new ErrUsage(
+      `there is no command ${JSON.stringify(verb)}`,
+      near === undefined
+        ? "`mailchute help` lists all commands"
+        : `did you mean "mailchute ${near}"?`,
+    );
+  }
+  const module = await entry.load();
+  const spec = module.commands?.[verb] ?? module.command;
+  if (spec === undefined) throw new Error(`the module of ${verb} exports no command`);
+  return spec;
+}

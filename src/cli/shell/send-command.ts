@@ -1,0 +1,73 @@
+/** Sends a command to the supervisor by the control mailbox, and waits for its acknowledgement when asked to. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { SupervisorDocument } from "../../core/documents.ts";
+import { ErrSupervisorGone, MailchuteError } from "../../core/errors.ts";
+import { supervisorOf } from "../../core/saved-documents.ts";
+import { stateTree } from "../../core/state-tree.ts";
+import { loadDocument } from "../../host/documents.ts";
+import { judgeIn } from "../../host/tree-id.ts";
+import { enqueueCommand, readAcknowledgement } from "../../mailbox/command-queue.ts";
+import { openTrays, type Trays } from "../../mailbox/trays.ts";
+import { textOf } from "../../view/scan.ts";
+
+export interface SentCommand {
+  id: string;
+  command: string;
+  args: Record<string, unknown>;
+}
+
+/** The control mailbox of a state tree; its trays are made when they are missing. A command is rare, and its id an answer: it lasts. */
+export function openControl(stateDir: string): Trays {
+  return openTrays(stateTree(stateDir).control, { durability: "power" });
+}
+
+/** @throws ErrInvalidCommand */
+export async function sendCommand(
+  stateDir: string,
+  command: string,
+  args: Record<string, unknown>,
+): Promise<SentCommand> {
+  const { id } = await enqueueCommand(openControl(stateDir), { command, args });
+  return { id, command, args };
+}
+
+/** The live supervisor of a state tree, or undefined. @throws a system error when its document cannot be read */
+export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
+  const document = supervisorOf(loadDocument(stateTree(stateDir).supervisor));
+  if (document === undefined || document.status === "stopped") return undefined;
+  return judgeIn(stateDir, document) === "dead" ? undefined : document;
+}
+
+/**
+ * The acknowledgement of a command that was sent. The effect is there before it.
+ * @throws ErrSupervisorGone when no supervisor runs that could take it; the supervisor's own error when it refused
+ */
+export async function awaitAcknowledgement(
+  stateDir: string,
+  id: string,
+  timeoutMs: number,
+): Promise<Record<string, unknown> | undefined> {
+  const control = openControl(stateDir);
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const record = readAcknowledgement(control, id);
+    if (record !== undefined) {
+      if (record["status"] === "completed")
+        return (record["result"] ?? {}) as Record<string, unknown>;
+      throw new MailchuteError(
+        textOf(record["code"]) || "ErrInvalidCommand",
+        textOf(record["error"]) || "the command failed",
+        { id },
+      );
+    }
+    if (findSupervisor(stateDir) === undefined) {
+      throw new ErrSupervisorGone("no supervisor runs here; the command waits for the next one", {
+        path: stateDir,
+        id,
+        hint: "start one with `mailchute run`",
+      });
+    }
+    if (performance.now() > deadline) return undefined;
+    await pause(10);
+  }
+}

@@ -1,0 +1,84 @@
+/** Which state tree a command line means: the one it names, or `state` here or in the nearest directory above. Looks only. */
+import fs from "node:fs";
+import os from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { ErrUsage } from "./command-spec.ts";
+
+export interface StatePlace {
+  dir: string;
+  /** What names it: `--state`, `MAILCHUTE_STATE`, or neither, and then it is looked for here and above. */
+  from: "flag" | "environment" | "here" | "above";
+}
+
+const NAME = "state";
+/** One of these makes a directory a state tree: many a project has a directory of that name. */
+const MARKS = [
+  ...["inbox", "processing", "outbox", "failed"].map((tray) => join("mailbox", tray)),
+  join("control", "inbox"),
+  "roadmap.yaml",
+  "config.yaml",
+  "supervisor.json",
+  "control.json",
+  join("analytics", "supervisor_lifecycle.jsonl"),
+];
+
+/**
+ * As git looks for its directory: not above the home directory, and not on another file system. Above, a tree counts only when
+ * it is our own: a user who can write into its inbox can run programs as us.
+ * @throws ErrUsage for `--state ""`: a shell's variable that is not set must not mean another tree
+ */
+export function findStateDir(
+  flag: string | undefined,
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): StatePlace {
+  if (flag === "")
+    throw new ErrUsage(
+      "--state is empty",
+      "name a directory, or leave it out; perhaps a variable of the shell is not set",
+    );
+  if (flag !== undefined) return { dir: resolve(cwd, flag), from: "flag" };
+  const named = env["MAILCHUTE_STATE"];
+  if (named !== undefined && named !== "") return { dir: resolve(cwd, named), from: "environment" };
+  const here = join(cwd, NAME);
+  const above = isTree(here) ? undefined : findAbove(cwd);
+  return above === undefined ? { dir: here, from: "here" } : { dir: above, from: "above" };
+}
+
+/** Whether a directory is a state tree. What cannot be looked at may be one. */
+export function isTree(dir: string): boolean {
+  return MARKS.some((mark) => isThere(join(dir, mark)));
+}
+
+/** What to say beside the path of a tree that was looked for; empty when it lies here, or was named. */
+export function whereFrom({ from }: Pick<StatePlace, "from">): string {
+  return from === "above" ? " (found above this directory)" : "";
+}
+
+function findAbove(cwd: string): string | undefined {
+  const home = os.homedir();
+  const dev = statOf(cwd)?.dev;
+  for (let at = cwd; at !== home && dirname(at) !== at; ) {
+    at = dirname(at);
+    if (statOf(at)?.dev !== dev) return undefined;
+    const dir = join(at, NAME);
+    if (statOf(dir)?.uid === process.getuid?.() && isTree(dir)) return dir;
+  }
+  return undefined;
+}
+
+function statOf(path: string): fs.Stats | undefined {
+  try {
+    return fs.statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES";
+  }
+}

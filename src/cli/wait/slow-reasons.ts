@@ -1,0 +1,35 @@
+/** Says on stderr, while a command waits, why it takes long: no supervisor runs, or nothing new starts. */
+import { explainShortage } from "../../core/free-space.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { safe } from "../../text/render.ts";
+import { intakeStopped, isAttended, readSupervisor } from "../../view/supervisor.ts";
+import type { Context } from "../shell/command-spec.ts";
+
+/** How often it is looked (ms). */
+const LOOK_MS = 1000;
+
+export class WaitWatch {
+  private readonly ctx: Pick<Context, "out">;
+  private readonly tree: StateTree;
+  private lookAtMs = 0;
+  private isFirst = true;
+  private isStopped = false;
+
+  constructor(ctx: Pick<Context, "out">, tree: StateTree) {
+    this.ctx = ctx;
+    this.tree = tree;
+  }
+
+  /** Each of them once, when it begins. */
+  tell(): void {
+    if (performance.now() < this.lookAtMs) return;
+    this.lookAtMs = performance.now() + LOOK_MS;
+    const supervisor = readSupervisor(this.tree, Date.now());
+    if (this.isFirst && !isAttended(supervisor))
+      this.ctx.out.note("no supervisor runs on this state tree; waiting for one (mailchute run)");
+    this.isFirst = false;
+    const stopped = intakeStopped(supervisor);
+    if (stopped !== undefined && !this.isStopped) this.ctx.out.note(safe(explainShortage(stopped)));
+    this.isStopped = stopped !== undefined;
+  }
+}

@@ -1,0 +1,278 @@
+/** Waits until tasks have settled, by looking into the trays. Changes nothing and needs no supervisor to answer. */
+import { join } from "node:path";
+import type { SupervisorDocument } from "../../core/documents.ts";
+import {
+  errorName,
+  inboxName,
+  parseBesideName,
+  readInboxName,
+  resultName,
+} from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { failedLines } from "../../view/batches.ts";
+import { nearestId } from "../../view/blocked-tasks.ts";
+import {
+  findTask,
+  lookBeside,
+  lookForRecord,
+  lookForTask,
+  processingPlaces,
+} from "../../view/find-task.ts";
+import { type Count, countNames, eachName, readJsonObject, textOf } from "../../view/scan.ts";
+import { isAttended, readSupervisor } from "../../view/supervisor.ts";
+import type { WhyOpen } from "../../view/why-open.ts";
+import { Doorbell } from "./change-signal.ts";
+import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
+import { WaitWatch } from "./slow-reasons.ts";
+
+export interface Settled {
+  id: string;
+  status: "completed" | "failed";
+  error?: string;
+  /** Of a completed batch with lines that failed: how many did, of how many. */
+  failed_lines?: number;
+  lines?: number;
+}
+
+export interface WaitResult {
+  settled: Settled[];
+  /** Still waiting or running when the time was over. */
+  pending: string[];
+  /** Of these the first, and why they are. */
+  open: OpenTask[];
+  /** In no tray and not in the plan; with the id that is most like it. */
+  unknown: { id: string; near: string | null }[];
+  isAllCompleted: boolean;
+}
+
+/** How often it is looked whether one has a record beside the final name (ms): that takes a listing. */
+const BESIDE_MS = 1000;
+
+/** From this many on, one listing of the trays is cheaper than a look for each. */
+const LISTING_FROM = 100;
+
+export interface WaitOptions {
+  /** Gives up after this long; left out = never. */
+  timeoutMs?: number | undefined;
+  /** True when the caller has just submitted them: none can be unknown. */
+  areKnown?: boolean;
+  /** Epoch ms; a record beside the final name that is older is nothing of ours. Left out = any. */
+  sinceMs?: number;
+}
+
+export async function waitForTasks(
+  ctx: WaitContext,
+  tree: StateTree,
+  ids: readonly string[],
+  { timeoutMs = Number.POSITIVE_INFINITY, areKnown = false, sinceMs = 0 }: WaitOptions = {},
+): Promise<WaitResult> {
+  const deadline = performance.now() + timeoutMs;
+  const pending = new Set(ids);
+  const result: WaitResult = {
+    settled: [],
+    pending: [],
+    open: [],
+    unknown: [],
+    isAllCompleted: false,
+  };
+  const open = new OpenTasks(ctx, tree, timeoutMs);
+  /** Those that no tray had when we began: nodes that were not launched yet. */
+  const nodes = new Set<string>();
+  const beganMs = Date.now();
+  let besideAtMs = 0;
+  const bell = new Doorbell([tree.dir, join(tree.mailbox, "outbox"), join(tree.mailbox, "failed")]);
+  const watch = new WaitWatch(ctx, tree);
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      for (const settled of takeSettled(tree, pending)) result.settled.push(settled);
+      if (isFirst && !areKnown) await dropUnknown(tree, pending, nodes, open, result);
+      if (pending.size > 0) watch.tell();
+      if (nodes.size > 0) result.settled.push(...takeEnded(pending, nodes, await open.look()));
+      if (pending.size > 0 && performance.now() >= besideAtMs) {
+        besideAtMs = performance.now() + BESIDE_MS;
+        // What lies beside of a node that is still to run is of an earlier task.
+        const sinceOf = (id: string): number => (nodes.has(id) ? beganMs : sinceMs);
+        result.settled.push(...(await takeBeside(tree, pending, sinceOf)));
+      }
+      const leftMs = deadline - performance.now();
+      if (pending.size === 0 || leftMs <= 0) break;
+      await open.tell(pending);
+      await bell.next(Math.min(leftMs, Math.max(0, open.inMs)));
+    }
+    result.pending = [...pending];
+    result.open = await open.list(pending);
+    if (!ctx.json) open.say(result.open, pending.size);
+  } finally {
+    bell.close();
+  }
+  result.isAllCompleted =
+    result.settled.length === ids.length &&
+    result.settled.every((one) => one.status === "completed" && one.failed_lines === undefined);
+  return result;
+}
+
+/** Waits until nothing waits or runs, in the mailbox or in the plan. Empty: so it is; else what was open when the time was over. */
+export async function waitForQuiet(
+  ctx: WaitContext,
+  tree: StateTree,
+  timeoutMs: number = Number.POSITIVE_INFINITY,
+): Promise<{ isQuiet: boolean; open: OpenTask[] }> {
+  const deadline = performance.now() + timeoutMs;
+  const watch = new WaitWatch(ctx, tree);
+  const tasks = new OpenTasks(ctx, tree, timeoutMs);
+  const bell = new Doorbell([
+    tree.dir,
+    join(tree.mailbox, "inbox"),
+    join(tree.mailbox, "processing"),
+  ]);
+  let quietLooks = 0;
+  try {
+    for (;;) {
+      // A task on its way from one tray to the other can hide from one look, not from two in this order.
+      quietLooks = isQuiet(tree) ? quietLooks + 1 : 0;
+      if (quietLooks >= 2) return { isQuiet: true, open: [] };
+      if (quietLooks === 1) continue;
+      watch.tell();
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) break;
+      await tasks.tell(openIds(tree));
+      await bell.next(Math.min(leftMs, Math.max(0, tasks.inMs)));
+    }
+  } finally {
+    bell.close();
+  }
+  const open = await tasks.list(openIds(tree));
+  if (!ctx.json) {
+    const inbox = countTasks(tree);
+    tasks.say(open, inbox.count + processingPlaces(tree).length, inbox.is_exact);
+  }
+  return { isQuiet: false, open };
+}
+
+function isQuiet(tree: StateTree): boolean {
+  if (countTasks(tree, 1).count > 0 || processingPlaces(tree).length > 0) return false;
+  const view = readSupervisor(tree, Date.now());
+  return !isAttended(view) || !isPlanMoving(view.document);
+}
+
+/** Nodes run, or would be launched next: between two of them nothing is in the mailbox. */
+function isPlanMoving(document: SupervisorDocument | null): boolean {
+  const { roadmap, plan_holds: holds } = document ?? {};
+  if (!roadmap) return false;
+  return roadmap.in_progress > 0 || roadmap.open > (holds?.held_count ?? 0);
+}
+
+function countTasks(tree: StateTree, max?: number): Count {
+  return countNames(
+    join(tree.mailbox, "inbox"),
+    (name) => readInboxName(name).kind === "task",
+    max,
+  );
+}
+
+/** Nodes that have ended without a record in the trays: it was taken away, or they hold others. */
+function takeEnded(pending: Set<string>, nodes: Set<string>, { plan }: WhyOpen): Settled[] {
+  const ended: Settled[] = [];
+  for (const id of nodes) {
+    const standing = pending.has(id) ? plan.standing(id) : undefined;
+    const isDone = standing?.is === "met";
+    if (pending.has(id) && !isDone && standing?.how !== "failed") continue;
+    nodes.delete(id);
+    if (!pending.delete(id)) continue;
+    ended.push(
+      isDone
+        ? { id, status: "completed" }
+        : { id, status: "failed", error: "the plan says that it failed" },
+    );
+  }
+  return ended;
+}
+
+function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
+  const listed = pending.size >= LISTING_FROM ? listRecords(tree) : undefined;
+  const settled: Settled[] = [];
+  for (const id of pending) {
+    if (listed !== undefined && !listed.has(resultName(id)) && !listed.has(errorName(id))) continue;
+    const record = lookForRecord(tree, id);
+    if (record === undefined) continue;
+    // A failed task that was put back has its record until the retry is through.
+    if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") continue;
+    pending.delete(id);
+    if (record.state === "done") {
+      const counts = failedLines(tree, id);
+      const lines =
+        counts === undefined ? {} : { failed_lines: counts.failures, lines: counts.lines };
+      settled.push({ id, status: "completed", ...lines });
+    } else
+      settled.push({
+        id,
+        status: "failed",
+        error: textOf(readJsonObject(record.path)?.["error"]),
+      });
+  }
+  return settled;
+}
+
+/**
+ * Those whose record has a name beside the final one: the file was refused while another task held its id, perhaps in another case,
+ * or something else has taken that name.
+ */
+async function takeBeside(
+  tree: StateTree,
+  pending: Set<string>,
+  sinceOf: (id: string) => number,
+): Promise<Settled[]> {
+  const found: { id: string; path: string }[] = [];
+  for (const dir of [join(tree.mailbox, "failed"), join(tree.mailbox, "outbox")])
+    eachName(dir, (name) => {
+      const id = parseBesideName(name);
+      if (id !== undefined && pending.has(id)) found.push({ id, path: join(dir, name) });
+      return true;
+    });
+  const settled: Settled[] = [];
+  for (const { id, path } of found) {
+    const record = readJsonObject(path);
+    const ours: unknown[] = [undefined, inboxName({ id }), inboxName({ id, isBatch: true })];
+    if (!pending.has(id) || record === undefined || !ours.includes(record["dropped_as"])) continue;
+    const endedAt = record["failed_at"] ?? record["completed_at"];
+    if (Number(endedAt) < Math.floor(sinceOf(id) / 1000)) continue;
+    // When a task of this very id is here, the refused file was that of another sender.
+    if ((await findTask(tree, id))?.id === id) continue;
+    pending.delete(id);
+    if (record["status"] === "completed") settled.push({ id, status: "completed" });
+    else settled.push({ id, status: "failed", error: textOf(record["error"]) });
+  }
+  return settled;
+}
+
+function listRecords(tree: StateTree): Set<string> {
+  const names = new Set<string>();
+  for (const tray of ["outbox", "failed"]) {
+    eachName(join(tree.mailbox, tray), (name) => {
+      names.add(name);
+      return true;
+    });
+  }
+  return names;
+}
+
+async function dropUnknown(
+  tree: StateTree,
+  pending: Set<string>,
+  nodes: Set<string>,
+  open: OpenTasks,
+  result: WaitResult,
+): Promise<void> {
+  for (const id of pending) {
+    if ((await findTask(tree, id))?.id === id) continue;
+    const { plan } = await open.look();
+    if (plan.find(id) !== undefined) {
+      nodes.add(id);
+      continue;
+    }
+    if (lookBeside(tree, id) !== undefined) continue;
+    pending.delete(id);
+    const near = nearestId(tree, id, plan.ids());
+    result.unknown.push({ id, near: near ?? null });
+  }
+}

@@ -1,0 +1,156 @@
+/** `config.yaml`, the environment and flags in, one complete `Settings` out, with the source of each value. Pure. */
+
+import type { TSchema } from "../codec/typebox.ts";
+import { ErrInvalidConfig } from "../core/errors.ts";
+import {
+  DEFAULT_SETTINGS,
+  explainBadSettings,
+  type SettingSource,
+  type Settings,
+} from "../core/settings.ts";
+import { decodeConfig } from "./config-file.ts";
+import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
+import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
+
+export interface LoadedSettings {
+  settings: Settings;
+  /** By dotted path of each leaf: "retry.max_attempts". Lists are one leaf. */
+  sources: Record<string, SettingSource>;
+  /** Where the environment puts the task mailbox; absolute. */
+  mailboxDir: string | undefined;
+  /** The config.yaml that was read; undefined when there is none. */
+  file: string | undefined;
+}
+
+export interface SettingsSaid {
+  /** Where config.yaml is; absolute. */
+  path: string;
+  /** What it says; undefined when it is not there. */
+  text: string | undefined;
+  env: NodeJS.ProcessEnv;
+  /** Values given on the command line, by dotted path; undefined = not given. */
+  flags: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Precedence: flags, environment, config.yaml, built-in.
+ * @throws ErrInvalidConfig with the file and line:column, or the variable, or the flag
+ */
+export function decodeSettings({ path, text, env, flags }: SettingsSaid): LoadedSettings {
+  const settings = structuredClone(DEFAULT_SETTINGS) as unknown as Tree;
+  const sources: Record<string, SettingSource> = {};
+  for (const leaf of leavesOf(ConfigSchema, [])) sources[leaf.path.join(".")] = "built-in";
+
+  if (text !== undefined) {
+    const found = decodeConfig(text, path);
+    for (const { path: at, value } of found) {
+      setAt(settings, at, value);
+      sources[at.join(".")] = "config.yaml";
+    }
+  }
+  for (const leaf of leavesOf(ConfigSchema, [])) {
+    const dotted = leaf.path.join(".");
+    for (const name of variablesOf(leaf.path)) {
+      const value = env[name];
+      if (value === undefined || value === "") continue;
+      const scalar = fromText(value, leaf.schema);
+      if (scalar === undefined) break;
+      const fault = explainBadSetting(leaf.schema, scalar);
+      if (fault !== undefined) {
+        throw new ErrInvalidConfig(`${name}: ${fault}`, {
+          phase: "environment",
+          hint: `unset ${name} or set it to a value that fits`,
+          found: scalar,
+        });
+      }
+      setAt(settings, leaf.path, scalar);
+      sources[dotted] = "environment";
+      break;
+    }
+    const flag = flags[dotted];
+    if (flag === undefined) continue;
+    const fault = explainBadSetting(leaf.schema, flag);
+    if (fault !== undefined)
+      throw new ErrInvalidConfig(`the flag for ${dotted}: ${fault}`, {
+        phase: "flags",
+        found: flag,
+      });
+    setAt(settings, leaf.path, flag);
+    sources[dotted] = "flag";
+  }
+
+  const whole = settings as unknown as Settings;
+  const fault = explainBadSettings(whole);
+  if (fault !== undefined) {
+    throw new ErrInvalidConfig(fault, {
+      ...(text === undefined ? {} : { path }),
+      phase: "settings",
+      hint: "`mailchute config` shows each value with its source once they agree",
+    });
+  }
+  // The mailbox's place is not a setting of config.yaml: outside programs must find it without reading YAML.
+  return {
+    settings: whole,
+    sources,
+    mailboxDir: mailboxDirFrom(env),
+    file: text === undefined ? undefined : path,
+  };
+}
+
+/** The variables of a leaf, the strongest first. */
+function variablesOf(path: readonly string[]): string[] {
+  const names = [`${ENV_PREFIX}${path.join("_").toUpperCase()}`];
+  const alias = MAILBOX_VARIABLES[path.join(".")];
+  if (alias !== undefined) names.push(`MAILCHUTE_MAILBOX_${alias}`, `DROVER_MAILBOX_${alias}`);
+  return [...new Set(names)];
+}
+
+const MAILBOX_VARIABLES: Readonly<Record<string, string>> = {
+  mailbox_enabled: "ENABLED",
+  "retention.outbox_days": "OUTBOX_RETENTION",
+  "retention.failed_days": "FAILED_RETENTION",
+};
+
+interface Tree {
+  [key: string]: unknown;
+}
+
+interface Leaf {
+  path: string[];
+  schema: TSchema;
+}
+
+function leavesOf(schema: TSchema, path: string[]): Leaf[] {
+  return Object.entries(propertiesOf(schema)).flatMap(([key, child]) =>
+    child["type"] === "object"
+      ? leavesOf(child, [...path, key])
+      : [{ path: [...path, key], schema: child }],
+  );
+}
+
+function setAt(tree: Tree, path: readonly string[], value: unknown): void {
+  let at = tree;
+  for (const key of path.slice(0, -1)) {
+    at[key] ??= {};
+    at = at[key] as Tree;
+  }
+  at[path[path.length - 1] ?? ""] = value;
+}
+
+/** A variable's text as the value its leaf wants; undefined for lists, which the environment cannot hold. */
+function fromText(text: string, schema: TSchema): unknown {
+  const trimmed = text.trim();
+  switch (schema["type"]) {
+    case "integer":
+    case "number":
+      return /^[+-]?\d+(?:\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
+    case "boolean":
+      if (/^(?:1|true|yes|on)$/i.test(trimmed)) return true;
+      if (/^(?:0|false|no|off)$/i.test(trimmed)) return false;
+      return trimmed;
+    case "array":
+      return undefined;
+    default:
+      return trimmed;
+  }
+}

@@ -1,0 +1,88 @@
+/** What a task waits for, and how each of that stands, down to what stands in the way. Pure. */
+import { foldId } from "./names.ts";
+
+/** How what is depended on stands. */
+export interface Standing {
+  /** "moving": it may complete by itself. "stuck": it does not, until a person does something about it. */
+  is: "met" | "moving" | "stuck";
+  /** As it reads after its name and "which": "runs", "failed". */
+  how: string;
+  /** What it waits for itself, if it does: then it stands as that does. */
+  on?: readonly string[];
+}
+
+/** There is nothing of this id. */
+export const UNKNOWN: Standing = { is: "stuck", how: "is not here" };
+
+export interface Unmet {
+  id: string;
+  isStuck: boolean;
+  how: string;
+  /** Itself; not what it waits for. */
+  isUnknown: boolean;
+}
+
+/** So many are named. */
+const NAMED_MAX = 3;
+/** So many dependencies of one task are looked at, and so many in all for one explanation. */
+const LOOKED_AT_MAX = 50;
+const LOOKS_MAX = 300;
+
+/**
+ * Those of `dependencies` that are not met, at most a few of them: first what does not go on by itself.
+ * @param id the task that waits, to notice a circle
+ * @returns and how many are not met in all
+ */
+export function findUnmet(
+  id: string,
+  dependencies: readonly string[],
+  look: (id: string) => Standing,
+): { named: Unmet[]; count: number } {
+  let looks = 0;
+  const resolve = (one: string, path: readonly string[]): Found | undefined => {
+    looks++;
+    const standing = look(one);
+    const { is, how, on } = standing;
+    if (is === "met") return undefined;
+    const leaf = { id: one, isStuck: is === "stuck", how, isUnknown: standing === UNKNOWN };
+    if (on === undefined) return { ...leaf, end: leaf };
+    const below = [...path, foldId(one)];
+    let found: Found | undefined;
+    for (const next of on.slice(0, LOOKED_AT_MAX)) {
+      if (looks >= LOOKS_MAX) break;
+      const child = below.includes(foldId(next)) ? circle(one, next) : resolve(next, below);
+      if (child === undefined) continue;
+      if (found === undefined || child.isStuck) found = child;
+      if (child.isStuck) break;
+    }
+    if (found === undefined) return { ...leaf, end: leaf };
+    if (found.end.id === one) return found;
+    const { end } = found;
+    const isNext = on.some((next) => next === end.id);
+    const chain = isNext ? `waits for ${end.id}` : `waits in the end for ${end.id}`;
+    const { isStuck } = found;
+    return { id: one, isStuck, how: `${chain}, which ${end.how}`, isUnknown: false, end };
+  };
+  const looked = dependencies.slice(0, LOOKED_AT_MAX);
+  const unmet = looked.map((one) => resolve(one, [foldId(id)])).filter((one) => one !== undefined);
+  const named = [...unmet.filter((one) => one.isStuck), ...unmet.filter((one) => !one.isStuck)];
+  return {
+    named: named.slice(0, NAMED_MAX).map(({ end: _end, ...unmet }) => unmet),
+    count: unmet.length + dependencies.length - looked.length,
+  };
+}
+
+/** `waits for a, which failed; b, which runs; and 2 more`. */
+export function describeUnmet(named: readonly Pick<Unmet, "id" | "how">[], count: number): string {
+  const shown = named.map(({ id, how }) => `${id}, which ${how}`);
+  const more = count - shown.length;
+  return `waits for ${[...shown, ...(more > 0 ? [`and ${more} more`] : [])].join("; ")}`;
+}
+
+/** `end`: what stands in the way. */
+type Found = Unmet & { end: Unmet };
+
+function circle(one: string, next: string): Found {
+  const end = { id: one, isStuck: true, how: `waits for ${next} in turn`, isUnknown: false };
+  return { ...end, end };
+}

@@ -1,0 +1,42 @@
+/** The control groups that this process is in. Reads only. */
+import { dirname, join } from "node:path";
+import { readProc } from "./read-proc.ts";
+
+/**
+ * Directories of the hierarchy of version 2, or of the one of version 1 that has this controller: our own group first, then those
+ * above it. Some are not there: inside a container the path may be that of the host, and only the root of what is mounted here is
+ * ours.
+ * @throws what the system says when it cannot tell now
+ */
+export function groupDirs(controller: "pids" | "memory"): string[] {
+  const groups = readProc("/proc/self/cgroup")?.toString() ?? "";
+  const dirs: string[] = [];
+  for (const line of groups.split("\n")) {
+    const [, controllers, ...rest] = line.split(":");
+    const root =
+      controllers === ""
+        ? "/sys/fs/cgroup"
+        : controllers?.split(",").includes(controller) === true
+          ? join("/sys/fs/cgroup", controller)
+          : undefined;
+    if (root === undefined) continue;
+    for (let path = rest.join(":"); ; path = dirname(path)) {
+      dirs.push(join(root, path));
+      if (path === "/" || path === "." || path === "") break;
+    }
+  }
+  return dirs;
+}
+
+/** @returns undefined when the file is not there, or holds no number ("max") */
+export function readGroupNumber(dir: string, file: string): number | undefined {
+  const text = readProc(join(dir, file))?.toString().trim() ?? "";
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+/** A file of lines "name number": the number of this name. */
+export function readGroupEntry(dir: string, file: string, name: string): number | undefined {
+  const text = readProc(join(dir, file))?.toString() ?? "";
+  const line = text.split("\n").find((one) => one.startsWith(`${name} `));
+  return line === undefined ? undefined : Number(line.slice(name.length + 1));
+}

@@ -1,0 +1,57 @@
+/** Whether the disks of a state tree have room for new work. Asked often, looked at now and then. */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import { lackOf, type Shortage, type Space } from "../core/free-space.ts";
+import type { StateTree } from "../core/state-tree.ts";
+
+/** How old the last look may be (ms): in this time a disk takes some 100 MB. */
+export const ROOM_LOOK_MS = 250;
+
+/** @returns undefined when it cannot be told now */
+export type LookAtDisk = (path: string) => Space | undefined;
+
+export class DiskRoom {
+  private readonly paths: readonly string[];
+  private readonly bytesMin: number;
+  private readonly lookAt: LookAtDisk;
+  private lookAtMs = Number.NEGATIVE_INFINITY;
+  private shortage: Shortage | undefined;
+
+  /** @param bytesMin setting `free_bytes_min`; 0 = there is always room */
+  constructor(tree: StateTree, bytesMin: number, lookAt: LookAtDisk = spaceOf) {
+    // Each may lie on a disk of its own.
+    this.paths = [...new Set([tree.mailbox, tree.runs, tree.dir, dirname(tree.events)])];
+    this.bytesMin = bytesMin;
+    this.lookAt = lookAt;
+  }
+
+  /** What there is too little of, as of a moment ago; undefined: there is room. @param nowMs monotonic */
+  shortageAt(nowMs: number): Shortage | undefined {
+    if (this.bytesMin > 0 && nowMs >= this.lookAtMs) {
+      this.lookAtMs = nowMs + ROOM_LOOK_MS;
+      this.shortage = this.find();
+    }
+    return this.shortage;
+  }
+
+  private find(): Shortage | undefined {
+    const wasShort = this.shortage !== undefined;
+    for (const path of this.paths) {
+      const space = this.lookAt(path);
+      const lack = space === undefined ? undefined : lackOf(space, this.bytesMin, wasShort);
+      if (lack !== undefined) return { path, ...lack };
+    }
+    return undefined;
+  }
+}
+
+/** Of the disk that a path lies on: what those may use who are not root. */
+export function spaceOf(path: string): Space | undefined {
+  try {
+    const { blocks, bavail, bsize, files, ffree } = fs.statfsSync(path);
+    return { size: blocks * bsize, free: bavail * bsize, files, freeFiles: ffree };
+  } catch {
+    // Not there yet.
+    return undefined;
+  }
+}

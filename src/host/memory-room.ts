@@ -1,0 +1,85 @@
+/** How much memory the system lets a process, and all of this container, have. Reads only. */
+import { join } from "node:path";
+import { bytesText } from "../core/bytes-text.ts";
+import { groupDirs, readGroupEntry, readGroupNumber } from "./control-groups.ts";
+import { readProc } from "./read-proc.ts";
+
+export interface MemoryRoom {
+  left: number;
+  max: number;
+  /** The path of what sets the limit. */
+  limit: string;
+}
+
+/** By version of the control groups: the limit, what is in use, and what of that are files that can be dropped. */
+const GROUP_FILES = [
+  { max: "memory.max", used: "memory.current", cached: ["inactive_file", "active_file"] },
+  {
+    max: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    cached: ["total_inactive_file", "total_active_file"],
+  },
+];
+/** Where the kernel counts whom of a group it has killed. */
+const KILL_FILES = ["memory.events", "memory.oom_control"];
+/** Version 1 says "no limit" by a number beyond all memory. */
+const NO_LIMIT = 2 ** 60;
+
+/** How much address space each process may have (bytes); undefined: as much as it likes. */
+export function addressSpaceMax(): number | undefined {
+  const limits = tryAsk(() => readProc("/proc/self/limits"))?.toString() ?? "";
+  const max = Number(/^Max address space\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
+  return Number.isNaN(max) ? undefined : max;
+}
+
+/** The tightest limit of the control groups that we are in; undefined: there is none. */
+export function groupMemory(): MemoryRoom | undefined {
+  const rooms = tryAsk(() => groupDirs("memory").flatMap((dir) => roomIn(dir) ?? [])) ?? [];
+  return rooms.toSorted((a, b) => a.left - b.left)[0];
+}
+
+function roomIn(dir: string): MemoryRoom | undefined {
+  for (const { max: limit, used: inUse, cached } of GROUP_FILES) {
+    const max = readGroupNumber(dir, limit);
+    const used = readGroupNumber(dir, inUse);
+    if (max === undefined || max > NO_LIMIT || used === undefined) continue;
+    const files = cached.map((name) => readGroupEntry(dir, "memory.stat", name) ?? 0);
+    const left = max - used + files.reduce((sum, bytes) => sum + bytes, 0);
+    return { left: Math.min(max, left), max, limit: join(dir, limit) };
+  }
+  return undefined;
+}
+
+/** How many processes of our control group, or of the machine, the kernel has killed so far because memory was short. */
+export function countMemoryKills(): number {
+  return (
+    tryAsk(() => {
+      for (const dir of groupDirs("memory")) {
+        for (const file of KILL_FILES) {
+          const kills = readGroupEntry(dir, file, "oom_kill");
+          if (kills !== undefined) return kills;
+        }
+      }
+      return readGroupEntry("/proc", "vmstat", "oom_kill");
+    }) ?? 0
+  );
+}
+
+/** For people. */
+export function describeAddressSpace(max: number): string {
+  return `ulimit -v allows each process ${bytesText(max)} of address space`;
+}
+
+/** For people. */
+export function describeGroupMemory({ limit, max, left }: MemoryRoom): string {
+  return `${limit} allows ${bytesText(max)}, and ${bytesText(Math.max(0, left))} are left`;
+}
+
+/** Undefined, too, when no descriptor is left to look. */
+function tryAsk<T>(ask: () => T): T | undefined {
+  try {
+    return ask();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,47 @@
+/** Removes a directory and all that is in it one name at a time, so that one of a million names does not block its caller. */
+import fs from "node:fs";
+
+/** From this depth on the rest goes at once: each level has a descriptor open. */
+const DEPTH_MAX = 64;
+const SLASH = Buffer.from("/");
+
+/**
+ * Gives way after each name. What cannot be removed, as what a container has left as root, stays, and the rest goes.
+ * @returns whether nothing is left
+ */
+export function* removeTree(
+  path: string | Buffer,
+  depth = 0,
+): Generator<undefined, boolean, unknown> {
+  const dir = Buffer.from(path);
+  if (depth >= DEPTH_MAX) return isDone(() => fs.rmSync(dir.toString(), { recursive: true }));
+  let handle: fs.Dir;
+  try {
+    // Not every name is UTF-8; the types know only of names that are.
+    handle = fs.opendirSync(dir as unknown as string, { encoding: "buffer" as BufferEncoding });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+  try {
+    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) {
+      const child = Buffer.concat([dir, SLASH, entry.name as unknown as Buffer]);
+      if (entry.isDirectory()) yield* removeTree(child, depth + 1);
+      else isDone(() => fs.unlinkSync(child));
+      yield;
+    }
+  } catch {
+    // What cannot be listed stays.
+  } finally {
+    handle.closeSync();
+  }
+  return isDone(() => fs.rmdirSync(dir));
+}
+
+function isDone(step: () => void): boolean {
+  try {
+    step();
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}

@@ -1,0 +1,102 @@
+/** What a person should look at: lines in `alerts.jsonl` and for the terminal. */
+import type { Clock } from "../core/clock.ts";
+import { isoTime } from "../core/iso-time.ts";
+import { visible } from "../core/visible.ts";
+import { Journal } from "./journal.ts";
+
+/** A trouble that lasts is told this often (ms). */
+const AGAIN_MS = 60_000;
+const KEYS_MAX = 1000;
+/** So many alerts of one kind are told on the terminal in `AGAIN_MS`; the rest only stands in the journal. */
+const TOLD_MAX = 20;
+
+export class Alerts {
+  private readonly journal: Journal;
+  private readonly clock: Clock;
+  private readonly onNotice: (notice: string) => void;
+  private readonly toldAtMs = new Map<string, number>();
+  /** By kind: since when (monotonic ms), and how many in that time. */
+  private readonly recent = new Map<string, { sinceMs: number; count: number }>();
+
+  constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
+    this.journal = new Journal(path, true);
+    this.clock = clock;
+    this.onNotice = onNotice;
+  }
+
+  /** A line in the journal. */
+  raise(kind: string, message: string): void {
+    const t = this.clock.wallMs();
+    this.journal.append(
+      JSON.stringify({ alert: kind, message: visible(message), timestamp: isoTime(t), t }),
+    );
+    this.journal.flush();
+  }
+
+  /**
+   * A line in the journal, and for the terminal unless many of its kind have been told just now.
+   * @param told what the terminal says, when that is more
+   */
+  alert(kind: string, message: string, told: () => string = () => message): void {
+    if (this.mayTell(kind)) this.onNotice(told());
+    this.raise(kind, message);
+  }
+
+  /** Counts one more of this kind. Says so when there are too many. */
+  private mayTell(kind: string): boolean {
+    const nowMs = this.clock.monotonicMs();
+    let recent = this.recent.get(kind);
+    if (recent === undefined || nowMs - recent.sinceMs >= AGAIN_MS) {
+      recent = { sinceMs: nowMs, count: 0 };
+      this.recent.set(kind, recent);
+    }
+    recent.count++;
+    if (recent.count === TOLD_MAX + 1)
+      this.onNotice(
+        `many alerts of one kind (${kind}): more are not told here for a while; \`mailchute ls --state-is failed\` names what failed`,
+      );
+    return recent.count <= TOLD_MAX;
+  }
+
+  /** A line for the terminal only. */
+  notice(message: string): void {
+    this.onNotice(message);
+  }
+
+  /**
+   * Both, for a trouble that may last: told once a minute, not at every tick.
+   * @param key what the trouble is with
+   * @param againMs Infinity: told once
+   */
+  report(key: string, message: string, againMs = AGAIN_MS): void {
+    const nowMs = this.clock.monotonicMs();
+    if (nowMs - (this.toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < againMs) return;
+    if (this.toldAtMs.size >= KEYS_MAX) this.toldAtMs.clear();
+    this.toldAtMs.set(key, nowMs);
+    this.onNotice(message);
+    this.raise("trouble", message);
+  }
+
+  flush(): void {
+    this.journal.flush();
+  }
+
+  close(): void {
+    this.journal.flush();
+    this.journal.close();
+  }
+}
+
+/** For looking only: tells, and writes nothing. */
+export class SpokenAlerts extends Alerts {
+  override raise(): void {}
+}
+
+/** Something else stands where the record of a settled task belongs. @param recordAs where it is, relative to the mailbox */
+export function tellConflict(alerts: Alerts, id: string, recordAs: string): void {
+  alerts.report(
+    `conflict:${recordAs}`,
+    `something else stands where the record of ${id} belongs; it is kept as ${recordAs}`,
+    Number.POSITIVE_INFINITY,
+  );
+}

@@ -1,0 +1,72 @@
+/** The journal lines of an attempt from its claim to its end, written alike by workers and by the library. */
+import type { EventSubject } from "../core/events.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+/** @param acquiredAtMs epoch ms */
+export function recordClaimed(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  acquiredAtMs: number,
+): void {
+  telemetry.lease("active", subject, acquiredAtMs, process.pid);
+  telemetry.event("assigned", subject);
+  telemetry.event("started", subject);
+}
+
+/** The task waits again, wherever. */
+export function recordReleased(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  acquiredAtMs: number,
+): void {
+  telemetry.lease("released", subject, acquiredAtMs, process.pid);
+}
+
+export interface PutBackDetails {
+  event: "retry_scheduled" | "released";
+  error: string | null | undefined;
+  delayMs: number;
+  /** Epoch ms. */
+  notBeforeMs: number;
+  /** The number that its next run has. */
+  nextAttempt: number;
+}
+
+/** It waits again in `processing/`. */
+export function recordPutBack(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  acquiredAtMs: number,
+  details: PutBackDetails,
+): void {
+  const { event, error, delayMs, notBeforeMs, nextAttempt } = details;
+  telemetry.event(event, subject, {
+    error,
+    delay_ms: delayMs,
+    not_before: new Date(notBeforeMs).toISOString(),
+    next_attempt: nextAttempt,
+  });
+  recordReleased(telemetry, subject, acquiredAtMs);
+}
+
+/** Taken back from who held it. */
+export function recordReclaimed(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  details: { reason: "dead" | "memory" | "silent"; nextAttempt: number; hasBegun: boolean },
+): void {
+  const { reason, nextAttempt, hasBegun } = details;
+  telemetry.event("reclaimed", subject, {
+    reason,
+    next_attempt: nextAttempt,
+    has_begun: hasBegun,
+  });
+  telemetry.lease("expired", subject);
+}
+
+/** Another process took the lease, because it thought its holder dead: nothing was changed. */
+export function recordFenced(telemetry: Telemetry, subject: EventSubject): void {
+  telemetry.event("fenced", subject, {
+    error: "the lease was taken over; this attempt's work is dropped",
+  });
+}

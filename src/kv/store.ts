@@ -1,0 +1,322 @@
+/**
+ * Values that nodes leave for each other: `kv/<node>.json` holds the latest, `kv/history.jsonl` every put. Several
+ * processes write at once and lose nothing; a run that lost its lease cannot overwrite what a newer one put.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Clock } from "../core/clock.ts";
+import { ErrInvalidKv, ErrIo, ErrLeaseLost, systemCode } from "../core/errors.ts";
+import {
+  explainBadKey,
+  explainBadScope,
+  type KvEntry,
+  type KvHistoryRecord,
+  type KvSource,
+} from "../core/kv.ts";
+import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
+import { parseLease } from "../core/names.ts";
+import { RUN_SCOPE } from "../core/roadmap.ts";
+import { replaceDocument } from "../host/documents.ts";
+import { lockFile } from "../host/file-lock.ts";
+import { makeDirs } from "../host/make-dirs.ts";
+import { readRegularText } from "../host/regular-file.ts";
+import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./entries.ts";
+import { KvHistory } from "./history.ts";
+
+/** Everything that `change` does to one node, in one replacement of its file. */
+export interface KvChange {
+  puts?: Readonly<Record<string, unknown>>;
+  removes?: readonly string[];
+}
+
+/** Times that a lost race is run again. */
+const TRIES_MAX = 100;
+/** Something else than a file that we made is in its place. */
+const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO", "EFBIG"]);
+const NO_LINK: ReadonlySet<string> = new Set([
+  "ENOENT",
+  "EPERM",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "EMLINK",
+]);
+/** A replacement takes far less (ms), and a lock is not lost sooner. */
+const STALL_MS = 1000;
+
+export class KvStore {
+  readonly dir: string;
+  private readonly clock: Clock;
+  private readonly isDurable: boolean;
+  private readonly log: KvHistory;
+  /** The last change of each node in this process: they queue here, and only processes meet at the lock. */
+  private readonly queues = new Map<string, Promise<unknown>>();
+
+  /** @param durability with `power`, a change survives a power cut; its line in the history may not */
+  constructor(dir: string, clock: Clock, durability: "power" | "process") {
+    this.dir = dir;
+    this.clock = clock;
+    this.isDurable = durability === "power";
+    this.log = new KvHistory(dir);
+  }
+
+  /** @throws ErrInvalidKv when the node or key cannot be one */
+  get(node: string, key: string): KvEntry | undefined {
+    demand(explainBadKey(key));
+    return this.list(node).get(key);
+  }
+
+  /** All values of a node, by key. A broken file is read from the history; nothing is changed. @throws ErrInvalidKv */
+  list(node: string): ReadonlyMap<string, KvEntry> {
+    demand(explainBadScope(node));
+    return this.read(node).entries;
+  }
+
+  /** @returns false when this very value of this very run was there already. @throws as `change` */
+  put(node: string, key: string, value: unknown, source: KvSource): Promise<boolean> {
+    return this.change(node, { puts: { [key]: value } }, source);
+  }
+
+  /** @returns false when there was none. @throws as `change` */
+  remove(node: string, key: string, source: KvSource): Promise<boolean> {
+    return this.change(node, { removes: [key] }, source);
+  }
+
+  /**
+   * Puts and removes several keys of one node at once. A crash leaves all of it or none of it in the node's file.
+   * @returns false when there was nothing to change
+   * @throws ErrInvalidKv; ErrLeaseLost when a newer run of the node has put values; a system error
+   */
+  async change(node: string, change: KvChange, source: KvSource): Promise<boolean> {
+    const puts = Object.entries(change.puts ?? {});
+    const removes = change.removes ?? [];
+    demand(explainBadScope(node));
+    for (const key of [...puts.map(([key]) => key), ...removes]) demand(explainBadKey(key));
+    for (const [key, value] of puts) demand(explainBadValue(key, value));
+    const before = this.queues.get(node) ?? Promise.resolve();
+    const work = before.then(() => this.changeLocked(node, puts, removes, source));
+    const settled = work.catch(() => undefined);
+    this.queues.set(node, settled);
+    void settled.then(() => {
+      if (this.queues.get(node) === settled) this.queues.delete(node);
+    });
+    return work;
+  }
+
+  /** Every put and removal, the oldest first. */
+  async *history(node?: string): AsyncGenerator<KvHistoryRecord> {
+    yield* this.log.read(node);
+  }
+
+  close(): void {
+    this.log.close();
+  }
+
+  private async changeLocked(
+    node: string,
+    puts: readonly [string, unknown][],
+    removes: readonly string[],
+    source: KvSource,
+  ): Promise<boolean> {
+    // The supervisor writes again what a worker has written: that needs no lock.
+    const { entries: known, isBroken: isUnknown } = this.read(node);
+    const isThere =
+      puts.every(([key, value]) => isSame(known.get(key), value, source)) &&
+      !removes.some((key) => known.has(key));
+    if (isThere && !isUnknown) return false;
+    const release = await this.lock(node);
+    let writtenAtMs = Number.POSITIVE_INFINITY;
+    /** Values of another writer that we replaced without having seen them: they are put back. */
+    let overwritten: Entries = new Map();
+    /** Keys that another writer removed without our knowing, and when. */
+    const removed = new Map<string, number>();
+    try {
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        const { entries, stamp, isBroken } = this.read(node);
+        // A value that another writer put after us stays.
+        const isNewer = (key: string): boolean => (entries.get(key)?.t ?? -1) >= writtenAtMs;
+        const newPuts = puts.filter(
+          ([key, value]) =>
+            !isSame(entries.get(key), value, source) && !isNewer(key) && !removed.has(key),
+        );
+        const newRemoves = removes.filter((key) => entries.has(key) && !isNewer(key));
+        const missing = [...overwritten].filter(([key, { t }]) => t > (entries.get(key)?.t ?? -1));
+        for (const [key, t] of removed)
+          if ((entries.get(key)?.t ?? Number.POSITIVE_INFINITY) <= t) newRemoves.push(key);
+        if (newPuts.length + newRemoves.length + missing.length === 0) return tries > 0;
+        this.refuseZombie(node, entries, source);
+        if (isBroken) this.setAside(node);
+        for (const [key, entry] of missing) entries.set(key, entry);
+        const nowMs = this.clock.wallMs();
+        const next = this.apply(node, entries, newPuts, newRemoves, source, this.clock.wallMs());
+        // History first: from a file that is lost in between, or never written, the value comes back.
+        if (writtenAtMs === Number.POSITIVE_INFINITY) {
+          this.log.record(node, next, newPuts, newRemoves, source, this.clock.wallMs());
+          writtenAtMs = nowMs;
+        }
+        // Correctness does not rest on the lock: what was replaced is compared with what was read, and the file is read
+        // again, because a writer without the lock may have done the same to us.
+        const historyEnd = this.log.mark();
+        const beganMs = this.clock.monotonicMs();
+        overwritten = this.replace(node, next, isBroken ? "" : stamp);
+        // If this process stood still in there, it may have replaced a value that it never saw; the history has that one.
+        if (this.clock.monotonicMs() - beganMs > STALL_MS)
+          for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.log.since(
+            node,
+            historyEnd,
+          )) {
+            if (op === "remove") removed.set(key, entry.t);
+            else removed.delete(key);
+            if (op === "remove") overwritten.delete(key);
+            else overwritten.set(key, entry);
+          }
+        if (release === undefined) await wait(5 + this.clock.random() * 20);
+      }
+      throw new ErrIo(`the values of ${node} change all the time`, {
+        path: this.pathOf(node),
+        phase: "put",
+        hint: "try again",
+      });
+    } finally {
+      await release?.();
+    }
+  }
+
+  private apply(
+    node: string,
+    entries: Entries,
+    puts: readonly [string, unknown][],
+    removes: readonly string[],
+    source: KvSource,
+    t: number,
+  ): Entries {
+    const next = new Map(entries);
+    for (const [key, value] of puts) next.set(key, entryOf(value, t, source));
+    for (const key of removes) next.delete(key);
+    const bytes = Buffer.byteLength(JSON.stringify(Object.fromEntries(next)));
+    if (bytes > KV_DOCUMENT_BYTES_MAX)
+      throw new ErrInvalidKv(
+        `the values of ${node} would have ${bytes} bytes, more than the limit of ${KV_DOCUMENT_BYTES_MAX}`,
+        {
+          path: this.pathOf(node),
+          phase: "put",
+          hint: "put large data into a file and its path here",
+        },
+      );
+    return next;
+  }
+
+  /** A run that is not the newest of its node changes nothing. Rule: attempts count up; submissions by their first put. */
+  private refuseZombie(node: string, entries: Entries, source: KvSource): void {
+    const own = source.lease === null ? undefined : parseLease(source.lease);
+    if (own === undefined) return;
+    const others = new Set<string>();
+    for (const { lease } of entries.values()) {
+      const stored = lease === null ? undefined : parseLease(lease);
+      if (stored === undefined) continue;
+      if (stored.submission !== own.submission) others.add(stored.submission);
+      else if (stored.attempt > own.attempt)
+        this.refuse(
+          node,
+          `attempt ${stored.attempt} has put values, this is attempt ${own.attempt}`,
+        );
+    }
+    // The run's scope holds values of many nodes, whose submissions do not follow each other.
+    if (others.size === 0 || node === RUN_SCOPE) return;
+    const order: string[] = [];
+    for (const record of this.log.since(node)) {
+      const submission = record.lease === null ? undefined : parseLease(record.lease)?.submission;
+      if (submission !== undefined && !order.includes(submission)) order.push(submission);
+    }
+    const place = order.indexOf(own.submission);
+    if (place !== -1 && order.slice(place + 1).some((one) => others.has(one)))
+      this.refuse(node, "the node was started anew since, and has put values");
+  }
+
+  private refuse(node: string, why: string): never {
+    throw new ErrLeaseLost(`kv of ${node}: ${why}; nothing was changed`, {
+      id: node,
+      path: this.pathOf(node),
+      phase: "put",
+    });
+  }
+
+  private read(node: string): { entries: Entries; stamp: string; isBroken: boolean } {
+    const stamp = stampAt(this.pathOf(node));
+    let text: string;
+    try {
+      text = readRegularText(this.pathOf(node));
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return { entries: new Map(), stamp, isBroken: false };
+      if (!NO_FILE.has(systemCode(error))) throw error;
+      text = "";
+    }
+    const entries = entriesOf(text);
+    return entries === undefined
+      ? { entries: this.log.rebuild(node), stamp, isBroken: true }
+      : { entries, stamp, isBroken: false };
+  }
+
+  /**
+   * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side. What
+   * is put between these two calls is not seen here; it takes a writer that stands still between them for so long that it
+   * loses the lock, and then sees in the history what it has replaced.
+   * @returns the values of a file that was replaced without having been read; mostly none
+   */
+  private replace(node: string, entries: Entries, stamp: string): Entries {
+    const path = this.pathOf(node);
+    const old = join(this.dir, ".tmp", `${node}.old.${process.pid}`);
+    let replaced: Entries | undefined;
+    const beforePublish = (): void => {
+      fs.rmSync(old, { force: true });
+      try {
+        fs.linkSync(path, old);
+      } catch (error) {
+        // No file yet, or a file system without hard links: then the look at it afterwards has to do.
+        if (!NO_LINK.has(systemCode(error))) throw error;
+      }
+    };
+    const { isDurable } = this;
+    replaceDocument(path, Object.fromEntries(entries), { beforePublish, isDurable, missingMax: 2 });
+    const oldStamp = stampAt(old);
+    if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(fs.readFileSync(old, "utf8"));
+    fs.rmSync(old, { force: true });
+    return replaced ?? new Map();
+  }
+
+  /** A file that is not ours to understand is kept beside. */
+  private setAside(node: string): void {
+    const path = this.pathOf(node);
+    for (let n = 1; ; n++) {
+      const aside = `${path}.bad-${n}`;
+      if (fs.existsSync(aside)) continue;
+      try {
+        fs.renameSync(path, aside);
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT") throw error;
+      }
+      return;
+    }
+  }
+
+  private pathOf(node: string): string {
+    return join(this.dir, `${node}.json`);
+  }
+
+  /** Undefined when it could not be had: its owner hangs. */
+  private lock(node: string): Promise<(() => Promise<void>) | undefined> {
+    const dir = join(this.dir, ".tmp");
+    makeDirs(dir, 2);
+    return lockFile(join(dir, `${node}.lock`));
+  }
+}
+
+function demand(fault: string | undefined): void {
+  if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: "kv" });
+}
+
+/** What changes whenever the file is another one; its link count does not. */
+function stampAt(path: string): string {
+  const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;
+}

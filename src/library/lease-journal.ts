@@ -1,0 +1,121 @@
+/**
+ * The journal lines of what a program does with the library, when its mailbox lies in a state tree: who holds what, and what
+ * becomes of it, as a worker writes them. Elsewhere it writes nothing.
+ */
+import fs from "node:fs";
+import { dirname, resolve } from "node:path";
+import { decodeRecord } from "../codec/records.ts";
+import type { EventSubject } from "../core/events.ts";
+import { headOf, leaseOf, type ProcessingName } from "../core/names.ts";
+import { type StateTree, stateTree } from "../core/state-tree.ts";
+import {
+  type PutBackDetails,
+  recordClaimed,
+  recordFenced,
+  recordPutBack,
+  recordReclaimed,
+  recordReleased,
+} from "../journal/attempts.ts";
+import { recordConflict, recordSettled } from "../journal/settled.ts";
+import { Telemetry } from "../journal/telemetry.ts";
+import type { Recovered } from "../mailbox/recover.ts";
+import type { Settlement } from "../mailbox/settle.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+export class LeaseJournal {
+  /** The state tree that the mailbox lies in. */
+  readonly tree: StateTree | undefined;
+  private readonly telemetry: Telemetry | undefined;
+  private readonly agentId: string;
+
+  constructor({ dir, clock }: Trays, agentId: string, leaseTtlMs: number) {
+    const tree = treeAround(dir);
+    this.agentId = agentId;
+    this.tree = tree;
+    if (tree !== undefined)
+      this.telemetry = new Telemetry(
+        { events: tree.events, leases: tree.leases },
+        agentId,
+        leaseTtlMs,
+        clock,
+      );
+  }
+
+  /** @param wasWaiting it was taken from the inbox, and not from what a supervisor had accepted */
+  noteClaimed(name: ProcessingName, acquiredAtMs: number, wasWaiting: boolean): void {
+    this.write((telemetry) => {
+      const subject = this.subjectOf(name);
+      if (wasWaiting) telemetry.event("selected", { ...subject, lease: headOf(name) });
+      recordClaimed(telemetry, subject, acquiredAtMs);
+    });
+  }
+
+  notePutBack(name: ProcessingName, acquiredAtMs: number, details: PutBackDetails): void {
+    this.write((telemetry) => {
+      recordPutBack(telemetry, this.subjectOf(name), acquiredAtMs, details);
+    });
+  }
+
+  /** Between publishing its record and the end of its marker. */
+  noteSettled(settled: Settlement, acquiredAtMs: number, durationMs: number | null): void {
+    this.write((telemetry) => {
+      const record = decodeRecord(settled.record)?.record;
+      if (record === undefined) return;
+      const isFailure = record.status === "failed";
+      const details = {
+        isCompleted: !isFailure,
+        acquiredAtMs,
+        pid: process.pid,
+        durationMs,
+        error: isFailure ? record.error : null,
+        kind: isFailure ? record.kind : null,
+      };
+      const { task_id, agent_id, attempts: attempt, lease } = record;
+      const subject = { task_id, agent_id, attempt, lease };
+      recordSettled(telemetry, subject, details, settled.mayBeRecorded);
+    });
+  }
+
+  /** @param recordAs where its record is, relative to the mailbox */
+  noteConflict(name: ProcessingName, acquiredAtMs: number, recordAs: string): void {
+    this.write((telemetry) => {
+      recordConflict(telemetry, this.subjectOf(name), recordAs);
+      recordReleased(telemetry, this.subjectOf(name), acquiredAtMs);
+    });
+  }
+
+  noteReclaimed(what: Extract<Recovered, { action: "reclaimed" }>): void {
+    this.write((telemetry) => {
+      const { name, next, reason, hasBegun } = what;
+      recordReclaimed(telemetry, this.subjectOf(name), {
+        reason,
+        hasBegun,
+        nextAttempt: next.attempt,
+      });
+    });
+  }
+
+  noteFenced(name: ProcessingName): void {
+    this.write((telemetry) => {
+      recordFenced(telemetry, this.subjectOf(name));
+    });
+  }
+
+  private subjectOf(name: ProcessingName): EventSubject {
+    const { id, attempt } = name;
+    return { task_id: id, agent_id: this.agentId, attempt, lease: leaseOf(name) };
+  }
+
+  /** At once: a program may end without another turn of its event loop. */
+  private write(lines: (telemetry: Telemetry) => void): void {
+    if (this.telemetry === undefined) return;
+    lines(this.telemetry);
+    this.telemetry.flush();
+  }
+}
+
+/** The state tree that a mailbox is part of, beside its control mailbox. */
+function treeAround(dir: string): StateTree | undefined {
+  const tree = stateTree(dirname(resolve(dir)));
+  return tree.mailbox === resolve(dir) && fs.existsSync(tree.control) ? tree : undefined;
+}

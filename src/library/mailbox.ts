@@ -1,0 +1,539 @@
+/**
+ * The mailbox as a library: for programs that submit, work or look after a mailbox without our supervisor, or beside it.
+ * Every promise of the protocol holds here too; expected outcomes that a caller must handle are thrown as errors with a code.
+ */
+import { join } from "node:path";
+import { encodeRecord } from "../codec/records.ts";
+import { checkTask, type DecodedTask } from "../codec/task-codec.ts";
+import { wallSeconds } from "../core/clock.ts";
+import {
+  ErrInvalidTask,
+  ErrInvalidTransition,
+  ErrIo,
+  ErrLeaseLost,
+  ErrNoTasks,
+  ErrTaskNotFound,
+  isSystemError,
+  MailchuteError,
+  messageOf,
+} from "../core/errors.ts";
+import {
+  foldId,
+  inboxName,
+  leaseOf,
+  type ProcessingName,
+  parseName,
+  runOf,
+} from "../core/names.ts";
+import { DEFAULT_SETTINGS } from "../core/settings.ts";
+import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
+import type { WaitingTask } from "../core/waiting-task.ts";
+import { judgeOwner, ownerSequence } from "../host/identity.ts";
+import { endTree } from "../host/process-tree.ts";
+import { hasStarted } from "../journal/lookup.ts";
+import {
+  type Claim,
+  claimFromInbox,
+  claimReady,
+  putBack,
+  readClaim,
+  renewClaim,
+} from "../mailbox/claim.ts";
+import { findClaimable } from "../mailbox/claimable.ts";
+import { newDeadLetter } from "../mailbox/dead-letter.ts";
+import { dropIdentical } from "../mailbox/duplicates.ts";
+import { refuseClaim } from "../mailbox/quarantine.ts";
+import { newId } from "../mailbox/random.ts";
+import { ReadyWaits } from "../mailbox/ready-waits.ts";
+import {
+  findRecoverable,
+  LeaseObserver,
+  type Recovered,
+  type RunTraces,
+  recoverStep,
+  type SettledFacts,
+} from "../mailbox/recover.ts";
+import { retry } from "../mailbox/retry.ts";
+import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
+import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/settled-record.ts";
+import { liveIds, submit } from "../mailbox/submit.ts";
+import { type SweepCounts, sweepAll } from "../mailbox/sweep.ts";
+import { type OpenOptions, openTrays, type Trays } from "../mailbox/trays.ts";
+import { LeaseJournal } from "./lease-journal.ts";
+
+export interface MailboxOptions extends OpenOptions {
+  /** How long a silent lease is respected (ms). Default 4 h. */
+  leaseTtlMs?: number;
+  /** N runs, for tasks that do not say. Default 3. */
+  maxAttempts?: number;
+  /** ms. No task that is ready waits longer for its retry, whatever its file's time says. Default 5 minutes. */
+  backoffMaxMs?: number;
+  /** Days. Default 7. */
+  outboxDays?: number;
+  /** Days. Default 30. */
+  failedDays?: number;
+  /** Name in records. Default "library". */
+  agentId?: string;
+}
+
+/** A task that this process holds. */
+export interface HeldTask {
+  task: Task;
+  /** The task's JSON text exactly as dropped. */
+  taskText: string;
+  /** From 1. */
+  attempt: number;
+  maxAttempts: number;
+  /** Unique for ever; stands in the records. */
+  lease: string;
+  /** Path of the claimed file. */
+  path: string;
+}
+
+interface Held {
+  claim: Claim;
+  decoded: DecodedTask;
+  startedMs: number;
+  startedWallMs: number;
+  maxAttempts: number;
+  /** What ends it. Once that is committed the disk may still refuse the rest, and nothing else can end it any more. */
+  settlement?: Settlement;
+}
+
+export interface FailOptions {
+  kind?: FailureKind;
+  code?: string;
+  /** False: no further run, even if attempts are left. */
+  canRetry?: boolean;
+  /** Wait before the next run (ms); a pool waits no longer than its `retry.backoff_max_ms`. */
+  delayMs?: number;
+}
+
+export class Mailbox {
+  readonly dir: string;
+  private readonly trays: Trays;
+  private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
+  private readonly newOwner = ownerSequence();
+  private readonly observer: LeaseObserver;
+  private readonly waits: ReadyWaits;
+  private readonly journal: LeaseJournal;
+  private readonly unfinished = new Set<string>();
+  private readonly excused = new Map<string, number>();
+  private readonly held = new Map<string, Held>();
+
+  private constructor(trays: Trays, options: MailboxOptions) {
+    this.dir = trays.dir;
+    this.trays = trays;
+    this.o = {
+      leaseTtlMs: options.leaseTtlMs ?? 4 * 60 * 60 * 1000,
+      maxAttempts: options.maxAttempts ?? 3,
+      backoffMaxMs: options.backoffMaxMs ?? DEFAULT_SETTINGS.retry.backoff_max_ms,
+      outboxDays: options.outboxDays ?? 7,
+      failedDays: options.failedDays ?? 30,
+      agentId: options.agentId ?? "library",
+    };
+    this.observer = new LeaseObserver(this.o.leaseTtlMs);
+    this.waits = new ReadyWaits(trays, this.o.backoffMaxMs);
+    this.journal = new LeaseJournal(trays, this.o.agentId, this.o.leaseTtlMs);
+  }
+
+  /**
+   * Opens the mailbox in `dir`, making its trays.
+   * @throws ErrMailboxDir when it cannot be used safely
+   */
+  static open(dir: string, options: MailboxOptions = {}): Mailbox {
+    return new Mailbox(openTrays(dir, options), options);
+  }
+
+  /**
+   * Submits a task. When this resolves the task is safe, as far as the mailbox's durability goes.
+   * @returns its id: the task's own, or a fresh one
+   * @throws ErrInvalidTask, ErrTaskExists, ErrIo
+   */
+  async enqueue(task: Omit<Task, "id"> & { id?: string }): Promise<string> {
+    const { clock } = this.trays;
+    const id = task.id ?? newId(clock.wallMs());
+    const body = { created_at: wallSeconds(clock), ...task, id };
+    const text = JSON.stringify(body);
+    checkTask(JSON.parse(text) as Record<string, unknown>, id);
+    const submission = { id, bytes: Buffer.from(`${text}\n`, "utf8") };
+    await this.inTime("enqueue", () => submit(this.trays, submission));
+    return id;
+  }
+
+  /**
+   * Claims the best task among the accepted ones and a bounded look at the inbox.
+   * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks or belong to an
+   * owner who is not allowed (`uids`), and files whose id a task has that runs or has settled: what is the very same task goes,
+   * another one is left to the supervisor. What has become such a file by the time it is claimed is refused.
+   * @throws ErrNoTasks; ErrIo, also when the only ones left cannot be read just now
+   */
+  claim(): HeldTask {
+    return this.atOnce("claim", () => this.claimBest());
+  }
+
+  private claimBest(): HeldTask {
+    let unread: ErrIo | undefined;
+    for (const candidate of findClaimable(this.trays, this.waits)) {
+      if (candidate.tray === "inbox" && hasSettled(this.trays, candidate.id)) {
+        this.dropResend(candidate.id);
+        continue;
+      }
+      const claim = this.claimOne(candidate);
+      if (claim === undefined) continue;
+      this.waits.forget(candidate.file);
+      try {
+        const held = this.hold(claim, readClaim(this.trays, claim));
+        this.journal.noteClaimed(
+          claim.name,
+          this.heldOf(held).startedWallMs,
+          candidate.tray === "inbox",
+        );
+        return held;
+      } catch (error) {
+        // Replaced between look and claim. Or not to be read just now: we live, so that no other process would come for it
+        // before the lease time.
+        if (error instanceof ErrInvalidTask) {
+          refuseClaim(this.trays, claim, error.code, error.message);
+          continue;
+        }
+        putBack(this.trays, claim, 0, false);
+        unread ??= cannotRead(claim, error);
+      }
+    }
+    if (unread !== undefined) throw unread;
+    throw new ErrNoTasks("nothing is waiting that could be claimed", {
+      path: this.trays.inbox,
+      phase: "claim",
+    });
+  }
+
+  private claimOne({ tray, id, file, attempt }: WaitingTask): Claim | undefined {
+    if (tray === "inbox") return claimFromInbox(this.trays, id, attempt, this.newOwner());
+    const name = parseName(file) as ProcessingName;
+    // Left by a power cut: `recover` tidies it away.
+    if (recordOfSubmission(this.trays, name) !== undefined) return undefined;
+    return claimReady(this.trays, name, this.newOwner());
+  }
+
+  /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost, ErrIo */
+  renew(task: HeldTask): void {
+    const held = this.heldOf(task);
+    if (isCommitted(held)) return;
+    if (!this.atOnce("renew", () => renewClaim(this.trays, held.claim))) this.lost(task);
+  }
+
+  /**
+   * Ends the task well. After an ErrIo it can be called again, and so can `fail`: what is committed already, well or badly, stays
+   * as it is and is published then.
+   * @throws ErrLeaseLost when another process took it over: then nothing was changed; ErrIo
+   */
+  async complete(
+    task: HeldTask,
+    result: { output?: unknown; verdict?: string; verdictReason?: string } = {},
+  ): Promise<void> {
+    const held = this.heldOf(task);
+    if (isCommitted(held)) return this.settle(task, held.settlement);
+    const record: ResultRecord = {
+      task_id: task.task.id,
+      status: "completed",
+      verdict: result.verdict ?? "unknown",
+      verdict_reason: result.verdictReason ?? "",
+      output: result.output ?? null,
+      duration_ms: Math.round(this.trays.clock.monotonicMs() - held.startedMs),
+      completed_at: wallSeconds(this.trays.clock),
+      attempts: task.attempt,
+      agent_id: this.o.agentId,
+      lease: task.lease,
+      exit_code: null,
+      run: null,
+    };
+    const bytes = encodeRecord(record, held.decoded.text);
+    const { claim } = held;
+    await this.settle(task, newSettlement(claim, "completed", bytes, claim.name.token));
+  }
+
+  /**
+   * Ends the attempt badly: the task runs again if it has attempts left, else it becomes a dead letter in `failed/`.
+   * @returns whether it will run again
+   * @throws ErrLeaseLost, ErrIo: see `complete`
+   */
+  async fail(task: HeldTask, error: string, options: FailOptions = {}): Promise<boolean> {
+    const held = this.heldOf(task);
+    if (isCommitted(held)) {
+      await this.settle(task, held.settlement);
+      return false;
+    }
+    if (options.canRetry !== false && task.attempt < held.maxAttempts) {
+      this.giveBack(task, held, "fail", options.delayMs ?? 0, error);
+      return true;
+    }
+    const facts = {
+      error,
+      code: options.code ?? "ErrFailed",
+      kind: options.kind ?? "handler",
+      agentId: this.o.agentId,
+      attempts: task.attempt,
+      lastAttemptAt: Math.floor(held.startedWallMs / 1000),
+    };
+    await this.settle(task, newDeadLetter(this.trays, held.claim, facts, held.decoded));
+    return false;
+  }
+
+  /**
+   * Gives the task back without using up an attempt.
+   * @param delayMs before the next run; a pool waits no longer than its `retry.backoff_max_ms`
+   * @throws ErrLeaseLost; ErrIo; ErrInvalidTransition when its end is committed: then only `complete` and `fail` go on
+   */
+  release(task: HeldTask, delayMs = 0): void {
+    const held = this.heldOf(task);
+    if (isCommitted(held))
+      throw new ErrInvalidTransition(
+        `${task.task.id} is settled as ${held.settlement.status}, and cannot be given back`,
+        {
+          id: task.task.id,
+          path: task.path,
+          phase: "release",
+          hint: "call complete again: it publishes what the disk refused",
+        },
+      );
+    this.giveBack(task, held, "release", delayMs, null);
+  }
+
+  private giveBack(
+    task: HeldTask,
+    held: Held,
+    phase: "fail" | "release",
+    delayMs: number,
+    error: string | null,
+  ): void {
+    const next = this.atOnce(phase, () =>
+      putBack(this.trays, held.claim, delayMs, phase === "fail"),
+    );
+    if (next === undefined) this.lost(task);
+    this.held.delete(task.lease);
+    this.journal.notePutBack(held.claim.name, held.startedWallMs, {
+      event: phase === "fail" ? "retry_scheduled" : "released",
+      error,
+      delayMs,
+      notBeforeMs: this.trays.clock.wallMs() + delayMs,
+      nextAttempt: next.attempt,
+    });
+  }
+
+  /** Takes back what dead or silent owners left, and finishes what they had begun to settle. @throws ErrIo */
+  recover(): Promise<Recovered[]> {
+    return this.inTime("recover", () => this.recoverAll());
+  }
+
+  private async recoverAll(): Promise<Recovered[]> {
+    const recovered: Recovered[] = [];
+    const recoverer = {
+      trays: this.trays,
+      newOwner: this.newOwner,
+      judge: judgeOwner,
+      observer: this.observer,
+      unfinished: this.unfinished,
+      excused: this.excused,
+      endLease: async (lease: string) => {
+        await endTree(lease, 0);
+      },
+      policyOf: (task: Task | undefined) => ({
+        maxAttempts: task?.max_attempts ?? this.o.maxAttempts,
+        agentId: this.o.agentId,
+      }),
+      ...this.runTraces(),
+      onRecovered: (what: Recovered) => {
+        recovered.push(what);
+        if (what.action === "reclaimed") this.journal.noteReclaimed(what);
+      },
+      onSettled: (settled: Settlement, facts: SettledFacts) => {
+        const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
+        this.journal.noteSettled({ ...settled, mayBeRecorded }, 0, null);
+      },
+    };
+    const files = this.trays.storage.list(this.trays.processing);
+    for (const step of findRecoverable(recoverer, files, this.o.leaseTtlMs))
+      await recoverStep(recoverer, step);
+    return recovered;
+  }
+
+  /** In a state tree, of the runs of its workers. */
+  private runTraces(): { traces?: RunTraces } {
+    const { tree } = this.journal;
+    if (tree === undefined) return {};
+    const traces: RunTraces = {
+      dirOf: (name) => join(tree.runs, runOf(name)),
+      // Which agents are programs stands in its settings, which are not ours to read: then the journal has its say, too.
+      isProgram: (task) => task.exec !== undefined,
+      hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
+    };
+    return { traces };
+  }
+
+  /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition, ErrIo */
+  retry(id: string): Promise<void> {
+    return this.inTime("retry", () => retry(this.trays, id));
+  }
+
+  /** Removes settled records past their retention, and staged leftovers. @throws ErrIo */
+  sweep(): SweepCounts {
+    const { outboxDays, failedDays } = this.o;
+    const { nowMs: _nowMs, ...counts } = this.atOnce("sweep", () =>
+      sweepAll(this.trays, { outboxDays, failedDays }),
+    );
+    return counts;
+  }
+
+  /**
+   * The record of a settled task; undefined while it waits, runs or is being settled.
+   * @throws ErrTaskNotFound when the id is nowhere; ErrIo
+   */
+  find(id: string): ResultRecord | ErrorRecord | undefined {
+    return this.atOnce("find", () => this.findRecord(id));
+  }
+
+  private findRecord(id: string): ResultRecord | ErrorRecord | undefined {
+    if (this.isLive(id, ["ok", "err"])) return undefined;
+    const settled = readSettled(this.trays, id);
+    if (settled !== undefined) return settled.record;
+    // What moved between two looks, and what is committed and not published yet.
+    if (this.isLive(id)) return undefined;
+    throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
+      id,
+      path: this.dir,
+      phase: "find",
+    });
+  }
+
+  /** Does it now; what the system refuses is thrown as ErrIo. */
+  private atOnce<T>(phase: string, step: () => T): T {
+    try {
+      return step();
+    } catch (error) {
+      throw asErrIo(error, phase, this.dir);
+    }
+  }
+
+  private async inTime<T>(phase: string, step: () => Promise<T>): Promise<T> {
+    try {
+      return await step();
+    } catch (error) {
+      throw asErrIo(error, phase, this.dir);
+    }
+  }
+
+  private isLive(id: string, without: readonly ProcessingName["stage"][] = []): boolean {
+    const { storage, inbox } = this.trays;
+    const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
+    return (
+      names.some((name) => storage.look(join(inbox, name)) !== undefined) ||
+      liveIds(this.trays, without).has(foldId(id))
+    );
+  }
+
+  private dropResend(id: string): void {
+    try {
+      dropIdentical(this.trays, id);
+    } catch {
+      // It cannot be read now: it waits, and the others must not.
+    }
+  }
+
+  private hold(claim: Claim, decoded: DecodedTask): HeldTask {
+    const lease = leaseOf(claim.name);
+    const maxAttempts = decoded.task.max_attempts ?? this.o.maxAttempts;
+    const { clock } = this.trays;
+    this.held.set(lease, {
+      claim,
+      decoded,
+      maxAttempts,
+      startedMs: clock.monotonicMs(),
+      startedWallMs: clock.wallMs(),
+    });
+    return {
+      task: decoded.task,
+      taskText: decoded.text,
+      attempt: claim.name.attempt,
+      maxAttempts,
+      lease,
+      path: claim.path,
+    };
+  }
+
+  private heldOf(task: HeldTask): Held {
+    const held = this.held.get(task.lease);
+    if (held === undefined) throw leaseLost(task);
+    return held;
+  }
+
+  private lost(task: HeldTask): never {
+    const held = this.held.get(task.lease);
+    this.held.delete(task.lease);
+    if (held !== undefined) this.journal.noteFenced(held.claim.name);
+    throw leaseLost(task);
+  }
+
+  private async settle(task: HeldTask, settlement: Settlement): Promise<void> {
+    const held = this.heldOf(task);
+    held.settlement = settlement;
+    const { startedWallMs, startedMs } = held;
+    await settleAll(this.trays, [settlement], ([settled]) => {
+      const durationMs = Math.round(this.trays.clock.monotonicMs() - startedMs);
+      if (settled !== undefined) this.journal.noteSettled(settled, startedWallMs, durationMs);
+    });
+    if (settlement.error !== undefined) {
+      // This process lives, so no other recovers it: `recover` of this mailbox publishes it too.
+      if (settlement.committedMs !== undefined) this.unfinished.add(settlement.marker);
+      throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
+        id: task.task.id,
+        path: settlement.claim.path,
+        phase: "settle",
+        cause: settlement.error,
+        hint: "the task is still yours: try again when the disk has room",
+      });
+    }
+    this.unfinished.delete(settlement.marker);
+    if (settlement.outcome === "fenced") this.lost(task);
+    this.held.delete(task.lease);
+    if (settlement.recordAs !== undefined)
+      this.journal.noteConflict(held.claim.name, startedWallMs, settlement.recordAs);
+  }
+}
+
+function isCommitted(held: Held): held is Held & { settlement: Settlement } {
+  return held.settlement?.committedMs !== undefined;
+}
+
+/** An error of the system as one of ours; any other is left as it is. */
+function asErrIo(error: unknown, phase: string, dir: string): unknown {
+  if (error instanceof MailchuteError || !isSystemError(error)) return error;
+  return new ErrIo(`cannot ${phase}: ${messageOf(error)}`, {
+    path: (error as { path?: string }).path ?? dir,
+    phase,
+    cause: error,
+    hint: "check the disk and the rights, then try again",
+  });
+}
+
+function cannotRead(claim: Claim, cause: unknown): ErrIo {
+  return new ErrIo(`cannot read ${claim.name.id}: ${messageOf(cause)}`, {
+    id: claim.name.id,
+    path: claim.path,
+    phase: "claim",
+    cause,
+    hint: "it was put back: try again",
+  });
+}
+
+function leaseLost(task: HeldTask): ErrLeaseLost {
+  return new ErrLeaseLost(
+    `the lease ${task.lease} of ${task.task.id} is not ours any more; nothing was changed`,
+    {
+      id: task.task.id,
+      path: task.path,
+      phase: "settle",
+      hint: "drop the work; another process has the task",
+    },
+  );
+}

@@ -1,0 +1,85 @@
+/** Lines from a person or a pipe, one at a time: with history and completion on a terminal, plainly elsewhere. */
+import { createInterface, type Interface } from "node:readline";
+
+export interface LineOptions {
+  /** True for line editing; needs a terminal. */
+  isEditing: boolean;
+  /** Shown before each line; "" for a pipe. */
+  prompt: string;
+  /** What the word before the cursor may become, and that word. */
+  complete: (line: string) => [words: string[], word: string];
+  /** Ctrl-C on an empty line, or while something runs. */
+  onInterrupt: () => void;
+}
+
+/** Lines that wait are read no further ahead than this. */
+const AHEAD_MAX = 256;
+
+export class Lines {
+  private readonly readline: Interface;
+  private readonly prompt: string;
+  private readonly queue: string[] = [];
+  private isClosed = false;
+  private isAnswer = false;
+  private wake: (() => void) | undefined;
+
+  constructor({ isEditing, prompt, complete, onInterrupt }: LineOptions) {
+    this.prompt = prompt;
+    this.readline = createInterface({
+      input: process.stdin,
+      output: isEditing || prompt !== "" ? process.stdout : undefined,
+      terminal: isEditing,
+      historySize: 500,
+      removeHistoryDuplicates: true,
+      completer: complete,
+    });
+    // Node takes a Tab for text when it comes together with other keys, as from a quick hand or over a slow line: "/re" Tab Tab
+    // then showed no list. Here no line holds a tab.
+    Object.defineProperty(this.readline, "isCompletionEnabled", { get: () => true, set: () => {} });
+    // The history lives as long as the session, and is written nowhere: free text may hold what is secret. An answer to a
+    // question is no command to repeat.
+    this.readline.on("history", (history) => {
+      if (this.isAnswer) history.shift();
+    });
+    this.readline.on("line", (line) => {
+      this.queue.push(line);
+      if (this.queue.length >= AHEAD_MAX) this.readline.pause();
+      this.wake?.();
+    });
+    this.readline.on("close", () => {
+      this.isClosed = true;
+      this.wake?.();
+    });
+    this.readline.on("SIGINT", () => {
+      // As in a shell: what is typed is given up first.
+      if (this.readline.line === "") {
+        onInterrupt();
+        if (this.wake !== undefined) this.readline.prompt();
+      } else {
+        this.readline.write(null, { ctrl: true, name: "e" });
+        this.readline.write(null, { ctrl: true, name: "u" });
+      }
+    });
+  }
+
+  /** The next line; undefined at the end of input. */
+  async next(prompt = this.prompt): Promise<string | undefined> {
+    this.isAnswer = prompt !== this.prompt;
+    if (this.queue.length === 0 && !this.isClosed && prompt !== "") {
+      this.readline.setPrompt(prompt);
+      this.readline.prompt();
+    }
+    while (this.queue.length === 0 && !this.isClosed) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+        this.readline.resume();
+      });
+      this.wake = undefined;
+    }
+    return this.queue.shift();
+  }
+
+  close(): void {
+    this.readline.close();
+  }
+}

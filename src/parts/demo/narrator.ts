@@ -1,0 +1,80 @@
+/** The demo's voice: short lines of at most 80 cells. Says nothing with --json. */
+import type { Context } from "../../cli/shell/command-spec.ts";
+import { cut, type Paint, paint, safe, widthOf, wrap } from "../../text/render.ts";
+
+const WIDTH = 80;
+const INDENT = "   ";
+const GAP = 2;
+
+export class Narrator {
+  private readonly ctx: Pick<Context, "out" | "json" | "colour">;
+  private chapters = 0;
+
+  constructor(ctx: Pick<Context, "out" | "json" | "colour">) {
+    this.ctx = ctx;
+  }
+
+  line(text = ""): void {
+    if (!this.ctx.json) this.ctx.out.line(text);
+  }
+
+  chapter(title: string): void {
+    this.chapters += 1;
+    this.line();
+    this.line(this.paint("bold", `${this.chapters}. ${title}`));
+  }
+
+  say(text: string): void {
+    for (const line of wrap(safe(text), WIDTH - INDENT.length)) this.line(INDENT + line);
+  }
+
+  /** What a person would type. */
+  command(text: string): void {
+    this.line(INDENT + this.paint("cyan", cut(safe(`$ ${text}`), WIDTH - INDENT.length)));
+  }
+
+  /** A file that is dropped: its name, then as much of it as fits. */
+  file(name: string, text: string): void {
+    const head = `${name.padEnd(14)} `;
+    const body = cut(safe(text), WIDTH - INDENT.length - head.length);
+    this.line(INDENT + this.paint("cyan", head) + body);
+  }
+
+  /** What comes back, cut to the line. */
+  answer(text: string): void {
+    this.line(INDENT + cut(safe(text), WIDTH - INDENT.length));
+  }
+
+  /** `ls`: names in columns. */
+  list(command: string, names: readonly string[]): void {
+    this.command(command);
+    if (names.length === 0) this.answer(this.paint("dim", "(empty)"));
+    const shown = names.map((name) => safe(name));
+    const cell = Math.max(...shown.map(widthOf)) + GAP;
+    const perLine = Math.max(1, Math.floor((WIDTH - INDENT.length + GAP) / cell));
+    for (let at = 0; at < shown.length; at += perLine) {
+      const row = shown.slice(at, at + perLine);
+      this.answer(
+        row
+          .map((name) => name + " ".repeat(cell - widthOf(name)))
+          .join("")
+          .trimEnd(),
+      );
+    }
+  }
+
+  /** Something that happened to a task. */
+  event(atMs: number, task: string, text: string, how: Paint = "green"): void {
+    const time = `${(atMs / 1000).toFixed(2)} s`.padStart(9);
+    const head = `${time}  ${task.padEnd(11)}`;
+    this.line(
+      this.paint("dim", head.slice(0, 9)) +
+        head.slice(9) +
+        this.paint(how, cut(safe(text), WIDTH - head.length)),
+    );
+  }
+
+  paint(how: Paint, text: string): string {
+    return paint(this.ctx.colour, how, text);
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Where the demo plays: a temporary state tree with a real supervisor on it. Knows nothing of the play; its one promise is
+ * that nothing is left behind, however the play ends.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { type StateTree, stateTree } from "../../core/state-tree.ts";
+import { identityOf, judge } from "../../host/identity.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { pathInPackage } from "../../host/package.ts";
+import { readJsonObject } from "../../view/scan.ts";
+
+const LAUNCHER = pathInPackage("bin/mailchute.js");
+/** Ctrl-C, `kill`, and a terminal that is closed. */
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const LOOK_MS = 10;
+/** From asking the supervisor to end until it is killed (ms). */
+const STOP_MS = 4000;
+/** From SIGKILL until a process should be gone (ms). */
+const KILL_MS = 1000;
+
+/** The play cannot go on: something that was waited for did not come. */
+export class ErrDemo extends Error {}
+
+/** Ctrl-C, or the terminal was closed. */
+export class Interrupted extends Error {}
+
+export class Stage {
+  /** Holds the state tree, and is the working directory of every program. */
+  readonly dir: string;
+  readonly tree: StateTree;
+  readonly logFile: string;
+  private readonly startedMs = performance.now();
+  private readonly limitMs: number;
+  private readonly restMs: number;
+  private supervisor: ChildProcess | undefined;
+  private interruptions = 0;
+  private readonly onSignal = (): void => {
+    this.interruptions += 1;
+    // A second Ctrl-C does not wait for an orderly end.
+    if (this.interruptions > 1) process.exit(130);
+  };
+  private readonly onExit = (): void => this.killAll();
+
+  /** @param limitMs the whole play must be over by then; @param restMs time to read between two acts */
+  constructor(limitMs: number, restMs: number) {
+    this.limitMs = limitMs;
+    this.restMs = restMs;
+    this.dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-demo-")));
+    this.tree = stateTree(join(this.dir, "state"));
+    this.logFile = join(this.dir, "supervisor.log");
+    for (const signal of SIGNALS) process.on(signal, this.onSignal);
+    // The last resort, for whatever ends this process early.
+    process.on("exit", this.onExit);
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.startedMs;
+  }
+
+  /** Starts `mailchute run` as a process of its own. @returns its pid */
+  start(args: readonly string[]): number {
+    const log = fs.openSync(this.logFile, "a", 0o600);
+    this.supervisor = spawn(
+      process.execPath,
+      [LAUNCHER, "run", "--state", this.tree.dir, ...args],
+      {
+        cwd: this.dir,
+        env: withoutOurs(process.env),
+        // A group of its own: Ctrl-C reaches the demo, and the demo ends the supervisor in order.
+        detached: true,
+        stdio: ["ignore", log, log],
+      },
+    );
+    fs.closeSync(log);
+    this.supervisor.on("error", () => {
+      // Waiting for its first sign of life fails then, and shows the log.
+    });
+    return this.supervisor.pid ?? 0;
+  }
+
+  /** Waits until `look` gives something. @throws ErrDemo when it does not in time, Interrupted on Ctrl-C */
+  async until<T>(what: string, look: () => T | undefined | false): Promise<T> {
+    for (;;) {
+      if (this.interruptions > 0) throw new Interrupted("interrupted");
+      const found = look();
+      if (found !== undefined && found !== false) return found;
+      if (this.elapsedMs > this.limitMs)
+        throw new ErrDemo(`${what} did not happen within ${this.limitMs / 1000} s`);
+      const how = this.supervisor?.exitCode ?? this.supervisor?.signalCode;
+      if (how !== null && how !== undefined)
+        throw new ErrDemo(`the supervisor ended (${how}) before ${what}`);
+      await wait(LOOK_MS);
+    }
+  }
+
+  /** Lets people read. */
+  async rest(ms = this.restMs): Promise<void> {
+    const untilMs = this.elapsedMs + ms;
+    await this.until("time", () => this.elapsedMs >= untilMs);
+  }
+
+  /** Asks the supervisor to end and waits for it. @returns its exit code; null when it had to be killed, or never ran */
+  async stop(): Promise<number | null> {
+    const child = this.supervisor;
+    if (child?.pid === undefined) return null;
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await gone;
+      clearTimeout(timer);
+    }
+    this.supervisor = undefined;
+    return child.exitCode;
+  }
+
+  /** pids of workers and of programs they started that are alive, whatever their parent is by now. */
+  processes(): number[] {
+    const found = readNames("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .filter((pid) => environOf(pid).some((variable) => this.isOurs(variable)))
+      .map(Number);
+    if (found.length > 0) return found;
+    // Without /proc there are only the workers' own words.
+    return readNames(this.tree.workers)
+      .map((name) => Number(readJsonObject(join(this.tree.workers, name))?.["pid"]))
+      .filter((pid) => Number.isInteger(pid) && pid > 0 && judge(identityOf(pid)) === "alive");
+  }
+
+  /** Programs get the first, workers the second. */
+  private isOurs(variable: string): boolean {
+    return (
+      variable === `MAILCHUTE_STATE=${this.tree.dir}` ||
+      (variable.startsWith("MAILCHUTE_WORKER_BOOT=") && variable.includes(this.tree.dir))
+    );
+  }
+
+  /** Ends what is left and removes the tree, unless it is to be kept. */
+  async close(isKept: boolean): Promise<void> {
+    await this.stop();
+    this.killRest();
+    process.off("exit", this.onExit);
+    for (const signal of SIGNALS) process.off(signal, this.onSignal);
+    if (!isKept) this.remove();
+  }
+
+  /** This process is about to be gone. */
+  private killAll(): void {
+    this.killRest();
+    this.remove();
+  }
+
+  /** Blocks until they are gone: the dying must not write into a tree that is being removed. */
+  private killRest(): void {
+    const deadline = performance.now() + KILL_MS;
+    for (;;) {
+      const { pid } = this.supervisor ?? {};
+      const isThere = pid !== undefined && judge(identityOf(pid)) === "alive";
+      // The supervisor first, or it starts another worker.
+      const left = isThere ? [pid, ...this.processes()] : this.processes();
+      if (left.length === 0) return;
+      for (const one of left) kill(one);
+      if (performance.now() > deadline) return;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MS);
+    }
+  }
+
+  private remove(): void {
+    fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** The caller's own settings must not steer the demo. */
+function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name)),
+  );
+}
+
+/** The variables a process was started with; none for zombies and for what is not ours to look at. */
+function environOf(pid: string): string[] {
+  try {
+    return fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+  } catch {
+    return [];
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** Names in a directory, sorted; none when there is none. */
+export function readNames(dir: string): string[] {
+  return listDir(dir).sort();
+}

@@ -1,0 +1,147 @@
+/** Settles a task that does not run any more as cancelled. Gives it back when the disk will not give what must travel in its record. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
+import type { BatchCounts } from "../../core/batch.ts";
+import { ErrInvalidTask, ErrIo, messageOf } from "../../core/errors.ts";
+import {
+  foldId,
+  leaseOf,
+  type ProcessingName,
+  parseRun,
+  prefixOf,
+  runsFolderOf,
+} from "../../core/names.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { recordConflict, recordSettled } from "../../journal/settled.ts";
+import { type Claim, putBack, readBytes } from "../../mailbox/claim.ts";
+import { type FailureFacts, newDeadLetter } from "../../mailbox/dead-letter.ts";
+import { gatherCounts } from "../../mailbox/recover.ts";
+import { settleAll } from "../../mailbox/settle.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import type { CommandContext } from "./command-context.ts";
+
+/** Longest pause before a settlement that the disk refused is tried again (ms). */
+const SETTLE_AGAIN_MS_MAX = 5000;
+
+const READ_TRIES_MAX = 5;
+
+/** Settles a task that does not run any more as cancelled. @param from where it was taken from: a run, or where it waited */
+export async function settleAsCancelled(
+  context: CommandContext,
+  claim: Claim,
+  from: "run" | "ready" | "inbox",
+): Promise<void> {
+  const { trays, telemetry } = context;
+  const { id } = claim.name;
+  context.backlog.remove(id);
+  const isBatch = claim.name.isBatch === true;
+  const decoded = isBatch ? undefined : await readForSure(trays, claim);
+  // What its lines came to before is kept: a retry goes on from there.
+  const batch = isBatch ? await gatherForSure(trays, claim) : undefined;
+  const { attempt } = claim.name;
+  const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name) };
+  const facts = {
+    error: "cancelled before it ran",
+    code: "ErrCancelled",
+    kind: "cancelled" as const,
+    agentId: subject.agent_id,
+    attempts: attempt - 1,
+    lastAttemptAt: 0,
+    batch,
+    ...(from === "inbox" ? {} : factsOfRuns(context.tree.runs, claim, from === "run")),
+  };
+  const settlement = newDeadLetter(trays, claim, facts, decoded);
+  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
+    await settleAll(trays, [settlement], ([settled]) => {
+      if (settled === undefined) return;
+      const details = {
+        isCompleted: false,
+        acquiredAtMs: 0,
+        pid: process.pid,
+        durationMs: null,
+        error: facts.error,
+        kind: "cancelled",
+      };
+      recordSettled(telemetry, subject, details, settled.mayBeRecorded);
+      telemetry.flush();
+    });
+    if (settlement.error === undefined) break;
+    // The lease is ours, and we live: no other process would finish what the disk refuses now.
+    await wait(waitMs);
+  }
+  if (settlement.recordAs !== undefined) {
+    recordConflict(telemetry, subject, settlement.recordAs);
+    telemetry.flush();
+  }
+  context.dispatcher.inFlight.delete(foldId(id));
+  context.wake();
+}
+
+/** Of a task that was accepted: what it has run so far. A run that was given back has left its number to the next one. */
+function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Partial<FailureFacts> {
+  const last = findLastRun(runsDir, name);
+  const before = last?.attempt ?? name.attempt - 1;
+  if (!isRunning && before === 0) return {};
+  return {
+    error: isRunning ? "cancelled while it ran" : "cancelled between two runs",
+    attempts: isRunning ? name.attempt : before,
+    ...(last === undefined || (isRunning && last.attempt !== name.attempt)
+      ? {}
+      : { run: last.dir, lastAttemptAt: Math.floor(last.mtimeMs / 1000) }),
+  };
+}
+
+function findLastRun(
+  runsDir: string,
+  name: ProcessingName,
+): { dir: string; attempt: number; mtimeMs: number } | undefined {
+  const prefix = prefixOf(name);
+  const folder = runsFolderOf(name.submission);
+  return listDir(join(runsDir, folder))
+    .filter((dir) => dir.startsWith(prefix))
+    .flatMap((dir) => {
+      const attempt = parseRun(dir)?.attempt;
+      const stats = fs.statSync(join(runsDir, folder, dir), { throwIfNoEntry: false });
+      return attempt === undefined || stats === undefined
+        ? []
+        : [{ dir: `${folder}${dir}`, attempt, mtimeMs: stats.mtimeMs }];
+    })
+    .sort((a, b) => a.attempt - b.attempt || a.mtimeMs - b.mtimeMs)
+    .at(-1);
+}
+
+/** @throws a system error; then the batch waits again, with all that its lines came to */
+async function gatherForSure(trays: Trays, claim: Claim): Promise<BatchCounts> {
+  try {
+    return await gatherCounts(trays, claim.name);
+  } catch (error) {
+    putBack(trays, claim, 0, false);
+    throw error;
+  }
+}
+
+/**
+ * The task that is to travel in its record; undefined when the file holds none.
+ * @throws ErrIo when the disk does not give it: then the task waits again, because its bytes would be lost with the claim
+ */
+async function readForSure(trays: Trays, claim: Claim): Promise<DecodedTask | undefined> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return decodeTask(readBytes(trays, claim), claim.name.id);
+    } catch (error) {
+      if (error instanceof ErrInvalidTask) return undefined;
+      if (tries === READ_TRIES_MAX) {
+        putBack(trays, claim, 0, false);
+        throw new ErrIo(`cannot read ${claim.name.id}: ${messageOf(error)}`, {
+          id: claim.name.id,
+          path: claim.path,
+          cause: error,
+          hint: "it waits as before; cancel it again when the disk can be read",
+        });
+      }
+      await wait(50);
+    }
+  }
+}

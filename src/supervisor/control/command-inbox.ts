@@ -1,0 +1,410 @@
+/**
+ * The control mailbox, in the order of arrival, through the same moves as tasks. A command is applied first and
+ * acknowledged then; one that a crash left in between is applied again, which changes nothing twice. Those that steer the
+ * pool overtake a flood of others: the newest of its subject decides, and those before it change nothing any more.
+ */
+import { join } from "node:path";
+import { decodeCommand } from "../../codec/command-codec.ts";
+import { JsonFault } from "../../codec/json.ts";
+import { type Command, type LastWord, type Subject, subjectOf } from "../../core/command.ts";
+import {
+  ErrInvalidCommand,
+  isSystemError,
+  MailchuteError,
+  messageOf,
+  systemCode,
+} from "../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { errorName, parseName, readInboxName, resultName } from "../../core/names.ts";
+import { type Claim, claimFromInbox, claimReady, readBytes } from "../../mailbox/claim.ts";
+import {
+  type Acknowledgement,
+  acknowledgeAll,
+  newAcknowledgement,
+} from "../../mailbox/command-queue.ts";
+import { forgetSubject, noteSubject, readSubject } from "../../mailbox/command-subject.ts";
+import { dropStagedLink, explainBadFile, SECOND_LINK } from "../../mailbox/dropped-file.ts";
+import { beginQuarantine, finishQuarantine } from "../../mailbox/quarantine.ts";
+import { randomToken } from "../../mailbox/random.ts";
+import type { Settlement } from "../../mailbox/settle.ts";
+import { moved } from "../../mailbox/steps.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
+
+/** A command in hand, and what is known of its first time when it is carried out again. */
+export interface ClaimedCommand {
+  command: Command;
+  /** Its nonce: the same each time it is taken up, and of no other command, also of none with the same id. */
+  nonce: string;
+  /** True when a supervisor before us had claimed it, and may have carried it out. */
+  isAgain: boolean;
+  /** What it was noted to be about, that first time. */
+  subject: string | undefined;
+  /** Before the effect begins. */
+  noteSubject(subject: string): Promise<void>;
+}
+
+interface Arrival {
+  /** Epoch ms, and the name of its file in the inbox: see `isOlder`. */
+  arrivedMs: number;
+  name: string;
+  /** Others that came before it may be carried out after it. */
+  isOvertaking: boolean;
+}
+
+export interface CommandHooks {
+  /** Carries it out. Throws MailchuteError when it cannot be done; the text goes into the error record. */
+  apply(inHand: ClaimedCommand): object | Promise<object>;
+  /** Whether its effect is there already, so that it must be acknowledged even if it has expired since. */
+  isApplied(nonce: string): boolean;
+  /** The last command of a subject that overtook others, by any supervisor. */
+  lastWord(subject: Subject): LastWord | undefined;
+  /** In force at once; `save`, or the effect, saves it. */
+  noteLastWord(subject: Subject, word: LastWord): void;
+  /** None is left that came before one of them. */
+  forgetLastWords(): void;
+  /** Saves what commands have changed. False when the disk refuses: until then nothing is acknowledged. */
+  save(): boolean;
+  /** It will not be asked for again. */
+  onAcknowledged(nonce: string): void;
+  onError(error: unknown): void;
+}
+
+/** A file that does not parse is refused after it was quiet for this long (ms). */
+const COMMAND_SETTLE_MS = 1000;
+/** Pause before a file that is not whole is looked at again (ms): while there are few of them. */
+const YOUNG_MS = 50;
+const YOUNG_FEW = 64;
+/** What is carried out in one tick: so many, and for about so long (ms). */
+const COMMANDS_PER_LOOK_MAX = 64;
+const CARRY_OUT_MS = 8;
+/** While so many wait for their acknowledgement, and for the disk, only those that overtake are carried out. */
+const UNACKNOWLEDGED_MAX = 256;
+/** The last look of a supervisor takes so long at most (ms). */
+const LAST_LOOK_MS = 250;
+/** Pause before a claimed command that could not be read is tried again (ms). */
+const READ_AGAIN_MS = 200;
+/** Pause before a file that could not be read or moved is tried again (ms): until then it takes no place from others. */
+const TRY_AGAIN_MS = 2000;
+
+export class CommandInbox {
+  private readonly trays: Trays;
+  private readonly newOwner: () => string;
+  private readonly uids: readonly number[];
+  private readonly hooks: CommandHooks;
+  private readonly arrivals: CommandOrder;
+  /** Files that are not whole, or have a second name, and since when (monotonic ms) they look so. */
+  private readonly young = new Map<string, { key: string; sinceMs: number }>();
+  private hasLastWords = true;
+  private unacknowledged: Settlement[] = [];
+  private isAcknowledging = false;
+  private runningCount = 0;
+  private readonly postponed = new Set<NodeJS.Timeout>();
+
+  /** @param uids owners whose files are accepted, beside our own uid and root */
+  constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
+    this.trays = trays;
+    this.uids = uids;
+    this.newOwner = newOwner;
+    this.hooks = hooks;
+    this.arrivals = new CommandOrder(trays, {
+      onError: (error) => hooks.onError(error),
+      onGone: (name) => this.young.delete(name),
+    });
+  }
+
+  /** True while acknowledgements are under way. */
+  get isBusy(): boolean {
+    return this.runningCount > 0 || this.unacknowledged.length > 0 || this.isAcknowledging;
+  }
+
+  /** Ms after which there is to be another look: at once for what waits, later for what is not whole. */
+  get relookMs(): number | undefined {
+    if (this.arrivals.hasWork) return this.unacknowledged.length < UNACKNOWLEDGED_MAX ? 0 : 1;
+    return this.young.size === 0 ? undefined : YOUNG_MS;
+  }
+
+  /** Something came or went in the inbox. @param name what, if it is known */
+  ring(name: string | undefined): void {
+    this.arrivals.ring(name);
+  }
+
+  /** Takes what waits: a slice of it, the oldest first, and what steers the pool soon. Acknowledgements follow. */
+  work(): void {
+    this.arrivals.work();
+    this.carryOut(this.trays.clock.monotonicMs() + CARRY_OUT_MS, this.arrivals.overdue());
+    if (this.hasLastWords && this.arrivals.isThrough && !this.isBusy) {
+      this.hasLastWords = false;
+      this.hooks.forgetLastWords();
+    }
+    if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
+  }
+
+  /** What is left is for the next supervisor: a stop is taken now, lest it stops that one. */
+  lastLook(): void {
+    const untilMs = this.trays.clock.monotonicMs() + LAST_LOOK_MS;
+    this.ring(undefined);
+    do {
+      this.arrivals.work();
+      this.carryOut(untilMs, this.arrivals.overdue(true));
+    } while (this.arrivals.hasWork && this.trays.clock.monotonicMs() < untilMs);
+    if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
+  }
+
+  /** Takes up a command that a dead supervisor had claimed. */
+  takeReady(file: string): void {
+    const ready = parseName(file);
+    if (ready?.stage !== "ready") return;
+    const claim = claimReady(this.trays, ready, this.newOwner());
+    if (claim === undefined) return;
+    // When it came is not known any more. It was written before; one that overtook others was stamped with that time.
+    const arrivedMs = this.trays.storage.look(claim.path)?.mtimeMs ?? 0;
+    this.run(claim, { arrivedMs, name: "", isOvertaking: true });
+  }
+
+  private carryOut(untilMs: number, overdue: readonly Waiting[]): void {
+    for (const waiting of overdue) this.take(waiting);
+    for (let count = 0; count < COMMANDS_PER_LOOK_MAX; count++) {
+      if (this.unacknowledged.length >= UNACKNOWLEDGED_MAX) return;
+      const oldest = this.arrivals.oldest();
+      if (oldest === undefined) return;
+      this.take(oldest);
+      if (this.trays.clock.monotonicMs() >= untilMs) return;
+    }
+  }
+
+  private take(waiting: Waiting): void {
+    const isOvertaking = this.arrivals.take(waiting);
+    if (!this.claim(waiting, isOvertaking)) this.arrivals.missed(waiting);
+  }
+
+  /** @returns false when it was not carried out: it is gone, not whole, or none */
+  private claim({ name, arrivedMs }: Waiting, isOvertaking: boolean): boolean {
+    const meaning = readInboxName(name);
+    if (meaning.kind === "ignored") return false;
+    try {
+      if (meaning.kind === "bad") {
+        this.refuse(name, undefined, new ErrInvalidCommand(meaning.reason));
+        return false;
+      }
+      if (meaning.isBatch === true) {
+        // Nothing would ever claim it, and enough of them would keep every other command waiting.
+        const reason = "there are no batches of commands: write one file <id>.json for each";
+        this.refuse(name, undefined, new ErrInvalidCommand(reason));
+        return false;
+      }
+      const { id } = meaning;
+      const path = join(this.trays.inbox, name);
+      const { facts, bytes } = this.trays.storage.read(path, TASK_BYTES_MAX);
+      const fault = explainBadFile(facts, this.uids);
+      if (fault !== undefined || bytes === undefined) {
+        const reason = fault ?? "the file cannot be read";
+        this.refuse(name, id, new ErrInvalidCommand(reason, { id }));
+        return false;
+      }
+      const key = `${facts.ino}.${facts.size}.${facts.mtimeMs}`;
+      // A submit that is under way holds a second link to the file; so does one that died.
+      if (facts.nlink > 1) {
+        if (!this.isQuiet(name, key)) return false;
+        // Looked at again with one name.
+        if (dropStagedLink(this.trays, id, facts.ino)) this.arrivals.ring(name);
+        else this.refuse(name, id, new ErrInvalidCommand(SECOND_LINK, { id }));
+        return false;
+      }
+      try {
+        decodeCommand(bytes, id);
+      } catch (error) {
+        if (!(error instanceof ErrInvalidCommand)) throw error;
+        const mayGrow = error.cause instanceof JsonFault && !error.cause.isFinal;
+        if (!mayGrow || this.isQuiet(name, key)) this.refuse(name, id, error);
+        return false;
+      }
+      this.young.delete(name);
+      const claim = claimFromInbox(this.trays, id, 1, this.newOwner());
+      if (claim === undefined) return false;
+      if (isOvertaking) this.keepArrival(claim, arrivedMs);
+      this.run(claim, { arrivedMs, name, isOvertaking });
+      return true;
+    } catch (error) {
+      this.young.delete(name);
+      if (systemCode(error) === "ENOENT") return false;
+      this.arrivals.postpone(name, TRY_AGAIN_MS);
+      this.hooks.onError(error);
+      return false;
+    }
+  }
+
+  /** The claim is what changed it last: who takes it up after a crash sees here when it came. */
+  private keepArrival(claim: Claim, arrivedMs: number): void {
+    try {
+      this.trays.storage.touch(claim.path, arrivedMs);
+    } catch (error) {
+      // Only its owner sets the times of a file: one of another uid is taken up as if it came when it was claimed.
+      if (systemCode(error) !== "EPERM") throw error;
+    }
+  }
+
+  private run(claim: Claim, arrival: Arrival): void {
+    this.runningCount++;
+    let command: Command | undefined;
+    const settle = (ack: Acknowledgement): void => {
+      this.runningCount--;
+      this.unacknowledged.push(newAcknowledgement(this.trays, claim, command, ack));
+      if (!this.isAcknowledging) void this.acknowledge();
+    };
+    const fail = (error: unknown): void =>
+      settle({
+        status: "failed",
+        error: messageOf(error),
+        code: codeOf(error),
+      });
+    const done = (result: object): void => settle({ status: "completed", result });
+    const isAgain = claim.name.attempt > 1;
+    const nonce = claim.name.submission;
+    let subject: string | undefined;
+    let isRead = false;
+    try {
+      this.freeId(claim.name.id);
+      // The bytes that count are those of the claimed file: it may have been replaced before.
+      command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
+      subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
+      isRead = true;
+      // One that was carried out, or half so, is brought to its end.
+      const isBegun = isAgain && (subject !== undefined || this.hooks.isApplied(nonce));
+      const expiresMs = isBegun ? undefined : command.expiresAtMs;
+      if (expiresMs !== undefined && expiresMs < this.trays.clock.wallMs()) {
+        throw new ErrInvalidCommand(`the command expired at ${new Date(expiresMs).toISOString()}`, {
+          id: command.id,
+        });
+      }
+      const word = this.laterWord(command, arrival);
+      if (word !== undefined && !isBegun) {
+        done({ superseded_by: word.id });
+        return;
+      }
+      const isEnding = command.command === "stop" || command.command === "drain";
+      if (isEnding && isAgain) {
+        // Claimed by a supervisor that has ended since: what it asked for is so, and not meant for us.
+        done({ stopped: true });
+        return;
+      }
+      const noteIt = (text: string): Promise<void> => noteSubject(this.trays, claim.name, text);
+      const inHand = { command, nonce, isAgain, subject, noteSubject: noteIt };
+      const result = this.hooks.apply(inHand);
+      if (result instanceof Promise) result.then(done, fail);
+      else done(result);
+    } catch (error) {
+      if (!isRead && !(error instanceof MailchuteError)) this.postpone(claim, arrival, error);
+      else if (isRead) fail(error);
+      else fail(new ErrInvalidCommand(messageOf(error), { cause: error }));
+    }
+  }
+
+  /** The command of the same subject that came later and was carried out before it. Without one, it may be that itself. */
+  private laterWord(command: Command, arrival: Arrival): LastWord | undefined {
+    const subject = subjectOf(command);
+    if (subject === undefined) return undefined;
+    const word = this.hooks.lastWord(subject);
+    if (word !== undefined && word.id !== command.id && isOlder(arrival, word)) return word;
+    if (arrival.isOvertaking) {
+      this.hasLastWords = true;
+      const { arrivedMs, name } = arrival;
+      this.hooks.noteLastWord(subject, { arrivedMs, name, id: command.id });
+    }
+    return undefined;
+  }
+
+  /** The disk does not give the command now: the lease stays ours, and it is read again. */
+  private postpone(claim: Claim, arrival: Arrival, error: unknown): void {
+    this.hooks.onError(error);
+    const timer = setTimeout(() => {
+      this.postponed.delete(timer);
+      this.runningCount--;
+      this.run(claim, arrival);
+    }, READ_AGAIN_MS);
+    this.postponed.add(timer);
+  }
+
+  /** The next supervisor takes up what we could not read. */
+  close(): void {
+    for (const timer of this.postponed) clearTimeout(timer);
+    this.arrivals.close();
+  }
+
+  private async acknowledge(): Promise<void> {
+    this.isAcknowledging = true;
+    try {
+      // It is in force, but the next supervisor would not know: acknowledged with a later look.
+      while (this.unacknowledged.length > 0 && this.hooks.save()) {
+        const batch = this.unacknowledged;
+        this.unacknowledged = [];
+        await acknowledgeAll(this.trays, batch);
+        for (const { claim, error } of batch) if (error === undefined) this.forget(claim);
+        const failed = batch.filter((s) => s.error !== undefined);
+        if (failed.length > 0) {
+          // A full disk: the effect is there, the acknowledgement comes with a later look.
+          this.unacknowledged.push(...failed);
+          this.hooks.onError(failed[0]?.error);
+          return;
+        }
+      }
+    } finally {
+      this.isAcknowledging = false;
+    }
+  }
+
+  private forget(claim: Claim): void {
+    this.hooks.onAcknowledged(claim.name.submission);
+    try {
+      forgetSubject(this.trays, claim.name);
+    } catch (error) {
+      // The sweep will.
+      this.hooks.onError(error);
+    }
+  }
+
+  /**
+   * `pause.json` may be dropped again and again: an earlier acknowledgement of that name moves aside. Only when the claim
+   * is ours: what another supervisor has just acknowledged is not an earlier one.
+   */
+  private freeId(id: string): void {
+    const { outbox, failed } = this.trays;
+    const aside = `${id}~${randomToken(8)}`;
+    moved(this.trays, join(outbox, resultName(id)), join(outbox, resultName(aside)));
+    moved(this.trays, join(failed, errorName(id)), join(failed, errorName(aside)));
+  }
+
+  private isQuiet(name: string, key: string): boolean {
+    const nowMs = this.trays.clock.monotonicMs();
+    const known = this.young.get(name);
+    const sinceMs = known?.key === key ? known.sinceMs : nowMs;
+    if (nowMs - sinceMs >= COMMAND_SETTLE_MS) return true;
+    this.young.set(name, { key, sinceMs });
+    const isOneOfFew = this.young.size <= YOUNG_FEW;
+    this.arrivals.postpone(name, isOneOfFew ? YOUNG_MS : COMMAND_SETTLE_MS);
+    return false;
+  }
+
+  private refuse(name: string, id: string | undefined, error: MailchuteError): void {
+    this.young.delete(name);
+    const raw = name.includes("\ufffd")
+      ? this.trays.storage.rawName(this.trays.inbox, name)
+      : undefined;
+    const marker = beginQuarantine(this.trays, {
+      name: raw ?? name,
+      id,
+      code: error.code,
+      reason: error.message,
+      isIdTaken: false,
+      ...(error.offset === undefined ? {} : { offset: error.offset }),
+    });
+    if (marker !== undefined)
+      finishQuarantine(this.trays, marker, false).catch((e: unknown) => this.hooks.onError(e));
+  }
+}
+
+/** What the disk says to a command is no fault of ours, nor of the command. Node's own `ERR_…` are faults of ours. */
+function codeOf(error: unknown): string {
+  if (error instanceof MailchuteError) return error.code;
+  return isSystemError(error) ? "ErrIo" : "ErrBug";
+}

@@ -1,0 +1,297 @@
+/**
+ * What waits in the control inbox, in order of arrival. A look into each file, the newest first, tells which commands steer
+ * the pool, so that a flood of others cannot delay them. Works in slices; moves nothing.
+ */
+import { decodeCommand } from "../../codec/command-codec.ts";
+import { type Subject, subjectOf } from "../../core/command.ts";
+import { systemCode } from "../../core/errors.ts";
+import { readInboxName } from "../../core/names.ts";
+import type { FileFacts, Walk } from "../../mailbox/storage.ts";
+import { pathIn, type Trays } from "../../mailbox/trays.ts";
+
+export interface Waiting {
+  name: string;
+  /** When it got this name, as the file system stamps it (epoch ms): a moved file keeps its mtime, and may be old. */
+  arrivedMs: number;
+  /** What it steers, as far as a look into it told; undefined: it steers nothing, or is no command. */
+  subject: Subject | undefined;
+}
+
+export interface CommandOrderHooks {
+  /** The inbox cannot be listed. */
+  onError(error: unknown): void;
+  /** Nothing stands under this name any more. */
+  onGone(name: string): void;
+}
+
+interface Known extends Waiting {
+  /** When it was first looked at (monotonic ms). */
+  seenMs: number;
+  /** Tells this file from one that replaces it. */
+  key: string;
+}
+
+/** Rings may be lost: without one the inbox is listed this often (ms), in ticks that come anyway; a long listing less often. */
+const LOOK_MS = 100;
+const LISTING_SHARE = 10;
+/** Names that are listed at once. */
+const LIST_NAMES = 256;
+/** One slice of listing, and of looking into files (ms). */
+const LIST_SLICE_MS = 4;
+const READ_SLICE_MS = 8;
+/** A command that steers is small; a look into a larger file costs too much (bytes). */
+const LOOK_BYTES_MAX = 64 * 1024;
+/** So long a command that steers waits for those that came before it (ms). */
+const OVERTAKE_MS = 50;
+/** So long the oldest that is known waits for older ones, which may be among those not looked at yet (ms). */
+const ORDER_MS = 5000;
+/** Pause before a file that the disk does not show is looked at again (ms). */
+const LOOK_AGAIN_MS = 2000;
+/** Decoding costs more than this: most commands of a flood hold none of these words. */
+const STEERS = /pause|resume|set.workers|replan|drain|stop/;
+
+export class CommandOrder {
+  private readonly trays: Trays;
+  private readonly hooks: CommandOrderHooks;
+  /** Names to look at: those that rang, the newest last, and those that a listing has found. */
+  private readonly rung: string[] = [];
+  private readonly listed: string[] = [];
+  private readonly unread = new Set<string>();
+  private readonly known = new Map<string, Known>();
+  /** The known from `at` on, the oldest first; some are not known any more. */
+  private order: Known[] = [];
+  private at = 0;
+  private isOrdered = true;
+  /** The newest command of each subject, and since when (monotonic ms) there has been one to carry out. */
+  private readonly newest = new Map<Subject, { waiting: Known; sinceMs: number }>();
+  /** Names that are to be looked at again, and when (monotonic ms). */
+  private readonly later = new Map<string, number>();
+  private laterAtMs = Number.POSITIVE_INFINITY;
+  private walk: Walk | undefined;
+  private listingMs = 0;
+  private isListingWanted = true;
+  private listAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(trays: Trays, hooks: CommandOrderHooks) {
+    this.trays = trays;
+    this.hooks = hooks;
+  }
+
+  /** Something came or went. @param name what, if it is known; otherwise the inbox is listed */
+  ring(name: string | undefined): void {
+    if (name === undefined) this.isListingWanted = true;
+    else if (!this.unread.has(name)) {
+      this.later.delete(name);
+      this.unread.add(name);
+      this.rung.push(name);
+    }
+  }
+
+  /** True when nothing waits, and the last listing was not begun before the last ring without a name. */
+  get isThrough(): boolean {
+    return !this.hasWork && !this.isListingWanted;
+  }
+
+  /** There is something to look at, or to take. */
+  get hasWork(): boolean {
+    return this.walk !== undefined || this.unread.size > 0 || this.known.size > 0;
+  }
+
+  /** One slice: lists what is due, and looks into files, the newest first. */
+  work(): void {
+    const nowMs = this.nowMs();
+    if (nowMs >= this.laterAtMs) this.takeUpLater(nowMs);
+    if (this.isListingWanted || this.walk !== undefined || nowMs >= this.listAtMs) this.list();
+    const untilMs = this.nowMs() + READ_SLICE_MS;
+    for (let name = this.nextUnread(); name !== undefined; name = this.nextUnread()) {
+      this.unread.delete(name);
+      this.look(name);
+      if (this.nowMs() >= untilMs) break;
+    }
+  }
+
+  /** The oldest that is known, unless one that was not looked at yet may be older; undefined when none is to be taken now. */
+  oldest(): Waiting | undefined {
+    if (!this.isOrdered) {
+      this.order = this.order.slice(this.at).filter((one) => this.isKnown(one));
+      this.order.sort((a, b) => (isOlder(a, b) ? -1 : 1));
+      this.at = 0;
+      this.isOrdered = true;
+    }
+    for (; this.at < this.order.length; this.at++) {
+      const head = this.order[this.at];
+      if (head === undefined || !this.isKnown(head)) continue;
+      return this.unread.size > 0 && this.nowMs() - head.seenMs < ORDER_MS ? undefined : head;
+    }
+    this.order = [];
+    this.at = 0;
+    return undefined;
+  }
+
+  /**
+   * Of each subject the newest command, when one of that subject has waited long enough for those that came before it; in
+   * order of arrival.
+   * @param isLastLook now or never
+   */
+  overdue(isLastLook = false): Waiting[] {
+    if (this.newest.size === 0) return [];
+    const dueMs = isLastLook ? Number.POSITIVE_INFINITY : this.nowMs() - OVERTAKE_MS;
+    return [...this.newest.values()]
+      .filter(({ sinceMs }) => sinceMs <= dueMs)
+      .map(({ waiting }) => waiting)
+      .sort((a, b) => (isOlder(a, b) ? -1 : 1));
+  }
+
+  /** It is taken now, or gone. @returns whether one that came before it may wait still */
+  take(waiting: Waiting): boolean {
+    this.known.delete(waiting.name);
+    const { subject } = waiting;
+    if (subject !== undefined && this.newest.get(subject)?.waiting === waiting)
+      this.newest.delete(subject);
+    if (this.unread.size > 0 || this.walk !== undefined) return true;
+    const oldest = this.oldest();
+    return oldest !== undefined && isOlder(oldest, waiting);
+  }
+
+  /** The newest of its subject could not be taken: those before it are as urgent now. */
+  missed({ subject }: Waiting): void {
+    if (subject === undefined) return;
+    for (const one of this.known.values()) if (one.subject === subject) this.noteNewest(one);
+  }
+
+  /** To be looked at again after that time, or when it rings. */
+  postpone(name: string, ms: number): void {
+    const dueMs = this.nowMs() + ms;
+    this.later.set(name, dueMs);
+    this.laterAtMs = Math.min(this.laterAtMs, dueMs);
+  }
+
+  close(): void {
+    this.walk?.close();
+    this.walk = undefined;
+  }
+
+  private nowMs(): number {
+    return this.trays.clock.monotonicMs();
+  }
+
+  private isKnown(one: Known): boolean {
+    return this.known.get(one.name) === one;
+  }
+
+  private nextUnread(): string | undefined {
+    return this.rung.pop() ?? this.listed.pop();
+  }
+
+  private takeUpLater(nowMs: number): void {
+    this.laterAtMs = Number.POSITIVE_INFINITY;
+    for (const [name, dueMs] of this.later) {
+      if (dueMs <= nowMs) {
+        this.later.delete(name);
+        this.noteListed(name);
+      } else this.laterAtMs = Math.min(this.laterAtMs, dueMs);
+    }
+  }
+
+  private list(): void {
+    const beganMs = this.nowMs();
+    if (this.walk === undefined) {
+      this.isListingWanted = false;
+      this.listingMs = 0;
+    }
+    let isOver = false;
+    try {
+      this.walk ??= this.trays.storage.walk(this.trays.inbox);
+      do {
+        const names = this.walk.next(LIST_NAMES);
+        isOver = names.length === 0;
+        for (const name of names)
+          if (!this.known.has(name) && !this.later.has(name)) this.noteListed(name);
+      } while (!isOver && this.nowMs() < beganMs + LIST_SLICE_MS);
+    } catch (error) {
+      isOver = true;
+      if (systemCode(error) !== "ENOENT") this.hooks.onError(error);
+    }
+    const nowMs = this.nowMs();
+    this.listingMs += nowMs - beganMs;
+    if (!isOver) return;
+    this.close();
+    this.listAtMs = nowMs + Math.max(LOOK_MS, LISTING_SHARE * this.listingMs);
+  }
+
+  private noteListed(name: string): void {
+    if (this.unread.has(name)) return;
+    this.unread.add(name);
+    this.listed.push(name);
+  }
+
+  private look(name: string): void {
+    const meaning = readInboxName(name);
+    if (meaning.kind === "ignored") return;
+    const path = pathIn(this.trays.inbox, name);
+    const before = this.known.get(name);
+    const facts = this.factsOf(name, path);
+    if (facts === undefined) {
+      this.hooks.onGone(name);
+      if (before !== undefined) {
+        this.take(before);
+        this.missed(before);
+      }
+      return;
+    }
+    const key = `${facts.ino}.${facts.size}.${facts.mtimeMs}`;
+    if (before?.key === key) return;
+    const isCommand = meaning.kind === "task" && meaning.isBatch !== true;
+    const subject = isCommand ? this.peek(path, meaning.id, facts) : undefined;
+    const one: Known = {
+      name,
+      arrivedMs: facts.ctimeMs,
+      subject,
+      seenMs: before?.seenMs ?? this.nowMs(),
+      key,
+    };
+    if (before !== undefined) this.take(before);
+    this.known.set(name, one);
+    const last = this.order.at(-1);
+    if (last !== undefined && isOlder(one, last)) this.isOrdered = false;
+    this.order.push(one);
+    this.noteNewest(one);
+  }
+
+  private factsOf(name: string, path: string): FileFacts | undefined {
+    try {
+      return this.trays.storage.look(path);
+    } catch (error) {
+      this.hooks.onError(error);
+      this.postpone(name, LOOK_AGAIN_MS);
+      return undefined;
+    }
+  }
+
+  private peek(path: string, id: string, { kind, size }: FileFacts): Subject | undefined {
+    if (kind !== "file" || size > LOOK_BYTES_MAX) return undefined;
+    try {
+      const { bytes } = this.trays.storage.read(path, LOOK_BYTES_MAX);
+      if (bytes === undefined || !STEERS.test(bytes.toString("latin1"))) return undefined;
+      return subjectOf(decodeCommand(bytes, id));
+    } catch {
+      // Gone, not to be read, or no command: taking it shows that.
+      return undefined;
+    }
+  }
+
+  private noteNewest(one: Known): void {
+    if (one.subject === undefined) return;
+    const newest = this.newest.get(one.subject);
+    if (newest === undefined) this.newest.set(one.subject, { waiting: one, sinceMs: one.seenMs });
+    else if (isOlder(newest.waiting, one)) newest.waiting = one;
+  }
+}
+
+/** Whether the first came before the second; of those that came at one time the first by name. */
+export function isOlder(
+  a: { arrivedMs: number; name: string },
+  b: { arrivedMs: number; name: string },
+): boolean {
+  return a.arrivedMs < b.arrivedMs || (a.arrivedMs === b.arrivedMs && a.name < b.name);
+}

@@ -1,0 +1,107 @@
+/** Who runs this state tree: the lock, and `supervisor.json` with the nonce that tells who came last. */
+import os from "node:os";
+import type { Clock } from "../../core/clock.ts";
+import type { SupervisorDocument } from "../../core/documents.ts";
+import { ErrIo, messageOf } from "../../core/errors.ts";
+import { supervisorOf } from "../../core/saved-documents.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { thisProcess } from "../../host/identity.ts";
+import { readVersion } from "../../host/package.ts";
+import { treeIdOf } from "../../host/tree-id.ts";
+import { randomToken } from "../../mailbox/random.ts";
+import { SupervisorLock } from "./supervisor-lock.ts";
+
+/** What changes from one heartbeat to the next. */
+export type OwnershipFacts = Pick<
+  SupervisorDocument,
+  | "status"
+  | "workers"
+  | "processes"
+  | "watching"
+  | "intake_stopped"
+  | "waiting"
+  | "roadmap"
+  | "plan_holds"
+  | "roadmap_problem"
+  | "troubles"
+>;
+
+const VERSION = readVersion();
+
+export class Ownership {
+  /** ISO 8601. */
+  readonly startedAt: string;
+  private readonly tree: StateTree;
+  private readonly clock: Clock;
+  private readonly nonce = randomToken(16);
+  private lock: SupervisorLock | undefined;
+  /** The tree that was taken. */
+  private treeId: string | null = null;
+  /** Who stood there when we came. Times would not tell who came last: clocks are set back. */
+  private predecessor: string | undefined;
+  private isReplaced = false;
+
+  constructor(tree: StateTree, clock: Clock) {
+    this.tree = tree;
+    this.clock = clock;
+    this.startedAt = new Date(clock.wallMs()).toISOString();
+  }
+
+  /**
+   * Takes the tree over and says so. A supervisor that cannot say so gives way: it could not be found, stopped or succeeded.
+   * @throws ErrSupervisorRunning, ErrIo
+   */
+  async take(facts: OwnershipFacts): Promise<void> {
+    this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
+    this.treeId = treeIdOf(this.tree.dir);
+    this.predecessor = supervisorOf(readDocument(this.tree.supervisor))?.nonce;
+    try {
+      this.write(facts);
+    } catch (error) {
+      await this.lock.free();
+      throw new ErrIo(`cannot write supervisor.json: ${messageOf(error)}`, {
+        path: this.tree.supervisor,
+        phase: "start",
+        cause: error,
+        hint: "check the disk and the rights, then start again; nothing was lost",
+      });
+    }
+  }
+
+  /** True when another supervisor took us for dead and took over: two starters may both take one stale lock. */
+  get isLost(): boolean {
+    return this.isReplaced || this.lock?.isCompromised === true;
+  }
+
+  /** The heartbeat. Writes nothing when another supervisor stands there by now. @throws a system error */
+  write(facts: OwnershipFacts): void {
+    const there = supervisorOf(readDocument(this.tree.supervisor));
+    const isNewer =
+      there !== undefined && there.nonce !== this.nonce && there.nonce !== this.predecessor;
+    if (isNewer && there.status !== "stopped") {
+      this.isReplaced = true;
+      return;
+    }
+    const identity = thisProcess();
+    const document: SupervisorDocument = {
+      pid: process.pid,
+      place: identity.place,
+      start_ticks: identity.startTicks,
+      tree: this.treeId,
+      host: os.hostname(),
+      nonce: this.nonce,
+      version: VERSION,
+      started_at: this.startedAt,
+      heartbeat_at: new Date(this.clock.wallMs()).toISOString(),
+      ...facts,
+    };
+    replaceDocument(this.tree.supervisor, document);
+  }
+
+  /** Leaves the tree to the next one. @throws a system error */
+  async leave(facts: OwnershipFacts): Promise<void> {
+    this.write({ ...facts, status: "stopped" });
+    await this.lock?.free();
+  }
+}

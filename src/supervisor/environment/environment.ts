@@ -1,0 +1,68 @@
+/** What every service of a supervisor works with: made once, before any of them. */
+import { EventEmitter } from "node:events";
+import type { Clock } from "../../core/clock.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { Alerts, SpokenAlerts } from "../../journal/alerts.ts";
+import { SilentTelemetry, Telemetry } from "../../journal/telemetry.ts";
+import {
+  checkStateDir,
+  makeStateDir,
+  openTrays,
+  type Trays,
+  traysAt,
+  viewTrays,
+} from "../../mailbox/trays.ts";
+import type { FactMap, Facts } from "./facts.ts";
+import { Lifecycle } from "./lifecycle.ts";
+import type { SupervisorOptions } from "./options.ts";
+
+export interface Environment {
+  readonly tree: StateTree;
+  readonly settings: Settings;
+  /** False: the task mailbox is left alone, and only commands are taken. */
+  readonly isOn: boolean;
+  readonly trays: Trays;
+  readonly controlTrays: Trays;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly alerts: Alerts;
+  readonly facts: Facts;
+  readonly lifecycle: Lifecycle;
+  /** Makes a tick due. */
+  readonly wake: () => void;
+}
+
+/**
+ * A dry run makes nothing, and tells people only. With `once` it brings an old tree up to date: what steers it is made again.
+ * @throws ErrMailboxDir when the state tree cannot be used
+ */
+export function openEnvironment(options: SupervisorOptions, wake: () => void): Environment {
+  const { tree, settings } = options;
+  const { durability, uids, mailbox_enabled: isOn } = settings;
+  const isDryRun = options.dryRun === true;
+  if (!isDryRun) makeStateDir(tree.dir);
+  checkStateDir(tree.dir, uids);
+  const open = isDryRun ? viewTrays : openTrays;
+  const trays = (isOn ? open : traysAt)(tree.mailbox, { durability, uids });
+  const { clock, storage } = trays;
+  const isMended = options.once === true && storage.look(trays.inbox) !== undefined;
+  const controlTrays = (isMended ? openTrays : open)(tree.control, { durability, uids });
+  const journals = { events: tree.events, leases: tree.leases };
+  const onNotice = (notice: string): void => options.onNotice?.(notice);
+  const OpenTelemetry = isDryRun ? SilentTelemetry : Telemetry;
+  const OpenAlerts = isDryRun ? SpokenAlerts : Alerts;
+  return {
+    tree,
+    settings,
+    isOn,
+    trays,
+    controlTrays,
+    clock,
+    telemetry: new OpenTelemetry(journals, "supervisor", settings.lease_ttl_ms, clock),
+    alerts: new OpenAlerts(tree.alerts, clock, onNotice),
+    facts: new EventEmitter<FactMap>(),
+    lifecycle: new Lifecycle(),
+    wake,
+  };
+}

@@ -1,0 +1,57 @@
+/** What a supervisor is asked for, and what its run came to. Shapes only. */
+import type { HeldTask, PlanHolds } from "../../core/documents.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import type { StatusCounts } from "../../roadmap/progress.ts";
+import type { EndReason } from "./lifecycle.ts";
+
+export interface SupervisorOptions {
+  tree: StateTree;
+  settings: Settings;
+  /** One pass over what waits, then end. */
+  once?: boolean;
+  /** End when nothing is left that could run. */
+  drain?: boolean;
+  /** With `once`: say what would be done, and do nothing. */
+  dryRun?: boolean;
+  /** End after so many tasks were started. */
+  maxTasks?: number;
+  paused?: boolean;
+  /** `settings.workers` was given for this very run. When it is another than `set-workers` overrode, it is the newer wish. */
+  areWorkersGiven?: boolean;
+  /** It owns the tree and begins. */
+  onStart?: (start: RunStart) => void;
+  /** Lines for people: what is worth knowing as it happens. */
+  onNotice?: (notice: string) => void;
+}
+
+export interface RunStart {
+  /** In force, over all worker processes. */
+  slots: number;
+  /** `set-workers` has said so before this run. */
+  areSlotsRemembered: boolean;
+}
+
+export interface RunSummary {
+  completed: number;
+  failed: number;
+  /** Of these, nodes of the plan: it may have gone on without them, as `roadmap` tells. */
+  failedNodes: number;
+  /** Completed batches some of whose lines failed, and how many lines that are. */
+  batchesWithFailedLines: number;
+  failedLines: number;
+  /** Files that are no tasks, or whose id was taken. */
+  refused: number;
+  /** Waiting tasks that cannot run: dependencies unmet, no agent fits, not to be read. */
+  blocked: number;
+  /** Some of these. */
+  held: HeldTask[];
+  /** With `dryRun`: what would run, best first. */
+  wouldRun: string[];
+  endedBy: EndReason;
+  /** Nodes of the plan by status; left out without a plan. */
+  roadmap?: StatusCounts;
+  planHolds?: PlanHolds;
+  /** What is wrong with `roadmap.yaml`, when it cannot be used. */
+  roadmapProblem?: string;
+}

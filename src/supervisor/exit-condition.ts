@@ -1,0 +1,96 @@
+/** When a supervisor has no reason to go on: drained, through with its one pass, at its limit, or without its lock. */
+import type { Backlog } from "../core/backlog.ts";
+import type { CommandInbox } from "./control/command-inbox.ts";
+import type { ControlFile } from "./documents/control-file.ts";
+import type { Ownership } from "./documents/ownership.ts";
+import type { Environment } from "./environment/environment.ts";
+import type { EndReason } from "./environment/lifecycle.ts";
+import type { SupervisorOptions } from "./environment/options.ts";
+import { NEVER, type Service } from "./environment/service.ts";
+import type { InboxScanner } from "./inbox/scanner.ts";
+import type { PlanEngine } from "./plan/plan-engine.ts";
+import type { Dispatcher } from "./queue/dispatcher.ts";
+import type { FinishedIds } from "./queue/finished-ids.ts";
+import type { ProcessingTray } from "./queue/processing-tray.ts";
+import type { StartLimits } from "./queue/start-limits.ts";
+
+export interface ExitConditionParts {
+  backlog: Backlog;
+  scanner: InboxScanner;
+  finishedIds: FinishedIds;
+  dispatcher: Dispatcher;
+  plan: PlanEngine;
+  processing: ProcessingTray;
+  commands: CommandInbox;
+  control: ControlFile;
+  limits: StartLimits;
+  ownership: Ownership;
+}
+
+export class ExitCondition implements Service {
+  private readonly env: Pick<Environment, "isOn" | "lifecycle">;
+  private readonly mode: Pick<SupervisorOptions, "once" | "drain">;
+  private readonly p: ExitConditionParts;
+  /** A retry or a refusal stood half-way when we looked last. */
+  private isHalfWay = false;
+
+  constructor(
+    env: Pick<Environment, "isOn" | "lifecycle">,
+    mode: Pick<SupervisorOptions, "once" | "drain">,
+    parts: ExitConditionParts,
+  ) {
+    this.env = env;
+    this.mode = mode;
+    this.p = parts;
+  }
+
+  work(): void {
+    const reason = this.find();
+    if (reason !== undefined) this.env.lifecycle.end(reason);
+  }
+
+  nextMs(): number {
+    return NEVER;
+  }
+
+  /** @returns why it is over; undefined: it goes on */
+  private find(): EndReason | undefined {
+    const { isOn } = this.env;
+    const { once: isOnePass = false, drain: isDrain = false } = this.mode;
+    const { commands, scanner, plan, limits } = this.p;
+    if (this.p.ownership.isLost) return "lock-lost";
+    const isLimited = limits.left === 0;
+    if (!isDrain && !isOnePass && !isLimited) return undefined;
+    // What is not whole yet, or has a second name, is judged within a second.
+    if (commands.isBusy || commands.relookMs !== undefined) return undefined;
+    if (!isOn) return isOnePass ? "once" : "drained";
+    if (!scanner.isComplete || !plan.isStarted) return undefined;
+    // It is being found out whether what they wait for has completed under another spelling.
+    if (this.p.backlog.count("blocked") > 0 && this.p.finishedIds.hasWork) return undefined;
+    const canLaunch =
+      (this.p.backlog.count("runnable") > 0 || plan.canLaunch(limits.isReplanning())) &&
+      !this.p.control.current.paused;
+    if (isOnePass && !canLaunch && this.isPassOver()) return "once";
+    if (isLimited && this.isPassOver()) return "limit";
+    if (isDrain && !scanner.hasWork && this.isDrained()) return "drained";
+    return undefined;
+  }
+
+  /** A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up. */
+  private isPassOver(): boolean {
+    const { dispatcher, processing, plan } = this.p;
+    return dispatcher.offeredCount === 0 && !processing.isBusy() && !plan.isApplying();
+  }
+
+  private isDrained(): boolean {
+    const { backlog, scanner, dispatcher, processing, plan, limits } = this.p;
+    const left = backlog.count("runnable") + backlog.count("delayed") + scanner.unsettledCount;
+    if (left > 0 || dispatcher.inFlight.size > 0) return false;
+    // A retry that stands half-way ends in the inbox: then there is more to do.
+    const wasHalfWay = this.isHalfWay;
+    this.isHalfWay = processing.hasHalfMoves();
+    if (wasHalfWay && !this.isHalfWay) scanner.hint(undefined);
+    if (this.isHalfWay || scanner.hasWork) return false;
+    return plan.isIdle(limits.isReplanning());
+  }
+}

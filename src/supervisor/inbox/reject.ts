@@ -1,0 +1,99 @@
+/** Refusing files of the inbox: a resend of the very same task goes, anything else moves to `failed/` with its reason. */
+import { join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import { errorName } from "../../core/names.ts";
+import type { Alerts } from "../../journal/alerts.ts";
+import type { Telemetry } from "../../journal/telemetry.ts";
+import { dropIdentical, dropIdenticalBatch, type Resend } from "../../mailbox/duplicates.ts";
+import { beginQuarantine, finishQuarantine, type Refusal } from "../../mailbox/quarantine.ts";
+import { recordPaths } from "../../mailbox/settled-record.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import type { Environment } from "../environment/environment.ts";
+
+export class Rejections {
+  private readonly trays: Trays;
+  private readonly telemetry: Telemetry;
+  private readonly alerts: Alerts;
+  private readonly hasSettled: (id: string) => boolean | "unsure";
+  private readonly filing = new Set<Promise<void>>();
+  /** Files refused since the start; resends are none. */
+  count = 0;
+
+  /** @param hasSettled whether a task of this id, in any case, has settled */
+  constructor(
+    env: Pick<Environment, "trays" | "telemetry" | "alerts">,
+    hasSettled: (id: string) => boolean | "unsure",
+  ) {
+    this.trays = env.trays;
+    this.telemetry = env.telemetry;
+    this.alerts = env.alerts;
+    this.hasSettled = hasSettled;
+  }
+
+  refuse(refusal: Refusal): void {
+    const marker = beginQuarantine(this.trays, refusal);
+    if (marker === undefined) return;
+    this.count++;
+    // What fails here, recovery does again.
+    const filing = finishQuarantine(this.trays, marker, refusal.isIdTaken)
+      .then((filedAs) => this.note(refusal, filedAs))
+      .catch((error: unknown) => this.alerts.report("refuse", messageOf(error)))
+      .finally(() => this.filing.delete(filing));
+    this.filing.add(filing);
+  }
+
+  /** Resolves when what was refused is filed. */
+  async idle(): Promise<void> {
+    await Promise.all(this.filing);
+  }
+
+  /** Drops `inbox/<name>`, whose id is taken, if it is the very same task again. "unsure": that cannot be told yet, ask again. */
+  dropResend(name: string, id: string): Exclude<Resend, "free"> {
+    const resend = name.endsWith(".ndjson")
+      ? dropIdenticalBatch(this.trays, id)
+      : dropIdentical(this.trays, id);
+    if (resend === "dropped") this.noteResend(name, id);
+    // Its own id is free: then it is taken in another case, or was when that was last asked.
+    if (resend === "free") return this.hasSettled(id) === true ? "other" : "unsure";
+    return resend;
+  }
+
+  /** The sender may have meant that it runs again. */
+  private noteResend(name: string, id: string): void {
+    const [how, again] = this.standing(id);
+    this.telemetry.event(
+      "duplicate",
+      { task_id: id, agent_id: "", attempt: 0, lease: "" },
+      { error: `the same task again, which ${how}: nothing to do`, file: name },
+    );
+    this.alerts.alert(
+      "duplicate",
+      `${name} was dropped again just as it was, and its task ${how}: nothing more runs${again}`,
+    );
+  }
+
+  /** How the task of this id stands, and how to run it again. */
+  private standing(id: string): readonly [string, string] {
+    const [completed, failed] = recordPaths(this.trays, id);
+    const or = "; to run it again";
+    if (this.trays.storage.look(completed) !== undefined)
+      return ["has completed", `${or}: \`mailchute retry ${id} --completed\`, or another id`];
+    if (this.trays.storage.look(failed) !== undefined)
+      return ["has failed", `${or}: \`mailchute retry ${id}\``];
+    return ["waits or runs", ""];
+  }
+
+  private note(refusal: Refusal, filedAs: string): void {
+    const details = {
+      error: refusal.reason,
+      code: refusal.code,
+      file: join("failed", errorName(filedAs)),
+    };
+    this.telemetry.event(
+      "quarantined",
+      { task_id: refusal.id ?? filedAs, agent_id: "", attempt: 0, lease: "" },
+      details,
+    );
+    this.alerts.notice(`refused ${String(refusal.name)}: ${refusal.reason}`);
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Sweeps what a process that died while it replaced a document left in the `.tmp` beside it, the locks of dead processes, and
+ * documents of workers that say nothing any more.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { STAGED_MAX_AGE_MS } from "../../core/retention.ts";
+import { workerOf } from "../../core/saved-documents.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { readDocument } from "../../host/documents.ts";
+import { isGone } from "../../host/identity.ts";
+import { listDir } from "../../host/list-dir.ts";
+
+/** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
+const STAGING_MS = 60_000;
+/** `<document>.<pid>`, and what write-file-atomic adds to it. */
+const STAGED = /\.(\d+)(?:\.\d+)?$/;
+
+/**
+ * @param nowMs as the file system stamps files (`Sweep.nowMs`)
+ * @returns how many were removed (or would be)
+ */
+export function cleanDocuments(tree: StateTree, nowMs: number, isDryRun = false): number {
+  let count = 0;
+  for (const dir of stagingDirs(tree)) {
+    for (const name of listDir(dir)) {
+      const path = join(dir, name);
+      const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+      if (stats === undefined) continue;
+      const ageMs = nowMs - stats.mtimeMs;
+      if (stats.isDirectory()) {
+        // The holder of a lock touches it all the time.
+        if (!name.endsWith(".lock") || ageMs <= STAGED_MAX_AGE_MS) continue;
+        if (isDryRun || removeLock(path)) count++;
+        continue;
+      }
+      if (!stats.isFile()) continue;
+      const pid = Number(STAGED.exec(name)?.[1]);
+      const isOfDead = pid > 0 && ageMs > STAGING_MS && isGone(pid);
+      if (!isOfDead && ageMs <= STAGED_MAX_AGE_MS) continue;
+      if (isDryRun || removeFile(path)) count++;
+    }
+  }
+  for (const path of unreadableWorkers(tree, nowMs)) if (isDryRun || removeFile(path)) count++;
+  return count;
+}
+
+/**
+ * Documents that a power cut, or a full disk, has left empty or torn: they do not say whose they are, so it cannot be found out
+ * whether that process is dead. A worker that lives touches its own all the time.
+ */
+function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
+  return listDir(workers)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => join(workers, name))
+    .filter((path) => {
+      const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+      const isOld = stats?.isFile() === true && nowMs - stats.mtimeMs > STAGED_MAX_AGE_MS;
+      return isOld && workerOf(readDocument(path)) === undefined;
+    });
+}
+
+/** False when it is not ours to remove, as what a container has left as root. */
+function removeFile(path: string): boolean {
+  try {
+    fs.rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** False when another process was faster, or it is no lock. */
+function removeLock(path: string): boolean {
+  try {
+    fs.rmdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Of the tree and of each directory in it; the trays of the mailboxes have a sweep, and rules, of their own. */
+function stagingDirs(tree: StateTree): string[] {
+  const mailboxes = new Set([tree.mailbox, tree.control]);
+  const dirs = listDir(tree.dir).map((name) => join(tree.dir, name));
+  return [tree.dir, ...dirs.filter((dir) => !mailboxes.has(dir))].map((dir) => join(dir, ".tmp"));
+}

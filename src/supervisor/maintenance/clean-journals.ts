@@ -1,0 +1,59 @@
+/** Retention of journals that were rotated away: events, leases, alerts, and the history of kv. */
+import fs from "node:fs";
+import { isExpired } from "../../core/retention.ts";
+import type { Settings } from "../../core/settings.ts";
+import { kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
+import { rotatedOf } from "../../journal/journal.ts";
+import type { CleanPass, CleanRules } from "./clean-pass.ts";
+
+/** The last one of each stays: who follows a journal, and kv, look for its end there when the new one is short. */
+export function* cleanJournals(
+  tree: StateTree,
+  { journal_days, journal_bytes_max }: Settings["retention"],
+  rules: CleanRules,
+): CleanPass {
+  let count = 0;
+  let bytes = 0;
+  const kept: Rotated[] = [];
+  const hasGone = (path: string): boolean => rules.isDryRun === true || isRemoved(path);
+  for (const path of [tree.events, tree.leases, tree.alerts, kvHistoryOf(tree)]) {
+    const rotated = rotatedOf(path);
+    for (const [n, old] of rotated.entries()) {
+      const stats = fs.lstatSync(old, { throwIfNoEntry: false });
+      if (stats === undefined) continue;
+      const isLast = n === rotated.length - 1;
+      if (!isLast && isExpired(rules.nowMs - stats.mtimeMs, journal_days) && hasGone(old)) count++;
+      else {
+        bytes += stats.size;
+        if (!isLast) kept.push({ path: old, size: stats.size, mtimeMs: stats.mtimeMs });
+      }
+      yield;
+    }
+    yield;
+  }
+  for (const { path, size } of kept.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+    if (bytes <= journal_bytes_max) break;
+    if (hasGone(path)) {
+      count++;
+      bytes -= size;
+    }
+    yield;
+  }
+  return count;
+}
+
+interface Rotated {
+  path: string;
+  size: number;
+  mtimeMs: number;
+}
+
+/** False when it is not ours to remove. */
+function isRemoved(path: string): boolean {
+  try {
+    fs.rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+}

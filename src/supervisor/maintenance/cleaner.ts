@@ -1,0 +1,121 @@
+/**
+ * Retention of both mailboxes, of runs, journals and evidence, in slices, and never on the word of a clock that
+ * jumped. What cannot be removed stays, and holds up nothing else.
+ */
+import type { Clock } from "../../core/clock.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { removeTree } from "../../host/remove-tree.ts";
+import { Sweep } from "../../mailbox/sweep.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { cleanDocuments } from "./clean-documents.ts";
+import { cleanEvidence } from "./clean-evidence.ts";
+import { cleanJournals } from "./clean-journals.ts";
+import type { CleanPass } from "./clean-pass.ts";
+import { cleanRuns } from "./clean-runs.ts";
+
+const PERIOD_MS = 60_000;
+/** A slice blocks a tick for about this long (ms). */
+const SLICE_MS = 2;
+/** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
+const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
+
+export interface CleanerParts {
+  tree: StateTree;
+  mailboxes: readonly Trays[];
+  retention: Settings["retention"];
+  clock: Clock;
+  /** Whether something waits for the result of this task. */
+  isNeeded: (id: string) => boolean;
+  /** Whether the plan in force has this node; undefined: that is not known now. */
+  isInPlan: () => ((id: string) => boolean) | undefined;
+  /** Gets what the disk refuses. */
+  onError: (error: unknown) => void;
+}
+
+export class Cleaner {
+  private readonly p: CleanerParts;
+  private readonly clockOffsetMs: number;
+  private atMs = 0;
+  private pass: Generator<undefined, void, unknown> | undefined;
+
+  constructor(parts: CleanerParts) {
+    this.p = parts;
+    this.clockOffsetMs = parts.clock.wallMs() - parts.clock.monotonicMs();
+  }
+
+  get hasWork(): boolean {
+    return this.pass !== undefined;
+  }
+
+  /** One slice. Never throws: nothing that runs, or ends, waits for housekeeping. */
+  work(nowMs: number): void {
+    if (nowMs >= this.atMs) {
+      this.atMs = nowMs + PERIOD_MS;
+      if (!this.hasWork && !this.hasClockJumped()) this.pass = this.sweepAll();
+    }
+    const untilMs = this.p.clock.monotonicMs() + SLICE_MS;
+    try {
+      do if (this.pass?.next().done !== false) this.pass = undefined;
+      while (this.hasWork && this.p.clock.monotonicMs() < untilMs);
+    } catch (error) {
+      // The next pass begins in its time.
+      this.close();
+      this.p.onError(error);
+    }
+  }
+
+  close(): void {
+    this.pass?.return();
+    this.pass = undefined;
+  }
+
+  /** Gives way after each name. What breaks in one part does not hold up the others. */
+  private *sweepAll(): Generator<undefined, void, unknown> {
+    const { tree, mailboxes, retention, onError } = this.p;
+    let nowMs: number | undefined;
+    for (const trays of mailboxes) {
+      try {
+        nowMs = yield* this.sweepMailbox(trays);
+      } catch (error) {
+        onError(error);
+      }
+    }
+    if (nowMs === undefined) return;
+    const rules = { nowMs };
+    const { evidence_days: evidenceDays } = retention;
+    const passes: CleanPass[] = [
+      cleanRuns(tree, retention, rules),
+      cleanJournals(tree, retention, rules),
+      cleanEvidence(tree, evidenceDays, this.p.isInPlan(), rules),
+    ];
+    for (const pass of passes) {
+      try {
+        yield* pass;
+      } catch (error) {
+        onError(error);
+      }
+    }
+    cleanDocuments(tree, nowMs);
+  }
+
+  /** @returns now, as the file system stamps it */
+  private *sweepMailbox(trays: Trays): Generator<undefined, number, unknown> {
+    const { retention, isNeeded, onError } = this.p;
+    const { outbox_days: outboxDays, failed_days: failedDays } = retention;
+    const sweep = new Sweep(trays, { outboxDays, failedDays, isNeeded, onError });
+    try {
+      while (!sweep.next(1)) yield;
+      for (const folder of sweep.folders) yield* removeTree(folder);
+      return sweep.nowMs;
+    } finally {
+      sweep.close();
+    }
+  }
+
+  private hasClockJumped(): boolean {
+    const { clock } = this.p;
+    const driftMs = clock.wallMs() - clock.monotonicMs() - this.clockOffsetMs;
+    return Math.abs(driftMs) > CLOCK_DRIFT_MAX_MS;
+  }
+}

@@ -1,0 +1,69 @@
+/** The two rescuers of a supervisor: of tasks, and of commands. */
+import { messageOf, systemCode } from "../../core/errors.ts";
+import { RECOVER_MS } from "../../core/limits.ts";
+import { formatName } from "../../core/names.ts";
+import { judgeOwner } from "../../host/identity.ts";
+import { tellConflict } from "../../journal/alerts.ts";
+import { LeaseObserver } from "../../mailbox/recover.ts";
+import type { Environment } from "../environment/environment.ts";
+import { type ChildFacts, makeTaskRescue } from "./rescue-tasks.ts";
+import { Rescuer } from "./rescuer.ts";
+
+/** @param children what is known of our own worker processes */
+export function makeTaskRescuer(
+  env: Environment,
+  newOwner: () => string,
+  children: ChildFacts,
+): Rescuer {
+  const { settings, alerts, facts, wake } = env;
+  const recoverer = makeTaskRescue({
+    ...env,
+    newOwner,
+    children,
+    onReady: (name, why, isLastRun) => {
+      facts.emit("task:returned", name, isLastRun);
+      alerts.notice(`took back ${name.id}: ${why}`);
+    },
+    onSettled: (id, isCompleted, batch) => {
+      facts.emit("task:settled", id, isCompleted, batch);
+      wake();
+    },
+    onFailed: (id) =>
+      alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
+    onConflict: (id, recordAs) => tellConflict(alerts, id, recordAs),
+    onUnkillable: (lease, count) =>
+      alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
+  });
+  return new Rescuer(recoverer, settings.lease_ttl_ms, (error) =>
+    alerts.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
+  );
+}
+
+/** @param onReady a command waits in `processing/` again */
+export function makeCommandRescuer(
+  env: Environment,
+  newOwner: () => string,
+  onReady: (file: string) => void,
+): Rescuer {
+  const { controlTrays, settings, alerts } = env;
+  return new Rescuer(
+    {
+      trays: controlTrays,
+      newOwner,
+      judge: judgeOwner,
+      observer: new LeaseObserver(RECOVER_MS),
+      unfinished: new Set(),
+      excused: new Map(),
+      endLease: () => Promise.resolve(),
+      // Commands are idempotent: taken up again as often as it takes.
+      policyOf: () => ({ maxAttempts: Number.POSITIVE_INFINITY, agentId: "supervisor" }),
+      onRecovered: (what) => {
+        if (what.action === "reclaimed" || what.action === "reopened")
+          onReady(formatName(what.next));
+      },
+      onSettled: () => {},
+    },
+    settings.lease_ttl_ms,
+    (error) => alerts.report("control-recover", `control recovery: ${messageOf(error)}`),
+  );
+}

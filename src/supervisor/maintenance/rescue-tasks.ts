@@ -1,0 +1,176 @@
+/** What the mailbox needs to recover tasks, with telemetry: what it does by renames is told in the journals. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { decodeRecord } from "../../codec/records.ts";
+import type { BatchCounts } from "../../core/batch.ts";
+import { RECOVER_MS } from "../../core/limits.ts";
+import { matchAgent } from "../../core/matching.ts";
+import { leaseOf, type ProcessingName, runOf } from "../../core/names.ts";
+import { retryPolicyOf } from "../../core/outcome.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { judgeOwner, ownerSequence, processOf, workerIdOf } from "../../host/identity.ts";
+import { endTree } from "../../host/process-tree.ts";
+import { recordReclaimed } from "../../journal/attempts.ts";
+import { hasRecord, hasStarted } from "../../journal/lookup.ts";
+import { recordConflict, recordSettled } from "../../journal/settled.ts";
+import type { Telemetry } from "../../journal/telemetry.ts";
+import {
+  LeaseObserver,
+  type ReclaimReason,
+  type Recovered,
+  type Recoverer,
+  type SettledFacts,
+} from "../../mailbox/recover.ts";
+import type { Settlement } from "../../mailbox/settle.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+
+export interface ChildFacts {
+  /** Its end has not been told yet: until then it is not known what it died of. */
+  isChild(ownerPrefix: string): boolean;
+  /** It died because the system gave it no memory. */
+  lackedMemory(ownerPrefix: string): boolean;
+}
+
+export interface TaskRescueParts {
+  tree: StateTree;
+  trays: Trays;
+  settings: Settings;
+  telemetry: Telemetry;
+  newOwner?: () => string;
+  /** What is known of the processes that we have started ourselves, by what their leases begin with. */
+  children?: ChildFacts;
+  /** A task waits to be claimed again. `isLastRun`: its worker died, and no run is left after the next one. */
+  onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
+  onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
+  /** A task failed for good because its worker died. */
+  onFailed(id: string): void;
+  /** Something else stood at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
+  onConflict(id: string, recordAs: string): void;
+  onUnkillable(lease: string, count: number): void;
+}
+
+export function makeTaskRescue(parts: TaskRescueParts): Recoverer {
+  const { tree, trays, settings } = parts;
+  return {
+    trays,
+    newOwner: parts.newOwner ?? ownerSequence(),
+    judge: (owner) =>
+      parts.children?.isChild(processOf(owner)) === true ? "alive" : judgeOwner(owner),
+    lackedMemory: (owner) => parts.children?.lackedMemory(processOf(owner)) === true,
+    beatOf: (owner) => {
+      const path = join(tree.workers, `${workerIdOf(owner)}.json`);
+      return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    },
+    observer: new LeaseObserver(RECOVER_MS),
+    unfinished: new Set(),
+    excused: new Map(),
+    endLease: async (lease) => {
+      const left = await endTree(lease, 0, undefined, tree.dir);
+      if (left > 0) parts.onUnkillable(lease, left);
+    },
+    policyOf: (task) => ({
+      maxAttempts: retryPolicyOf(settings, task).maxAttempts,
+      agentId:
+        (task === undefined ? undefined : matchAgent(task, settings.agents).agent?.name) ?? "none",
+    }),
+    traces: {
+      dirOf: (name) => join(tree.runs, runOf(name)),
+      isProgram: (task) => matchAgent(task, settings.agents).agent?.kind === "exec",
+      hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
+    },
+    onRecovered: (what) => recordRecovered(parts, what),
+    onSettled: (settled, facts) => recordSettlement(parts, settled, facts),
+  };
+}
+
+const REASONS: Record<ReclaimReason, string> = {
+  dead: "its worker died",
+  memory: "its worker died for want of memory",
+  silent: "its worker fell silent",
+};
+
+function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
+  const { telemetry } = parts;
+  switch (what.action) {
+    case "reclaimed": {
+      const subject = {
+        task_id: what.name.id,
+        agent_id: what.agentId,
+        attempt: what.name.attempt,
+        lease: leaseOf(what.name),
+      };
+      const { reason, hasBegun } = what;
+      recordReclaimed(telemetry, subject, { reason, hasBegun, nextAttempt: what.next.attempt });
+      const why = what.hasBegun ? REASONS[reason] : `${REASONS[reason]} before it was begun`;
+      parts.onReady(what.next, why, what.isLastRun);
+      return;
+    }
+    case "reopened":
+    case "reclaimed_foreign": {
+      const subject = {
+        task_id: what.next.id,
+        agent_id: "none",
+        attempt: what.next.attempt,
+        lease: "",
+      };
+      telemetry.event("reclaimed", subject, { reason: what.action });
+      parts.onReady(
+        what.next,
+        what.action === "reopened"
+          ? "its record was lost"
+          : "the foreign program that had it is silent",
+        false,
+      );
+      return;
+    }
+    case "failed":
+      parts.onFailed(what.name.id);
+      return;
+    case "conflict": {
+      const { name, agentId, lease, recordAs } = what;
+      const subject = { task_id: name.id, agent_id: agentId, attempt: name.attempt, lease };
+      recordConflict(telemetry, subject, recordAs);
+      telemetry.flush();
+      parts.onConflict(name.id, recordAs);
+      return;
+    }
+    case "published":
+    case "quarantined":
+    case "resubmitted":
+    case "cleaned_foreign":
+      return;
+  }
+}
+
+function recordSettlement(parts: TaskRescueParts, settled: Settlement, facts: SettledFacts): void {
+  const { telemetry, tree } = parts;
+  const record = decodeRecord(settled.record)?.record;
+  if (record === undefined) return;
+  const subject = {
+    task_id: record.task_id,
+    agent_id: record.agent_id,
+    attempt: record.attempts,
+    lease: record.lease,
+  };
+  // The dead owner, or another recovery, may have come as far as its journal lines; they are not to be there twice.
+  const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
+  if (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed")) {
+    // It died between its claim and its journal lines, and has no attempt left that could write them.
+    for (const event of ["assigned", "started"] as const)
+      if (!hasRecord(tree.events, record.lease, event)) telemetry.event(event, subject);
+    if (!hasRecord(tree.leases, record.lease, "active")) telemetry.lease("active", subject);
+  }
+  const details = {
+    isCompleted: record.status === "completed",
+    acquiredAtMs: 0,
+    pid: 0,
+    durationMs: record.status === "completed" ? record.duration_ms : null,
+    error: facts.error,
+    kind: facts.kind,
+    ...(record.batch === undefined ? {} : { batch: record.batch }),
+  };
+  recordSettled(telemetry, subject, details, mayBeRecorded);
+  telemetry.flush();
+  parts.onSettled(record.task_id, record.status === "completed", record.batch);
+}

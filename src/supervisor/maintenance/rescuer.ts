@@ -1,0 +1,71 @@
+/** Recovery rounds over one mailbox: what is due is found by name, each step runs once, slow steps hold up no others. */
+import { systemCode } from "../../core/errors.ts";
+import {
+  findRecoverable,
+  type Recoverer,
+  type RecoverStep,
+  recoverStep,
+} from "../../mailbox/recover.ts";
+
+export class Rescuer {
+  private readonly recoverer: Recoverer;
+  private readonly leaseTtlMs: number;
+  private readonly onError: (error: unknown) => void;
+  private readonly busy = new Set<string>();
+  private readonly underWay = new Set<Promise<void>>();
+
+  constructor(recoverer: Recoverer, leaseTtlMs: number, onError: (error: unknown) => void) {
+    this.recoverer = recoverer;
+    this.leaseTtlMs = leaseTtlMs;
+    this.onError = onError;
+  }
+
+  /** The names in `processing/`; none when the tray is missing. Undefined when it cannot be listed. */
+  list(): string[] | undefined {
+    try {
+      return this.recoverer.trays.storage.list(this.recoverer.trays.processing);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return [];
+      this.onError(error);
+      return undefined;
+    }
+  }
+
+  /** Begins whatever is due among these names, if they are known. Resolves when this round's steps are done. */
+  async round(files: readonly string[] | undefined, isStart = false): Promise<void> {
+    if (files === undefined) return;
+    let steps: RecoverStep[];
+    try {
+      steps = findRecoverable(this.recoverer, files, this.leaseTtlMs, isStart);
+    } catch (error) {
+      // The next round looks again.
+      this.onError(error);
+      return;
+    }
+    await Promise.all(steps.map((step) => this.take(step)));
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.underWay);
+  }
+
+  private take(step: RecoverStep): Promise<void> {
+    const key =
+      step.kind === "foreign"
+        ? step.id
+        : step.kind === "finish"
+          ? `${step.name.id}~${step.name.token}`
+          : step.claim.file;
+    if (this.busy.has(key)) return Promise.resolve();
+    this.busy.add(key);
+    const work = recoverStep(this.recoverer, step)
+      .catch((error: unknown) => this.onError(error))
+      .finally(() => {
+        this.busy.delete(key);
+        this.underWay.delete(work);
+      });
+    this.underWay.add(work);
+    return work;
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * What a supervisor looks at beside the inbox, and when: `processing/` of both mailboxes (what to recover, what waits there,
+ * what others do), and the journal.
+ */
+import type { Backlog } from "../core/backlog.ts";
+import { messageOf } from "../core/errors.ts";
+import { RECOVER_MS } from "../core/limits.ts";
+import { parseName } from "../core/names.ts";
+import { makeTrays } from "../mailbox/trays.ts";
+import type { CommandInbox } from "./control/command-inbox.ts";
+import type { ControlFile } from "./documents/control-file.ts";
+import type { Environment } from "./environment/environment.ts";
+import type { JournalReader } from "./environment/journal-reader.ts";
+import type { Service, Tick } from "./environment/service.ts";
+import type { InboxScanner } from "./inbox/scanner.ts";
+import type { Rescuer } from "./maintenance/rescuer.ts";
+import type { PlanEngine } from "./plan/plan-engine.ts";
+import type { Pool } from "./pool/pool.ts";
+import type { Completions } from "./queue/completions.ts";
+import type { Dispatcher } from "./queue/dispatcher.ts";
+import type { ProcessingTray } from "./queue/processing-tray.ts";
+import type { SlotSharing } from "./queue/slot-sharing.ts";
+import type { Watchers } from "./watchers.ts";
+
+export interface PollParts {
+  journal: JournalReader;
+  backlog: Backlog;
+  scanner: InboxScanner;
+  dispatcher: Dispatcher;
+  processing: ProcessingTray;
+  slots: SlotSharing;
+  pool: Pool;
+  plan: PlanEngine;
+  completions: Completions;
+  commands: CommandInbox;
+  control: ControlFile;
+  rescuer: Rescuer;
+  commandRescuer: Rescuer;
+  watchers: Watchers;
+}
+
+/**
+ * How often it looks around when nothing waits or runs (ms). Who measures silence looks each `RECOVER_MS`: beyond three times that
+ * it takes itself for asleep, and begins anew.
+ */
+const QUIET_MS = 2000;
+/** What is due within this time is done with what is due now, when everything is looked at (ms). */
+const EARLY_MS = 200;
+/** Pause between two pieces of a journal that has more than one (ms). */
+const JOURNAL_AGAIN_MS = 50;
+
+export class Poll implements Service {
+  private readonly env: Environment;
+  private readonly p: PollParts;
+  private lookAtMs = 0;
+  private journalAtMs = 0;
+  private isListingWanted = true;
+  /** Whether something lay in `processing/` at the last look, whosever it is: then silence is measured. */
+  private isAnythingProcessed = false;
+
+  constructor(env: Environment, parts: PollParts) {
+    this.env = env;
+    this.p = parts;
+    env.facts.on("processing:changed", () => {
+      this.isListingWanted = true;
+      env.wake();
+    });
+  }
+
+  /** Work was handed out: it changes soon. */
+  private expectChange(nowMs: number): void {
+    this.lookAtMs = Math.min(this.lookAtMs, nowMs + RECOVER_MS);
+    this.journalAtMs = Math.min(this.journalAtMs, nowMs + RECOVER_MS);
+  }
+
+  nextMs(nowMs: number): number {
+    if (this.p.dispatcher.offeredCount > 0) this.expectChange(nowMs);
+    return Math.min(this.lookAtMs, this.journalAtMs);
+  }
+
+  /** Looks at what is due. After a look at `processing/` the others do what is due soon. */
+  work(tick: Tick): void {
+    const { nowMs } = tick;
+    const isLookDue = nowMs >= this.lookAtMs || this.isListingWanted;
+    if (isLookDue) this.lookAtProcessing(nowMs);
+    // With each look, too, so that both are due at one time: each time that we wake costs more than what is done.
+    if (isLookDue || nowMs >= this.journalAtMs) this.followJournal(nowMs);
+    if (isLookDue) tick.dueMs = nowMs + EARLY_MS;
+  }
+
+  /** Takes back what dead supervisors and workers have left. Resolves when that is done. */
+  async recoverAtStart(): Promise<void> {
+    const { commandRescuer, control, commands, rescuer } = this.p;
+    const files = commandRescuer.list();
+    if (files !== undefined) {
+      const nonces = new Set(files.map((file) => parseName(file)?.submission));
+      control.keepApplied((nonce) => nonces.has(nonce));
+      // Commands first: a cancel that was under way goes on with the lease that recovery would give back.
+      const commanded = commandRescuer.round(files, true);
+      await commanded;
+      for (const file of files) commands.takeReady(file);
+    }
+    if (this.env.isOn) await rescuer.round(rescuer.list(), true);
+  }
+
+  private lookAtProcessing(nowMs: number): void {
+    const { isOn, wake } = this.env;
+    const { commandRescuer, commands, completions } = this.p;
+    this.lookAtMs = nowMs + RECOVER_MS;
+    this.isListingWanted = false;
+    this.mendTrays();
+    const files = isOn ? this.lookAtTasks(nowMs) : [];
+    const controlFiles = commandRescuer.list();
+    this.isAnythingProcessed = files?.length !== 0 || controlFiles?.length !== 0;
+    this.lookAtMs = nowMs + this.pauseMs();
+    if (controlFiles !== undefined && controlFiles.length > 0) {
+      void commandRescuer.round(controlFiles).then(wake);
+      for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
+    }
+    completions.recheckDependencies();
+  }
+
+  /** @returns what lies in `processing/`; undefined: it cannot be listed, and nothing is concluded from it */
+  private lookAtTasks(nowMs: number): string[] | undefined {
+    const { pool, watchers, scanner, rescuer, processing, plan, slots } = this.p;
+    pool.survey();
+    pool.ensure();
+    slots.share();
+    watchers.watchProcessing(pool.hasOthers);
+    scanner.sweepDue(nowMs);
+    const files = rescuer.list();
+    if (files === undefined) return undefined;
+    processing.take(files);
+    plan.survey(files);
+    const round = rescuer.round(files);
+    if (files.length > 0) void round.then(this.env.wake);
+    return files;
+  }
+
+  private followJournal(nowMs: number): void {
+    this.journalAtMs = nowMs + (this.p.journal.read() ? JOURNAL_AGAIN_MS : this.pauseMs());
+  }
+
+  /** Pause until the next look around (ms): longer where nothing waits or runs. */
+  private pauseMs(): number {
+    const { backlog, dispatcher, pool, plan } = this.p;
+    const isQuiet =
+      backlog.size === 0 &&
+      dispatcher.inFlight.size === 0 &&
+      !this.isAnythingProcessed &&
+      !pool.hasOthers &&
+      !plan.isInForce;
+    return Math.min(isQuiet ? QUIET_MS : RECOVER_MS, this.env.settings.sweep_ms);
+  }
+
+  private mendTrays(): void {
+    const { isOn, trays, controlTrays, alerts } = this.env;
+    const { watchers, scanner } = this.p;
+    try {
+      if (isOn) makeTrays(trays);
+      makeTrays(controlTrays);
+    } catch (error) {
+      alerts.report("trays", messageOf(error));
+    }
+    if (watchers.rearm()) scanner.restartScan();
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Worker processes that are not our children and not known to be dead: left by a supervisor before us, which we adopt
+ * where we can, or started by hand. Their documents in `workers/` tell of them.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { WorkerDocument } from "../../core/documents.ts";
+import { RECOVER_MS } from "../../core/limits.ts";
+import { workerOf } from "../../core/saved-documents.ts";
+import { readDocument, removeDocument } from "../../host/documents.ts";
+import { thisPlace } from "../../host/identity.ts";
+import { tryListDir } from "../../host/list-dir.ts";
+import { judgeIn } from "../../host/tree-id.ts";
+import { LeaseObserver } from "../../mailbox/recover.ts";
+import { isAdopted, type WorkerInfo } from "./worker-info.ts";
+
+export interface ExternalWorkersOptions {
+  workersDir: string;
+  stateDir: string;
+  /** One elsewhere that shows no sign of life for so long is gone (ms). */
+  silenceMaxMs: number;
+  /** Of our settings: who has others is left to end. */
+  digest: string;
+  /** Its settings differ from ours, or a supervisor elsewhere has left it. */
+  onUnlike: (worker: WorkerInfo) => void;
+}
+
+export class ExternalWorkers {
+  private readonly o: ExternalWorkersOptions;
+  private found = new Map<string, WorkerInfo>();
+  private readonly silence = new LeaseObserver(RECOVER_MS);
+
+  constructor(options: ExternalWorkersOptions) {
+    this.o = options;
+  }
+
+  get list(): WorkerInfo[] {
+    return [...this.found.values()];
+  }
+
+  get count(): number {
+    return this.found.size;
+  }
+
+  get slots(): number {
+    let slots = 0;
+    for (const worker of this.found.values()) slots += worker.slots;
+    return slots;
+  }
+
+  /** Those that a supervisor before us has started. */
+  get inherited(): WorkerInfo[] {
+    return this.list.filter((worker) => worker.isSpawned);
+  }
+
+  /** Those of them that serve us like our own. */
+  get adopted(): WorkerInfo[] {
+    return this.inherited.filter(isAdopted);
+  }
+
+  /** Looks who is there and who is gone. @param own ids of our children @returns whether anything has changed */
+  survey(own: ReadonlySet<string>): boolean {
+    const { workersDir } = this.o;
+    const names = tryListDir(workersDir);
+    // Who was there is there still, as far as anybody knows.
+    if (names === undefined) return false;
+    const found = new Map<string, WorkerInfo>();
+    this.silence.beginRound(performance.now(), new Set(names));
+    for (const name of names) {
+      if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
+      const path = join(workersDir, name);
+      const doc = workerOf(readDocument(path));
+      if (doc === undefined || `${doc.id}.json` !== name) continue;
+      if (this.isGone(doc, name, path)) {
+        removeDocument(path);
+        continue;
+      }
+      found.set(doc.id, this.found.get(doc.id) ?? this.meet(doc));
+    }
+    const isChanged =
+      found.size !== this.found.size || [...found.keys()].some((id) => !this.found.has(id));
+    this.found = found;
+    return isChanged;
+  }
+
+  private isGone(doc: WorkerDocument, name: string, path: string): boolean {
+    const verdict = judgeIn(this.o.stateDir, doc);
+    if (verdict !== "unknown") return verdict === "dead";
+    const mtimeMs = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    return this.silence.silenceMs(name, mtimeMs, performance.now()) >= this.o.silenceMaxMs;
+  }
+
+  private meet(doc: WorkerDocument): WorkerInfo {
+    const isSpawned = doc.supervisor_pid !== null;
+    const worker: WorkerInfo = {
+      id: doc.id,
+      pid: doc.pid,
+      slots: doc.slots,
+      slotsPeak: doc.slots,
+      isSpawned,
+      isOutdated: doc.settings !== this.o.digest,
+      isElsewhere: doc.place !== thisPlace(),
+    };
+    if (isSpawned && !isAdopted(worker)) worker.slots = 0;
+    if (worker.isOutdated === true || (isSpawned && worker.isElsewhere === true))
+      this.o.onUnlike(worker);
+    return worker;
+  }
+}

@@ -1,0 +1,42 @@
+/** Whether a worker process died because the system gave it no memory, and which limit is the reason. */
+import { bytesText } from "../../core/bytes-text.ts";
+import {
+  addressSpaceMax,
+  countMemoryKills,
+  describeAddressSpace,
+  groupMemory,
+} from "../../host/memory-room.ts";
+
+/** A process that the kernel has killed is gone within this time (ms). */
+const KILLED_MS = 2000;
+
+export class MemoryDeaths {
+  private kills = countMemoryKills();
+  private killedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** @returns what is short, for people; undefined when it did not die of that */
+  explain(signal: NodeJS.Signals | null): string | undefined {
+    // So V8 and the C library end a process that gets no memory. Without a limit it was V8's own, and what ran has used that up.
+    if (signal === "SIGABRT" || signal === "SIGTRAP") {
+      const max = addressSpaceMax();
+      return max === undefined ? undefined : describeAddressSpace(max);
+    }
+    return signal === "SIGKILL" && this.hasKernelKilled() ? describeGroup() : undefined;
+  }
+
+  private hasKernelKilled(): boolean {
+    const kills = countMemoryKills();
+    const nowMs = performance.now();
+    // Several die at once: the first whose end is told brings the new number.
+    if (kills > this.kills) this.killedAtMs = nowMs;
+    this.kills = kills;
+    return nowMs - this.killedAtMs < KILLED_MS;
+  }
+}
+
+function describeGroup(): string {
+  const room = groupMemory();
+  return room === undefined
+    ? "the kernel has killed for want of it"
+    : `${room.limit} allows ${bytesText(room.max)}`;
+}

@@ -1,0 +1,55 @@
+/** How many threads the next worker process is given: fewer where the system has no room, and where the last one died of them. */
+import type { Settings } from "../../core/settings.ts";
+import { describeRoom, processRoom } from "../../host/process-room.ts";
+import { threadsFor, threadsWanted } from "../../host/threads.ts";
+
+/** Node's own threads and the heartbeat, beside those for the disk. */
+const OTHER_THREADS = 8;
+/** With less room than this a worker process cannot start; and Node, when it gets some of its threads only, stands still for ever. */
+const WORKER_THREADS_MIN = 6;
+/** After this long without such a death it is tried again with more (ms). */
+const REMEMBERED_MS = 60_000;
+
+export class ThreadBudget {
+  readonly wanted: number;
+  /** The memory for which the last one died before it was ready, for people; undefined: of something else, or long ago. */
+  shortOf: string | undefined;
+  private max = Number.POSITIVE_INFINITY;
+  private untilMs = 0;
+
+  constructor(durability: Settings["durability"]) {
+    this.wanted = threadsWanted(durability);
+  }
+
+  /**
+   * @param slots programs that it may run at once, which need room as well
+   * @throws Error with code EAGAIN when no worker process can be started
+   */
+  next(slots: number): number {
+    const room = processRoom();
+    if (room !== undefined && room.left < WORKER_THREADS_MIN)
+      throw Object.assign(new Error("EAGAIN: no room for its threads"), { code: "EAGAIN" });
+    if (performance.now() > this.untilMs) {
+      this.max = Number.POSITIVE_INFINITY;
+      this.shortOf = undefined;
+    }
+    return Math.min(this.max, threadsFor(this.wanted, OTHER_THREADS + slots, room));
+  }
+
+  /**
+   * A worker died before it was ready, perhaps because it could not have so many. Their stacks are address space, too.
+   * @returns true when the next one gets fewer
+   */
+  shrink(threads: number, shortOf: string | undefined): boolean {
+    this.shortOf = shortOf;
+    this.untilMs = performance.now() + REMEMBERED_MS;
+    this.max = Math.max(1, Math.floor(threads / 4));
+    return this.max < threads;
+  }
+}
+
+/** What is known of the limit, for people: " (ulimit -u allows 84 processes and threads, and 3 are left)", or "". */
+export function roomText(): string {
+  const room = processRoom();
+  return room === undefined ? "" : ` (${describeRoom(room)})`;
+}

@@ -1,0 +1,150 @@
+/** What follows when a task has settled: it is counted, who waited for it may run, and people hear of it when it failed. */
+import { join } from "node:path";
+import type { Backlog } from "../../core/backlog.ts";
+import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
+import { resultName, resultsName } from "../../core/names.ts";
+import { headlineOf } from "../../core/outcome.ts";
+import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { PlanEngine } from "../plan/plan-engine.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { FinishedIds } from "./finished-ids.ts";
+
+export interface CompletionsParts {
+  backlog: Backlog;
+  dispatcher: Dispatcher;
+  finishedIds: FinishedIds;
+  plan: PlanEngine;
+  pool: Pick<Pool, "isOrWasOwn">;
+}
+
+/** Dependencies looked at again at a time. */
+const RECHECKS_MAX = 512;
+/** Of an error, for the terminal. */
+const ERROR_CHARS_MAX = 200;
+
+/** What all leases of the same process begin with after submission and attempt. */
+function ownerPrefixOf(lease: string): string {
+  const owner = lease.slice(lease.indexOf(".", lease.indexOf(".") + 1) + 1);
+  return owner.slice(0, owner.lastIndexOf("-"));
+}
+
+export class Completions {
+  private readonly env: Pick<Environment, "trays" | "alerts" | "facts">;
+  private readonly p: CompletionsParts;
+  /** Tasks settled since the start. What becomes of `failedNodes`, which are among `failed`, is for the plan to say. */
+  readonly counts = {
+    completed: 0,
+    failed: 0,
+    failedNodes: 0,
+    batchesWithFailedLines: 0,
+    failedLines: 0,
+  };
+
+  private rechecking: Iterator<string, undefined>;
+
+  constructor(env: Pick<Environment, "trays" | "alerts" | "facts">, parts: CompletionsParts) {
+    this.env = env;
+    this.p = parts;
+    this.rechecking = parts.backlog.dependencies();
+    const { facts } = env;
+    facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));
+    facts.on("task:vanished", (id) => this.noteVanished(id));
+    facts.on("journal:completed", (id) => this.noteCompleted(id));
+  }
+
+  /** @param batch what its lines came to, when it is one */
+  noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
+    const { dispatcher, plan } = this.p;
+    dispatcher.onSettled(id);
+    plan.noteSettled(id);
+    if (isCompleted) {
+      this.counts.completed++;
+      this.noteCompleted(id);
+      if (batch !== undefined) this.tellFailedLines(id, batch);
+    } else {
+      this.counts.failed++;
+      if (plan.isNode(id)) this.counts.failedNodes++;
+      else this.tellFailure(id);
+    }
+  }
+
+  /**
+   * It is gone from `processing/` and no worker has said so: one that is not our child has settled it, or another program has taken it
+   * away. Our own children say so themselves, if late.
+   */
+  noteVanished(id: string): void {
+    let record: SettledRecord["record"] | undefined;
+    try {
+      record = readSettled(this.env.trays, id)?.record;
+    } catch {
+      // The disk does not give it now: it stays uncounted.
+    }
+    // Without a run it is the record of a file that was refused.
+    if (record === undefined || record.attempts === 0) return;
+    if (!this.p.pool.isOrWasOwn(ownerPrefixOf(record.lease)))
+      this.noteSettled(id, record.status === "completed", record.batch);
+  }
+
+  /** A batch has completed when each of its lines has a result: a good one, or not. */
+  private tellFailedLines(id: string, batch: BatchCounts): void {
+    const text = failedLinesText(batch);
+    if (text === undefined) return;
+    this.counts.batchesWithFailedLines++;
+    this.counts.failedLines += batch.failures;
+    this.env.alerts.alert(
+      "lines_failed",
+      `${id} completed, but ${text}; outbox/${resultsName(id)} says why, \`mailchute retry ${id}\` runs those again`,
+    );
+  }
+
+  /** The record is opened only for the few that are told. */
+  private tellFailure(id: string): void {
+    const see = `see \`mailchute show ${id}\``;
+    this.env.alerts.alert("task_failed", `${id} failed for good; ${see}`, () => {
+      const error = this.errorOf(id);
+      return `${id} failed for good${error === "" ? "" : `: ${error}`}; ${see}`;
+    });
+  }
+
+  /** One line; empty when the record cannot be read. */
+  private errorOf(id: string): string {
+    try {
+      const record = readSettled(this.env.trays, id)?.record;
+      const error = record?.status === "failed" ? headlineOf(record.error) : "";
+      return error.length > ERROR_CHARS_MAX ? `${error.slice(0, ERROR_CHARS_MAX)}…` : error;
+    } catch {
+      return "";
+    }
+  }
+
+  /** A node's task may have completed with a question, or without what the plan wants: the plan knows. */
+  noteCompleted(id: string): void {
+    if (this.p.plan.isDone(id) !== false) this.p.backlog.resolveDependency(id);
+  }
+
+  /** In any case. False, too, while it is found out whether it has completed under another spelling. */
+  isMet(dependency: string): boolean {
+    const { trays } = this.env;
+    const { plan, finishedIds } = this.p;
+    const result = join(trays.outbox, resultName(dependency));
+    return (
+      plan.isDone(dependency) ??
+      (trays.storage.look(result) !== undefined || finishedIds.hasResult(dependency))
+    );
+  }
+
+  /** Looks whether what others wait for is there, in case it was not told: the next so many of them, round and round. */
+  recheckDependencies(): void {
+    const { backlog } = this.p;
+    for (let count = 0; count < RECHECKS_MAX; count++) {
+      const { value: id, done } = this.rechecking.next();
+      if (done === true) {
+        this.rechecking = backlog.dependencies();
+        return;
+      }
+      if (this.isMet(id)) backlog.resolveDependency(id);
+    }
+  }
+}

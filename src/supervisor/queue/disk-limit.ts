@@ -1,0 +1,39 @@
+/** Stops the intake while the disk has too little room, and says so: an alert, an event, `supervisor.json`. */
+import { explainShortage, type Shortage } from "../../core/free-space.ts";
+import type { DiskRoom } from "../../host/disk-room.ts";
+import type { Environment } from "../environment/environment.ts";
+import { NEVER, type Service, type Tick } from "../environment/service.ts";
+
+/** How soon it is looked again whether there is room (ms). */
+const AGAIN_MS = 500;
+
+export class DiskLimit implements Service {
+  private readonly env: Pick<Environment, "telemetry" | "alerts" | "facts">;
+  private readonly room: DiskRoom;
+  /** What there is too little of; undefined: there is room. */
+  shortage: Shortage | undefined;
+
+  constructor(env: Pick<Environment, "telemetry" | "alerts" | "facts">, room: DiskRoom) {
+    this.env = env;
+    this.room = room;
+  }
+
+  work({ nowMs }: Tick): void {
+    const was = this.shortage;
+    this.shortage = this.room.shortageAt(nowMs);
+    if ((was === undefined) === (this.shortage === undefined)) return;
+    const { telemetry, alerts, facts } = this.env;
+    if (this.shortage === undefined) {
+      telemetry.note("intake_resumed", { reason: "disk" });
+      alerts.alert("intake_resumed", "intake goes on: there is room on the disk again");
+    } else {
+      telemetry.note("intake_stopped", { reason: "disk", ...this.shortage });
+      alerts.alert("intake_stopped", explainShortage(this.shortage));
+    }
+    facts.emit("status:changed");
+  }
+
+  nextMs(nowMs: number): number {
+    return this.shortage === undefined ? NEVER : nowMs + AGAIN_MS;
+  }
+}

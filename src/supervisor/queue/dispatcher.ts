@@ -1,0 +1,386 @@
+/**
+ * Takes the best waiting tasks, says so in the journal, accepts them and offers them to workers. Only a small
+ * window is accepted ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
+ */
+import type { Backlog } from "../../core/backlog.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
+import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../../core/limits.ts";
+import {
+  errorName,
+  foldId,
+  formatName,
+  headOf,
+  type ProcessingName,
+  parseName,
+  resultName,
+  resultsName,
+} from "../../core/names.ts";
+import type { WaitingTask } from "../../core/waiting-task.ts";
+import type { Telemetry } from "../../journal/telemetry.ts";
+import { accept, newSubmission } from "../../mailbox/claim.ts";
+import { freeRefusedId } from "../../mailbox/quarantine.ts";
+import { isRefusal } from "../../mailbox/settled-record.ts";
+import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { FinishedIds } from "./finished-ids.ts";
+
+export type DispatcherEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts">;
+
+/** Which of the tasks that wait may be chosen: `ids` are nodes that were launched before that, of which only the first run. */
+export type Choice =
+  | { kind: "all" }
+  | { kind: "planners"; ids: readonly string[] }
+  | { kind: "these"; ids: readonly string[] };
+
+const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
+
+/** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
+const AHEAD_S = { process: 0.03, power: 0.3 };
+const RATE_WINDOW_MS = 200;
+/** Pauses before a task that could not be accepted is tried again (ms): each is twice the last. */
+const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
+
+export class Dispatcher {
+  private readonly env: DispatcherEnvironment;
+  private readonly trays: Trays;
+  private readonly backlog: Backlog;
+  private readonly pool: Pool;
+  private readonly telemetry: Telemetry;
+  private readonly settledIds: FinishedIds;
+  /** Ids in `processing/` by folded id, as far as we know. */
+  readonly inFlight = new Map<string, string>();
+  private absentOnce = new Set<string>();
+  private missingOnce = new Set<string>();
+  /** Ids whose failed/ record is that of a refused file: it moves aside when the id is accepted. */
+  private readonly refused = new Set<string>();
+  /** Offered files and what they are, until a worker is through with them. */
+  private readonly offered = new Map<string, WaitingTask>();
+  /** Accepted for workers that we cannot speak to; they find them. */
+  private floating = new Map<string, WaitingTask>();
+  /** Accepted, and to run in a process of their own. */
+  private readonly alone = new Map<string, WaitingTask>();
+  /** Files that could not be accepted, and how long each waits for the next try (ms). */
+  private readonly unaccepted = new Map<string, number>();
+  private otherClaims = 0;
+  private settledInWindow = 0;
+  private windowStartMs = 0;
+  private ratePerS = 0;
+  /** Tasks that were given to workers since the start. */
+  launchedCount = 0;
+
+  constructor(env: DispatcherEnvironment, backlog: Backlog, pool: Pool, settledIds: FinishedIds) {
+    this.env = env;
+    this.trays = env.trays;
+    this.telemetry = env.telemetry;
+    this.backlog = backlog;
+    this.pool = pool;
+    this.settledIds = settledIds;
+  }
+
+  get offeredCount(): number {
+    return this.offered.size;
+  }
+
+  isKnown(file: string): boolean {
+    return this.offered.has(file) || this.floating.has(file) || this.alone.has(file);
+  }
+
+  /** Whether this id (any case) is being worked on or has settled. "unsure": that is being found out, ask again. */
+  isTaken(id: string): boolean | "unsure" {
+    if (this.inFlight.has(foldId(id))) return true;
+    // A foreign program's claim is there before a listing tells us.
+    if (this.trays.storage.look(pathIn(this.trays.processing, `${id}.json`)) !== undefined)
+      return true;
+    if (this.trays.storage.look(pathIn(this.trays.outbox, resultName(id))) !== undefined)
+      return true;
+    const failed = pathIn(this.trays.failed, errorName(id));
+    if (this.trays.storage.look(failed) !== undefined) {
+      if (!isRefusal(this.trays, failed)) return true;
+      this.refused.add(id);
+    }
+    return this.settledIds.has(id);
+  }
+
+  /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
+  select(launchesMax = Number.POSITIVE_INFINITY, which: Choice = { kind: "all" }): boolean {
+    this.startAlone();
+    // What was offered before the pause came keeps its place with the workers, and does not run: there is room beside it.
+    const prefetch = which.kind === "these" ? PREFETCH_MAX : this.prefetch();
+    let room = Math.min(this.pool.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
+    const chosen: WaitingTask[] = [];
+    for (const [file, task] of this.floating) {
+      if (room <= 0) break;
+      this.floating.delete(file);
+      chosen.push(task);
+      room--;
+    }
+    const otherRoom = this.pool.hasOthers
+      ? Math.max(0, this.pool.otherSlots + prefetch - this.otherClaims - this.floating.size)
+      : 0;
+    const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
+    if (taken.length === 0 && chosen.length === 0) return false;
+    const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
+    const ready = taken.filter((task) => task.tray === "processing");
+    chosen.push(...ready, ...accepted);
+    const toOffer: WaitingTask[] = [];
+    for (const task of chosen) {
+      if (!task.isSelected) this.writeSelected(task, parseName(task.file));
+      if (task.runsAlone === true && this.pool.runsSeveral) this.alone.set(task.file, task);
+      else toOffer.push(task);
+    }
+    this.telemetry.flush();
+    const left = new Set(
+      this.pool.offer(
+        toOffer.map((task) => task.file),
+        prefetch,
+      ),
+    );
+    for (const task of toOffer)
+      (left.has(task.file) ? this.floating : this.offered).set(task.file, task);
+    this.startAlone();
+    this.launchedCount += ready.length + accepted.length;
+    return (
+      taken.length > 0 && this.backlog.count("runnable") > 0 && this.pool.freeOffers(prefetch) > 0
+    );
+  }
+
+  private startAlone(): void {
+    for (const [file, task] of this.alone) {
+      if (!this.pool.startAlone(file)) return;
+      this.alone.delete(file);
+      this.offered.set(file, task);
+    }
+  }
+
+  /** A worker is through with these files. */
+  onDone(files: readonly string[]): void {
+    for (const file of files) this.offered.delete(file);
+  }
+
+  onSettled(id: string): void {
+    this.inFlight.delete(foldId(id));
+    this.settledIds.add(id);
+    this.settledInWindow++;
+  }
+
+  /** A task waits again in `processing/`: for its retry, or because it was given back. */
+  onReturned(file: string, delayMs: number, known: WaitingTask | undefined): boolean {
+    const name = parseName(file);
+    const before = known ?? [...this.offered.values()].find((task) => task.id === name?.id);
+    if (name === undefined || before === undefined) return false;
+    this.addReady(name, file, { ...before, isSelected: true }, delayMs);
+    return true;
+  }
+
+  /**
+   * What is ready joins the backlog.
+   * @param delayMs what is left of its backoff
+   * @param notBeforeMs epoch ms: not before this either
+   */
+  addReady(
+    name: ProcessingName,
+    file: string,
+    like: WaitingTask,
+    delayMs: number,
+    notBeforeMs = 0,
+  ): void {
+    const { clock } = this.trays;
+    const nowMs = clock.monotonicMs();
+    const wallMs = clock.wallMs();
+    const {
+      dependencies: _all,
+      unmet: _unmet,
+      notBeforeMs: _notBefore,
+      dueMs: _due,
+      ...rest
+    } = like;
+    this.inFlight.set(foldId(name.id), name.id);
+    this.backlog.add(
+      {
+        ...rest,
+        id: name.id,
+        file,
+        tray: "processing",
+        attempt: name.attempt,
+        ...(delayMs > 0 ? { dueMs: nowMs + delayMs } : {}),
+        ...(notBeforeMs > wallMs ? { notBeforeMs } : {}),
+      },
+      wallMs,
+      nowMs,
+    );
+  }
+
+  /** The task behind an offered file. */
+  offeredTask(file: string): WaitingTask | undefined {
+    return this.offered.get(file);
+  }
+
+  /** A worker died: what it was offered and did not claim waits again. */
+  reoffer(files: readonly string[]): void {
+    for (const file of files) {
+      const task = this.offered.get(file);
+      this.offered.delete(file);
+      const name = parseName(file);
+      if (task === undefined || name === undefined) continue;
+      if (this.trays.storage.look(pathIn(this.trays.processing, file)) !== undefined)
+        this.addReady(name, file, { ...task, isSelected: true }, 0);
+    }
+  }
+
+  /** Takes over a listing of `processing/`. @param ownPrefixes owners that are our own worker processes */
+  onListing(
+    names: readonly ProcessingName[],
+    plainIds: readonly string[],
+    ownPrefixes: ReadonlySet<string>,
+  ): void {
+    const present = new Map(plainIds.map((id) => [foldId(id), id]));
+    const ready = new Set<string>();
+    this.otherClaims = 0;
+    for (const name of names) {
+      // A retry or a refusal under way takes no id: what is in the inbox is the task itself, not a duplicate of it.
+      if (name.stage === "again" || name.stage === "bad") continue;
+      present.set(foldId(name.id), name.id);
+      if (name.stage === "ready") ready.add(formatName(name));
+      if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))
+        this.otherClaims++;
+    }
+    // One listing may miss a name that is being renamed; two in a row hardly do.
+    const absent = new Set<string>();
+    for (const [key, id] of this.inFlight) {
+      if (present.has(key)) continue;
+      if (!this.absentOnce.has(key)) absent.add(key);
+      else {
+        this.inFlight.delete(key);
+        // Perhaps settled, by a process that does not tell us.
+        this.settledIds.add(key);
+        this.env.facts.emit("task:vanished", id);
+      }
+    }
+    this.absentOnce = absent;
+    for (const [key, id] of present) this.inFlight.set(key, id);
+    for (const unclaimed of [this.floating, this.alone])
+      for (const file of unclaimed.keys()) if (!ready.has(file)) unclaimed.delete(file);
+    this.forgetLost(present, ready);
+  }
+
+  /** An offer whose task is gone for two listings was dealt with; the message that said so was lost. */
+  private forgetLost(present: ReadonlyMap<string, string>, ready: ReadonlySet<string>): void {
+    const missing = new Set<string>();
+    for (const [file, task] of this.offered)
+      if (!ready.has(file) && !present.has(foldId(task.id))) missing.add(file);
+    const lost = new Set([...missing].filter((file) => this.missingOnce.has(file)));
+    this.missingOnce = missing;
+    if (lost.size === 0) return;
+    for (const file of lost) this.offered.delete(file);
+    this.pool.forget(lost);
+  }
+
+  private take(max: number, which: Choice): WaitingTask[] {
+    const taken: WaitingTask[] = [];
+    const ids = which.kind === "all" ? [] : [...which.ids];
+    while (taken.length < max) {
+      const task = this.takeLaunched(ids) ?? this.takeBest(which);
+      if (task === undefined) break;
+      if (task.tray === "inbox") {
+        if (this.isTaken(task.id) || (isBatchFile(task.file) && this.hasLeftResults(task.id))) {
+          this.env.facts.emit("task:duplicate", task.file);
+          continue;
+        }
+      }
+      taken.push(task);
+    }
+    return taken;
+  }
+
+  private takeBest({ kind }: Choice): WaitingTask | undefined {
+    return kind === "these" ? undefined : this.backlog.takeBest(kind === "planners");
+  }
+
+  /** The next of these that can begin its first run. @param ids loses those that were looked at */
+  private takeLaunched(ids: string[]): WaitingTask | undefined {
+    for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
+      const task = this.backlog.stateOfId(id) === "runnable" ? this.backlog.get(id) : undefined;
+      if (task?.attempt !== 1) continue;
+      this.backlog.remove(id);
+      return task;
+    }
+    return undefined;
+  }
+
+  /** A record was taken away and the results beside it were not: they must not be taken for those of another batch. */
+  hasLeftResults(id: string): boolean {
+    return [this.trays.outbox, this.trays.failed].some(
+      (dir) => this.trays.storage.look(pathIn(dir, resultsName(id))) !== undefined,
+    );
+  }
+
+  /** Events first, then the moves: a crash in between repeats an event, but never loses one. */
+  private acceptAll(tasks: readonly WaitingTask[]): WaitingTask[] {
+    const accepted: WaitingTask[] = [];
+    const names = tasks.map((task) =>
+      newSubmission(this.trays.clock, task.id, task.attempt, isBatchFile(task.file)),
+    );
+    for (const [index, task] of tasks.entries()) this.writeSelected(task, names[index]);
+    this.telemetry.flush();
+    tasks.forEach((task, index) => {
+      const name = names[index];
+      if (name === undefined) return;
+      try {
+        if (this.refused.delete(task.id)) freeRefusedId(this.trays, task.id);
+        if (!accept(this.trays, name)) return;
+      } catch (error) {
+        if (systemCode(error) === "ENOENT") return;
+        this.env.alerts.report(
+          `accept:${systemCode(error)}`,
+          `cannot accept ${task.file}: ${messageOf(error)}`,
+        );
+        this.postpone(task);
+        return;
+      }
+      this.unaccepted.delete(task.file);
+      this.inFlight.set(foldId(task.id), task.id);
+      this.env.facts.emit("task:accepted", task.id, task.file);
+      accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
+    });
+    return accepted;
+  }
+
+  /** The disk refuses it: it waits, ever longer, and the others need not wait for it. */
+  private postpone(task: WaitingTask): void {
+    const { clock } = this.trays;
+    const pauseMs = this.unaccepted.get(task.file) ?? ACCEPT_AGAIN_MS.first;
+    this.unaccepted.set(task.file, Math.min(2 * pauseMs, ACCEPT_AGAIN_MS.max));
+    const nowMs = clock.monotonicMs();
+    this.backlog.add({ ...task, dueMs: nowMs + pauseMs }, clock.wallMs(), nowMs);
+  }
+
+  private writeSelected(task: WaitingTask, name: ProcessingName | undefined): void {
+    this.telemetry.event("selected", {
+      task_id: task.id,
+      agent_id: task.agentId ?? "",
+      attempt: task.attempt,
+      lease: name === undefined ? "" : headOf(name),
+    });
+    task.isSelected = true;
+  }
+
+  private prefetch(): number {
+    const nowMs = this.trays.clock.monotonicMs();
+    const elapsedMs = nowMs - this.windowStartMs;
+    if (elapsedMs >= RATE_WINDOW_MS) {
+      this.ratePerS = (this.settledInWindow * 1000) / elapsedMs;
+      this.settledInWindow = 0;
+      this.windowStartMs = nowMs;
+    } else if (elapsedMs > 10) {
+      this.ratePerS = Math.max(
+        this.ratePerS,
+        (this.settledInWindow * 1000) / Math.max(elapsedMs, 50),
+      );
+    }
+    return Math.min(
+      PREFETCH_MAX,
+      Math.floor((this.ratePerS * AHEAD_S[this.trays.durability]) / Math.max(1, this.pool.size)),
+    );
+  }
+}

@@ -1,0 +1,24 @@
+/** Makes waiting tasks runnable when their time has come. */
+import type { Backlog } from "../../core/backlog.ts";
+import type { Environment } from "../environment/environment.ts";
+import { NEVER, type Service, type Tick } from "../environment/service.ts";
+
+export class DueTasks implements Service {
+  private readonly env: Pick<Environment, "clock">;
+  private readonly backlog: Backlog;
+  private nextDueMs = NEVER;
+
+  constructor(env: Pick<Environment, "clock">, backlog: Backlog) {
+    this.env = env;
+    this.backlog = backlog;
+  }
+
+  work({ nowMs }: Tick): void {
+    const inMs = this.backlog.promoteDue(this.env.clock.wallMs(), nowMs);
+    this.nextDueMs = inMs === undefined ? NEVER : nowMs + Math.max(1, inMs);
+  }
+
+  nextMs(): number {
+    return this.nextDueMs;
+  }
+}

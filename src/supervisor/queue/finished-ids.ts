@@ -1,0 +1,213 @@
+/**
+ * Which ids have settled, compared without case. One number an id is kept, so that a million of them cost little; what
+ * the numbers suspect counts only when a walk of the trays has met the record. It reads in slices and changes nothing.
+ */
+import { dirname, join } from "node:path";
+import { systemCode } from "../../core/errors.ts";
+import { errorName, foldId, isId, resultName } from "../../core/names.ts";
+import { isRefusal } from "../../mailbox/settled-record.ts";
+import type { Walk } from "../../mailbox/storage.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+
+/** Names taken from a listing at a time. */
+const WALK_NAMES = 128;
+/** Confirmed suspicions that are remembered; beyond that they are confirmed anew. */
+const CONFIRMED_MAX = 4096;
+const RESULT_END = resultName("");
+const ERROR_END = errorName("");
+
+export class FinishedIds {
+  private readonly trays: Trays;
+  private readonly onError: (error: unknown) => void;
+  private hashes = new HashSet();
+  /** The set that the present walk builds anew: what is not met again (swept, retried) is forgotten. */
+  private next: HashSet | undefined;
+  private walk: Walk | undefined;
+  private todo: ("outbox" | "failed")[] = [];
+  private isWalkWanted = true;
+  /** A tray could not be listed to its end: what was not met may be there all the same. */
+  private isTorn = false;
+  /** Ids (folded) that the present walk looks for, and those that wait for the next one. */
+  private suspects = new Set<string>();
+  private newSuspects = new Set<string>();
+  /** Id (folded) to the path of its record. */
+  private readonly confirmed = new Map<string, string>();
+  /** True once everything that had settled at the start is known. */
+  isComplete = false;
+
+  constructor(trays: Trays, onError: (error: unknown) => void) {
+    this.trays = trays;
+    this.onError = onError;
+  }
+
+  /** True while a slice of a walk is waiting to be done. */
+  get hasWork(): boolean {
+    return this.next !== undefined || this.isWalkWanted;
+  }
+
+  /** A task has settled, or may have. */
+  add(id: string): void {
+    const key = foldId(id);
+    this.note(key);
+    // The walk may have passed the place of its record already.
+    this.suspects.delete(key);
+  }
+
+  /**
+   * Whether a record stands in outbox or failed under this id in any case. "unsure": it may be, and a walk that began
+   * with this question will tell; ask again.
+   */
+  has(id: string): boolean | "unsure" {
+    const key = foldId(id);
+    if (!this.hashes.has(hashOf(key))) return false;
+    const path = this.confirmed.get(key);
+    if (path !== undefined) {
+      if (this.trays.storage.look(path) !== undefined) return true;
+      this.confirmed.delete(key);
+    }
+    if (!this.suspects.has(key)) {
+      this.newSuspects.add(key);
+      this.isWalkWanted = true;
+    }
+    return "unsure";
+  }
+
+  /** Whether a result stands in outbox under this id in any case. False, too, while a walk finds that out: ask again. */
+  hasResult(id: string): boolean {
+    const isThere = this.has(id) === true;
+    return isThere && dirname(this.confirmed.get(foldId(id)) ?? "") === this.trays.outbox;
+  }
+
+  /** Walks on until `untilMs` (monotonic), or until there is nothing to do. */
+  work(untilMs: number): void {
+    const { clock } = this.trays;
+    while (this.hasWork && clock.monotonicMs() < untilMs) {
+      if (this.next === undefined) this.begin();
+      this.slice();
+    }
+  }
+
+  close(): void {
+    this.walk?.close();
+    this.walk = undefined;
+  }
+
+  private note(key: string): void {
+    const hash = hashOf(key);
+    this.hashes.add(hash);
+    this.next?.add(hash);
+  }
+
+  private begin(): void {
+    this.isWalkWanted = false;
+    this.isTorn = false;
+    this.next = new HashSet();
+    this.todo = ["outbox", "failed"];
+    this.suspects = this.newSuspects;
+    this.newSuspects = new Set();
+  }
+
+  private slice(): void {
+    const tray = this.todo[0];
+    if (tray === undefined) {
+      this.end();
+      return;
+    }
+    try {
+      this.walk ??= this.trays.storage.walk(this.trays[tray]);
+      const names = this.walk.next(WALK_NAMES);
+      for (const name of names) this.meet(tray, name);
+      if (names.length > 0) return;
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") {
+        this.isTorn = true;
+        this.onError(error);
+      }
+    }
+    this.close();
+    this.todo.shift();
+  }
+
+  private meet(tray: "outbox" | "failed", name: string): void {
+    const ending = tray === "outbox" ? RESULT_END : ERROR_END;
+    const id = name.endsWith(ending) ? name.slice(0, -ending.length) : "";
+    // The record of a refused file has a name no id can have, or is told apart below.
+    if (!isId(id)) return;
+    const key = foldId(id);
+    this.note(key);
+    if (!this.suspects.has(key)) return;
+    const path = join(this.trays[tray], name);
+    if (tray === "failed" && isRefusal(this.trays, path)) return;
+    if (this.confirmed.size >= CONFIRMED_MAX) this.confirmed.clear();
+    this.confirmed.set(key, path);
+  }
+
+  private end(): void {
+    this.isComplete = true;
+    if (!this.isTorn) {
+      this.hashes = this.next ?? this.hashes;
+      // Not met, or met as a refusal only: free, until a task settles under it.
+      for (const key of this.suspects)
+        if (!this.confirmed.has(key)) this.hashes.delete(hashOf(key));
+    }
+    this.next = undefined;
+    this.suspects = new Set();
+  }
+}
+
+/** A set of positive integers in one flat array: open addressing, at most half full. */
+class HashSet {
+  private slots = new Float64Array(1024);
+  private size = 0;
+
+  has(hash: number): boolean {
+    return this.slots[this.find(hash)] === hash;
+  }
+
+  add(hash: number): void {
+    const at = this.find(hash);
+    if (this.slots[at] === hash) return;
+    this.slots[at] = hash;
+    this.size++;
+    if (this.size * 2 <= this.slots.length) return;
+    const old = this.slots;
+    this.slots = new Float64Array(old.length * 2);
+    for (const each of old) if (each !== 0) this.slots[this.find(each)] = each;
+  }
+
+  delete(hash: number): void {
+    let at = this.find(hash);
+    if (this.slots[at] !== hash) return;
+    this.slots[at] = 0;
+    this.size--;
+    // What stood behind it in the same run may have to move up.
+    const mask = this.slots.length - 1;
+    for (at = (at + 1) & mask; this.slots[at] !== 0; at = (at + 1) & mask) {
+      const each = this.slots[at] ?? 0;
+      this.slots[at] = 0;
+      this.slots[this.find(each)] = each;
+    }
+  }
+
+  /** Where this number stands, or would stand. */
+  private find(hash: number): number {
+    const mask = this.slots.length - 1;
+    let at = hash % this.slots.length;
+    while (this.slots[at] !== 0 && this.slots[at] !== hash) at = (at + 1) & mask;
+    return at;
+  }
+}
+
+/** 53 bits, never 0: among a million ids two are alike once in ten thousand mailboxes, and then only a walk is wasted. */
+function hashOf(text: string): number {
+  let high = 0xdeadbeef;
+  let low = 0x41c6ce57;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    high = Math.imul(high ^ code, 2654435761);
+    low = Math.imul(low ^ code, 1597334677);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
+  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
+  return 4294967296 * (2097151 & low) + (high >>> 0) + 1;
+}

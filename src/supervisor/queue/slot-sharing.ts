@@ -1,0 +1,24 @@
+/** Shares the slots among the workers, by what each of them runs; workers read it in `control.json`. */
+import type { ControlFile } from "../documents/control-file.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { ProcessingTray } from "./processing-tray.ts";
+
+export class SlotSharing {
+  private readonly pool: Pool;
+  private readonly processing: ProcessingTray;
+  private readonly control: ControlFile;
+
+  constructor(pool: Pool, processing: ProcessingTray, control: ControlFile) {
+    this.pool = pool;
+    this.processing = processing;
+    this.control = control;
+  }
+
+  share(): void {
+    const { pool, processing, control } = this;
+    const running = processing.runningByOwner();
+    if (running === undefined) return;
+    pool.retireIdle(running);
+    if (control.setSlots(pool.shares(running))) pool.tellAll({ type: "control" });
+  }
+}

@@ -1,0 +1,174 @@
+/** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
+import { parseName } from "../../core/names.ts";
+import { tellConflict } from "../../journal/alerts.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { PlanEngine } from "../plan/plan-engine.ts";
+import type { Progress } from "../pool/child-worker.ts";
+import type { Pool, WorkerDeath } from "../pool/pool.ts";
+import type { Shortages } from "../pool/shortages.ts";
+import { roomText } from "../pool/thread-budget.ts";
+import type { WorkerInfo } from "../pool/worker-info.ts";
+import type { Completions } from "./completions.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { SlotSharing } from "./slot-sharing.ts";
+
+/** What to do where the system makes no more processes and threads. */
+const RAISE =
+  "raise the limit of processes and threads (ulimit -u, TasksMax=, --pids-limit), or run less at once; mailchute doctor says which it is";
+/** The same where it gives no more memory. */
+const RAISE_MEMORY =
+  "raise the limit of memory (ulimit -v, MemoryMax=, --memory; memory.max), or run less at once (workers, processes); mailchute doctor says which it is";
+
+export interface WorkerEventsParts {
+  pool: Pool;
+  dispatcher: Dispatcher;
+  completions: Completions;
+  plan: PlanEngine;
+  shortages: Shortages;
+  slots: SlotSharing;
+}
+
+export class WorkerEvents {
+  private readonly env: Environment;
+  private readonly p: WorkerEventsParts;
+
+  constructor(env: Environment, parts: WorkerEventsParts) {
+    this.env = env;
+    this.p = parts;
+    const { facts } = parts.pool;
+    facts.on("worker:started", (worker) => this.onStarted(worker));
+    facts.on("worker:progress", (message) => this.onProgress(message));
+    facts.on("worker:leaving", (worker, signal, files) => this.onLeaving(worker, signal, files));
+    facts.on("worker:died", (death) => this.onDeath(death));
+    facts.on("worker:unlike", (worker) => this.onUnlike(worker));
+    facts.on("worker:changed", () => this.onChange());
+  }
+
+  private onStarted(worker: WorkerInfo): void {
+    this.env.telemetry.note("worker_started", { id: worker.id, pid: worker.pid });
+    this.p.shortages.end("worker-start");
+    this.tellShortage();
+    this.p.slots.share();
+  }
+
+  /** Slower than it could be, and nothing else is wrong: told once for each number of threads. */
+  private tellShortage(): void {
+    const short = this.p.pool.findShort();
+    if (short === undefined) {
+      this.p.shortages.end("threads");
+      return;
+    }
+    const { threads, wanted, shortOf } = short;
+    const why =
+      shortOf === undefined
+        ? `few processes and threads may be made${roomText()}`
+        : memoryText(shortOf);
+    const what = `${why}: a worker process has ${threads} ${threads === 1 ? "thread" : "threads"} for the disk, not ${wanted}`;
+    this.p.shortages.note("threads", what, shortOf === undefined ? RAISE : RAISE_MEMORY);
+    this.env.alerts.report(`threads:${threads}`, what, Number.POSITIVE_INFINITY);
+  }
+
+  private onUnlike({ id, pid, isSpawned, isElsewhere }: WorkerInfo): void {
+    let what = "has other settings than these";
+    let then = "was started by hand, and goes by its own until it is started anew";
+    if (isSpawned) then = "gets no more tasks, ends with what it runs, and is replaced";
+    if (isSpawned && isElsewhere === true) {
+      what = "was left on another host or in another container";
+      then =
+        "gets no more tasks; what it held is taken back when it has been silent for lease_ttl_ms";
+    }
+    this.env.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${then}`);
+  }
+
+  private onLeaving({ id, pid }: WorkerInfo, signal: string, files: string[]): void {
+    if (this.env.lifecycle.endedBy !== undefined) return;
+    this.env.alerts.notice(
+      `worker ${id} (pid ${pid}) was sent ${signal}: it ends with what it runs, and is replaced`,
+    );
+    this.p.dispatcher.reoffer(files);
+    this.onChange();
+  }
+
+  private onChange(): void {
+    this.look();
+  }
+
+  /** Has `processing/` looked at in the next tick. */
+  private look(): void {
+    this.env.facts.emit("processing:changed");
+  }
+
+  private onProgress(message: Progress): void {
+    const { dispatcher, pool, completions } = this.p;
+    for (const { file, delayMs, trouble } of message.returned) {
+      const id = parseName(file)?.id;
+      if (id !== undefined) {
+        if (trouble === undefined) this.p.shortages.endTask(id);
+        else this.p.shortages.noteTask(id, trouble, delayMs);
+      }
+      // What does not name the task's own file may hinder thousands: told once for all of them.
+      if (trouble !== undefined && id !== undefined)
+        this.env.alerts.report(
+          `trouble:${trouble.includes(`${id}@`) ? id : trouble}`,
+          `${id} waits, and is tried again ever less often: ${trouble}`,
+          Number.POSITIVE_INFINITY,
+        );
+      const before = [...message.done]
+        .map((f) => dispatcher.offeredTask(f))
+        .find((t) => t?.id === parseName(file)?.id);
+      if (id !== undefined) this.p.plan.noteBegun(id);
+      if (!dispatcher.onReturned(file, delayMs, before)) this.look();
+    }
+    dispatcher.onDone(message.done);
+    if (pool.isOversubscribed) this.look();
+    for (const { id, isCompleted, batch, recordAs } of message.settled) {
+      if (recordAs !== undefined) tellConflict(this.env.alerts, id, recordAs);
+      this.p.shortages.endTask(id);
+      completions.noteSettled(id, isCompleted, batch);
+    }
+    this.env.wake();
+  }
+
+  private onDeath(death: WorkerDeath): void {
+    if (this.env.lifecycle.endedBy === undefined) this.tellDeath(death);
+    this.p.dispatcher.reoffer(death.files);
+    this.look();
+  }
+
+  private tellDeath(death: WorkerDeath): void {
+    const { id, pid, how, isDone, isUnborn, shortOf, restartInMs, isBreakerOpen } = death;
+    const { telemetry, alerts } = this.env;
+    const { shortages } = this.p;
+    const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
+    // It was started for one task, and is through with it.
+    if (isDone) return;
+    if (pid === 0 || isUnborn) {
+      const what = isUnborn ? `ended before it was ready (${how})` : how;
+      const isMemory = shortOf !== undefined || how.includes("ENOMEM");
+      const why = shortOf === undefined ? roomText() : `: ${memoryText(shortOf)}`;
+      const message = `a worker process ${what}${why}`;
+      const todo = isMemory ? RAISE_MEMORY : RAISE;
+      shortages.note("worker-start", `no worker can be started: ${message}`, todo);
+      alerts.report("worker-start", `${message}${next}`);
+    } else {
+      telemetry.note("worker_stopped", { id, pid, error: how });
+      alerts.notice(`worker ${id} ended (${how})${next}`);
+      if (shortOf !== undefined)
+        this.tellMemory(`${memoryText(shortOf)}: a worker process died of it`);
+    }
+    if (isBreakerOpen)
+      alerts.raise(
+        "restart_storm",
+        `workers die one after the other without getting anything done (${how})`,
+      );
+  }
+
+  private tellMemory(what: string): void {
+    this.p.shortages.noteDeath("memory", what, RAISE_MEMORY);
+    this.env.alerts.report("memory", `${what}; what it ran is given back`);
+  }
+}
+
+function memoryText(shortOf: string): string {
+  return `memory is short (${shortOf})`;
+}

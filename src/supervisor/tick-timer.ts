@@ -1,0 +1,56 @@
+/** When the next tick is due: at once, or at a time. However often it is asked for, it is one tick. */
+import type { Clock } from "../core/clock.ts";
+
+/** Pause after a tick that broke (ms). */
+const BROKEN_MS = 250;
+const FAR = Number.POSITIVE_INFINITY;
+
+export class TickTimer {
+  private readonly clock: Clock;
+  private readonly tick: () => void;
+  private readonly onError: (error: unknown) => void;
+  private isDue = false;
+  private isStopped = false;
+  private timer: NodeJS.Timeout | undefined;
+  private timerAtMs = FAR;
+
+  /** @param onError gets what a tick throws; the next one comes all the same */
+  constructor(clock: Clock, tick: () => void, onError: (error: unknown) => void) {
+    this.clock = clock;
+    this.tick = tick;
+    this.onError = onError;
+  }
+
+  wake(): void {
+    if (this.isDue || this.isStopped) return;
+    this.isDue = true;
+    setImmediate(() => {
+      this.isDue = false;
+      try {
+        this.tick();
+      } catch (error) {
+        // One bad moment must not end hours of work: say it, look again.
+        this.onError(error);
+        this.sleepUntil(this.clock.monotonicMs() + BROKEN_MS);
+      }
+    });
+  }
+
+  /** @param atMs monotonic */
+  sleepUntil(atMs: number): void {
+    if (this.isStopped || this.timerAtMs === atMs) return;
+    clearTimeout(this.timer);
+    this.timerAtMs = atMs;
+    const inMs = Math.max(1, Math.ceil(atMs - this.clock.monotonicMs()));
+    this.timer = setTimeout(() => {
+      this.timerAtMs = FAR;
+      this.wake();
+    }, inMs);
+  }
+
+  /** Nothing makes a tick due any more. */
+  stop(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+  }
+}

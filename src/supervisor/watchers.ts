@@ -1,0 +1,62 @@
+/** Watches directories for a supervisor: both inboxes always, `processing/` while others than its own workers move files there. */
+import { systemCode } from "../core/errors.ts";
+import { Doorbell } from "../host/doorbell.ts";
+import type { Environment } from "./environment/environment.ts";
+
+export class Watchers {
+  private readonly env: Environment;
+  private readonly inboxes: Doorbell[];
+  private processing: Doorbell | undefined;
+  watching: "events" | "polling" = "events";
+
+  constructor(env: Environment) {
+    this.env = env;
+    const { trays, controlTrays, isOn, facts } = env;
+    const watch = (dir: string, fact: "inbox:changed" | "control:changed"): Doorbell =>
+      new Doorbell(dir, {
+        onRing: (name) => facts.emit(fact, name),
+        onFallback: (error) => this.fallBack(error),
+      });
+    this.inboxes = [watch(controlTrays.inbox, "control:changed")];
+    if (isOn) this.inboxes.push(watch(trays.inbox, "inbox:changed"));
+  }
+
+  start(): void {
+    for (const bell of this.inboxes) bell.start();
+  }
+
+  stop(): void {
+    for (const bell of this.all()) bell.stop();
+  }
+
+  watchProcessing(isWanted: boolean): void {
+    if (!isWanted) {
+      this.processing?.stop();
+      this.processing = undefined;
+      return;
+    }
+    if (this.processing !== undefined) return;
+    this.processing = new Doorbell(this.env.trays.processing, {
+      onRing: () => this.env.facts.emit("processing:changed"),
+      onFallback: () => {},
+    });
+    this.processing.start();
+  }
+
+  /** Watches anew what was replaced by a directory of the same name. @returns true when one was */
+  rearm(): boolean {
+    return this.all().filter((bell) => bell.rearm()).length > 0;
+  }
+
+  private all(): Doorbell[] {
+    return this.processing === undefined ? this.inboxes : [...this.inboxes, this.processing];
+  }
+
+  private fallBack(error: unknown): void {
+    this.watching = "polling";
+    const text = `no directory watch can be had (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
+    this.env.alerts.notice(text);
+    this.env.alerts.raise("polling", text);
+    this.env.facts.emit("status:changed");
+  }
+}

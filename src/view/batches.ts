@@ -1,0 +1,78 @@
+/** What people see of a batch: a bar while it runs, a sentence when it has settled. Reads only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { BatchCounts, BatchProgress } from "../core/batch.ts";
+import { resultName, resultsName } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { countText } from "../text/render.ts";
+import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
+
+const BAR_CELLS = 20;
+const RESULTS_ENDING = resultsName("");
+
+/** What the newest run of a batch says of itself; undefined when it has not begun. @param run path of its directory */
+export function readBatchProgress(run: string): BatchProgress | undefined {
+  const found = readJsonObject(join(run, "batch.json")) as Partial<BatchProgress> | undefined;
+  return typeof found?.bytes === "number" && typeof found.lines === "number"
+    ? (found as BatchProgress)
+    : undefined;
+}
+
+/** `[########------------]  40 %  4,000 lines, 2 failed` */
+export function batchBar(progress: BatchProgress): string {
+  const part = progress.bytes > 0 ? Math.min(1, progress.bytes_read / progress.bytes) : 1;
+  const filled = Math.round(part * BAR_CELLS);
+  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
+  return `${bar} ${String(Math.floor(part * 100)).padStart(3)} %  ${countsText(progress)}`;
+}
+
+export function countsText(counts: BatchCounts): string {
+  const lines = `${countText(counts.lines)} ${counts.lines === 1 ? "line" : "lines"}`;
+  return counts.failures === 0
+    ? `${lines} done`
+    : `${lines} done, ${countText(counts.failures)} of them failed`;
+}
+
+/** The counts in the record of a batch; undefined for the record of a task. */
+export function countsOf(record: Record<string, unknown> | undefined): BatchCounts | undefined {
+  const batch = record?.["batch"] as Partial<BatchCounts> | undefined;
+  return typeof batch?.lines === "number" && typeof batch.failures === "number"
+    ? (batch as BatchCounts)
+    : undefined;
+}
+
+/** What the lines of a completed batch came to; undefined for a task, and where no line failed. */
+export function failedLines(tree: StateTree, id: string): BatchCounts | undefined {
+  const outbox = join(tree.mailbox, "outbox");
+  if (!fs.existsSync(join(outbox, resultsName(id)))) return undefined;
+  const counts = countsOf(readJsonObject(join(outbox, resultName(id))));
+  return (counts?.failures ?? 0) > 0 ? counts : undefined;
+}
+
+/** A completed batch some of whose lines failed. */
+export interface BatchWithFailures {
+  id: string;
+  counts: BatchCounts;
+  /** Epoch ms. */
+  settledMs: number;
+}
+
+/** So many results of batches are looked at. */
+const BATCHES_MAX = 1000;
+
+/** Completed batches some of whose lines failed, the latest first; of very many batches some. */
+export function batchesWithFailures(tree: StateTree): BatchWithFailures[] {
+  const ids: string[] = [];
+  let seen = 0;
+  eachName(join(tree.mailbox, "outbox"), (name) => {
+    if (name.endsWith(RESULTS_ENDING)) ids.push(name.slice(0, -RESULTS_ENDING.length));
+    return ++seen < COUNT_MAX && ids.length < BATCHES_MAX;
+  });
+  const found = ids.flatMap((id): BatchWithFailures[] => {
+    const counts = failedLines(tree, id);
+    const record = join(tree.mailbox, "outbox", resultName(id));
+    const settledMs = fs.statSync(record, { throwIfNoEntry: false })?.mtimeMs;
+    return counts === undefined || settledMs === undefined ? [] : [{ id, counts, settledMs }];
+  });
+  return found.sort((a, b) => b.settledMs - a.settledMs);
+}

@@ -1,0 +1,103 @@
+/** What waits and does not start: as the supervisor told it, and without what the trays say otherwise by now. Reads only. */
+import { join } from "node:path";
+import type { HeldOn, HeldTask, WaitingCounts } from "../core/documents.ts";
+import { inboxName, readInboxName, resultName } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { suggest } from "../core/suggest.ts";
+import { describeUnmet } from "../core/unmet.ts";
+import { isThere, lookForRecord, processingPlaces } from "./find-task.ts";
+import { eachName } from "./scan.ts";
+
+/** So many names of each tray are compared with one that is not known. */
+const COMPARED_MAX = 2000;
+
+/** @param inboxCount how many tasks wait in the inbox: what is told cannot be more */
+export function liveWaiting(
+  tree: StateTree,
+  waiting: WaitingCounts,
+  inboxCount: number,
+): WaitingCounts {
+  const gone = { blocked: 0, unmatched: 0, unreadable: 0 };
+  const told = waiting.held ?? [];
+  const held = liveHeld(tree, told);
+  for (const { state } of told) gone[state]++;
+  for (const { state } of held) gone[state]--;
+  const left = (count: number, less = 0): number => Math.min(Math.max(0, count - less), inboxCount);
+  return {
+    ...waiting,
+    blocked: left(waiting.blocked, gone.blocked),
+    unmatched: Math.max(0, waiting.unmatched - gone.unmatched),
+    unsettled: left(waiting.unsettled),
+    unreadable: left(waiting.unreadable ?? 0, gone.unreadable),
+    held,
+  };
+}
+
+/** Those that are held still. */
+export function liveHeld(tree: StateTree, held: readonly HeldTask[]): HeldTask[] {
+  return held.map((one) => lookAgain(tree, one)).filter((one) => one !== undefined);
+}
+
+/** Undefined when it is held no more. */
+function lookAgain(tree: StateTree, one: HeldTask): HeldTask | undefined {
+  const inbox = join(tree.mailbox, "inbox");
+  const names = [inboxName({ id: one.id }), inboxName({ id: one.id, isBatch: true })];
+  const waits = names.some((name) => isThere(join(inbox, name)));
+  // One that no agent fits may have been accepted before the settings were changed.
+  const isAccepted = !waits && one.state === "unmatched" && isInProcessing(tree, one.id);
+  if (!waits && !isAccepted) return undefined;
+  if (one.state !== "blocked" || one.on === undefined) return one;
+  const outbox = join(tree.mailbox, "outbox");
+  const on = one.on.filter(
+    ({ id, is_node: isNode }) => isNode === true || !isThere(join(outbox, resultName(id))),
+  );
+  const count = (one.on_count ?? one.on.length) - (one.on.length - on.length);
+  if (count <= 0) return undefined;
+  return { ...one, on, on_count: count, why: describeUnmet(withNames(tree, one.id, on), count) };
+}
+
+function isInProcessing(tree: StateTree, id: string): boolean {
+  return lookForRecord(tree, id) === undefined && processingPlaces(tree).some((p) => p.id === id);
+}
+
+/** What is not known may be a slip of the fingers. @param id the task that waits for it */
+function withNames(tree: StateTree, id: string, on: readonly HeldOn[]): HeldOn[] {
+  return on.map((one) => {
+    const near = one.is_unknown === true ? nearestId(tree, one.id, [], id) : undefined;
+    return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
+  });
+}
+
+/** Ids that are shorter are all alike. */
+const COMPARED_CHARS_MIN = 3;
+
+/** The id in the trays that is most like this one, when one is. @param more ids from elsewhere @param except never named */
+export function nearestId(
+  tree: StateTree,
+  id: string,
+  more: Iterable<string> = [],
+  except = id,
+): string | undefined {
+  if (id.length < COMPARED_CHARS_MIN) return undefined;
+  const ids = new Set(more);
+  for (const [tray, ending] of [
+    ["outbox", /_result\.json$/],
+    ["failed", /_error\.json$/],
+  ] as const) {
+    let count = 0;
+    eachName(join(tree.mailbox, tray), (name) => {
+      if (ending.test(name)) ids.add(name.replace(ending, ""));
+      return ++count < COMPARED_MAX;
+    });
+  }
+  let count = 0;
+  eachName(join(tree.mailbox, "inbox"), (name) => {
+    const meaning = readInboxName(name);
+    if (meaning.kind === "task") ids.add(meaning.id);
+    return ++count < COMPARED_MAX;
+  });
+  for (const place of processingPlaces(tree)) ids.add(place.id);
+  ids.delete(id);
+  ids.delete(except);
+  return suggest(id, ids);
+}

@@ -1,0 +1,191 @@
+/** Why nothing, or not everything, moves on a state tree, and what a person can do about it. Pure. */
+import { join } from "node:path";
+import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
+import { explainShortage } from "../core/free-space.ts";
+import type { NodeStatus } from "../core/roadmap.ts";
+import { ago } from "../text/render.ts";
+import type { Obstacle, Snapshot } from "./snapshot.ts";
+import { intakeStopped, isAttended } from "./supervisor.ts";
+
+/** A heartbeat older than this from a live process means that it is stuck (ms). */
+const HEARTBEAT_LATE_MS = 60_000;
+/** So many tasks or nodes are named. */
+const NAMED_MAX = 3;
+/** Of a question or a reason. */
+const TEXT_CHARS_MAX = 200;
+
+/** In the order in which a person would look. @param isPlanNewer the plan was saved since the supervisor told how it stands */
+export function findObstacles(s: Omit<Snapshot, "obstacles">, isPlanNewer = false): Obstacle[] {
+  const found: Obstacle[] = [];
+  const say = (what: string, todo: string): void => void found.push({ what, do: todo });
+  const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
+  const { state, document, heartbeat_age_ms: lateMs } = s.supervisor;
+  const isOn = isAttended(s.supervisor);
+  if (state === "dead")
+    say(
+      `the supervisor (pid ${document?.pid}) died without stopping`,
+      "start it again: mailchute run; it takes back what was running",
+    );
+  else if (!isOn && (backlog > 0 || s.counts.running > 0 || hasPlanLeft(document)))
+    say("no supervisor runs on this state tree", "mailchute run");
+  if (state === "unknown")
+    say(
+      `the supervisor runs on another host or in a container (${document?.host})`,
+      "look at it there",
+    );
+  if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS) {
+    say(
+      "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
+      "mailchute doctor; then stop and run it again",
+    );
+  }
+  if (state === "draining")
+    say("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop");
+  if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
+  if (s.control.paused) {
+    const by = s.control.paused_by === null ? "" : ` by command ${s.control.paused_by}`;
+    say(
+      `claiming is paused since ${s.control.paused_at ?? "an unknown time"}${by}`,
+      "mailchute resume",
+    );
+  }
+  const stopped = intakeStopped(s.supervisor);
+  if (stopped !== undefined)
+    say(
+      explainShortage(stopped),
+      "make room on the disk; mailchute clean removes what is past its retention. It goes on by itself",
+    );
+  if (s.control.replan_paused)
+    say(
+      "the plan is made anew: other nodes wait until the planner is through",
+      "wait, or mailchute roadmap next --explain",
+    );
+  if (s.control.max_workers === 0)
+    say("the number of slots is set to 0", "mailchute set-workers N");
+  const hands = s.workers.filter((worker) => worker.verdict !== "dead");
+  if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0) {
+    say(
+      "no worker process is alive",
+      "it should be started again within seconds; see mailchute events",
+    );
+  }
+  if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
+  if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
+  if (document?.roadmap) {
+    const isPlanOld = !isOn && isPlanNewer;
+    if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
+    else sayPlan(document.roadmap, document.plan_holds, say);
+  }
+  if (s.dropped_again !== null) {
+    const { id, state: ended, at_ms: atMs } = s.dropped_again;
+    const how = ended === "done" ? "has completed" : "has failed";
+    say(
+      `${id} was dropped again ${ago(atMs, Date.parse(s.at))}, just as it was: its task ${how}, and nothing more ran`,
+      ended === "done"
+        ? `mailchute retry ${id} --completed, or drop it under another name`
+        : `mailchute retry ${id}`,
+    );
+  }
+  if (s.unreadable.length > 0)
+    say(
+      `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
+      `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
+    );
+  const orphans = s.running.filter((one) => one.verdict === "dead").length;
+  if (orphans > 0)
+    say(
+      `${orphans} running ${orphans === 1 ? "task is" : "tasks are"} held by processes that are dead`,
+      isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
+    );
+  return found;
+}
+
+/** Nodes that would start by themselves. */
+function hasPlanLeft(document: SupervisorDocument | null): boolean {
+  return (document?.roadmap?.open ?? 0) > (document?.plan_holds?.held_count ?? 0);
+}
+
+function sayPlan(
+  counts: Record<NodeStatus, number>,
+  holds: PlanHolds | null | undefined,
+  say: (what: string, todo: string) => void,
+): void {
+  const { asking = [], held = [], held_count: heldCount = 0 } = holds ?? {};
+  for (const { id, question } of asking.slice(0, NAMED_MAX))
+    say(
+      question === null ? `${id} waits for a person` : `${id} asks: ${shorten(question)}`,
+      `mailchute answer ${id} TEXT`,
+    );
+  const more = counts.needs_human - Math.min(asking.length, NAMED_MAX);
+  if (more > 0)
+    say(
+      `${more} ${asking.length > 0 ? "more " : ""}${more === 1 ? "node waits" : "nodes wait"} for an answer`,
+      "mailchute roadmap show --status needs_human; then mailchute answer ID TEXT",
+    );
+  if (heldCount > 0)
+    say(
+      `${heldCount} open ${heldCount === 1 ? "node of the plan does" : "nodes of the plan do"} not start: ${named(held, heldCount)}`,
+      "mailchute roadmap next --explain",
+    );
+}
+
+/** `a (why), b (why) and 3 more`. */
+function named(held: readonly { id: string; why: string }[], total: number): string {
+  const shown = held.slice(0, NAMED_MAX).map(({ id, why }) => `${id} (${shorten(why)})`);
+  const more = total - shown.length;
+  return shown.join(", ") + (more > 0 && shown.length > 0 ? ` and ${more} more` : "");
+}
+
+function shorten(text: string): string {
+  return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
+}
+
+function sayWaiting(document: SupervisorDocument, say: (what: string, todo: string) => void): void {
+  const waiting = document.waiting ?? {};
+  const more = waiting.is_complete === false ? " or more" : "";
+  const tasks = (count: number, one: string, many: string): string =>
+    `${count}${more} ${count === 1 && more === "" ? `task ${one}` : `tasks ${many}`}`;
+  const those = (state: HeldTask["state"], count: number): string => {
+    const held = (waiting.held ?? []).filter((task) => task.state === state);
+    return held.length === 0 ? "" : `: ${named(held, count)}`;
+  };
+  if (waiting.blocked > 0)
+    say(
+      tasks(
+        waiting.blocked,
+        "waits for others that it depends on",
+        "wait for others that they depend on",
+      ) + those("blocked", waiting.blocked),
+      "mailchute show ID names them all",
+    );
+  if (waiting.delayed > 0)
+    say(
+      tasks(
+        waiting.delayed,
+        "waits for its time (not_before, backoff)",
+        "wait for their time (not_before, backoff)",
+      ),
+      "wait, or mailchute ls --state-is waiting",
+    );
+  if (waiting.unmatched > 0)
+    say(
+      tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent") +
+        those("unmatched", waiting.unmatched),
+      "configure an agent in config.yaml, see mailchute config",
+    );
+  if ((waiting.unreadable ?? 0) > 0)
+    say(
+      tasks(waiting.unreadable ?? 0, "cannot be read", "cannot be read") +
+        those("unreadable", waiting.unreadable ?? 0),
+      "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
+    );
+  if (waiting.unsettled > 0)
+    say(
+      tasks(
+        waiting.unsettled,
+        "is still being written, or does not parse",
+        "are still being written, or do not parse",
+      ),
+      "they are refused with a reason when they stay as they are",
+    );
+}

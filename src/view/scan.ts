@@ -1,0 +1,123 @@
+/** Bounded looks into directories that may hold a million files. Reads only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
+import { parseObject } from "../core/json-object.ts";
+
+/** Counting stops here: an exact count of more would block for seconds. */
+export const COUNT_MAX = 100_000;
+const BUFFER_ENTRIES = 1024;
+
+/** Calls `visit` with each name until it returns false or the directory ends. A missing directory is empty. @returns false when cut short. @throws ErrIo */
+export function eachName(dir: string, visit: (name: string) => boolean): boolean {
+  let handle: fs.Dir;
+  try {
+    handle = fs.opendirSync(dir, { bufferSize: BUFFER_ENTRIES });
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return true;
+    // The system's own error does not name the directory.
+    throw new ErrIo(`cannot read ${dir}: ${messageOf(error)}`, {
+      path: dir,
+      phase: "look",
+      cause: error,
+    });
+  }
+  try {
+    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) {
+      if (!visit(entry.name)) return false;
+    }
+    return true;
+  } finally {
+    handle.closeSync();
+  }
+}
+
+export interface Count {
+  count: number;
+  /** False when counting stopped at the bound. */
+  is_exact: boolean;
+}
+
+export function countNames(
+  dir: string,
+  isCounted: (name: string) => boolean,
+  max: number = COUNT_MAX,
+): Count {
+  let count = 0;
+  const isExact = eachName(dir, (name) => {
+    if (isCounted(name)) count++;
+    return count < max;
+  });
+  return { count, is_exact: isExact };
+}
+
+export interface Found {
+  name: string;
+  path: string;
+  mtimeMs: number;
+  size: number;
+}
+
+/** Up to `max` matching files with their times; which ones, when there are more, is chance. */
+export function findFiles(
+  dir: string,
+  isWanted: (name: string) => boolean,
+  max: number,
+): { files: Found[]; isAll: boolean } {
+  const names: string[] = [];
+  const isAll = eachName(dir, (name) => {
+    if (isWanted(name)) names.push(name);
+    return names.length < max;
+  });
+  const files = names.flatMap((name): Found[] => {
+    const path = join(dir, name);
+    const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? [] : [{ name, path, mtimeMs: stats.mtimeMs, size: stats.size }];
+  });
+  return { files, isAll };
+}
+
+/** A JSON object from a regular file of at most `bytesMax`; undefined when it is missing, too large, torn or no object. */
+export function readJsonObject(
+  path: string,
+  bytesMax = 16 * 1024 * 1024,
+): Record<string, unknown> | undefined {
+  try {
+    const stats = fs.lstatSync(path);
+    if (!stats.isFile() || stats.size > bytesMax) return undefined;
+    return parseObject(fs.readFileSync(path, "utf8").replace(/^\ufeff/, ""));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A pipe in the place of a file does not keep us waiting for a writer. */
+const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+
+/** The last whole lines of a regular file, at most about `bytesMax` of them. */
+export function readTailLines(path: string, bytesMax: number): string[] {
+  let fd: number;
+  try {
+    fd = fs.openSync(path, TO_READ);
+  } catch {
+    return [];
+  }
+  try {
+    const stats = fs.fstatSync(fd);
+    if (!stats.isFile()) return [];
+    const { size } = stats;
+    const from = Math.max(0, size - bytesMax);
+    const buffer = Buffer.alloc(size - from);
+    const got = fs.readSync(fd, buffer, 0, buffer.length, from);
+    const lines = buffer.toString("utf8", 0, got).split("\n");
+    return from === 0 ? lines : lines.slice(1);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** A field that should be text: as it is, or as JSON when it is something else. */
+export function textOf(value: unknown, missing = ""): string {
+  if (value === undefined || value === null) return missing;
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? missing);
+}

@@ -1,0 +1,79 @@
+/** What a snapshot of a state tree tells: who runs it, what it holds, why nothing moves. Shapes only, as `--json` shows them. */
+import type { BatchProgress } from "../core/batch.ts";
+import type { ControlDocument, SupervisorDocument } from "../core/documents.ts";
+import type { Verdict } from "../host/identity.ts";
+import type { Count } from "./scan.ts";
+
+export interface SupervisorView {
+  /** `none`: never started or its file is gone. `dead`: it died without a word. `unknown`: on another host or container. */
+  state: SupervisorDocument["status"] | "dead" | "unknown" | "none";
+  document: SupervisorDocument | null;
+  heartbeat_age_ms: number | null;
+}
+
+export interface WorkerView {
+  id: string;
+  pid: number;
+  slots: number;
+  verdict: Verdict;
+  heartbeat_age_ms: number;
+  supervisor_pid: number | null;
+}
+
+export interface RunningView {
+  id: string;
+  /** 0 for the plain claim of a foreign worker. */
+  attempt: number;
+  run: string | null;
+  lease: string | null;
+  pid: number | null;
+  verdict: Verdict;
+  /** Since the attempt began; null when that left no trace. */
+  age_ms: number | null;
+  /** How far a batch has come; left out for a task. */
+  batch?: BatchProgress;
+}
+
+export interface FailureView {
+  id: string;
+  code: string;
+  kind: string;
+  error: string;
+  attempts: number;
+  /** Epoch ms. */
+  failed_at_ms: number;
+}
+
+/** Why nothing, or not everything, moves. */
+export interface Obstacle {
+  what: string;
+  do: string;
+}
+
+export interface Snapshot {
+  state_dir: string;
+  mailbox_dir: string;
+  /** ISO 8601. */
+  at: string;
+  supervisor: SupervisorView;
+  workers: WorkerView[];
+  control: ControlDocument;
+  counts: {
+    waiting: Count;
+    ready: number;
+    delayed: number;
+    running: number;
+    settling: number;
+    done: Count;
+    failed: Count;
+    commands_waiting: number;
+  };
+  /** Accepted tasks that wait because their files cannot be read. */
+  unreadable: string[];
+  running: RunningView[];
+  recent_failures: FailureView[];
+  metrics: Record<string, unknown> | null;
+  /** What was dropped again just as it was, in the last day: its task had ended, and nothing ran. */
+  dropped_again: { id: string; state: "done" | "failed"; at_ms: number } | null;
+  obstacles: Obstacle[];
+}

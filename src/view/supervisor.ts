@@ -1,0 +1,44 @@
+/** Who runs a state tree, from its file and from the process itself. Reads only. */
+import fs from "node:fs";
+import type { SupervisorDocument } from "../core/documents.ts";
+import { isObject } from "../core/json-object.ts";
+import { supervisorOf } from "../core/saved-documents.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
+import { readJsonObject } from "./scan.ts";
+import type { SupervisorView } from "./snapshot.ts";
+
+/** Who runs this tree, judged by the process itself and not by what its file says. */
+export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
+  const document = supervisorOf(readJsonObject(tree.supervisor));
+  if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
+  const heartbeatAgeMs = Math.max(
+    0,
+    nowMs - (fs.statSync(tree.supervisor, { throwIfNoEntry: false })?.mtimeMs ?? nowMs),
+  );
+  if (document.status === "stopped")
+    return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
+  if (livesElsewhere(document, tree.dir))
+    return { state: "none", document: null, heartbeat_age_ms: null };
+  const verdict = judgeIn(tree.dir, document);
+  const state = verdict === "alive" ? document.status : verdict;
+  return { state, document, heartbeat_age_ms: heartbeatAgeMs };
+}
+
+/** True when a supervisor looks after the tree, as far as can be told from here. */
+export function isAttended(view: SupervisorView): boolean {
+  return (
+    view.state === "running" ||
+    view.state === "draining" ||
+    view.state === "stopping" ||
+    view.state === "unknown"
+  );
+}
+
+/** Why nothing new starts although a supervisor runs; undefined: it may. */
+export function intakeStopped(
+  view: SupervisorView,
+): NonNullable<SupervisorDocument["intake_stopped"]> | undefined {
+  const stopped = isAttended(view) ? view.document?.intake_stopped : undefined;
+  return isObject(stopped) ? stopped : undefined;
+}

@@ -1,0 +1,208 @@
+/** Why a task or node has not ended: from the trays, the plan, the settings, and what holds back all of them. Reads only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { ControlDocument } from "../core/documents.ts";
+import { isoTime } from "../core/iso-time.ts";
+import { matchAgent } from "../core/matching.ts";
+import { foldId, readInboxName } from "../core/names.ts";
+import { controlOf } from "../core/saved-documents.ts";
+import type { AgentSettings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
+import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.ts";
+import { nearestId } from "./blocked-tasks.ts";
+import { lookForTask, type TaskPlace } from "./find-task.ts";
+import { PlanView } from "./plan.ts";
+import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
+import { isAttended, readSupervisor } from "./supervisor.ts";
+
+/** Of a larger task file the dependencies are not read (bytes). */
+const TASK_BYTES_READ_MAX = 1024 * 1024;
+/** Whether there is a task of some id in another case is asked this often (ms). */
+const LIST_AGAIN_MS = 10_000;
+
+export interface Why {
+  /** As it reads after "it": "runs", "waits for a, which failed". */
+  text: string;
+  /** It does not start until a person does something about it, or not in time. */
+  isStuck: boolean;
+}
+
+export class WhyOpen {
+  readonly plan: PlanView;
+  private readonly tree: StateTree;
+  private readonly agents: readonly AgentSettings[] | undefined;
+  private readonly untilMs: number;
+  private general: Why | undefined;
+  /** By folded id. */
+  private spelled: ReadonlyMap<string, string> = new Map();
+  private listAgainMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param agents undefined when the settings cannot be read: nothing is said of agents then, `run` reports it
+   * @param untilMs wall clock: when the caller gives up waiting
+   */
+  constructor(tree: StateTree, agents: readonly AgentSettings[] | undefined, untilMs: number) {
+    this.tree = tree;
+    this.agents = agents;
+    this.untilMs = untilMs;
+    this.plan = new PlanView(tree, agents);
+  }
+
+  /** Before a round of questions: what holds for all of them. */
+  async refresh(): Promise<void> {
+    await this.plan.refresh();
+    this.general = this.holdsAll();
+  }
+
+  /** Undefined when it has ended, or there is no such task or node. */
+  explain(id: string): Why | undefined {
+    const place = lookForTask(this.tree, id);
+    if (place === undefined) return this.explainNode(id);
+    switch (place.state) {
+      case "running":
+      case "settling":
+        return { text: "runs", isStuck: false };
+      case "ready": {
+        const dueMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+        return dueMs > Date.now()
+          ? this.waitsUntil(dueMs, "waits for its next run")
+          : this.orGeneral("waits for a worker");
+      }
+      case "waiting":
+        return this.explainWaiting(id, place);
+      default:
+        return undefined;
+    }
+  }
+
+  private explainNode(id: string): Why | undefined {
+    const standing = this.plan.standing(id);
+    if (standing === undefined || standing.is === "met" || standing.how === "failed")
+      return undefined;
+    if (standing.on !== undefined) {
+      const { named, count } = findUnmet(id, standing.on, (one) => this.standingOf(one));
+      if (count > 0)
+        return { text: describeUnmet(named, count), isStuck: named.some((one) => one.isStuck) };
+    }
+    if (standing.is === "stuck") return { text: standing.how, isStuck: true };
+    return standing.how === "runs"
+      ? { text: "runs", isStuck: false }
+      : this.orGeneral(standing.how);
+  }
+
+  private explainWaiting(id: string, place: TaskPlace): Why {
+    const task = this.taskAt(place);
+    const { named, count } = findUnmet(id, dependenciesOf(task), (one) => this.standingOf(one));
+    if (count > 0) {
+      const shown = named.map((one) => {
+        const near = one.isUnknown ? nearestId(this.tree, one.id, this.plan.ids(), id) : undefined;
+        return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
+      });
+      return { text: describeUnmet(shown, count), isStuck: named.some((one) => one.isStuck) };
+    }
+    const reason = this.noAgent(task);
+    if (reason !== undefined) return { text: `cannot run: ${reason}`, isStuck: true };
+    const notBefore = task?.["not_before"];
+    if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
+      return this.waitsUntil(notBefore * 1000, "waits for its time");
+    return this.orGeneral("waits its turn");
+  }
+
+  private waitsUntil(dueMs: number, what: string): Why {
+    const general = this.general;
+    if (general !== undefined) return general;
+    return { text: `${what}, ${isoTime(dueMs)}`, isStuck: dueMs > this.untilMs };
+  }
+
+  private orGeneral(text: string): Why {
+    return this.general ?? { text, isStuck: false };
+  }
+
+  private standingOf(id: string): Standing {
+    const node = this.plan.standing(id);
+    if (node !== undefined) return node;
+    const place = lookForTask(this.tree, id) ?? this.lookInAnyCase(id);
+    switch (place?.state) {
+      case undefined:
+        return UNKNOWN;
+      case "done":
+        return { is: "met", how: "has completed" };
+      case "failed":
+        return { is: "stuck", how: "failed" };
+      case "waiting": {
+        const task = this.taskAt(place);
+        const on = dependenciesOf(task);
+        const reason = this.noAgent(task);
+        if (on.length > 0) return { is: "moving", how: "waits its turn", on };
+        return reason === undefined
+          ? { is: "moving", how: "waits its turn" }
+          : { is: "stuck", how: `cannot run: ${reason}` };
+      }
+      default:
+        return { is: "moving", how: place?.state === "ready" ? "waits its turn" : "runs" };
+    }
+  }
+
+  /** From a listing that is made when it is first needed, and seldom anew. */
+  private lookInAnyCase(id: string): TaskPlace | undefined {
+    const nowMs = performance.now();
+    if (nowMs >= this.listAgainMs) {
+      this.listAgainMs = nowMs + LIST_AGAIN_MS;
+      this.spelled = listIds(this.tree);
+    }
+    const spelled = this.spelled.get(foldId(id));
+    return spelled === undefined ? undefined : lookForTask(this.tree, spelled);
+  }
+
+  private taskAt({ path }: TaskPlace): Record<string, unknown> | undefined {
+    return path.endsWith(".ndjson") ? undefined : readJsonObject(path, TASK_BYTES_READ_MAX);
+  }
+
+  private noAgent(task: Record<string, unknown> | undefined): string | undefined {
+    if (task === undefined || this.agents === undefined) return undefined;
+    const { capabilities } = task;
+    if (capabilities !== undefined && !Array.isArray(capabilities)) return undefined;
+    const match = matchAgent(task as unknown as Task, this.agents);
+    return match.agent === undefined ? match.reason : undefined;
+  }
+
+  /** What lets nothing start at all. */
+  private holdsAll(): Why | undefined {
+    if (!isAttended(readSupervisor(this.tree, Date.now())))
+      return { text: "waits, and no supervisor runs (mailchute run)", isStuck: true };
+    const control: ControlDocument = controlOf(readJsonObject(this.tree.controlState));
+    if (control.paused)
+      return {
+        text: `waits: paused since ${control.paused_at ?? "an unknown time"} (mailchute resume)`,
+        isStuck: true,
+      };
+    return control.max_workers === 0
+      ? { text: "waits: there are 0 slots (mailchute set-workers N)", isStuck: true }
+      : undefined;
+  }
+}
+
+function dependenciesOf(task: Record<string, unknown> | undefined): string[] {
+  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
+  return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
+}
+
+/** Ids of what waits in the inbox or has settled; a bounded number of each. */
+function listIds(tree: StateTree): Map<string, string> {
+  const spelled = new Map<string, string>();
+  for (const tray of ["inbox", "outbox", "failed"]) {
+    let count = 0;
+    eachName(join(tree.mailbox, tray), (name) => {
+      const id = tray === "inbox" ? inboxId(name) : /^(.+)_(?:result|error)\.json$/.exec(name)?.[1];
+      if (id !== undefined) spelled.set(foldId(id), id);
+      return ++count < COUNT_MAX;
+    });
+  }
+  return spelled;
+}
+
+function inboxId(name: string): string | undefined {
+  const meaning = readInboxName(name);
+  return meaning.kind === "task" ? meaning.id : undefined;
+}

@@ -1,0 +1,33 @@
+/** Keeps new work from starting while the disk has too little room, and says when there is room again. */
+import type { Clock } from "../core/clock.ts";
+import { type DiskRoom, ROOM_LOOK_MS } from "../host/disk-room.ts";
+
+export class RoomWatch {
+  private readonly room: DiskRoom;
+  private readonly clock: Clock;
+  private readonly onRoom: () => void;
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param onRoom what was kept from starting can be tried again */
+  constructor(room: DiskRoom, clock: Clock, onRoom: () => void) {
+    this.room = room;
+    this.clock = clock;
+    this.onRoom = onRoom;
+  }
+
+  /** False: nothing new may start. */
+  get hasRoom(): boolean {
+    const hasRoom = this.room.shortageAt(this.clock.monotonicMs()) === undefined;
+    if (!hasRoom) this.timer ??= setTimeout(() => this.lookAgain(), ROOM_LOOK_MS);
+    return hasRoom;
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+  }
+
+  private lookAgain(): void {
+    this.timer = undefined;
+    if (this.hasRoom) this.onRoom();
+  }
+}

@@ -1,0 +1,152 @@
+/** Settings from flags, environment and config.yaml. */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { loadSettings } from "../../src/config/load-settings.ts";
+import { MailchuteError } from "../../src/core/errors.ts";
+import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
+
+function stateWith(config?: string): string {
+  const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-config-"));
+  onTestFinished(() => fs.rmSync(dir, { recursive: true, force: true }));
+  if (config !== undefined) fs.writeFileSync(join(dir, "config.yaml"), config);
+  return dir;
+}
+
+function faultOf(
+  config: string,
+  env: NodeJS.ProcessEnv = {},
+  flags: Record<string, unknown> = {},
+): MailchuteError {
+  try {
+    loadSettings({ stateDir: stateWith(config), env, flags });
+  } catch (error) {
+    expect(error).toBeInstanceOf(MailchuteError);
+    expect((error as MailchuteError).code).toBe("ErrInvalidConfig");
+    return error as MailchuteError;
+  }
+  throw new Error("expected ErrInvalidConfig");
+}
+
+test("without a config.yaml everything is built-in", () => {
+  const loaded = loadSettings({ stateDir: stateWith(), env: {} });
+  expect(loaded.settings).toEqual(DEFAULT_SETTINGS);
+  expect(loaded.file).toBeUndefined();
+  expect(loaded.mailboxDir).toBeUndefined();
+  expect(new Set(Object.values(loaded.sources))).toEqual(new Set(["built-in"]));
+});
+
+test("the defaults are not changed by loading", () => {
+  const before = structuredClone(DEFAULT_SETTINGS);
+  loadSettings({ stateDir: stateWith("workers: 9\nretry: { max_attempts: 9 }\n"), env: {} });
+  expect(DEFAULT_SETTINGS).toEqual(before);
+});
+
+test("flags win over the environment, which wins over config.yaml, which wins over built-in values", () => {
+  const stateDir = stateWith("workers: 4\nprocesses: 4\ngrace_ms: 4\n");
+  const env = { MAILCHUTE_WORKERS: "5", MAILCHUTE_PROCESSES: "5" };
+  const { settings, sources } = loadSettings({
+    stateDir,
+    env,
+    flags: { workers: 6, processes: undefined },
+  });
+  expect([settings.workers, settings.processes, settings.grace_ms]).toEqual([6, 5, 4]);
+  expect([
+    sources["workers"],
+    sources["processes"],
+    sources["grace_ms"],
+    sources["sweep_ms"],
+  ]).toEqual(["flag", "environment", "config.yaml", "built-in"]);
+});
+
+test("every scalar leaf has a variable named after its path", () => {
+  const env = {
+    MAILCHUTE_RETRY_MAX_ATTEMPTS: "7",
+    MAILCHUTE_LEASE_TTL_MS: "60000",
+    MAILCHUTE_DURABILITY: "process",
+  };
+  const { settings, sources } = loadSettings({ stateDir: stateWith(), env });
+  expect(settings.retry.max_attempts).toBe(7);
+  expect(settings.lease_ttl_ms).toBe(60_000);
+  expect(settings.durability).toBe("process");
+  expect(sources["retry.max_attempts"]).toBe("environment");
+});
+
+test("the mailbox variables are honoured, the foreign names below our own", () => {
+  const env = {
+    DROVER_MAILBOX_DIR: "/theirs",
+    DROVER_MAILBOX_ENABLED: "false",
+    DROVER_MAILBOX_OUTBOX_RETENTION: "1.5",
+    DROVER_MAILBOX_FAILED_RETENTION: "2",
+  };
+  const theirs = loadSettings({ stateDir: stateWith(), env });
+  expect(theirs.mailboxDir).toBe("/theirs");
+  expect(theirs.settings.mailbox_enabled).toBe(false);
+  expect(theirs.settings.retention).toMatchObject({ outbox_days: 1.5, failed_days: 2 });
+  const own = {
+    MAILCHUTE_MAILBOX_DIR: "/ours",
+    MAILCHUTE_MAILBOX_ENABLED: "1",
+    MAILCHUTE_MAILBOX_OUTBOX_RETENTION: "3",
+  };
+  const ours = loadSettings({ stateDir: stateWith(), env: { ...env, ...own } });
+  expect(ours.mailboxDir).toBe("/ours");
+  expect(ours.settings.mailbox_enabled).toBe(true);
+  expect(ours.settings.retention).toMatchObject({ outbox_days: 3, failed_days: 2 });
+});
+
+test("a bad variable is named", () => {
+  expect(faultOf("", { MAILCHUTE_WORKERS: "many" }).message).toContain("MAILCHUTE_WORKERS");
+  expect(faultOf("", { DROVER_MAILBOX_ENABLED: "maybe" }).message).toContain(
+    "DROVER_MAILBOX_ENABLED",
+  );
+  expect(faultOf("", { MAILCHUTE_MAILBOX_FAILED_RETENTION: "-1" }).message).toContain(
+    "MAILCHUTE_MAILBOX_FAILED_RETENTION",
+  );
+});
+
+test("an unknown key is refused with its place and a suggestion", () => {
+  const fault = faultOf("workers: 3\nretry:\n  max_attemps: 3\n");
+  expect(fault.path).toMatch(/config\.yaml:3:3$/);
+  expect(fault.hint).toBe('did you mean "max_attempts"?');
+});
+
+test("an unknown key of an agent is refused with its place", () => {
+  const fault = faultOf("agents:\n  - name: a\n    kind: codex\n    progam: x\n");
+  expect(fault.path).toMatch(/config\.yaml:4:5$/);
+  expect(fault.hint).toBe('did you mean "program"?');
+});
+
+test.each([
+  ["codex", "is not built in yet; use kind exec"],
+  ["exec", "is of kind exec and needs a program"],
+])("an agent of kind %s that cannot work is refused with its place", (kind, reason) => {
+  const fault = faultOf(`agents:\n  - name: a\n    kind: ${kind}\n`);
+  expect(fault.code).toBe("ErrInvalidConfig");
+  expect(fault.message).toContain("line 3, column 11: agents.0: a");
+  expect(fault.message).toContain(reason);
+  expect(fault.path).toMatch(/config\.yaml:3:11$/);
+});
+
+test("values without content and empty files count as not set", () => {
+  expect(
+    loadSettings({ stateDir: stateWith("workers:\nretry:\n  # max_attempts: 5\n"), env: {} })
+      .settings,
+  ).toEqual(DEFAULT_SETTINGS);
+  expect(loadSettings({ stateDir: stateWith(""), env: {} }).settings).toEqual(DEFAULT_SETTINGS);
+});
+
+test("modules and roots are relative to config.yaml", () => {
+  const stateDir = stateWith(
+    "roots: [work, /srv]\nagents:\n  - { name: m, kind: module, module: ./h/x.mjs }\n",
+  );
+  const { settings } = loadSettings({ stateDir, env: {} });
+  expect(settings.agents[0]?.module).toBe(join(stateDir, "h", "x.mjs"));
+  expect(settings.roots).toEqual([join(stateDir, "work"), "/srv"]);
+});
+
+test("a config.yaml that cannot be read is an error, not a missing one", () => {
+  const stateDir = stateWith();
+  fs.mkdirSync(join(stateDir, "config.yaml"));
+  expect(() => loadSettings({ stateDir, env: {} })).toThrow("cannot read config.yaml");
+});

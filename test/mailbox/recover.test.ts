@@ -1,0 +1,74 @@
+/** What the death of its worker means for a run: whether it is used up, and how often it may not be. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { accept, claimReady, newSubmission } from "../../src/mailbox/claim.ts";
+import {
+  findRecoverable,
+  LeaseObserver,
+  type Recovered,
+  type Recoverer,
+  recoverStep,
+} from "../../src/mailbox/recover.ts";
+import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const OWNER = "00000000dead-1-1";
+const LEASE_TTL_MS = 1_000_000;
+
+function recovererOf(trays: Trays, deaths: Recovered[], isMemory: boolean): Recoverer {
+  let settlers = 0;
+  return {
+    trays,
+    newOwner: () => `settler-${++settlers}`,
+    judge: () => "dead",
+    observer: new LeaseObserver(LEASE_TTL_MS),
+    unfinished: new Set(),
+    excused: new Map(),
+    lackedMemory: () => isMemory,
+    endLease: () => Promise.resolve(),
+    policyOf: () => ({ maxAttempts: 1, agentId: "a" }),
+    onRecovered: (what) => deaths.push(what),
+    onSettled: () => {},
+  };
+}
+
+/** A function that ends each worker that runs it. @returns what is told of each death, until it has failed */
+async function dieAgainAndAgain(
+  isMemory: boolean,
+): Promise<{ deaths: Recovered[]; record: unknown }> {
+  const trays = openTrays(join(tempDir(), "mailbox"), { durability: "process" });
+  fs.writeFileSync(join(trays.inbox, "t.json"), '{"prompt":"p"}');
+  const deaths: Recovered[] = [];
+  const r = recovererOf(trays, deaths, isMemory);
+  let ready = newSubmission(trays.clock, "t", 1);
+  accept(trays, ready);
+  for (let n = 1; fs.readdirSync(trays.failed).length === 0; n++) {
+    claimReady(trays, ready, `${OWNER}-R${n}`);
+    const files = trays.storage.list(trays.processing);
+    for (const step of findRecoverable(r, files, LEASE_TTL_MS)) await recoverStep(r, step);
+    const last = deaths.at(-1);
+    if (last?.action === "reclaimed") ready = last.next;
+  }
+  const record = fs.readFileSync(join(trays.failed, "t_error.json"), "utf8");
+  return { deaths, record: JSON.parse(record) };
+}
+
+it("a run whose worker died for want of memory is not used up, ten times, and then it is", async () => {
+  const { deaths, record } = await dieAgainAndAgain(true);
+  expect(deaths.slice(0, -1)).toEqual(
+    Array.from({ length: 10 }, () =>
+      expect.objectContaining({ action: "reclaimed", reason: "memory", isLastRun: false }),
+    ),
+  );
+  expect(record).toMatchObject({
+    error: "its worker died for want of memory during attempt 1 of 1",
+    attempts: 1,
+  });
+});
+
+it("a run whose worker died of anything else is used up at once", async () => {
+  const { deaths, record } = await dieAgainAndAgain(false);
+  expect(deaths).toMatchObject([{ action: "failed", reason: "dead" }]);
+  expect(record).toMatchObject({ error: "its worker died during attempt 1 of 1", attempts: 1 });
+});

@@ -1,0 +1,58 @@
+/** Each part can be deleted: its folder and its lines in the table of verbs. What is left compiles, and still runs a dropped file. */
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { tempDir } from "./support/temp-dir.ts";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const VERBS = "src/cli/shell/registry.ts";
+const PARTS = fs.readdirSync(join(ROOT, "src", "parts"));
+
+/** A copy of what the build needs, with the packages of the original. */
+function copyProject(): string {
+  const copy = tempDir();
+  for (const name of ["src", "scripts", "bin", "templates", "package.json"])
+    fs.cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  for (const name of ["tsconfig.json", "tsconfig.build.json"])
+    fs.copyFileSync(join(ROOT, name), join(copy, name));
+  fs.symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+  return copy;
+}
+
+/** Deletes the folder of a part, and the entry of each verb that names it. @returns how many verbs went */
+function removePart(project: string, part: string): number {
+  fs.rmSync(join(project, "src", "parts", part), { recursive: true });
+  const path = join(project, VERBS);
+  const text = fs.readFileSync(path, "utf8");
+  // An entry is all on one line, or ends with a line of its own.
+  const entries = text.match(/^ {2}"?[\w-]+"?: \{(?:.*\},|[^}]*^ {2}\},)$/gm) ?? [];
+  const named = entries.filter((entry) => entry.includes(`/parts/${part}/`));
+  fs.writeFileSync(
+    path,
+    named.reduce((left, entry) => left.replace(`${entry}\n`, ""), text),
+  );
+  return named.length;
+}
+
+test.each(PARTS)("without parts/%s it compiles, and runs a dropped file", (part) => {
+  const project = copyProject();
+  expect(removePart(project, part)).toBe(1);
+  const run = (program: string, ...args: string[]): string =>
+    execFileSync(process.execPath, [join(project, program), ...args], {
+      cwd: project,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+  // Prints what does not compile.
+  run("node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json");
+  run("scripts/bundle.mjs");
+  const state = join(project, "state");
+  run("bin/mailchute.js", "init", state);
+  fs.writeFileSync(join(state, "mailbox", "inbox", "hi.json"), '{"exec": ["echo", "hello"]}');
+  fs.rmSync(join(state, "roadmap.yaml"));
+  run("bin/mailchute.js", "run", "--drain", "--state", state);
+  const record = fs.readFileSync(join(state, "mailbox", "outbox", "hi_result.json"), "utf8");
+  expect(JSON.parse(record)).toMatchObject({ task_id: "hi", output: "hello\n" });
+});

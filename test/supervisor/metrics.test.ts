@@ -1,0 +1,52 @@
+/** `metrics.json`: what it counts, and what it takes over from the one that is there. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { Metrics, type MetricsDocument } from "../../src/supervisor/metrics.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const completed = (ms: number): string =>
+  `${JSON.stringify({ event: "completed", task_id: "t", status: "completed", duration_ms: ms })}\n`;
+
+function count(dir: string): MetricsDocument {
+  const path = join(dir, "metrics.json");
+  const metrics = new Metrics(path, join(dir, "events.jsonl"), () => {});
+  while (metrics.read().hasMore);
+  metrics.write(0);
+  metrics.close();
+  return JSON.parse(fs.readFileSync(path, "utf8")) as MetricsDocument;
+}
+
+it("shows percentiles that a run can have taken, over restarts, too", () => {
+  const dir = tempDir();
+  const events = join(dir, "events.jsonl");
+  fs.writeFileSync(events, completed(21).repeat(19) + completed(518));
+  const first = count(dir).duration_ms;
+  expect(first.p50).toBeCloseTo(21, 0);
+  expect(first.p95).toBeCloseTo(21, 0);
+  fs.appendFileSync(events, completed(518).repeat(20));
+  const { p50, p95, max } = count(dir).duration_ms;
+  expect(p50).toBeGreaterThan(500);
+  expect(p95).toBeLessThanOrEqual(518);
+  expect(max).toBe(518);
+});
+
+it("goes on with the counts of a version that kept powers of two, and begins its percentiles anew", () => {
+  const dir = tempDir();
+  const old = {
+    events: { completed: 4 },
+    tasks: { completed: 3, failed: 1 },
+    duration_ms: { count: 4, sum: 400, max: 200, p50: 128, p95: 256 },
+    duration_histogram: { 128: 3, 256: 1 },
+    journal: { ino: 0, offset: 0, bad_lines: 2 },
+  };
+  fs.writeFileSync(join(dir, "metrics.json"), JSON.stringify(old));
+  fs.writeFileSync(join(dir, "events.jsonl"), "");
+  expect(count(dir)).toMatchObject({ duration_ms: { count: 4, sum: 400, p50: null, p95: null } });
+  fs.writeFileSync(join(dir, "events.jsonl"), completed(10));
+  const document = count(dir);
+  expect(document.tasks).toMatchObject({ completed: 4, failed: 1 });
+  expect(document.duration_ms).toMatchObject({ count: 5, sum: 410, max: 200 });
+  expect(document.duration_ms.p50).toBeCloseTo(10, 0);
+  expect(document).not.toHaveProperty("duration_histogram");
+});

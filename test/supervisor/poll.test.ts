@@ -1,0 +1,79 @@
+/** How soon a supervisor looks around again. Everything it looks at is a stand-in: the pace is what counts. */
+import { EventEmitter } from "node:events";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { RECOVER_MS } from "../../src/core/limits.ts";
+import { openTrays } from "../../src/mailbox/trays.ts";
+import type { Environment } from "../../src/supervisor/environment/environment.ts";
+import { Poll, type PollParts } from "../../src/supervisor/poll.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+interface Around {
+  sweepMs?: number;
+  waiting?: number;
+  running?: number;
+  /** Names in `processing/`. */
+  processing?: readonly string[];
+  commands?: readonly string[];
+  hasOthers?: boolean;
+  hasPlan?: boolean;
+}
+
+function pauseWith(around: Around): number {
+  const dir = tempDir();
+  const rounds = (files: readonly string[] = []) => ({
+    list: () => files,
+    round: () => Promise.resolve(),
+  });
+  const nothing = (): void => {};
+  const env = {
+    isOn: true,
+    settings: { sweep_ms: around.sweepMs ?? 60_000 },
+    trays: openTrays(join(dir, "mailbox")),
+    controlTrays: openTrays(join(dir, "control")),
+    facts: new EventEmitter(),
+    wake: nothing,
+  };
+  const parts = {
+    rescuer: rounds(around.processing),
+    commandRescuer: rounds(around.commands),
+    backlog: { size: around.waiting ?? 0 },
+    scanner: { sweepDue: nothing },
+    dispatcher: { inFlight: new Set(Array(around.running ?? 0).keys()), offeredCount: 0 },
+    processing: { take: nothing },
+    slots: { share: nothing },
+    pool: { survey: nothing, ensure: nothing, hasOthers: around.hasOthers ?? false },
+    plan: { survey: nothing, isInForce: around.hasPlan ?? false },
+    completions: { recheckDependencies: nothing },
+    commands: { takeReady: nothing },
+    journal: { read: () => false },
+    watchers: { watchProcessing: nothing, rearm: () => false },
+  };
+  const poll = new Poll(env as unknown as Environment, parts as unknown as PollParts);
+  const nowMs = 1_000_000;
+  poll.work({ nowMs, dueMs: nowMs });
+  return poll.nextMs(nowMs) - nowMs;
+}
+
+it("where nothing waits or runs it looks seldom", () => {
+  expect(pauseWith({})).toBeGreaterThan(2 * RECOVER_MS);
+});
+
+it.each<[string, Around]>([
+  ["a task waits", { waiting: 1 }],
+  ["a task runs", { running: 1 }],
+  ["a foreign program holds a task, whose silence is measured", { processing: ["left.json"] }],
+  ["a command is under way", { commands: ["c@abcdefgh.1~ready.json"] }],
+  ["others work on the same folders", { hasOthers: true }],
+  ["a plan is in force", { hasPlan: true }],
+])("where %s it looks as often as silence is measured", (_, around) => {
+  expect(pauseWith(around)).toBe(RECOVER_MS);
+});
+
+it.each([{ waiting: 0 }, { waiting: 1 }])(
+  "it never looks more seldom than sweep_ms says: %o",
+  ({ waiting }) => {
+    expect(pauseWith({ sweepMs: 20, waiting })).toBe(20);
+    expect(pauseWith({ sweepMs: 3_600_000, waiting })).toBe(pauseWith({ waiting }));
+  },
+);
