@@ -133,7 +133,7 @@ export class CommandInbox {
   work(): void {
     this.arrivals.work();
     this.carryOut(this.trays.clock.monotonicMs() + CARRY_OUT_MS, this.arrivals.overdue());
-    if (this.hasLastWords && this.arrivals.isThrough && !this.isBusy) {
+    if (this.hasLastWords && !this.arrivals.hasWork && !this.isBusy) {
       this.hasLastWords = false;
       this.hooks.forgetLastWords();
     }

@@ -87,14 +87,10 @@ export class CommandOrder {
     }
   }
 
-  /** True when nothing waits, and the last listing was not begun before the last ring without a name. */
-  get isThrough(): boolean {
-    return !this.hasWork && !this.isListingWanted;
-  }
-
-  /** There is something to look at, or to take. */
+  /** Something is to be listed, looked at or taken. A listing that began before the last ring may have missed its file. */
   get hasWork(): boolean {
-    return this.walk !== undefined || this.unread.size > 0 || this.known.size > 0;
+    const isListing = this.isListingWanted || this.walk !== undefined;
+    return isListing || this.unread.size > 0 || this.known.size > 0;
   }
 
   /** One slice: lists what is due, and looks into files, the newest first. */

@@ -174,6 +174,34 @@ async function waitForTick({ inbox, tmp }: Trays, id: string): Promise<void> {
   fs.rmSync(probe);
 }
 
+it("the last look of a supervisor takes what came after its listing began", async () => {
+  const { trays, pass } = slowTrays();
+  const control: Control = { isPaused: false, words: new Map(), applied: [] };
+  const { storage } = trays;
+  let listings = 0;
+  trays.storage = {
+    ...storage,
+    walk: (dir) => {
+      const names = listings++ === 0 ? [["first.json"], []] : [fs.readdirSync(dir), []];
+      return {
+        next: () => {
+          // Longer than a slice: this listing is still open when the first command is carried out.
+          pass(5);
+          return names.shift() ?? [];
+        },
+        close: () => {},
+      };
+    },
+  };
+  put(trays, "first", { command: "pause" });
+  const commands = commandsOf(trays, control);
+  commands.work();
+  expect(control.applied).toEqual(["first"]);
+  put(trays, "second", { command: "resume" });
+  commands.lastLook();
+  expect(control.applied).toEqual(["first", "second"]);
+});
+
 it("of those that steer one thing the last one decides, also when its supervisor dies before it saw the others", async () => {
   const { trays, pass } = slowTrays();
   const control: Control = { isPaused: false, words: new Map(), applied: [] };
