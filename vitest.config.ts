@@ -1,16 +1,24 @@
 /**
- * How the tests run: against the TypeScript sources, three files at a time, because many wait for processes, longest
- * first, and with counts as the last line of output.
+ * How the tests run: against the TypeScript sources, four files at a time, because many wait for processes, longest
+ * first, and with counts as the last line of output. `npm test` runs all but the searches; CI runs those, too.
  */
 import { configDefaults, defineConfig } from "vitest/config";
 import LongestFirst from "./test/support/longest-first.ts";
 
 const SIMULATION = "test/simulation/*.test.ts";
+/** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
+const SEARCHES = [
+  "test/crash/{burst,chaos,every-step,kill,load}.test.ts",
+  "test/removal.test.ts",
+  "test/resources/*.test.ts",
+  "test/roadmap/storm.test.ts",
+  "test/soak/*.test.ts",
+];
 
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // For what hangs: tests wait with limits of their own, which grow with the load.
     testTimeout: 300_000,
@@ -22,11 +30,12 @@ export default defineConfig({
         test: {
           name: "mailchute",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, SIMULATION],
+          exclude: [...configDefaults.exclude, SIMULATION, ...SEARCHES],
           // What tests share is on disk, each in its own directory: a process for each file would only load all of it again.
           isolate: false,
         },
       },
+      { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
       // It puts another module in the place of one of ours, which it must not share with anybody.
       { extends: true, test: { name: "simulation", include: [SIMULATION], isolate: true } },
     ],

@@ -109,6 +109,17 @@ it("waits for nodes of the plan that are not launched yet, by whatever they end"
   expect(never.code).toBe(124);
 });
 
+it("without ids waits for a plan that a supervisor which has just started has not read yet", async () => {
+  const pool = newPool();
+  const done = Array.from({ length: 20_000 }, (_, n) => `  - { id: n${n}, status: done }\n`);
+  const open = "  - { id: last, exec: ['true'] }\n";
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), `nodes:\n${done.join("")}${open}`);
+  await pool.start();
+  expect((await pool.run(["wait"])).code).toBe(0);
+  expect(await pool.result("last")).toMatchObject({ status: "completed" });
+  expect(fs.readFileSync(join(pool.state, "roadmap.yaml"), "utf8")).not.toContain(open);
+});
+
 it("without a supervisor a node is known as well", async () => {
   const cli = newCli();
   put(cli, "roadmap.yaml", "nodes:\n  - { id: a, exec: ['true'] }\n");

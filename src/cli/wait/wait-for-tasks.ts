@@ -1,4 +1,5 @@
 /** Waits until tasks have settled, by looking into the trays. Changes nothing and needs no supervisor to answer. */
+import fs from "node:fs";
 import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import {
@@ -152,13 +153,14 @@ export async function waitForQuiet(
 function isQuiet(tree: StateTree): boolean {
   if (countTasks(tree, 1).count > 0 || processingPlaces(tree).length > 0) return false;
   const view = readSupervisor(tree, Date.now());
-  return !isAttended(view) || !isPlanMoving(view.document);
+  return !isAttended(view) || !isPlanMoving(tree, view.document);
 }
 
 /** Nodes run, or would be launched next: between two of them nothing is in the mailbox. */
-function isPlanMoving(document: SupervisorDocument | null): boolean {
-  const { roadmap, plan_holds: holds } = document ?? {};
-  if (!roadmap) return false;
+function isPlanMoving(tree: StateTree, document: SupervisorDocument | null): boolean {
+  const { roadmap, plan_holds: holds, roadmap_problem: problem } = document ?? {};
+  // A supervisor that has just started has not read the plan yet.
+  if (!roadmap) return !problem && fs.statSync(tree.roadmap, { throwIfNoEntry: false })?.isFile() === true;
   return roadmap.in_progress > 0 || roadmap.open > (holds?.held_count ?? 0);
 }
 
