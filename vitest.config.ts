@@ -8,10 +8,11 @@ import LongestFirst from "./test/support/longest-first.ts";
 const SIMULATION = "test/simulation/*.test.ts";
 /** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
 const SEARCHES = [
-  "test/crash/{burst,chaos,every-step,kill,load}.test.ts",
+  "test/crash/{burst,chaos,every-step,kill,load,poison,supervisor-faults,worker-faults}.test.ts",
+  "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
-  "test/roadmap/storm.test.ts",
+  "test/roadmap/{rubbish,storm}.test.ts",
   "test/soak/*.test.ts",
 ];
 

@@ -106,7 +106,11 @@ function checkLines(pool: Pool, id: string, end: End, lines: readonly End[]): st
   const problems: string[] = [];
   const results = new Map<number, string>();
   for (const text of fs.readFileSync(path, "utf8").trimEnd().split("\n")) {
-    const { line, status } = JSON.parse(text) as { line: number; status: string };
+    const { line, status } = resultOf(text);
+    if (line === undefined || status === undefined) {
+      problems.push(`${id}: half a record of a line: ${text}`);
+      continue;
+    }
     if (results.has(line)) problems.push(`${id}: line ${line} has two results`);
     results.set(line, status);
   }
@@ -117,6 +121,14 @@ function checkLines(pool: Pool, id: string, end: End, lines: readonly End[]): st
   }
   if (results.size > lines.length) problems.push(`${id}: more results than lines`);
   return problems;
+}
+
+function resultOf(text: string): { line?: number; status?: string } {
+  try {
+    return JSON.parse(text) as { line?: number; status?: string };
+  } catch {
+    return {};
+  }
 }
 
 /** Each command has one acknowledgement. */
