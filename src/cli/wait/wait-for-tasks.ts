@@ -160,7 +160,8 @@ function isQuiet(tree: StateTree): boolean {
 function isPlanMoving(tree: StateTree, document: SupervisorDocument | null): boolean {
   const { roadmap, plan_holds: holds, roadmap_problem: problem } = document ?? {};
   // A supervisor that has just started has not read the plan yet.
-  if (!roadmap) return !problem && fs.statSync(tree.roadmap, { throwIfNoEntry: false })?.isFile() === true;
+  if (!roadmap)
+    return !problem && fs.statSync(tree.roadmap, { throwIfNoEntry: false })?.isFile() === true;
   return roadmap.in_progress > 0 || roadmap.open > (holds?.held_count ?? 0);
 }
 
