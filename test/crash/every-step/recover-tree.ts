@@ -22,6 +22,10 @@ class InsideChild extends EventEmitter {
   readonly pid = process.pid;
   connected = true;
   private readonly worker: Worker;
+  private tellEnded = (): void => {};
+  private readonly ended = new Promise<void>((resolve) => {
+    this.tellEnded = resolve;
+  });
 
   constructor(orders: WorkerBoot) {
     super();
@@ -46,10 +50,13 @@ class InsideChild extends EventEmitter {
       send: (message) => this.tell(message),
       onStopped: () => {
         clearInterval(timer);
+        living.delete(this);
+        this.tellEnded();
         setImmediate(() => this.emit("exit", 0, null));
       },
     });
     const timer = setInterval(() => this.worker.wake(), 50);
+    living.add(this);
     this.tell({ type: "hello", id: workerIdOf(prefix) });
   }
 
@@ -69,11 +76,18 @@ class InsideChild extends EventEmitter {
 
   unref(): void {}
 
+  /** A pool knows its children by pid, and all of these have ours: it forgets one when it starts another beside it. */
+  end(): Promise<void> {
+    this.worker.stop(false);
+    return this.ended;
+  }
+
   private tell(message: ToSupervisor): void {
     setImmediate(() => this.emit("message", message));
   }
 }
 
+const living = new Set<InsideChild>();
 /** No two workers of this process make the same owner. */
 let workerCount = 0;
 const startInside = (orders: WorkerBoot): ChildProcess =>
@@ -126,6 +140,7 @@ export async function recoverTree(place: Place, options: RecoverOptions): Promis
     options.onMade?.(supervisor);
     return await supervisor.run();
   } finally {
+    await Promise.all([...living].map((child) => child.end()));
     places.delete(place.tree.dir);
   }
 }
