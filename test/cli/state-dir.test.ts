@@ -2,6 +2,8 @@
 import fs from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
+import { EXIT } from "../../src/cli/shell/exit-codes.ts";
+import { ErrMailboxDir, Mailbox } from "../../src/index.ts";
 import { type Cli, newCli, put } from "./run-cli.ts";
 
 const SUB = "src/deep";
@@ -134,6 +136,20 @@ describe("where there is no state tree", () => {
     fs.rmSync(join(cli.dir, "state"), { recursive: true });
     expect((await cli(["enqueue", "--", "true"])).stderr).toBe(made);
   });
+});
+
+it("where the system says ENOENT below a directory that is there, each verb ends at once, and so does the library", async () => {
+  const cli = newCli();
+  const nowhere = "/proc/nope/x";
+  for (const args of [["init", nowhere], ["run"], ["worker"], ["enqueue", "--", "true"]]) {
+    const state = args[0] === "init" ? [] : ["--state", nowhere];
+    const { code, stderr } = await cli([...args.slice(0, 1), ...state, ...args.slice(1)]);
+    const isMaker = args[0] !== "worker";
+    expect(stderr, args[0]).toContain(isMaker ? "ErrMailboxDir" : "ErrNoState");
+    expect(stderr, args[0]).not.toContain("made a new");
+    expect(code, args[0]).toBe(isMaker ? EXIT.mailboxDir : EXIT.notFound);
+  }
+  expect(() => Mailbox.open(nowhere)).toThrow(ErrMailboxDir);
 });
 
 /** All that is in a directory: with its text when it is a file. */

@@ -77,7 +77,6 @@ export const command = defineCommand({
     const isQuiet = options.live === false;
     if (options["dry-run"]) existingTree(ctx);
     const which = describeTree(ctx);
-    if (which !== undefined && !isQuiet) ctx.out.note(which);
     const supervisor = new Supervisor({
       tree,
       settings,
@@ -97,6 +96,7 @@ export const command = defineCommand({
         if (!isQuiet) ctx.out.note(safe(notice));
       },
     });
+    if (which !== undefined && !isQuiet) ctx.out.note(which);
     let signals = 0;
     let isInterrupted = false;
     // A terminal that is closed may hang up twice: its shell does, and the system.
