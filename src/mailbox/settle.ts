@@ -207,8 +207,9 @@ export function noteBeside(trays: Trays, s: Settlement): void {
 function beganAnew(trays: Trays, s: Settlement): boolean {
   const path = pathIn(trays.processing, s.marker);
   const name = parseName(s.marker);
-  if (name === undefined || name.isBatch === true || trays.storage.look(path) === undefined)
-    return false;
+  // A missing tray is no evidence. A marker that is gone by now makes the new commit fail.
+  const hasTray = trays.storage.look(trays.processing) !== undefined;
+  if (name === undefined || name.isBatch === true || !hasTray) return false;
   s.claim = { ...s.claim, path };
   s.marker = formatName({ ...name, token: `${name.token}r` });
   s.phase = "new";
