@@ -213,15 +213,9 @@ describe("the check of the prose", () => {
     expect(findProse("A worker that waits says so, and runs once more.")).toEqual([]);
   });
 
-  test("looks at the documents and at all of src but the folders that wait to be mended", async () => {
-    const { checkedFiles, TO_MEND } = (await import(SCRIPT)) as {
-      checkedFiles: () => string[];
-      TO_MEND: string[];
-    };
-    const files = checkedFiles();
-    expect(files).toContain("README.md");
-    expect(files).toContain("docs/protocol.md");
-    expect(files).toContain("src/cli/main.ts");
-    for (const one of TO_MEND) expect(fs.existsSync(`${ROOT}/${one}`), one).toBe(true);
+  test("looks at the documents and at all of src", async () => {
+    const { checkedFiles } = (await import(SCRIPT)) as { checkedFiles: () => string[] };
+    for (const file of ["README.md", "docs/protocol.md", "src/cli/main.ts", "src/mailbox/claim.ts"])
+      expect(checkedFiles()).toContain(file);
   });
 });

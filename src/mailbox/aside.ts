@@ -1,6 +1,6 @@
 /**
- * Aside: a file is taken out of the inbox, to be looked at while nobody can rest on it. It gets the name of a refused file
- * without a reason, which recovery never loses: whoever dies here leaves it to be put back.
+ * Aside: a file is taken out of the inbox, to be looked at while no process can rest on it. It gets the name of a refused file
+ * without a reason, which recovery never loses: a process that dies here leaves it to be put back.
  */
 import { join } from "node:path";
 import { formatName, inboxName, type ProcessingName } from "../core/names.ts";

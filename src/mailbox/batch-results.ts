@@ -1,6 +1,6 @@
 /**
  * What the lines of a batch came to, gathered in `.tmp/` while it runs: the checkpoint of the run, and later its result.
- * One file for each lease, so that whoever lost the lease cannot spoil it; the next holder takes over what it finds.
+ * One file for each lease, so that a worker that lost the lease cannot spoil it; the next holder takes over what it finds.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -98,7 +98,7 @@ export class BatchResults {
 
   /**
    * Makes what was written survive a power cut. Once that has failed it fails for good: the kernel may have dropped what it
-   * could not write, and says so only once. Whoever takes over copies what is left, and writes it anew.
+   * could not write, and says so only once. The next holder copies what is left, and writes it anew.
    */
   sync(): Promise<void> {
     this.synced = this.synced.then(() => this.syncRest());

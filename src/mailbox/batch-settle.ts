@@ -41,7 +41,7 @@ export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
   if (trays.storage.look(marker)?.kind === "file") linkBeside(trays, marker, dir, [keptName(s)]);
 }
 
-/** Last, before the marker goes: what could bear no second name gives up its first, as a directory that somebody put in its place. */
+/** Last, before the marker goes: what could bear no second name gives up its first, as a directory that was put in its place. */
 export function keepRest(trays: Trays, s: Settlement, dir: string): void {
   const marker = join(trays.processing, s.marker);
   const facts = trays.storage.look(marker);
@@ -114,7 +114,7 @@ function linkBeside(trays: Trays, from: string, dir: string, names: readonly str
       return;
     } catch (error) {
       const code = systemCode(error);
-      // Gone meanwhile: whoever tidied it up had published it.
+      // Gone by now: the process that tidied it up had published it.
       if (code === "ENOENT") return;
       if (code !== "EEXIST") throw error;
       if (trays.storage.look(final)?.ino === ours.ino) return;

@@ -17,7 +17,7 @@ import { randomToken } from "./random.ts";
 import { moved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
-/** A task held by a lease. The file's name is the lease; whoever can rename that name may settle. */
+/** A task held by a lease. The file's name is the lease; a process that can rename that name may settle. */
 export interface Claim {
   name: ProcessingName;
   file: string;
@@ -59,7 +59,7 @@ export function newMarker(
 
 /**
  * Accepts `inbox/<id>.json`: from here on it waits for a worker. A crash leaves it in one tray or the other.
- * @returns false when somebody else moved the file
+ * @returns false when another process moved the file
  */
 export function accept(trays: Trays, ready: ProcessingName): boolean {
   return moved(
@@ -91,7 +91,7 @@ export function claimFromInbox(
 }
 
 /**
- * Claims an accepted task, or takes over a lease that is to be ended. Undefined when somebody else was faster.
+ * Claims an accepted task, or takes over a lease that is to be ended. Undefined when another process was faster.
  */
 export function claimReady(trays: Trays, from: ProcessingName, owner: string): Claim | undefined {
   const claim = claimAt(trays, withStage(from, "w", owner));
@@ -151,7 +151,7 @@ export function putBack(
 ): ProcessingName | undefined {
   const next = usesAttempt ? nextAttempt(claim.name) : withStage(claim.name, "ready");
   // The waiting time is the file's own mtime: set before the move, because the move keeps it. Dying in between leaves a
-  // claimed file with an odd mtime, which nobody compares with a clock.
+  // claimed file with an odd mtime, which is not compared with a clock.
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {

@@ -94,7 +94,7 @@ export type Acknowledgement =
   | { status: "completed" | "done"; result: object }
   | { status: "failed"; error: string; code: string };
 
-/** Settles a claimed command. @throws ErrLeaseLost when somebody else took it, or a system error */
+/** Settles a claimed command. @throws ErrLeaseLost when another process took it, or a system error */
 export async function acknowledgeCommand(
   control: Trays,
   { claim, command }: ClaimedCommand,
@@ -104,7 +104,7 @@ export async function acknowledgeCommand(
   await acknowledgeAll(control, [settlement]);
   if (settlement.error !== undefined) throw settlement.error;
   if (settlement.outcome === "fenced")
-    throw new ErrLeaseLost(`the command ${claim.name.id} was taken by somebody else`, {
+    throw new ErrLeaseLost(`the command ${claim.name.id} was taken by another process`, {
       id: claim.name.id,
     });
 }

@@ -48,7 +48,7 @@ export async function noteSubject(
   await control.storage.syncDirs([control.tmp, control.processing]);
 }
 
-/** The command is acknowledged: nobody will ask again. What a crash leaves is swept by age. */
+/** The command is acknowledged: it is not asked for again. What a crash leaves is swept by age. */
 export function forgetSubject(control: Trays, command: ProcessingName): void {
   unlinkIfThere(control, notePath(control, command));
 }

@@ -33,7 +33,7 @@ export interface FailureFacts {
 /**
  * @param task undefined when the claimed file holds none that may be run, because it was replaced after it was accepted: then
  *   the file itself is kept in `failed/`, because nothing else has its bytes
- * @param settler owner string of whoever settles
+ * @param settler owner string of the process that settles
  */
 export function newDeadLetter(
   trays: Trays,

@@ -45,7 +45,7 @@ export function explainBadClaim(
 ): string | undefined {
   const fault = explainBadFile(facts, trays.uids, bytesMax);
   if (fault !== undefined || facts.nlink === 1 || hasOwnLink(trays, name, facts.ino)) return fault;
-  // Whoever put it there may have taken the other name away since.
+  // Its sender may have taken the other name away since.
   return (trays.storage.look(path)?.nlink ?? 1) > 1 ? SECOND_LINK : undefined;
 }
 
@@ -77,7 +77,7 @@ export function isBeingRetried(trays: Trays, id: string): boolean {
   });
 }
 
-/** Removes the second link to this file that a submit of ours left when it died. False when the link is somebody else's. */
+/** Removes the second link to this file that a submit of ours left when it died. False when the link is not ours. */
 export function dropStagedLink(trays: Trays, id: string, ino: number): boolean {
   const { storage, tmp } = trays;
   for (const staged of storage.list(tmp)) {

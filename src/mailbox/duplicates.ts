@@ -38,7 +38,7 @@ export function dropIdenticalBatch(trays: Trays, id: string): Resend {
   return dropAside(trays, takeAside(trays, batch));
 }
 
-/** Compared again, aside: what is compared is what goes, and what it repeats is there while nobody rests on it any more. */
+/** Compared again, aside: what is compared is what goes, and no process rests on it any more. */
 function dropAside(trays: Trays, marker: ProcessingName | undefined): "dropped" | "unsure" {
   if (marker === undefined) return "unsure";
   return finishAside(trays, marker) === "dropped" ? "dropped" : "unsure";
@@ -46,7 +46,7 @@ function dropAside(trays: Trays, marker: ProcessingName | undefined): "dropped" 
 
 /**
  * What was taken aside goes if it is a resend; else it waits in the inbox again.
- * @returns "other" when another task has taken that place; "later" when nobody can tell yet: until then it stays aside
+ * @returns "other" when another task has taken that place; "later" when that cannot be told yet: until then it stays aside
  */
 export function finishAside(
   trays: Trays,
@@ -73,7 +73,7 @@ export function finishAside(
   return "dropped";
 }
 
-/** Whether a file in the inbox is the same. With one name it is nobody's to take back, and stays until it is accepted. */
+/** Whether a file in the inbox is the same. With one name no process may take it back, and it stays until it is accepted. */
 function findSame(
   trays: Trays,
   path: string,
@@ -90,7 +90,7 @@ function findSame(
 const PUBLISH_TRIES_MAX = 16;
 
 /**
- * Publishes a staged task in the inbox, unless it is there. A file that says the same and has a second name is of somebody who
+ * Publishes a staged task in the inbox, unless it is there. A file that says the same and has a second name is of a process that
  * may be about to take it back: ours takes its place.
  * @param isSame says of a file (path) whether it holds what is published
  * @returns "taken" when another task waits there
@@ -102,7 +102,7 @@ export function publishTask(
   isSame: (path: string) => boolean,
 ): "published" | "there" | "taken" {
   const target = pathIn(trays.inbox, inboxName({ id }));
-  // They stay until ours is there: whoever put them there may have been told that they are safe.
+  // They stay until ours is there: their senders may have been told that they are safe.
   const replaced: ProcessingName[] = [];
   const end = (outcome: "published" | "there"): typeof outcome => {
     for (const marker of replaced) unlinkMoved(trays, asidePath(trays, marker));
@@ -125,7 +125,7 @@ export function publishTask(
 
 /**
  * How a task file compares with the task of its id. What is being settled counts for nothing: its record may have been retried
- * already, into this very file. Neither does the claim that this file was linked from: whoever puts it back unlinks it next.
+ * already, into this very file. Neither does the claim that this file was linked from: the process that puts it back unlinks it next.
  */
 function compare(trays: Trays, path: string, id: string): "same" | "other" | "unsure" | "free" {
   const ino = trays.storage.look(path)?.ino;
@@ -155,7 +155,7 @@ function isBatchThere(trays: Trays, path: string, id: string): boolean {
     const name = parseName(file);
     return name?.id === id && name.stage !== "again" && name.stage !== "bad";
   });
-  // A list made before the records are read: a batch that settles meanwhile is met in one of the two places.
+  // A list made before the records are read: a batch that settles in between is met in one of the two places.
   if (live.some((file) => isSameFile(path, join(processing, file)))) return true;
   return recordPaths(trays, id).some((record) => isSameFile(path, keptBatchOf(trays, id, record)));
 }

@@ -37,7 +37,7 @@ function dependenciesOf(trays: Trays, name: string): readonly string[] {
       ? []
       : (decodeTask(bytes, meaning.id).task.metadata?.dependencies ?? []);
   } catch (error) {
-    // Refused some time, or selected meanwhile.
+    // Refused at some time, or selected by now.
     if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return [];
     throw error;
   }

@@ -77,7 +77,7 @@ async function syncPaths(paths: Iterable<string>): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-/** The time of reading is not kept: nobody asks for it, and each would be one more write of the disk. */
+/** The time of reading is not kept: nothing reads it, and each would be one more write of the disk. */
 function openToRead(path: string): number {
   try {
     return fs.openSync(path, READ_FLAGS | (O_NOATIME ?? 0));

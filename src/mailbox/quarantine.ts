@@ -32,7 +32,7 @@ export interface Refusal {
 
 /**
  * Refuses a file in the inbox: when this returns it is out of the inbox, and `finishQuarantine` files it.
- * @returns undefined when somebody else moved the file
+ * @returns undefined when another process moved the file
  * @throws a system error: then it is in the inbox still
  */
 export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
@@ -64,7 +64,7 @@ export function refuseClaim(trays: Trays, claim: Claim, code: string, reason: st
   finishQuarantine(trays, marker, false).catch(() => {});
 }
 
-/** Once this is done recovery finishes: the marker is the refused file itself. False when somebody else moved it. */
+/** Once this is done recovery finishes: the marker is the refused file itself. False when another process moved it. */
 function begin(
   trays: Trays,
   from: string | Buffer,
@@ -95,7 +95,7 @@ export async function finishQuarantine(
   const uniqueRecord = join(trays.failed, errorName(unique));
   const plainRecord = join(trays.failed, errorName(marker.id));
   if (readRecord(trays, staged) === undefined) {
-    // Somebody else has finished: the reason is the last to go.
+    // Another process has finished: the reason is the last to go.
     if (trays.storage.look(join(trays.processing, file)) === undefined) return unique;
     const reason = "the file was refused; the reason was lost in a crash";
     const record = refusalRecord(trays, marker, "ErrInvalidTask", reason, {});
@@ -115,7 +115,7 @@ export async function finishQuarantine(
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
   let isUniqueOurs = false;
-  // Gone with its marker: somebody else has finished. Gone without it: the link below fails, and recovery begins anew.
+  // Gone with its marker: another process has finished. Gone without it: the link below fails, and recovery begins anew.
   const isFiled =
     ours === undefined
       ? trays.storage.look(join(trays.processing, file)) === undefined
@@ -129,7 +129,7 @@ export async function finishQuarantine(
   }
   const kept = join(trays.failed, inboxName({ ...marker, id: unique }));
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While we stood still somebody else filed it, and it was retried: a reason without a file is none.
+  // While we stood still another process filed it, and it was retried: a reason without a file is none.
   if (isUniqueOurs && !isKept && trays.storage.look(kept) === undefined)
     unlinkIfThere(trays, uniqueRecord);
   unlinkIfThere(trays, staged);
@@ -137,7 +137,7 @@ export async function finishQuarantine(
 }
 
 /**
- * Whether another task holds the id of a refused file, for who finishes a refusal that somebody else has begun: the record gets the
+ * Whether another task holds the id of a refused file, for the process that finishes a refusal that another has begun: the record gets the
  * name that it would have got from them.
  */
 export function isIdHeld(trays: Trays, marker: ProcessingName): boolean {

@@ -1,6 +1,6 @@
 /**
  * How long what is ready in `processing/` has to wait still. Its file's time says when a backoff is over, and a clock that was
- * wrong for a while may have set it: nobody waits for it longer than the longest backoff, counted from when he first saw it.
+ * wrong for a while may have set it: no process waits for it longer than the longest backoff, counted from when it first saw it.
  */
 import { decodeTask } from "../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -12,12 +12,12 @@ import { pathIn, type Trays } from "./trays.ts";
 export interface ReadyWait {
   /** What is left of its backoff (ms). */
   backoffMs: number;
-  /** Epoch ms, by the wall clock: a wish of whoever dropped it. 0 when there is none. */
+  /** Epoch ms, by the wall clock: the sender's wish. 0 when there is none. */
   notBeforeMs: number;
 }
 
 /**
- * The wait of a file that this process sees for the first time.
+ * The wait of a file that this process has not seen before.
  * @param task what it holds, as far as it can be read
  * @param backoffMaxMs the longest backoff there is
  */
@@ -31,7 +31,7 @@ export function readyWait(
   const wallMs = trays.clock.wallMs();
   const notBeforeMs = (task?.not_before ?? 0) * 1000;
   const backoffMs = Math.min(Math.max(mtimeMs - wallMs, 0), backoffMaxMs);
-  // No backoff can have set this time. It is set right, so that whoever comes after us does not count from the start again:
+  // No backoff can have set this time. It is set right, so that the process after us does not count from the start again:
   // a supervisor that dies every minute would put the task off until the wrong clock's time has come.
   const rightMs = Math.max(wallMs + backoffMs, notBeforeMs);
   if (mtimeMs > wallMs + backoffMaxMs && rightMs < mtimeMs) setTime(trays, file, rightMs);
@@ -46,7 +46,7 @@ function setTime(trays: Trays, file: string, mtimeMs: number): void {
   }
 }
 
-/** What a process has seen to wait, and has not claimed yet: for whoever claims without being told. */
+/** What a process has seen to wait, and has not claimed yet: for a process that claims without being told. */
 export class ReadyWaits {
   private readonly trays: Trays;
   private readonly backoffMaxMs: number;

@@ -118,7 +118,7 @@ export type RecoverStep =
       kind: "reclaim";
       claim: Claim;
       reason: ReclaimReason;
-      /** Its worker held others as well: nobody can say that it was this one that ended it. */
+      /** Its worker held others as well: it cannot be told that this one ended it. */
       isBeside: boolean;
     }
   | { kind: "publish"; claim: Claim }
@@ -133,7 +133,7 @@ export class LeaseObserver {
   private lastLookMs: number | undefined;
   private readonly periodMs: number;
 
-  /** Nobody has looked with it yet. */
+  /** It has not been used yet. */
   get isNew(): boolean {
     return this.lastLookMs === undefined;
   }
@@ -386,7 +386,7 @@ function noteConflict(
     r.onRecovered({ action: "conflict", name: claim.name, ...of, recordAs });
 }
 
-/** Gathers what the lines of a batch came to under all its leases, for whoever settles it in their place. */
+/** Gathers what the lines of a batch came to under all its leases, for the process that settles it in their place. */
 export async function gatherCounts(trays: Trays, name: ProcessingName): Promise<BatchCounts> {
   const results = await takeOverResults(trays, name, false);
   results.close();
@@ -432,7 +432,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     return;
   }
   if (isTakenAway || trays.storage.look(staged) === undefined) {
-    // Published and tidied but for the marker; or a retry, or somebody else, has moved it on.
+    // Published and tidied but for the marker; or a retry, or another process, has moved it on.
     settlement.phase = "published";
     if (isBeside) noteBeside(trays, settlement);
     else settlement.outcome = "settled";

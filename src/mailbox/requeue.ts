@@ -19,9 +19,9 @@ export function requeue(trays: Trays, claim: Claim): boolean {
     const code = systemCode(error);
     if (code === "EEXIST") {
       const isOurs = trays.storage.look(target)?.ino === trays.storage.look(claim.path)?.ino;
-      // Another task of this id was dropped meanwhile: ours keeps waiting where it is.
+      // Another task of this id was dropped by then: ours keeps waiting where it is.
       if (!isOurs) return putBack(trays, claim, 0, false) !== undefined;
-      // Somebody died between the two steps.
+      // A process died between the two steps.
     } else {
       if (code !== "ENOENT") throw error;
       if (trays.storage.look(claim.path) === undefined) return false;

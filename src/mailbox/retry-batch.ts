@@ -145,7 +145,7 @@ async function keepCompleted(
 ): Promise<void> {
   const fresh = new BatchResults(join(trays.tmp, `${marker.id}-${randomToken(10)}.results.tmp`));
   try {
-    // Whoever looks for what was left behind must see that somebody is at it.
+    // Recovery looks for what was left behind, and must see that a process is at it.
     const isWanted = (isCompleted: boolean): boolean => isCompleted;
     await copyResults(trays, results, fresh, isWanted, () => touchIfThere(trays, markerPath));
     if (trays.durability === "power") await fresh.sync();

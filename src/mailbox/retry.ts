@@ -131,7 +131,7 @@ async function retryRecord(
 }
 
 /**
- * Why the task in a record of this owner is not made one of ours; undefined when it may be. Whoever owns the tray decides what
+ * Why the task in a record of this owner is not made one of ours; undefined when it may be. The owner of the tray decides what
  * is in it.
  */
 function explainForeignRecord(trays: Trays, uid: number): string | undefined {
@@ -236,7 +236,7 @@ export async function finishRetry(
     const isSame = (file: string): boolean =>
       readIfThere(trays, file)?.toString("utf8").trim() === text;
     const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
-    // Before the wait for the disk: whoever looks after the inbox refuses a file that keeps a second name.
+    // Before the wait for the disk: a supervisor refuses a file in the inbox that keeps a second name.
     unlinkIfThere(trays, staged);
     const { lease } = decoded.record;
     if (published === "taken" && !isKnown(trays, id, text, lease))

@@ -1,7 +1,7 @@
 /**
  * Settle: end an attempt for good. The order is the protocol's; each step says what a crash after it leaves.
  *
- *   stage    .tmp/<marker>             a whole record nobody looks at      → recovery runs the task again
+ *   stage    .tmp/<marker>             a whole record, not read yet         → recovery runs the task again
  *   commit   ~w-… → ~ok-… or ~err-…    the fence: only the lease holder can → recovery rolls forward from here on
  *   publish  link to the final name    the result is visible               → recovery sees the same inode: done
  *   record   journal lines             telemetry                           → recovery looks whether they are there
@@ -53,18 +53,18 @@ export interface Settlement {
   outcome?: "settled" | "fenced" | "conflict";
   /** Where the record is, relative to the mailbox, when it is not at its final name. */
   recordAs?: string;
-  /** When it was committed, on the settler's own clock (ms); undefined: by somebody else. */
+  /** When it was committed, on the settler's own clock (ms); undefined: by another process. */
   committedMs?: number;
-  /** Somebody else may have brought it to its end, journal lines and all: whoever writes lines looks for them first. */
+  /** Another process may have brought it to its end, journal lines and all: before lines are written they are looked for. */
   mayBeRecorded?: boolean;
   /** What stopped this settlement; calling settleAll again goes on from `phase`. */
   error?: unknown;
 }
 
-/** Nobody takes a settlement over sooner after its commit (ms): until then no look is needed whether somebody did. */
+/** No process takes a settlement over sooner after its commit (ms): until then it is not looked for. */
 const TAKEOVER_MS_MIN = 50;
 
-/** @param settler owner string of whoever settles: tells recovery whether to wait for them */
+/** @param settler owner string of the process that settles: tells recovery whether to wait for them */
 export function newSettlement(
   claim: Claim,
   status: Settlement["status"],
@@ -182,7 +182,7 @@ function publish(trays: Trays, s: Settlement): void {
 }
 
 /**
- * Somebody else's file, directory or link stands at the final name. The name beside it is the same for whoever comes here again
+ * Another file, directory or link stands at the final name. The name beside it is the same for a process that comes here again
  * after a crash: then it is there, and done.
  */
 function publishBeside(trays: Trays, s: Settlement): void {
@@ -201,7 +201,7 @@ export function noteBeside(trays: Trays, s: Settlement): void {
 }
 
 /**
- * Stages and commits under a name of its own: whoever took us for dead and saw a marker without a record runs the task again,
+ * Stages and commits under a name of its own: a process that took us for dead and saw a marker without a record has the task run again,
  * and then this commit is lost. Results of a batch are found by the name of the marker, which stays.
  */
 function beganAnew(trays: Trays, s: Settlement): boolean {
@@ -217,7 +217,7 @@ function beganAnew(trays: Trays, s: Settlement): boolean {
 }
 
 /**
- * Whether somebody who took us for dead has ended it. `fenced` when our record is not there: then the task runs again,
+ * Whether a process that took us for dead has ended it. `fenced` when our record is not there: then the task runs again,
  * or a consumer has taken it, and to publish it once more would be a second settlement.
  */
 function wasFinished(trays: Trays, s: Settlement): boolean {
@@ -258,7 +258,7 @@ function record(
   }
 }
 
-/** Whoever stood still after the commit may find that recovery has gone on meanwhile: then the marker is gone. */
+/** A process that stood still after the commit may find that recovery has gone on: then the marker is gone. */
 function noteTakenOver(trays: Trays, s: Settlement, sinceMs: number): void {
   const { committedMs = Number.NEGATIVE_INFINITY } = s;
   if (committedMs < sinceMs && !hasMarker(trays, s)) s.mayBeRecorded = true;

@@ -1,5 +1,5 @@
 /**
- * Which names the trays of settled tasks hold, for whoever asks about very many: from a listing as long as the directory
+ * Which names the trays of settled tasks hold, for callers that ask about very many: from a listing as long as the directory
  * cannot have changed since, else by a look at each name.
  */
 import type { Tray, Trays } from "./trays.ts";

@@ -22,7 +22,7 @@ export function recordPaths(trays: Trays, id: string): readonly [string, string]
   return [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
 }
 
-/** Undefined when there is none, or somebody else's file. @throws a system error: then nobody knows */
+/** Undefined when there is none, or the file is not ours. @throws a system error: then it is not known */
 export function readRecord(trays: Trays, path: string): DecodedRecord | undefined {
   const bytes = readIfThere(trays, path);
   return bytes === undefined ? undefined : decodeRecord(bytes);
@@ -42,7 +42,7 @@ export function readSettled(trays: Trays, id: string): SettledRecord | undefined
 /**
  * The record that what bears this name in `processing/` has settled as. A name of it that is there still, or again after a power
  * cut that has taken the end of one directory and not of another, is a leftover: nothing of this submission may run any more.
- * @throws a system error: then nobody knows
+ * @throws a system error: then it is not known
  */
 export function recordOfSubmission(
   trays: Trays,

@@ -1,6 +1,6 @@
 /**
  * Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. So is
- * ENOENT while the whole mailbox is away, moved or unmounted by somebody: it may come back, and nobody has come too late.
+ * ENOENT while the whole mailbox is away, moved or unmounted: it may come back, and we have not come too late.
  */
 import { systemCode } from "../core/errors.ts";
 import type { FileFacts } from "./storage.ts";

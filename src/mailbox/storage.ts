@@ -15,9 +15,9 @@ export interface FileFacts {
   kind: "file" | "directory" | "other";
 }
 
-/** A listing that is read in pieces, so that a directory of a million names blocks nobody. */
+/** A listing that is read in pieces, so that a directory of a million names blocks no process. */
 export interface Walk {
-  /** The next names, at most about `max`; empty at the end. Names that vanish or appear meanwhile may be missed. */
+  /** The next names, at most about `max`; empty at the end. Names that vanish or appear in between may be missed. */
   next(max: number): string[];
   close(): void;
 }

@@ -28,7 +28,7 @@ export interface SubmittedBatch {
 }
 
 const NEWLINE = 0x0a;
-/** Older than its change time by this much (ms), a file shows that it was moved in whole: nobody waits for it to grow. */
+/** Older than its change time by this much (ms), a file shows that it was moved in whole: it is not waited for to grow. */
 const AGE_MS = 1000;
 
 /**

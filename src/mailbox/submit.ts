@@ -72,7 +72,7 @@ export async function submitAll(
   if (last !== undefined) settled.noteNew(last.path);
   if (await isStagingDurable(trays, staged, outcomes)) {
     for (const s of staged) outcomes.set(s.index, publish(trays, s));
-    // Somebody may have moved a task of the same id out of the inbox between our look and our link.
+    // Another process may have moved a task of the same id out of the inbox between our look and our link.
     // A retry or refusal under way takes no id any more: what is in the inbox by now is the task itself.
     const after = staged.length > 0 ? liveIds(trays, ["again", "bad"]) : live;
     settled.refresh(false);
@@ -80,10 +80,10 @@ export async function submitAll(
       const { outcome } = outcomes.get(s.index) ?? {};
       if (outcome === "submitted") {
         const again = clash(trays, s, after, settled, true);
-        // The same task twice stays: a retry of the first one may rest on it. Whoever looks after the inbox drops it.
+        // The same task twice stays: a retry of the first one may rest on it. The supervisor drops it.
         if (again?.outcome === "refused" && withdraw(trays, s)) outcomes.set(s.index, again);
       } else if (outcome === "unchanged") {
-        // Whoever put it there may be about to withdraw it for the same reason.
+        // Its sender may be about to withdraw it for the same reason.
         const again = clash(trays, s, after, settled);
         if (again !== undefined) outcomes.set(s.index, again);
       }
@@ -230,7 +230,7 @@ function isAsideOnly(trays: Trays, id: string, bytes: Buffer): boolean {
   });
 }
 
-/** A resend whose acknowledgement was lost: the task was accepted, perhaps settled, meanwhile. */
+/** A resend whose acknowledgement was lost: by then the task was accepted, perhaps settled. */
 function isSameTask(trays: Trays, id: string, bytes: Buffer): boolean {
   try {
     return decodeTask(bytes, id).text === findTaskText(trays, id);
@@ -248,7 +248,7 @@ export function exists(id: string, path: string, where: string): ErrTaskExists {
   });
 }
 
-/** Takes our own link back. False when somebody moved it on already: then it is theirs to judge. */
+/** Takes our own link back. False when another process moved it on already: then that process judges it. */
 function withdraw(trays: Trays, { id, path }: Staged): boolean {
   const ours = trays.storage.look(path);
   const theirs = trays.storage.look(pathIn(trays.inbox, `${id}.json`));

@@ -52,7 +52,7 @@ export class Sweep {
     this.rules = rules;
   }
 
-  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). A dry run, which makes no file, takes our clock. */
+  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). A dry run takes our clock. */
   get nowMs(): number {
     const { trays, rules } = this;
     this.now ??= rules.isDryRun === true ? trays.clock.wallMs() : fileTimeMs(trays);
@@ -165,7 +165,7 @@ export class Sweep {
   }
 }
 
-/** In `outbox/` and `failed/`: what is kept as somebody dropped it has come with times of its own: it is here since its last rename at the latest. */
+/** In `outbox/` and `failed/`: a file that is kept as it was dropped has brought its own times: it has been here since its last rename at the latest. */
 function bornMs(name: string, facts: FileFacts): number {
   return name.includes("~") ? Math.max(facts.mtimeMs, facts.ctimeMs) : facts.mtimeMs;
 }

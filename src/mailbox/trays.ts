@@ -175,7 +175,7 @@ function checkDirs(
     const facts = storage.look(path);
     const fail = (message: string, hint: string): ErrMailboxDir =>
       new ErrMailboxDir(`${path} ${message}`, { path, phase: "open", hint });
-    if (facts === undefined) throw fail("is not there", "check that nobody deletes it");
+    if (facts === undefined) throw fail("is not there", "check that no program deletes it");
     if (facts.kind !== "directory") throw fail("is not a directory", "move away what is there");
     if ((facts.mode & 0o002) !== 0 && (facts.mode & 0o1000) === 0)
       throw fail(OPEN_TO_ALL, hintFor(OPEN_TO_ALL, path));

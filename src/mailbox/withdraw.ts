@@ -1,4 +1,4 @@
-/** Withdraw: a task that waits in the inbox is taken out again by whoever put it there. */
+/** Withdraw: a task that waits in the inbox is taken out again by its sender. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { inboxName } from "../core/names.ts";
@@ -9,7 +9,7 @@ import type { Trays } from "./trays.ts";
 
 /**
  * Takes `inbox/<id>.json` out, if it is the file that `isOurs` knows. By a rename, so that a worker or supervisor that
- * takes it at the same moment either has it or not; a file of somebody else is put back.
+ * takes it at the same moment either has it or not; a file of another sender is put back.
  * @returns false when it does not wait there
  */
 export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => boolean): boolean {
