@@ -15,6 +15,15 @@ const SUGGESTIONS_FROM_MAX = 2000;
 const CIRCLES_MAX = 20;
 const CIRCLE_NAMES_MAX = 12;
 
+/** Notes a problem of a node, at the place that it is about. */
+type Say = (
+  code: RoadmapProblem["code"],
+  node: RoadmapNode,
+  what: "parent" | number | undefined,
+  message: string,
+  hint: string,
+) => void;
+
 /** Problems between nodes, not many more than `PROBLEMS_MAX`; those of single values are found when they are read. */
 export function checkPlan(
   nodes: readonly RoadmapNode[],
@@ -22,86 +31,66 @@ export function checkPlan(
   locate: Locate = (node) => ({ line: node.line, col: node.col }),
 ): RoadmapProblem[] {
   const problems: RoadmapProblem[] = [];
-  const say = (
-    code: RoadmapProblem["code"],
-    node: RoadmapNode,
-    what: "parent" | number | undefined,
-    message: string,
-    hint: string,
-  ): void => void problems.push({ code, message, ...locate(node, what), hint });
-  const didYouMean = (id: string): string => {
-    const near =
-      nodes.length > SUGGESTIONS_FROM_MAX
-        ? undefined
-        : suggest(
-            id,
-            nodes.map((n) => n.id),
-          );
-    return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
-  };
-
+  const say: Say = (code, node, what, message, hint) =>
+    void problems.push({ code, message, ...locate(node, what), hint });
   for (const node of nodes) {
     if (problems.length >= PROBLEMS_MAX) break;
-    const first = find(node.id);
-    if (first !== node && first !== undefined)
-      say(
-        "duplicate_id",
-        node,
-        undefined,
-        `the id ${node.id} is there twice, first in line ${first.line}`,
-        "ids are unique without regard to case: rename one",
-      );
+    checkId(node, find, say);
     for (const [index, { id }] of node.dependencies.entries())
-      if (problems.length < PROBLEMS_MAX && find(id) === undefined)
-        say(
-          "unknown_dependency",
-          node,
-          index,
-          `${node.id} depends on ${id}, which is not there`,
-          didYouMean(id),
-        );
-    if (node.section === "epics" || node.parent === undefined) continue;
-    const parent = find(node.parent);
-    if (parent === undefined)
-      say(
-        "unknown_parent",
-        node,
-        "parent",
-        `the parent ${node.parent} of ${node.id} is not there`,
-        didYouMean(node.parent),
-      );
-    else if (!isContainer(parent) && parent.type !== "plan")
-      say(
-        "bad_parent",
-        node,
-        "parent",
-        `the parent ${parent.id} of ${node.id} is a ${parent.type}`,
-        "a parent is a plan, an epic or a milestone",
-      );
+      if (problems.length < PROBLEMS_MAX && find(id) === undefined) {
+        const message = `${node.id} depends on ${id}, which is not there`;
+        say("unknown_dependency", node, index, message, didYouMean(nodes, id));
+      }
+    checkParent(node, nodes, find, say);
   }
+  sayCircles(nodes, find, say);
+  return problems;
+}
+
+function checkId(node: RoadmapNode, find: FindNode, say: Say): void {
+  const first = find(node.id);
+  if (first === node || first === undefined) return;
+  const message = `the id ${node.id} is there twice, first in line ${first.line}`;
+  const hint = "ids are unique without regard to case: rename one";
+  say("duplicate_id", node, undefined, message, hint);
+}
+
+function checkParent(
+  node: RoadmapNode,
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+  say: Say,
+): void {
+  if (node.section === "epics" || node.parent === undefined) return;
+  const parent = find(node.parent);
+  if (parent === undefined) {
+    const message = `the parent ${node.parent} of ${node.id} is not there`;
+    say("unknown_parent", node, "parent", message, didYouMean(nodes, node.parent));
+  } else if (!isContainer(parent) && parent.type !== "plan") {
+    const message = `the parent ${parent.id} of ${node.id} is a ${parent.type}`;
+    say("bad_parent", node, "parent", message, "a parent is a plan, an epic or a milestone");
+  }
+}
+
+function sayCircles(nodes: readonly RoadmapNode[], find: FindNode, say: Say): void {
   for (const circle of findParentCircles(nodes, find)) {
-    const node = circle[0] as RoadmapNode;
-    say(
-      "cycle",
-      node,
-      "parent",
-      `a circle of parents: ${circleText(circle)}`,
-      "a node cannot belong to itself",
-    );
+    const message = `a circle of parents: ${circleText(circle)}`;
+    say("cycle", circle[0] as RoadmapNode, "parent", message, "a node cannot belong to itself");
   }
   for (const circle of findCircles(nodes, find)) {
     const node = circle[0] as RoadmapNode;
     const next = circle[1] ?? node;
     const index = node.dependencies.findIndex((d) => foldId(d.id) === foldId(next.id));
-    say(
-      "cycle",
-      node,
-      index < 0 ? undefined : index,
-      `a circle of dependencies: ${circleText(circle)}`,
-      "take one of these dependencies away",
-    );
+    const message = `a circle of dependencies: ${circleText(circle)}`;
+    const hint = "take one of these dependencies away";
+    say("cycle", node, index < 0 ? undefined : index, message, hint);
   }
-  return problems;
+}
+
+function didYouMean(nodes: readonly RoadmapNode[], id: string): string {
+  const ids = nodes.length > SUGGESTIONS_FROM_MAX ? [] : nodes.map((node) => node.id);
+  const near = suggest(id, ids);
+  return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
 }
 
 /** The first of a long circle are enough to find it. */

@@ -14,11 +14,36 @@ const NAMED_MAX = 3;
 /** Of a question or a reason. */
 const TEXT_CHARS_MAX = 200;
 
+/** What hinders, and what to do. */
+type Say = (what: string, todo: string) => void;
+type View = Omit<Snapshot, "obstacles">;
+
 /** In the order in which a person would look. @param isPlanNewer the plan was saved since the supervisor told how it stands */
-export function findObstacles(s: Omit<Snapshot, "obstacles">, isPlanNewer = false): Obstacle[] {
+export function findObstacles(s: View, isPlanNewer = false): Obstacle[] {
   const found: Obstacle[] = [];
-  const say = (what: string, todo: string): void => void found.push({ what, do: todo });
+  const say: Say = (what, todo) => void found.push({ what, do: todo });
   const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
+  saySupervisor(s, backlog, say);
+  sayControl(s, say);
+  const { state, document } = s.supervisor;
+  const isOn = isAttended(s.supervisor);
+  const hands = s.workers.filter((worker) => worker.verdict !== "dead");
+  if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0)
+    say(
+      "no worker process is alive",
+      "it should be started again within seconds; see mailchute events",
+    );
+  if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
+  if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
+  if (document?.roadmap) {
+    if (!isOn && isPlanNewer) say("the plan was changed since it last ran", "mailchute run");
+    else sayPlan(document.roadmap, document.plan_holds, say);
+  }
+  sayTasks(s, isOn, say);
+  return found;
+}
+
+function saySupervisor(s: View, backlog: number, say: Say): void {
   const { state, document, heartbeat_age_ms: lateMs } = s.supervisor;
   const isOn = isAttended(s.supervisor);
   if (state === "dead")
@@ -33,62 +58,54 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">, isPlanNewer = fals
       `the supervisor runs on another host or in a container (${document?.host})`,
       "look at it there",
     );
-  if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS) {
+  if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS)
     say(
       "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
       "mailchute doctor; then stop and run it again",
     );
-  }
   if (state === "draining")
     say("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop");
   if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
-  if (s.control.paused) {
-    const by = s.control.paused_by === null ? "" : ` by command ${s.control.paused_by}`;
-    say(
-      `claiming is paused since ${s.control.paused_at ?? "an unknown time"}${by}`,
-      "mailchute resume",
-    );
+}
+
+/** What commands, or a disk without room, keep from starting. */
+function sayControl({ control, supervisor }: View, say: Say): void {
+  if (control.paused) {
+    const by = control.paused_by === null ? "" : ` by command ${control.paused_by}`;
+    const since = control.paused_at ?? "an unknown time";
+    say(`claiming is paused since ${since}${by}`, "mailchute resume");
   }
-  const stopped = intakeStopped(s.supervisor);
+  const stopped = intakeStopped(supervisor);
   if (stopped !== undefined)
     say(
       explainShortage(stopped),
       "make room on the disk; mailchute clean removes what is past its retention. It goes on by itself",
     );
-  if (s.control.replan_paused)
+  if (control.replan_paused)
     say(
       "the plan is made anew: other nodes wait until the planner is through",
       "wait, or mailchute roadmap next --explain",
     );
-  if (s.control.max_workers === 0)
-    say("the number of slots is set to 0", "mailchute set-workers N");
-  const hands = s.workers.filter((worker) => worker.verdict !== "dead");
-  if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0) {
-    say(
-      "no worker process is alive",
-      "it should be started again within seconds; see mailchute events",
-    );
-  }
-  if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
-  if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
-  if (document?.roadmap) {
-    const isPlanOld = !isOn && isPlanNewer;
-    if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
-    else sayPlan(document.roadmap, document.plan_holds, say);
-  }
+  if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
+}
+
+/** Single tasks that do not do what a person expects. */
+function sayTasks(s: View, isOn: boolean, say: Say): void {
   if (s.dropped_again !== null) {
-    const { id, state: ended, at_ms: atMs } = s.dropped_again;
-    const how = ended === "done" ? "has completed" : "has failed";
+    const { id, state, at_ms: atMs } = s.dropped_again;
+    const isDone = state === "done";
+    const how = isDone ? "has completed" : "has failed";
     say(
       `${id} was dropped again ${ago(atMs, Date.parse(s.at))}, just as it was: its task ${how}, and nothing more ran`,
-      ended === "done"
+      isDone
         ? `mailchute retry ${id} --completed, or drop it under another name`
         : `mailchute retry ${id}`,
     );
   }
-  if (s.unreadable.length > 0)
+  const { unreadable } = s;
+  if (unreadable.length > 0)
     say(
-      `${s.unreadable.length} accepted ${s.unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
+      `${unreadable.length} accepted ${unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${unreadable.slice(0, NAMED_MAX).join(", ")}`,
       `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
     );
   const orphans = s.running.filter((one) => one.verdict === "dead").length;
@@ -97,7 +114,6 @@ export function findObstacles(s: Omit<Snapshot, "obstacles">, isPlanNewer = fals
       `${orphans} running ${orphans === 1 ? "task is" : "tasks are"} held by processes that are dead`,
       isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
     );
-  return found;
 }
 
 /** Nodes that would start by themselves. */
@@ -108,7 +124,7 @@ function hasPlanLeft(document: SupervisorDocument | null): boolean {
 function sayPlan(
   counts: Record<NodeStatus, number>,
   holds: PlanHolds | null | undefined,
-  say: (what: string, todo: string) => void,
+  say: Say,
 ): void {
   const { asking = [], held = [], held_count: heldCount = 0 } = holds ?? {};
   for (const { id, question } of asking.slice(0, NAMED_MAX))

@@ -15,7 +15,7 @@ import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
 import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
-import { checkStateDir, openTrays } from "../mailbox/trays.ts";
+import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { digestSettings } from "./settings-digest.ts";
 import { Worker } from "./worker.ts";
@@ -46,134 +46,147 @@ export function workerId(): string {
  * @throws what the system says when there is no room for its threads (EAGAIN), or the trays cannot be used; nothing is claimed then
  */
 export async function runWorker(boot: WorkerBoot): Promise<number> {
-  const { settings, slots, isSpawned } = boot;
   // A process that is short of them dies of it (or is ended by libuv) here, where it holds nothing.
   makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
   leaveDeletedDir(tree.dir);
-  const { durability, uids } = settings;
+  const { durability, uids } = boot.settings;
   checkStateDir(tree.dir, uids);
   const trays = openTrays(tree.mailbox, { durability, uids });
-  const identity = thisProcess();
-  const id = workerId();
-  const workerFile = join(tree.workers, `${id}.json`);
-
   return await new Promise((resolve) => {
-    let bell: Doorbell | undefined;
-    let isStopped = false;
-    const worker = new Worker({
-      id,
-      slots,
+    new WorkerProcess(boot, tree, trays, () => resolve(0)).start();
+  });
+}
+
+/** A worker in a process of its own: its document, its timers, its supervisor, its signals. */
+class WorkerProcess {
+  private readonly boot: WorkerBoot;
+  private readonly tree: StateTree;
+  private readonly trays: Trays;
+  private readonly document: WorkerDocument;
+  private readonly documentPath: string;
+  private readonly worker: Worker;
+  private bell: Doorbell | undefined;
+  private sweep: NodeJS.Timeout | undefined;
+  private isStopped = false;
+  private idleSinceMs = performance.now();
+
+  constructor(boot: WorkerBoot, tree: StateTree, trays: Trays, onStopped: () => void) {
+    const identity = thisProcess();
+    this.boot = boot;
+    this.tree = tree;
+    this.trays = trays;
+    this.document = describeWorker(boot, tree, identity);
+    this.documentPath = join(tree.workers, `${this.document.id}.json`);
+    this.worker = new Worker({
+      id: this.document.id,
+      slots: boot.slots,
       tree,
       trays,
-      settings,
+      settings: boot.settings,
       ownerPrefix: ownerPrefix(identity),
       newOwner: runnerSequence(identity),
-      workerFile,
-      isSupervised: () => isSpawned && process.connected === true,
-      send: (message: ToSupervisor) => {
-        if (process.connected === true) process.send?.(message, undefined, undefined, () => {});
-      },
+      workerFile: this.documentPath,
+      isSupervised: () => boot.isSpawned && process.connected === true,
+      send: tellSupervisor,
       onStopped: () => {
-        isStopped = true;
-        bell?.stop();
-        clearInterval(sweep);
-        removeDocument(workerFile);
-        if (process.connected === true) process.disconnect();
-        resolve(0);
-        // Fires only where something still holds the process: a timer or socket that a handler left behind.
-        setTimeout(() => process.exit(), LEAVE_MS).unref();
+        this.leave();
+        onStopped();
       },
     });
-    const document: WorkerDocument = {
-      id,
-      pid: process.pid,
-      place: identity.place,
-      start_ticks: identity.startTicks,
-      tree: treeIdOf(tree.dir),
-      host: os.hostname(),
-      slots,
-      supervisor_pid: isSpawned ? process.ppid : null,
-      settings: digestSettings(settings, tree.mailbox),
-      started_at: new Date().toISOString(),
-    };
-    /**
-     * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
-     * supervisor comes to know of us later.
-     */
-    const introduce = (): void => {
-      // A tree that was moved away must not come into being again where it was.
-      if (fs.existsSync(workerFile) || treeIdOf(tree.dir) === null) return;
-      if (isOtherTree(document.tree, tree.dir)) {
-        say(`${tree.dir} is another directory now; its worker ends`);
-        worker.stop(false);
-        return;
-      }
-      try {
-        replaceDocument(workerFile, document, { missingMax: 2 });
-      } catch (error) {
-        say(`cannot write ${workerFile} yet: ${messageOf(error)}`);
-      }
-    };
-    const sayHello = (): void => {
-      // The supervisor may have died while we started: then we stand alone, and it is no error.
-      process.send?.({ type: "hello", id } satisfies ToSupervisor, undefined, undefined, () => {});
-    };
+  }
+
+  start(): void {
+    const { worker } = this;
+    const { isSpawned, settings } = this.boot;
     // V8 ends the process where the thread can have no heap: that must be over before anything is claimed.
     const mayStarve = addressSpaceMax() !== undefined;
     const onBeating = (): void => {
-      if (isSpawned) sayHello();
+      if (isSpawned) this.sayHello();
       worker.wake();
     };
     worker.startHeartbeat(mayStarve ? onBeating : undefined);
-    introduce();
-
-    let idleSinceMs = performance.now();
-    /** From here on no supervisor offers files: find them. */
-    const standAlone = async (): Promise<void> => {
-      // Not before it is wanted: a worker under a supervisor is told.
-      const { Doorbell } = await import("../host/doorbell.ts");
-      if (isStopped) return;
-      bell = new Doorbell(trays.processing, {
-        onRing: (name) => {
-          if (name === undefined || isReadyFile(name)) worker.lookAround();
-        },
-        onFallback: (error) => say(`no directory watch (${messageOf(error)}); polling instead`),
-      });
-      bell.start();
-      worker.lookAround();
-    };
-    const sweep = setInterval(() => {
-      introduce();
-      bell?.rearm();
-      worker.lookAround();
-      worker.wake();
-      const isGone = treeIdOf(tree.dir) === null;
-      // What has run and cannot be settled is held for as long as the tree may come back.
-      if (!worker.isIdle && (worker.runningCount > 0 || !isGone)) idleSinceMs = performance.now();
-      const isOrphan =
-        isSpawned && process.connected !== true && performance.now() - idleSinceMs > ORPHAN_IDLE_MS;
-      if (!isOrphan || isSupervised(tree)) return;
-      worker.stop(true);
-      if (isGone) process.exit();
-    }, settings.sweep_ms);
-
+    this.introduce();
+    this.sweep = setInterval(() => this.lookAround(), settings.sweep_ms);
     if (isSpawned) {
       process.on("message", (message) => worker.receive(message as ToWorker));
-      process.once("disconnect", () => void standAlone());
-      if (!mayStarve) sayHello();
+      process.once("disconnect", () => void this.standAlone());
+      if (!mayStarve) this.sayHello();
     } else {
-      void standAlone();
+      void this.standAlone();
     }
     // After saying hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
+    this.obeySignals();
+    outliveReadersAndHandlers();
+  }
+
+  private sayHello(): void {
+    tellSupervisor({ type: "hello", id: this.document.id });
+  }
+
+  /**
+   * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
+   * supervisor comes to know of us later.
+   */
+  private introduce(): void {
+    const { dir } = this.tree;
+    // A tree that was moved away must not come into being again where it was.
+    if (fs.existsSync(this.documentPath) || treeIdOf(dir) === null) return;
+    if (isOtherTree(this.document.tree, dir)) {
+      say(`${dir} is another directory now; its worker ends`);
+      this.worker.stop(false);
+      return;
+    }
+    try {
+      replaceDocument(this.documentPath, this.document, { missingMax: 2 });
+    } catch (error) {
+      say(`cannot write ${this.documentPath} yet: ${messageOf(error)}`);
+    }
+  }
+
+  /** From here on no supervisor offers files: find them. */
+  private async standAlone(): Promise<void> {
+    const { worker } = this;
+    // Not before it is wanted: a worker under a supervisor is told.
+    const { Doorbell } = await import("../host/doorbell.ts");
+    if (this.isStopped) return;
+    this.bell = new Doorbell(this.trays.processing, {
+      onRing: (name) => {
+        if (name === undefined || isReadyFile(name)) worker.lookAround();
+      },
+      onFallback: (error) => say(`no directory watch (${messageOf(error)}); polling instead`),
+    });
+    this.bell.start();
+    worker.lookAround();
+  }
+
+  private lookAround(): void {
+    const { worker, tree } = this;
+    this.introduce();
+    this.bell?.rearm();
+    worker.lookAround();
+    worker.wake();
+    const isGone = treeIdOf(tree.dir) === null;
+    // What has run and cannot be settled is held for as long as the tree may come back.
+    if (!worker.isIdle && (worker.runningCount > 0 || !isGone))
+      this.idleSinceMs = performance.now();
+    const hasLostSupervisor = this.boot.isSpawned && process.connected !== true;
+    const isOrphan = hasLostSupervisor && performance.now() - this.idleSinceMs > ORPHAN_IDLE_MS;
+    if (!isOrphan || isSupervised(tree)) return;
+    worker.stop(true);
+    if (isGone) process.exit();
+  }
+
+  private obeySignals(): void {
+    const { worker } = this;
     let signals = 0;
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       process.on(signal, () => {
         signals += 1;
         if (process.connected !== true) {
           // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.
-          worker.stop(signals === 1 && !isSpawned && signal === "SIGINT");
+          worker.stop(signals === 1 && !this.boot.isSpawned && signal === "SIGINT");
         } else if (signals === 1) {
           worker.leave(signal);
         } else {
@@ -183,13 +196,50 @@ export async function runWorker(boot: WorkerBoot): Promise<number> {
         }
       });
     }
-    // The reader of what we print may be gone; that is no reason to end.
-    process.stderr.on("error", () => {});
-    process.stdout.on("error", () => {});
-    // A handler that leaves a promise behind must not take the other tasks of this process with it.
-    process.on("unhandledRejection", (error) => {
-      say(`a handler left a rejected promise behind: ${messageOf(error)}`);
-    });
+  }
+
+  private leave(): void {
+    this.isStopped = true;
+    this.bell?.stop();
+    clearInterval(this.sweep);
+    removeDocument(this.documentPath);
+    if (process.connected === true) process.disconnect();
+    // Fires only where something still holds the process: a timer or socket that a handler left behind.
+    setTimeout(() => process.exit(), LEAVE_MS).unref();
+  }
+}
+
+function describeWorker(
+  { settings, slots, isSpawned }: WorkerBoot,
+  tree: StateTree,
+  { place, startTicks }: ReturnType<typeof thisProcess>,
+): WorkerDocument {
+  return {
+    id: workerId(),
+    pid: process.pid,
+    place,
+    start_ticks: startTicks,
+    tree: treeIdOf(tree.dir),
+    host: os.hostname(),
+    slots,
+    supervisor_pid: isSpawned ? process.ppid : null,
+    settings: digestSettings(settings, tree.mailbox),
+    started_at: new Date().toISOString(),
+  };
+}
+
+/** It may have died: then we stand alone, and it is no error. */
+function tellSupervisor(message: ToSupervisor): void {
+  if (process.connected === true) process.send?.(message, undefined, undefined, () => {});
+}
+
+function outliveReadersAndHandlers(): void {
+  // The reader of what we print may be gone; that is no reason to end.
+  process.stderr.on("error", () => {});
+  process.stdout.on("error", () => {});
+  // A handler that leaves a promise behind must not take the other tasks of this process with it.
+  process.on("unhandledRejection", (error) => {
+    say(`a handler left a rejected promise behind: ${messageOf(error)}`);
   });
 }
 

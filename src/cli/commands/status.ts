@@ -75,97 +75,102 @@ function print(ctx: Context, snapshot: Snapshot): void {
   else for (const line of renderStatus(snapshot, ctx)) ctx.out.line(line);
 }
 
+type ViewContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
+
 /** The snapshot as lines of at most `columns` cells. */
-export function renderStatus(
-  s: Snapshot,
-  ctx: Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">,
-): string[] {
+export function renderStatus(s: Snapshot, ctx: ViewContext): string[] {
+  const figures = metricsText(s.metrics);
+  return [
+    ...headLines(s, ctx),
+    "",
+    ...countLines(s, ctx),
+    ...(figures === undefined ? [] : ["", figures]),
+    ...runningLines(s, ctx),
+    ...failureLines(s, ctx),
+    ...s.obstacles.flatMap((obstacle) => [
+      "",
+      ...warningLines(obstacle.what, ctx),
+      ...wrap(`do: ${safe(obstacle.do)}`, ctx.columns - 2, 4).map((line) => `  ${line}`),
+    ]),
+  ];
+}
+
+/** Where, who, how many, and what is steered otherwise than usual. */
+function headLines(s: Snapshot, ctx: ViewContext): string[] {
   const nowMs = Date.parse(s.at);
-  const label = (name: string): string => paint(ctx.colour, "bold", name.padEnd(12));
-  const lines = [`${label("state")}${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`];
-  if (!s.mailbox_dir.startsWith(s.state_dir))
-    lines.push(`${label("mailbox")}${safe(s.mailbox_dir)}`);
-  lines.push(`${label("supervisor")}${supervisorText(s.supervisor, nowMs, ctx.colour)}`);
+  const { control } = s;
+  const row = (name: string, text: string): string =>
+    `${paint(ctx.colour, "bold", name.padEnd(12))}${text}`;
+  const yellow = (text: string): string => paint(ctx.colour, "yellow", text);
+  const lines = [row("state", `${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`)];
+  if (!s.mailbox_dir.startsWith(s.state_dir)) lines.push(row("mailbox", safe(s.mailbox_dir)));
+  lines.push(row("supervisor", supervisorText(s.supervisor, nowMs, ctx.colour)));
   const alive = s.workers.filter((worker) => worker.verdict !== "dead");
-  const slots = alive.reduce(
-    (total, worker) => total + (s.control.slots[worker.id] ?? worker.slots),
-    0,
-  );
-  lines.push(
-    `${label("workers")}${alive.length} ${alive.length === 1 ? "process" : "processes"}, ${slots} ${slots === 1 ? "slot" : "slots"}`,
-  );
-  if (s.control.paused) {
-    const since =
-      s.control.paused_at === null ? "" : ` since ${ago(Date.parse(s.control.paused_at), nowMs)}`;
-    const by = s.control.paused_by === null ? "" : ` by ${safe(s.control.paused_by)}`;
-    lines.push(`${label("paused")}${paint(ctx.colour, "yellow", `yes${since}${by}`)}`);
+  const slots = alive.reduce((sum, worker) => sum + (control.slots[worker.id] ?? worker.slots), 0);
+  const processes = `${alive.length} ${alive.length === 1 ? "process" : "processes"}`;
+  lines.push(row("workers", `${processes}, ${slots} ${slots === 1 ? "slot" : "slots"}`));
+  if (control.paused) {
+    const { paused_at: at, paused_by: by } = control;
+    const since = at === null ? "" : ` since ${ago(Date.parse(at), nowMs)}`;
+    lines.push(row("paused", yellow(`yes${since}${by === null ? "" : ` by ${safe(by)}`}`)));
   }
   const stopped = intakeStopped(s.supervisor);
   if (stopped !== undefined) {
     const { free, wanted } = lackText(stopped);
-    lines.push(
-      `${label("intake")}${paint(ctx.colour, "yellow", `stopped: ${safe(stopped.reason)}`)} (${free} free, starts again with ${wanted})`,
-    );
+    const room = `(${free} free, starts again with ${wanted})`;
+    lines.push(row("intake", `${yellow(`stopped: ${safe(stopped.reason)}`)} ${room}`));
   }
   const { roadmap, roadmap_problem: problem } = s.supervisor.document ?? {};
-  if (roadmap !== undefined && roadmap !== null)
-    lines.push(`${label("roadmap")}${describeCounts(roadmap)}`);
-  if (problem !== undefined && problem !== null)
-    lines.push(
-      ...wrap(`! ${safe(problem)}`, ctx.columns, 2).map((line) =>
-        paint(ctx.colour, "yellow", line),
-      ),
-    );
-  lines.push("", ...countLines(s, ctx));
-
-  const figures = metricsText(s.metrics);
-  if (figures !== undefined) lines.push("", figures);
-
-  if (s.running.length > 0) {
-    lines.push("", paint(ctx.colour, "bold", "Running"));
-    const rows = s.running
-      .slice(0, RUNNING_SHOWN)
-      .map((one) => [
-        safe(one.id),
-        one.attempt === 0 ? "-" : String(one.attempt),
-        one.pid === null ? "-" : String(one.pid),
-        one.age_ms === null ? "-" : duration(one.age_ms),
-        one.verdict,
-      ]);
-    const columns = [
-      idColumn(ctx),
-      { title: "ATTEMPT", align: "right" as const },
-      { title: "PID", align: "right" as const },
-      { title: "FOR" },
-      { title: "OWNER" },
-    ];
-    lines.push(...table(columns, rows, ctx.columns, ctx.colour));
-    for (const one of s.running.slice(0, RUNNING_SHOWN))
-      if (one.batch !== undefined) lines.push(`${safe(one.id)}  ${batchBar(one.batch)}`);
-    if (s.running.length > RUNNING_SHOWN)
-      lines.push(`and ${s.running.length - RUNNING_SHOWN} more`);
-  }
-  if (s.recent_failures.length > 0) {
-    lines.push("", paint(ctx.colour, "bold", "Latest failures"));
-    const rows = s.recent_failures.map((one) => [
-      safe(one.id),
-      ago(one.failed_at_ms, nowMs),
-      safe(one.kind),
-    ]);
-    const texts = s.recent_failures.map((one) => safe(headlineOf(one.error)));
-    const columns = [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }];
-    lines.push(...tableWithTexts(columns, rows, texts, ctx.columns, ctx.colour, ERROR_LINES_MAX));
-  }
-  for (const obstacle of s.obstacles) {
-    lines.push(
-      "",
-      ...wrap(`! ${safe(obstacle.what)}`, ctx.columns, 2).map((line) =>
-        paint(ctx.colour, "yellow", line),
-      ),
-    );
-    lines.push(...wrap(`do: ${safe(obstacle.do)}`, ctx.columns - 2, 4).map((line) => `  ${line}`));
-  }
+  if (roadmap) lines.push(row("roadmap", describeCounts(roadmap)));
+  if (problem !== undefined && problem !== null) lines.push(...warningLines(problem, ctx));
   return lines;
+}
+
+function warningLines(text: string, ctx: ViewContext): string[] {
+  const lines = wrap(`! ${safe(text)}`, ctx.columns, 2);
+  return lines.map((line) => paint(ctx.colour, "yellow", line));
+}
+
+function runningLines({ running }: Snapshot, ctx: ViewContext): string[] {
+  if (running.length === 0) return [];
+  const shown = running.slice(0, RUNNING_SHOWN);
+  const rows = shown.map((one) => [
+    safe(one.id),
+    one.attempt === 0 ? "-" : String(one.attempt),
+    one.pid === null ? "-" : String(one.pid),
+    one.age_ms === null ? "-" : duration(one.age_ms),
+    one.verdict,
+  ]);
+  const columns = [
+    idColumn(ctx),
+    { title: "ATTEMPT", align: "right" as const },
+    { title: "PID", align: "right" as const },
+    { title: "FOR" },
+    { title: "OWNER" },
+  ];
+  const more = running.length - shown.length;
+  return [
+    "",
+    paint(ctx.colour, "bold", "Running"),
+    ...table(columns, rows, ctx.columns, ctx.colour),
+    ...shown.flatMap((one) =>
+      one.batch === undefined ? [] : [`${safe(one.id)}  ${batchBar(one.batch)}`],
+    ),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ];
+}
+
+function failureLines({ at, recent_failures: failures }: Snapshot, ctx: ViewContext): string[] {
+  if (failures.length === 0) return [];
+  const nowMs = Date.parse(at);
+  const rows = failures.map((one) => [safe(one.id), ago(one.failed_at_ms, nowMs), safe(one.kind)]);
+  const texts = failures.map((one) => safe(headlineOf(one.error)));
+  const columns = [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }];
+  return [
+    "",
+    paint(ctx.colour, "bold", "Latest failures"),
+    ...tableWithTexts(columns, rows, texts, ctx.columns, ctx.colour, ERROR_LINES_MAX),
+  ];
 }
 
 /** Ids are what people copy: only a terminal that is too narrow cuts them. */
