@@ -48,6 +48,21 @@ const PLACES = {
       return join(pool.processing, file ?? "missing");
     },
   },
+  backoff: {
+    start: async (pool: Pool, id: string) => {
+      const task = logged(pool, "exit 1");
+      pool.drop(id, task);
+      const isWaiting = (name: string): boolean =>
+        name.startsWith(`${id}@`) && name.includes(".2~ready");
+      await waitFor(() => fs.readdirSync(pool.processing).some(isWaiting), { what: "a backoff" });
+      return task;
+    },
+    runs: 1,
+    file: (pool: Pool, id: string) => {
+      const file = fs.readdirSync(pool.processing).find((name) => name.startsWith(`${id}@`));
+      return join(pool.processing, file ?? "missing");
+    },
+  },
   outbox: {
     start: async (pool: Pool, id: string) => {
       const task = logged(pool, "true");
@@ -90,13 +105,16 @@ async function expectRefusedWhole(pool: Pool, id: string, bytes: string): Promis
   expect(fs.existsSync(join(pool.inbox, `${id}.json`))).toBe(false);
 }
 
+/** A task that fails waits for longer than any test. */
+const LONG_BACKOFF = { config: "retry: { backoff_ms: 600000, backoff_max_ms: 600000 }\n" };
+
 describe.each(Object.keys(PLACES) as Place[])(
   "a duplicate while the first one is in %s",
   (place) => {
     const { start, file, runs } = PLACES[place];
 
     it("with other bytes, or in another case, is kept in failed/ and never run", async () => {
-      const pool = newPool();
+      const pool = newPool(LONG_BACKOFF);
       await pool.start();
       const task = await start(pool, "first");
       const before = fs.readFileSync(file(pool, "first"), "utf8");
@@ -119,7 +137,7 @@ describe.each(Object.keys(PLACES) as Place[])(
     // In the inbox a file of the same name replaces the first one: that is the producer's own doing.
     if (place === "inbox") return;
     it("with the same bytes goes, with an event", async () => {
-      const pool = newPool();
+      const pool = newPool(LONG_BACKOFF);
       await pool.start();
       const task = await start(pool, "first");
       const before = fs.readFileSync(file(pool, "first"), "utf8");

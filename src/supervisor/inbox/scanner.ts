@@ -256,9 +256,12 @@ export class InboxScanner {
     const { id } = meaning;
     const known = this.backlog.get(id);
     if (known !== undefined && known.file !== name) {
-      this.waitQuiet(name, facts, () =>
-        this.refuse(name, id, "ErrTaskExists", `a task ${JSON.stringify(known.id)} waits already`),
-      );
+      const reason = `a task ${JSON.stringify(known.id)} waits already`;
+      this.waitQuiet(name, facts, () => {
+        // Once accepted, it may be this very task: sent again, or put back by a process that died over it.
+        if (known.tray === "processing") this.refuseTaken(name, id, facts);
+        else this.refuse(name, id, "ErrTaskExists", reason);
+      });
       return;
     }
     if (this.duplicates.has(name)) {
