@@ -4,13 +4,14 @@ import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { messageOf } from "../../core/errors.ts";
 import { duration, safe } from "../../text/render.ts";
+import { TASK_COUNT } from "./acts.ts";
 import { Narrator } from "./narrator.ts";
-import { faultsOf, type Outcome, Play, TASK_COUNT } from "./play.ts";
+import { faultsOf, type Outcome, Play } from "./play.ts";
 import { ErrDemo, Interrupted, Stage } from "./stage.ts";
 
-/** Longest play (ms); the usual one takes a few seconds. */
+/** The usual demo takes a few seconds. */
 const LIMIT_MS = 18_000;
-/** Between two acts, for people who watch (ms). */
+/** Between two acts, for a person who watches. */
 const REST_MS = 1000;
 const LOG_LINES_SHOWN = 20;
 

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { EXPECTED } from "./acts.ts";
 import { readNames } from "./stage.ts";
-import { EXPECTED } from "./tasks.ts";
 
 export interface Count {
   name: string;
@@ -11,92 +11,67 @@ export interface Count {
   found: number;
 }
 
+type JsonObject = Record<string, unknown>;
+
 const LIFECYCLE = ["selected", "assigned", "started", "completed"] as const;
 
 /** @param events all lifecycle events; @param leases all lease records */
 export function countAll(
   tree: StateTree,
-  events: readonly Record<string, unknown>[],
-  leases: readonly Record<string, unknown>[],
+  events: readonly JsonObject[],
+  leases: readonly JsonObject[],
 ): Count[] {
-  const done = idsIn(tree, "outbox", "_result.json");
-  const failed = idsIn(tree, "failed", "_error.json");
-  const errors = failed.map((id) => ({ id, kind: record(tree, id)?.["kind"] }));
+  const done = recordsIn(tree, "outbox", "_result.json");
+  const errors = recordsIn(tree, "failed", "_error.json");
+  const records = new Map([...errors, ...done]);
+  const isRefused = (id: string): boolean => errors.get(id)?.["kind"] === "invalid";
+  const failed = [...errors.keys()].filter((id) => !isRefused(id));
+  const refused = [...errors.keys()].filter(isRefused);
+  const named = (name: string): JsonObject[] => events.filter(({ event }) => event === name);
   const settled = [...EXPECTED.completed, ...EXPECTED.failed];
   const retried = Object.entries(EXPECTED.attempts);
-  return [
-    count("results in outbox/", EXPECTED.completed.length, matching(done, EXPECTED.completed)),
-    count(
-      "failed for good",
-      EXPECTED.failed.length,
-      matching(
-        ids(errors, (kind) => kind !== "invalid"),
-        EXPECTED.failed,
-      ),
-    ),
-    count(
-      "bad files refused",
-      EXPECTED.refused.length,
-      matching(
-        ids(errors, (kind) => kind === "invalid"),
-        EXPECTED.refused,
-      ),
-    ),
-    count(
-      "tasks that ran twice",
-      retried.length,
-      retried.filter(([id, n]) => record(tree, id)?.["attempts"] === n).length,
-    ),
-    count("retries with backoff", EXPECTED.retries, named(events, "retry_scheduled")),
-    count("tasks taken back from a killed worker", EXPECTED.reclaimed, named(events, "reclaimed")),
-    count(
+  const ranTwice = retried.filter(([id, n]) => records.get(id)?.["attempts"] === n);
+  const ends = named("completed").map((event) => event["task_id"]);
+  const twice = new Set(ends.filter((id, at) => ends.indexOf(id) !== at));
+  const inBoth = [...done.keys()].filter((id) => errors.has(id));
+  const left = ["inbox", "processing"].flatMap((tray) => readNames(join(tree.mailbox, tray)));
+  const rows: [name: string, expected: number, found: number][] = [
+    ["results in outbox/", ...matching([...done.keys()], EXPECTED.completed)],
+    ["failed for good", ...matching(failed, EXPECTED.failed)],
+    ["bad files refused", ...matching(refused, EXPECTED.refused)],
+    ["tasks that ran twice", retried.length, ranTwice.length],
+    ["retries with backoff", EXPECTED.retries, named("retry_scheduled").length],
+    ["tasks taken back from a killed worker", EXPECTED.reclaimed, named("reclaimed").length],
+    [
       "tasks with selected, assigned, started, completed",
       settled.length,
       settled.filter((id) => hasLifecycle(events, id)).length,
-    ),
-    count("leases that were never given up", 0, openLeases(leases)),
-    count("settled twice, or in both trays", 0, twice(events, done, failed)),
-    count("left in inbox/ and processing/", 0, left(tree)),
+    ],
+    ["leases that were never given up", 0, openLeases(leases)],
+    ["settled twice, or in both trays", 0, twice.size + inBoth.length],
+    ["left in inbox/ and processing/", 0, left.length],
   ];
+  return rows.map(([name, expected, found]) => ({ name, expected, found }));
 }
 
-function count(name: string, expected: number, found: number): Count {
-  return { name, expected, found };
-}
-
-/** How many there are when they are the right ones; a wrong one counts too, so that the number cannot be right by chance. */
-function matching(found: readonly string[], wanted: readonly string[]): number {
+/** A wrong id counts too, so that the number cannot be right by chance. @returns how many are expected, and how many were found */
+function matching(found: readonly string[], wanted: readonly string[]): [number, number] {
   const missing = wanted.filter((id) => !found.includes(id)).length;
   const extra = found.filter((id) => !wanted.includes(id)).length;
-  return missing === extra ? wanted.length - missing : found.length;
+  return [wanted.length, missing === extra ? wanted.length - missing : found.length];
 }
 
-function ids(
-  errors: readonly { id: string; kind: unknown }[],
-  isWanted: (kind: unknown) => boolean,
-): string[] {
-  return errors.filter((error) => isWanted(error.kind)).map((error) => error.id);
-}
-
-function idsIn(tree: StateTree, tray: string, ending: string): string[] {
-  return readNames(join(tree.mailbox, tray))
-    .filter((name) => name.endsWith(ending))
-    .map((name) => name.slice(0, -ending.length));
-}
-
-function record(tree: StateTree, id: string): Record<string, unknown> | undefined {
-  return (
-    readJsonObject(join(tree.mailbox, "outbox", `${id}_result.json`)) ??
-    readJsonObject(join(tree.mailbox, "failed", `${id}_error.json`))
+/** By id; empty for a record that cannot be read. */
+function recordsIn(tree: StateTree, tray: string, ending: string): Map<string, JsonObject> {
+  const dir = join(tree.mailbox, tray);
+  const names = readNames(dir).filter((name) => name.endsWith(ending));
+  return new Map(
+    names.map((name) => [name.slice(0, -ending.length), readJsonObject(join(dir, name)) ?? {}]),
   );
 }
 
-function named(events: readonly Record<string, unknown>[], name: string): number {
-  return events.filter((event) => event["event"] === name).length;
-}
-
 /** The four that every finished task has, in this order. */
-function hasLifecycle(events: readonly Record<string, unknown>[], id: string): boolean {
+function hasLifecycle(events: readonly JsonObject[], id: string): boolean {
   const own = events.filter((event) => event["task_id"] === id).map((event) => event["event"]);
   let at = -1;
   return LIFECYCLE.every((name) => {
@@ -105,32 +80,11 @@ function hasLifecycle(events: readonly Record<string, unknown>[], id: string): b
   });
 }
 
-function openLeases(leases: readonly Record<string, unknown>[]): number {
+function openLeases(leases: readonly JsonObject[]): number {
   const open = new Set<unknown>();
   for (const { lease, status } of leases) {
     if (status === "active") open.add(lease);
     else open.delete(lease);
   }
   return open.size;
-}
-
-function twice(
-  events: readonly Record<string, unknown>[],
-  done: readonly string[],
-  failed: readonly string[],
-): number {
-  const ends = new Map<unknown, number>();
-  for (const event of events) {
-    if (event["event"] === "completed")
-      ends.set(event["task_id"], (ends.get(event["task_id"]) ?? 0) + 1);
-  }
-  const both = done.filter((id) => failed.includes(id)).length;
-  return both + [...ends.values()].filter((n) => n > 1).length;
-}
-
-function left(tree: StateTree): number {
-  return ["inbox", "processing"].reduce(
-    (sum, tray) => sum + readNames(join(tree.mailbox, tray)).length,
-    0,
-  );
 }

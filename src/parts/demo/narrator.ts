@@ -1,4 +1,4 @@
-/** The demo's voice: short lines of at most 80 cells. Says nothing with --json. */
+/** Prints what the demo tells, in lines of at most 80 cells. Prints nothing with --json. */
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { cut, type Paint, paint, safe, widthOf, wrap } from "../../text/render.ts";
 
@@ -40,7 +40,6 @@ export class Narrator {
     this.line(INDENT + this.paint("cyan", head) + body);
   }
 
-  /** What comes back, cut to the line. */
   answer(text: string): void {
     this.line(INDENT + cut(safe(text), WIDTH - INDENT.length));
   }
@@ -52,18 +51,16 @@ export class Narrator {
     const shown = names.map((name) => safe(name));
     const cell = Math.max(...shown.map(widthOf)) + GAP;
     const perLine = Math.max(1, Math.floor((WIDTH - INDENT.length + GAP) / cell));
-    for (let at = 0; at < shown.length; at += perLine) {
-      const row = shown.slice(at, at + perLine);
+    const padded = shown.map((name) => name + " ".repeat(cell - widthOf(name)));
+    for (let at = 0; at < padded.length; at += perLine)
       this.answer(
-        row
-          .map((name) => name + " ".repeat(cell - widthOf(name)))
+        padded
+          .slice(at, at + perLine)
           .join("")
           .trimEnd(),
       );
-    }
   }
 
-  /** Something that happened to a task. */
   event(atMs: number, task: string, text: string, how: Paint = "green"): void {
     const time = `${(atMs / 1000).toFixed(2)} s`.padStart(9);
     const head = `${time}  ${task.padEnd(11)}`;

@@ -1,7 +1,4 @@
-/**
- * Where the demo plays: a temporary state tree with a real supervisor on it. Knows nothing of the play; its one promise is
- * that nothing is left behind, however the play ends.
- */
+/** A temporary state tree with a real supervisor. Leaves no process and no file behind, however the demo ends. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -17,12 +14,12 @@ const LAUNCHER = pathInPackage("bin/mailchute.js");
 /** Ctrl-C, `kill`, and a terminal that is closed. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const LOOK_MS = 10;
-/** From asking the supervisor to end until it is killed (ms). */
+/** The supervisor is killed when it has not stopped by then. */
 const STOP_MS = 4000;
-/** From SIGKILL until a process should be gone (ms). */
+/** A process should be gone so long after SIGKILL. */
 const KILL_MS = 1000;
 
-/** The play cannot go on: something that was waited for did not come. */
+/** What the demo waited for did not come. */
 export class ErrDemo extends Error {}
 
 /** Ctrl-C, or the terminal was closed. */
@@ -43,9 +40,12 @@ export class Stage {
     // A second Ctrl-C does not wait for an orderly end.
     if (this.interruptions > 1) process.exit(130);
   };
-  private readonly onExit = (): void => this.killAll();
+  private readonly onExit = (): void => {
+    this.killRest();
+    this.remove();
+  };
 
-  /** @param limitMs the whole play must be over by then; @param restMs time to read between two acts */
+  /** @param limitMs the demo must be over by then; @param restMs time for a person to read between two acts */
   constructor(limitMs: number, restMs: number) {
     this.limitMs = limitMs;
     this.restMs = restMs;
@@ -53,7 +53,7 @@ export class Stage {
     this.tree = stateTree(join(this.dir, "state"));
     this.logFile = join(this.dir, "supervisor.log");
     for (const signal of SIGNALS) process.on(signal, this.onSignal);
-    // The last resort, for whatever ends this process early.
+    // For what ends this process before `close` is called.
     process.on("exit", this.onExit);
   }
 
@@ -64,21 +64,17 @@ export class Stage {
   /** Starts `mailchute run` as a process of its own. @returns its pid */
   start(args: readonly string[]): number {
     const log = fs.openSync(this.logFile, "a", 0o600);
-    this.supervisor = spawn(
-      process.execPath,
-      [LAUNCHER, "run", "--state", this.tree.dir, ...args],
-      {
-        cwd: this.dir,
-        env: withoutOurs(process.env),
-        // A group of its own: Ctrl-C reaches the demo, and the demo ends the supervisor in order.
-        detached: true,
-        stdio: ["ignore", log, log],
-      },
-    );
-    fs.closeSync(log);
-    this.supervisor.on("error", () => {
-      // Waiting for its first sign of life fails then, and shows the log.
+    const command = [LAUNCHER, "run", "--state", this.tree.dir, ...args];
+    this.supervisor = spawn(process.execPath, command, {
+      cwd: this.dir,
+      env: withoutOurs(process.env),
+      // In a group of its own, Ctrl-C does not reach it: the demo stops it in order.
+      detached: true,
+      stdio: ["ignore", log, log],
     });
+    fs.closeSync(log);
+    // When it cannot be started, the wait for its first event fails and shows the log.
+    this.supervisor.on("error", () => {});
     return this.supervisor.pid ?? 0;
   }
 
@@ -97,7 +93,6 @@ export class Stage {
     }
   }
 
-  /** Lets people read. */
   async rest(ms = this.restMs): Promise<void> {
     const untilMs = this.elapsedMs + ms;
     await this.until("time", () => this.elapsedMs >= untilMs);
@@ -131,7 +126,7 @@ export class Stage {
       .filter((pid) => Number.isInteger(pid) && pid > 0 && judge(identityOf(pid)) === "alive");
   }
 
-  /** Programs get the first, workers the second. */
+  /** A program has the first variable, a worker the second. */
   private isOurs(variable: string): boolean {
     return (
       variable === `MAILCHUTE_STATE=${this.tree.dir}` ||
@@ -148,13 +143,7 @@ export class Stage {
     if (!isKept) this.remove();
   }
 
-  /** This process is about to be gone. */
-  private killAll(): void {
-    this.killRest();
-    this.remove();
-  }
-
-  /** Blocks until they are gone: the dying must not write into a tree that is being removed. */
+  /** Blocks until they are gone: a process that is dying must not write into a tree that is being removed. */
   private killRest(): void {
     const deadline = performance.now() + KILL_MS;
     for (;;) {
@@ -174,14 +163,14 @@ export class Stage {
   }
 }
 
-/** The caller's own settings must not steer the demo. */
+/** The user's own settings must not change the demo. */
 function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name)),
   );
 }
 
-/** The variables a process was started with; none for zombies and for what is not ours to look at. */
+/** The variables a process was started with; none for a zombie or a process of another user. */
 function environOf(pid: string): string[] {
   try {
     return fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
