@@ -38,7 +38,7 @@ export const command = defineCommand({
     if (existsTree(tree)) {
       checks.push(ok("state tree", `${tree.dir}${whereFrom({ from: ctx.stateFrom })}`));
       checks.push(...checkStateTree(tree, Date.now(), known?.uids ?? []));
-      if (known !== undefined) checks.push(...checkRetention(tree, known.retention, Date.now()));
+      if (known !== undefined) checks.push(checkRetention(tree, known.retention, Date.now()));
     } else {
       const isNamed = ctx.stateFrom === "flag" || ctx.stateFrom === "environment";
       checks.push(

@@ -18,9 +18,9 @@ export function checkMachine(tree: StateTree, env: NodeJS.ProcessEnv): CheckResu
   const place = nearestExisting(tree.mailbox);
   return [
     checkNode(),
-    ...checkFileSystem(place),
+    checkFileSystem(place),
     ...checkSpace(place),
-    ...checkEvents(place),
+    checkEvents(place),
     checkJq(env),
   ];
 }
@@ -34,12 +34,15 @@ function checkNode(): CheckResult {
     : failing("node", `${found} is too old`, `install Node ${NODE_MIN.join(".")} or newer`);
 }
 
+interface Mount {
+  type: string;
+  options: string[];
+  at: string;
+}
+
 /** What /proc/mounts says about the file system a path lies on. */
-export function findMount(
-  path: string,
-  mounts: string,
-): { type: string; options: string[]; at: string } | undefined {
-  let best: { type: string; options: string[]; at: string } | undefined;
+export function findMount(path: string, mounts: string): Mount | undefined {
+  let best: Mount | undefined;
   for (const line of mounts.split("\n")) {
     const [, rawAt, type, options] = line.split(" ");
     if (rawAt === undefined || type === undefined || options === undefined) continue;
@@ -53,79 +56,58 @@ export function findMount(
   return best;
 }
 
-function checkFileSystem(place: string): CheckResult[] {
+/** Kinds of file systems that a state tree should not lie on, with the reason and what to do. The first that fits counts. */
+const DOUBTFUL: readonly {
+  fits: (mount: Mount) => boolean;
+  why: string;
+  todo: string;
+}[] = [
+  {
+    fits: ({ type }) => NETWORK.test(type),
+    why: " is a network or user-space file system: atomic moves and file events may not hold",
+    todo: "use a local disk",
+  },
+  {
+    fits: ({ type }) => type === "tmpfs" || type === "ramfs",
+    why: " lies in memory: everything is lost on reboot",
+    todo: "move the state tree to a disk if it must last",
+  },
+  {
+    fits: ({ type, options }) =>
+      ["ext2", "vfat", "exfat"].includes(type) || options.includes("noload"),
+    why: " has no journal: a power cut may lose a file that is being moved",
+    todo: "use ext4 with a journal, XFS, Btrfs or ZFS",
+  },
+  {
+    fits: ({ type }) => type === "overlay",
+    why: ": a container's own layer is lost with the container",
+    todo: "put the state tree on a volume",
+  },
+];
+
+function checkFileSystem(place: string): CheckResult {
   const name = "file system";
+  const advice = "use a local file system with a journal";
   let mounts: string;
   try {
     mounts = fs.readFileSync("/proc/mounts", "utf8");
   } catch {
-    return [
-      warned(
-        name,
-        "cannot be told: there is no /proc/mounts",
-        "use a local file system with a journal",
-      ),
-    ];
+    return warned(name, "cannot be told: there is no /proc/mounts", advice);
   }
   const mount = findMount(fs.realpathSync(place), mounts);
-  if (mount === undefined)
-    return [warned(name, "not found in /proc/mounts", "use a local file system with a journal")];
+  if (mount === undefined) return warned(name, "not found in /proc/mounts", advice);
   const shown = `${mount.type} at ${mount.at}`;
   if (mount.options.includes("ro"))
-    return [failing(name, `${shown} is mounted read-only`, "remount it, or move the state tree")];
-  if (NETWORK.test(mount.type)) {
-    return [
-      warned(
-        name,
-        `${shown} is a network or user-space file system: atomic moves and file events may not hold`,
-        "use a local disk",
-      ),
-    ];
-  }
-  if (mount.type === "tmpfs" || mount.type === "ramfs") {
-    return [
-      warned(
-        name,
-        `${shown} lies in memory: everything is lost on reboot`,
-        "move the state tree to a disk if it must last",
-      ),
-    ];
-  }
-  if (
-    mount.type === "ext2" ||
-    mount.type === "vfat" ||
-    mount.type === "exfat" ||
-    mount.options.includes("noload")
-  ) {
-    return [
-      warned(
-        name,
-        `${shown} has no journal: a power cut may lose a file that is being moved`,
-        "use ext4 with a journal, XFS, Btrfs or ZFS",
-      ),
-    ];
-  }
-  if (mount.type === "ext4") return [ok(name, `${shown}${journalText(mount.at, mounts)}`)];
-  if (mount.type === "overlay") {
-    return [
-      warned(
-        name,
-        `${shown}: a container's own layer is lost with the container`,
-        "put the state tree on a volume",
-      ),
-    ];
-  }
-  return [ok(name, shown)];
+    return failing(name, `${shown} is mounted read-only`, "remount it, or move the state tree");
+  const doubt = DOUBTFUL.find(({ fits }) => fits(mount));
+  if (doubt !== undefined) return warned(name, shown + doubt.why, doubt.todo);
+  return ok(name, mount.type === "ext4" ? `${shown}${journalText(mount.at, mounts)}` : shown);
 }
 
 /** ext4 may have been made without a journal; its thread is the only trace that needs no rights. */
 function journalText(at: string, mounts: string): string {
-  const device =
-    mounts
-      .split("\n")
-      .find((line) => line.split(" ")[1] === at)
-      ?.split(" ")[0] ?? "";
-  const short = device.replace(/^\/dev\//, "");
+  const line = mounts.split("\n").find((one) => one.split(" ")[1] === at);
+  const short = line?.split(" ")[0]?.replace(/^\/dev\//, "") ?? "";
   try {
     if (short !== "" && fs.existsSync(`/proc/fs/jbd2/${short}-8`)) return " with a journal";
   } catch {
@@ -135,57 +117,47 @@ function journalText(at: string, mounts: string): string {
 }
 
 function checkSpace(place: string): CheckResult[] {
-  const stats = fs.statfsSync(place);
-  const free = stats.bavail * stats.bsize;
+  const { bavail, bsize, files, ffree } = fs.statfsSync(place);
+  const free = bavail * bsize;
   const shown = `${bytesText(free)} free`;
-  const results: CheckResult[] = [];
-  if (free < FREE_FAIL_BYTES)
-    results.push(failing("disk space", shown, "make room: nothing can be accepted or settled"));
-  else if (free < FREE_WARN_BYTES)
-    results.push(
-      warned("disk space", shown, "make room; mailchute clean removes what is past its retention"),
-    );
-  else results.push(ok("disk space", shown));
+  const space =
+    free < FREE_FAIL_BYTES
+      ? failing("disk space", shown, "make room: nothing can be accepted or settled")
+      : free < FREE_WARN_BYTES
+        ? warned(
+            "disk space",
+            shown,
+            "make room; mailchute clean removes what is past its retention",
+          )
+        : ok("disk space", shown);
   // Some file systems have no fixed number of inodes and say 0 of 0.
-  if (stats.files > 0 && stats.ffree < INODES_WARN)
-    results.push(
-      warned("inodes", `${stats.ffree} free`, "each task needs a few: remove small files"),
-    );
-  return results;
+  if (files === 0 || ffree >= INODES_WARN) return [space];
+  return [space, warned("inodes", `${ffree} free`, "each task needs a few: remove small files")];
 }
 
-function checkEvents(place: string): CheckResult[] {
+function checkEvents(place: string): CheckResult {
   const name = "file events";
   try {
     fs.watch(place, { persistent: false }).close();
   } catch (error) {
-    const code = systemCode(error);
-    const what =
-      code === "ENOSPC" || code === "EMFILE"
-        ? "no inotify watches or instances are left"
-        : messageOf(error);
-    return [
-      warned(
-        name,
-        `${what}: new files are found by polling`,
-        "raise fs.inotify.max_user_watches and max_user_instances with sysctl",
-      ),
-    ];
+    const isFull = ["ENOSPC", "EMFILE"].includes(systemCode(error) ?? "");
+    const what = isFull ? "no inotify watches or instances are left" : messageOf(error);
+    return warned(
+      name,
+      `${what}: new files are found by polling`,
+      "raise fs.inotify.max_user_watches and max_user_instances with sysctl",
+    );
   }
   const instances = readNumber("/proc/sys/fs/inotify/max_user_instances");
   const watches = readNumber("/proc/sys/fs/inotify/max_user_watches");
-  if (instances === undefined || watches === undefined) return [ok(name, "can be watched")];
+  if (instances === undefined || watches === undefined) return ok(name, "can be watched");
   const shown = `inotify allows ${instances} instances, ${watches} watches`;
-  if (instances < INOTIFY_INSTANCES_MIN || watches < INOTIFY_WATCHES_MIN) {
-    return [
-      warned(
-        name,
-        `${shown}: few, when other programs watch files too`,
-        "raise fs.inotify.max_user_instances and max_user_watches with sysctl",
-      ),
-    ];
-  }
-  return [ok(name, shown)];
+  if (instances >= INOTIFY_INSTANCES_MIN && watches >= INOTIFY_WATCHES_MIN) return ok(name, shown);
+  return warned(
+    name,
+    `${shown}: few, when other programs watch files too`,
+    "raise fs.inotify.max_user_instances and max_user_watches with sysctl",
+  );
 }
 
 function checkJq(env: NodeJS.ProcessEnv): CheckResult {

@@ -15,19 +15,17 @@ export function checkRetention(
   tree: StateTree,
   retention: Settings["retention"],
   nowMs: number,
-): CheckResult[] {
+): CheckResult {
   const rules = { nowMs: nowMs - LATE_MS, isDryRun: true };
   const untilMs = performance.now() + LOOK_MS_MAX;
   const runs = countOf(cleanRuns(tree, retention, rules), untilMs);
   const journals = countOf(cleanJournals(tree, retention, rules), untilMs);
-  if (runs + journals === 0) return [ok("retention", "nothing is kept beyond its time")];
-  return [
-    warned(
-      "retention",
-      `kept beyond their time: ${runs} directories in ${tree.runs}, ${journals} rotated journals`,
-      "mailchute clean removes them, as a running supervisor does; what stays then belongs to another user",
-    ),
-  ];
+  if (runs + journals === 0) return ok("retention", "nothing is kept beyond its time");
+  return warned(
+    "retention",
+    `kept beyond their time: ${runs} directories in ${tree.runs}, ${journals} rotated journals`,
+    "mailchute clean removes them, as a running supervisor does; what stays then belongs to another user",
+  );
 }
 
 function countOf(pass: CleanPass, untilMs: number): number {

@@ -9,6 +9,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { checkStateDir } from "../../mailbox/trays.ts";
 import { duration } from "../../text/render.ts";
 import { findFiles, readTailLines } from "../../view/scan.ts";
+import type { Obstacle } from "../../view/snapshot.ts";
 import { takeSnapshot } from "../../view/take-snapshot.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
@@ -27,13 +28,13 @@ export function checkStateTree(
   uids: readonly number[],
 ): CheckResult[] {
   const checks = [
-    () => checkTop(tree.dir, uids),
+    () => [checkTop(tree.dir, uids)],
     () => checkTrays("mailbox", tree.mailbox, uids),
     () => checkTrays("control mailbox", tree.control, uids),
     () => checkSupervisor(tree, nowMs),
     () => checkLeftovers(tree, nowMs),
-    () => checkJournal("events", tree.events),
-    () => checkJournal("leases", tree.leases),
+    () => [checkJournal("events", tree.events)],
+    () => [checkJournal("leases", tree.leases)],
   ];
   return checks.flatMap((check) => {
     try {
@@ -45,14 +46,14 @@ export function checkStateTree(
 }
 
 /** The directory with the settings and the plan, by the rule of `run` itself. */
-function checkTop(dir: string, uids: readonly number[]): CheckResult[] {
+function checkTop(dir: string, uids: readonly number[]): CheckResult {
   const name = "state directory";
   try {
     checkStateDir(dir, uids);
-    return [ok(name, `${dir}: owner and rights are as they should be`)];
+    return ok(name, `${dir}: owner and rights are as they should be`);
   } catch (error) {
     const { message, hint } = describeError(error);
-    return [failing(name, message, hint ?? "check its owner and rights")];
+    return failing(name, message, hint ?? "check its owner and rights");
   }
 }
 
@@ -69,48 +70,19 @@ function checkTrays(name: string, dir: string, uids: readonly number[]): CheckRe
       missing.push(tray === "" ? dir : tray);
       continue;
     }
-    if (!stats.isDirectory()) {
-      results.push(failing(name, `${path} is not a directory`, "move away what is there"));
-      // Rights and owner of something else, perhaps of a link, say nothing.
-      continue;
-    }
-    if ((stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0) {
-      results.push(
-        failing(
-          name,
-          `${path} is writable by everybody: anyone could run programs as you`,
-          `chmod o-w ${path}`,
-        ),
-      );
-    }
-    if (ownUid !== -1 && stats.uid !== ownUid && stats.uid !== 0 && !uids.includes(stats.uid))
-      strangers.set(stats.uid, [...(strangers.get(stats.uid) ?? []), path]);
-    if (tray !== "") {
-      dev ??= stats.dev;
-      if (stats.dev !== dev)
-        results.push(
-          failing(
-            name,
-            `${path} is on another file system than the other trays`,
-            "keep all trays on one file system",
-          ),
-        );
-    }
-    try {
-      fs.accessSync(path, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
-    } catch {
-      results.push(
-        failing(name, `${path} cannot be read and written`, "check its owner and rights"),
-      );
-    }
+    const { uid } = stats;
+    if (stats.isDirectory() && ownUid !== -1 && ![ownUid, 0, ...uids].includes(uid))
+      strangers.set(uid, [...(strangers.get(uid) ?? []), path]);
+    if (tray !== "" && stats.isDirectory()) dev ??= stats.dev;
+    const faults = faultsOf(path, stats, tray === "" ? undefined : dev);
+    results.push(...faults.map(([message, todo]) => failing(name, message, todo)));
   }
   for (const [uid, [first = dir, ...others]] of strangers) {
-    const which =
-      others.length === 0 ? first : `${first} (and ${others.length} more of its directories)`;
+    const more = others.length === 0 ? "" : ` (and ${others.length} more of its directories)`;
     results.push(
       failing(
         name,
-        `${which} belongs to uid ${uid}, who could run programs as you (${ownUid})`,
+        `${first}${more} belongs to uid ${uid}, who could run programs as you (${ownUid})`,
         "run mailchute as its owner, give it to yourself with chown -R, or allow that uid in config.yaml (uids)",
       ),
     );
@@ -128,28 +100,52 @@ function checkTrays(name: string, dir: string, uids: readonly number[]): CheckRe
     : [ok(name, `${dir}: trays, owner, rights and file system are as they should be`)];
 }
 
+/** What is wrong with one directory, and what to do. @param dev the file system of the other trays */
+function faultsOf(
+  path: string,
+  stats: fs.Stats,
+  dev: number | undefined,
+): [message: string, todo: string][] {
+  // Rights and owner of something else, perhaps of a link, say nothing.
+  if (!stats.isDirectory()) return [[`${path} is not a directory`, "move away what is there"]];
+  const faults: [string, string][] = [];
+  if ((stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0)
+    faults.push([
+      `${path} is writable by everybody: anyone could run programs as you`,
+      `chmod o-w ${path}`,
+    ]);
+  if (dev !== undefined && stats.dev !== dev)
+    faults.push([
+      `${path} is on another file system than the other trays`,
+      "keep all trays on one file system",
+    ]);
+  try {
+    fs.accessSync(path, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
+  } catch {
+    faults.push([`${path} cannot be read and written`, "check its owner and rights"]);
+  }
+  return faults;
+}
+
 function checkSupervisor(tree: StateTree, nowMs: number): CheckResult[] {
-  const snapshot = takeSnapshot(tree, nowMs);
-  const { state, document, heartbeat_age_ms: ageMs } = snapshot.supervisor;
-  const results: CheckResult[] = [];
+  const { supervisor, obstacles } = takeSnapshot(tree, nowMs);
+  const { state, document, heartbeat_age_ms: ageMs } = supervisor;
+  const name = "supervisor";
   if (state === "dead") {
-    results.push(
-      warned(
-        "supervisor",
-        `pid ${document?.pid} died without stopping, ${duration(ageMs ?? 0)} ago or less`,
-        "mailchute run: it takes over by itself",
-      ),
-    );
-  } else if (state === "none" || state === "stopped") {
-    results.push(ok("supervisor", state === "none" ? "none runs" : "stopped in order"));
-  } else {
-    results.push(ok("supervisor", `${state}, pid ${document?.pid}`));
+    const what = `pid ${document?.pid} died without stopping, ${duration(ageMs ?? 0)} ago or less`;
+    // What is said of the supervisor as an obstacle would be said twice.
+    const others = obstacles.filter(({ what: text }) => !text.startsWith("the supervisor"));
+    return [warned(name, what, "mailchute run: it takes over by itself"), ...inTheWay(others)];
   }
-  for (const obstacle of snapshot.obstacles) {
-    if (state === "dead" && obstacle.what.startsWith("the supervisor")) continue;
-    results.push(warned("progress", obstacle.what, obstacle.do));
-  }
-  return results;
+  const texts: Partial<Record<typeof state, string>> = {
+    none: "none runs",
+    stopped: "stopped in order",
+  };
+  return [ok(name, texts[state] ?? `${state}, pid ${document?.pid}`), ...inTheWay(obstacles)];
+}
+
+function inTheWay(obstacles: readonly Obstacle[]): CheckResult[] {
+  return obstacles.map((one) => warned("progress", one.what, one.do));
 }
 
 function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
@@ -160,41 +156,34 @@ function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
     const { files } = findFiles(inbox, isLeftover, FILES_MAX);
     const old = files.filter((file) => nowMs - file.mtimeMs > LEFTOVER_MS);
     if (old.length === 0) return [];
-    const names = old
-      .slice(0, NAMES_SHOWN)
-      .map((file) => file.name)
-      .join(", ");
+    const shown = old.slice(0, NAMES_SHOWN).map((file) => file.name);
     const more = old.length > NAMES_SHOWN ? ` and ${old.length - NAMES_SHOWN} more` : "";
     return [
       warned(
         "inbox",
-        `ignored for over an hour in ${inbox}: ${names}${more}`,
+        `ignored for over an hour in ${inbox}: ${shown.join(", ")}${more}`,
         "rename to NAME.json what is meant as a task, remove the rest",
       ),
     ];
   });
 }
 
-function checkJournal(name: string, path: string): CheckResult[] {
+function checkJournal(name: string, path: string): CheckResult {
   if (fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false)
-    return [
-      warned(name, `${path} is no regular file: nothing is recorded`, "move away what is there"),
-    ];
-  const lines = readTailLines(path, JOURNAL_TAIL_BYTES);
-  const whole = lines.filter((line) => line.replaceAll("\0", "").trim() !== "");
-  const bad = whole.filter((line) => parseObject(line.replaceAll("\0", "")) === undefined).length;
-  if (bad === 0)
-    return [
-      ok(
-        name,
-        whole.length === 0 ? "no records yet" : "every record of the journal's end can be read",
-      ),
-    ];
-  return [
-    warned(
+    return warned(
       name,
-      `${bad} of the last ${whole.length} lines of ${path} are torn`,
-      `nothing: readers skip them. With jq: jq -R 'fromjson?' ${path}`,
-    ),
-  ];
+      `${path} is no regular file: nothing is recorded`,
+      "move away what is there",
+    );
+  const lines = readTailLines(path, JOURNAL_TAIL_BYTES)
+    .map((line) => line.replaceAll("\0", ""))
+    .filter((line) => line.trim() !== "");
+  if (lines.length === 0) return ok(name, "no records yet");
+  const torn = lines.filter((line) => parseObject(line) === undefined).length;
+  if (torn === 0) return ok(name, "every record of the journal's end can be read");
+  return warned(
+    name,
+    `${torn} of the last ${lines.length} lines of ${path} are torn`,
+    `nothing: readers skip them. With jq: jq -R 'fromjson?' ${path}`,
+  );
 }
