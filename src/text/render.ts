@@ -88,6 +88,11 @@ export function countText(count: number, isExact = true): string {
   return `${digits}${isExact ? "" : "+"}`;
 }
 
+/** "1 slot", "3 slots". */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 const NO_WIDTH = /\p{Mark}/u;

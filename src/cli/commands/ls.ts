@@ -15,7 +15,7 @@ import {
   countsText,
   readBatchProgress,
 } from "../../view/batches.ts";
-import { processingPlaces } from "../../view/find-task.ts";
+import { processingPlaces, type TaskPlace, type TaskState } from "../../view/find-task.ts";
 import { findFiles, readJsonObject } from "../../view/scan.ts";
 import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -24,6 +24,7 @@ import { idColumn } from "./status.ts";
 
 const STATES = ["waiting", "ready", "running", "done", "failed"] as const;
 type ListedState = (typeof STATES)[number];
+type JsonObject = Record<string, unknown>;
 /** So many files of a tray are looked at to find the newest or oldest. */
 const LOOKED_AT_MAX = 10_000;
 const TASK_BYTES_READ_MAX = 1024 * 1024;
@@ -66,53 +67,56 @@ export const command = defineCommand({
   async run(ctx) {
     refuseStateAsPlace(ctx);
     const tree = existingTree(ctx);
-    const limit = ctx.options.limit ?? 50;
     const wanted = ctx.options["state-is"] as ListedState | undefined;
-    const rows: Row[] = [];
-    let isAll = true;
-    for (const state of ["running", "ready", "waiting", "failed", "done"] as const) {
-      if (wanted !== undefined && wanted !== state) continue;
-      const part = listState(tree, state, limit - rows.length + 1);
-      rows.push(...part.rows);
-      if (wanted === "failed") rows.push(...failedBatchRows(tree));
-      isAll &&= part.isAll;
-      if (rows.length > limit) break;
-    }
-    const hasMore = rows.length > limit || !isAll;
-    rows.length = Math.min(rows.length, limit);
-    if (ctx.json) {
-      ctx.out.json({ tasks: rows, has_more: hasMore });
-      return EXIT.ok;
-    }
-    if (rows.length === 0) {
+    const { rows, hasMore } = chooseRows(tree, wanted, ctx.options.limit ?? 50);
+    if (ctx.json) ctx.out.json({ tasks: rows, has_more: hasMore });
+    else if (rows.length === 0)
       ctx.out.note(
         wanted === undefined ? "there are no tasks" : `there are no tasks that are ${wanted}`,
       );
-      return EXIT.ok;
-    }
-    const nowMs = Date.now();
-    const columns = [
-      idColumn(ctx),
-      { title: "STATE" },
-      { title: "RUN", align: "right" as const },
-      { title: "WHEN" },
-      { title: "WHAT", min: 10 },
-    ];
-    const cells = rows.map((row) => [
-      safe(row.id),
-      row.failed_lines > 0 ? `${row.state}, not all` : row.state,
-      row.attempt === null ? "" : String(row.attempt),
-      row.time_ms === null ? "" : ago(row.time_ms, nowMs),
-      safe(row.error === null ? row.title : headlineOf(row.error)),
-    ]);
-    for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
-    if (hasMore)
-      ctx.out.note(
-        `there are more than these ${countText(rows.length)}; see --limit and --state-is`,
-      );
+    else print(ctx, rows, hasMore);
     return EXIT.ok;
   },
 });
+
+function chooseRows(
+  tree: StateTree,
+  wanted: ListedState | undefined,
+  limit: number,
+): { rows: Row[]; hasMore: boolean } {
+  const rows: Row[] = [];
+  let isAll = true;
+  for (const state of ["running", "ready", "waiting", "failed", "done"] as const) {
+    if (wanted !== undefined && wanted !== state) continue;
+    const part = LISTERS[state](tree, limit - rows.length + 1);
+    rows.push(...part.rows);
+    if (wanted === "failed") rows.push(...failedBatchRows(tree));
+    isAll &&= part.isAll;
+    if (rows.length > limit) break;
+  }
+  return { rows: rows.slice(0, limit), hasMore: rows.length > limit || !isAll };
+}
+
+function print(ctx: Context, rows: readonly Row[], hasMore: boolean): void {
+  const nowMs = Date.now();
+  const columns = [
+    idColumn(ctx),
+    { title: "STATE" },
+    { title: "RUN", align: "right" as const },
+    { title: "WHEN" },
+    { title: "WHAT", min: 10 },
+  ];
+  const cells = rows.map((row) => [
+    safe(row.id),
+    row.failed_lines > 0 ? `${row.state}, not all` : row.state,
+    row.attempt === null ? "" : String(row.attempt),
+    row.time_ms === null ? "" : ago(row.time_ms, nowMs),
+    safe(row.error === null ? row.title : headlineOf(row.error)),
+  ]);
+  for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  if (hasMore)
+    ctx.out.note(`there are more than these ${countText(rows.length)}; see --limit and --state-is`);
+}
 
 /** @throws ErrUsage for `ls --state failed`: --state names the tree, and there is none of this name */
 function refuseStateAsPlace(ctx: Pick<Context, "stateDir" | "env" | "cwd">): void {
@@ -124,71 +128,65 @@ function refuseStateAsPlace(ctx: Pick<Context, "stateDir" | "env" | "cwd">): voi
   );
 }
 
-function listState(
-  tree: StateTree,
-  state: ListedState,
-  max: number,
-): { rows: Row[]; isAll: boolean } {
-  switch (state) {
-    case "running":
-    case "ready": {
-      const places = processingPlaces(tree).filter((place) =>
-        state === "running"
-          ? place.state === "running" || place.state === "settling"
-          : place.state === "ready",
-      );
-      return { rows: places.slice(0, max).map((place) => placeRow(tree, place)), isAll: true };
-    }
-    case "waiting": {
-      const dir = join(tree.mailbox, "inbox");
-      const { files, isAll } = findFiles(
-        dir,
-        (name) => readInboxName(name).kind === "task",
-        LOOKED_AT_MAX,
-      );
-      files.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.name < b.name ? -1 : 1));
-      const rows = files.slice(0, max).map((file): Row => {
-        const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
-        const due = typeof task?.["not_before"] === "number" ? task["not_before"] * 1000 : 0;
-        return {
-          ...taskRow(idOf(file.name), "waiting", task),
-          ...(file.name.endsWith(".ndjson") ? { title: `batch, ${bytesText(file.size)}` } : {}),
-          time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
-        };
-      });
-      return { rows, isAll };
-    }
-    default: {
-      const ending = state === "done" ? "_result.json" : "_error.json";
-      const dir = join(tree.mailbox, state === "done" ? "outbox" : "failed");
-      const { files, isAll } = findFiles(dir, (name) => name.endsWith(ending), LOOKED_AT_MAX);
-      files.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1));
-      const rows = files.slice(0, max).map((file): Row => {
-        const record = readJsonObject(file.path);
-        const counts = countsOf(record);
-        return {
-          ...taskRow(
-            basename(file.name, ending),
-            state,
-            record?.["task"] as Record<string, unknown> | undefined,
-          ),
-          attempt: typeof record?.["attempts"] === "number" ? record["attempts"] : null,
-          time_ms: Math.round(file.mtimeMs),
-          error: typeof record?.["error"] === "string" ? record["error"] : null,
-          ...(counts === undefined ? {} : { title: `batch, ${countsText(counts)}` }),
-          failed_lines: state === "done" ? (counts?.failures ?? 0) : 0,
-        };
-      });
-      return { rows, isAll };
-    }
-  }
+interface Listed {
+  rows: Row[];
+  isAll: boolean;
+}
+
+const LISTERS: Readonly<Record<ListedState, (tree: StateTree, max: number) => Listed>> = {
+  running: (tree, max) => listProcessing(tree, ["running", "settling"], max),
+  ready: (tree, max) => listProcessing(tree, ["ready"], max),
+  waiting: listInbox,
+  failed: (tree, max) => listSettled(tree, "failed", max),
+  done: (tree, max) => listSettled(tree, "done", max),
+};
+
+function listProcessing(tree: StateTree, states: readonly TaskState[], max: number): Listed {
+  const places = processingPlaces(tree).filter(({ state }) => states.includes(state));
+  return { rows: places.slice(0, max).map((place) => placeRow(tree, place)), isAll: true };
+}
+
+/** The oldest first. */
+function listInbox(tree: StateTree, max: number): Listed {
+  const isTask = (name: string): boolean => readInboxName(name).kind === "task";
+  const { files, isAll } = findFiles(join(tree.mailbox, "inbox"), isTask, LOOKED_AT_MAX);
+  files.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.name < b.name ? -1 : 1));
+  const rows = files.slice(0, max).map((file) => {
+    const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
+    const due = (numberIn(task, "not_before") ?? 0) * 1000;
+    return rowOf(file.name.replace(/\.(?:nd)?json$/, ""), "waiting", task, {
+      time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
+      ...(file.name.endsWith(".ndjson") ? { title: `batch, ${bytesText(file.size)}` } : {}),
+    });
+  });
+  return { rows, isAll };
+}
+
+/** The latest first. */
+function listSettled(tree: StateTree, state: "done" | "failed", max: number): Listed {
+  const [tray, ending] = state === "done" ? ["outbox", "_result.json"] : ["failed", "_error.json"];
+  const dir = join(tree.mailbox, tray);
+  const { files, isAll } = findFiles(dir, (name) => name.endsWith(ending), LOOKED_AT_MAX);
+  files.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1));
+  const rows = files.slice(0, max).map((file) => {
+    const record = readJsonObject(file.path);
+    const counts = countsOf(record);
+    const task = record?.["task"] as JsonObject | undefined;
+    return rowOf(basename(file.name, ending), state, task, {
+      attempt: numberIn(record, "attempts"),
+      time_ms: Math.round(file.mtimeMs),
+      error: typeof record?.["error"] === "string" ? record["error"] : null,
+      failed_lines: state === "done" ? (counts?.failures ?? 0) : 0,
+      ...(counts === undefined ? {} : { title: `batch, ${countsText(counts)}` }),
+    });
+  });
+  return { rows, isAll };
 }
 
 /** A person who asks for what failed asks for the failed lines of batches, too. */
 function failedBatchRows(tree: StateTree): Row[] {
-  return batchesWithFailures(tree).map(
-    ({ id, counts, settledMs }): Row => ({
-      ...taskRow(id, "done", undefined),
+  return batchesWithFailures(tree).map(({ id, counts, settledMs }) =>
+    rowOf(id, "done", undefined, {
       title: `batch, ${countsText(counts)}`,
       time_ms: Math.round(settledMs),
       failed_lines: counts.failures,
@@ -196,53 +194,52 @@ function failedBatchRows(tree: StateTree): Row[] {
   );
 }
 
-function idOf(file: string): string {
-  return file.replace(/\.(?:nd)?json$/, "");
-}
-
-/** What is to be said of a batch that was accepted; undefined for a task. */
-function batchTitle(
-  tree: StateTree,
-  { name }: ReturnType<typeof processingPlaces>[number],
-): string | undefined {
+/** The title of an accepted batch; undefined for a task. */
+function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
   if (name?.isBatch !== true) return undefined;
   const progress = name.stage === "w" ? readBatchProgress(join(tree.runs, runOf(name))) : undefined;
   return progress === undefined ? "batch" : batchBar(progress);
 }
 
-function placeRow(tree: StateTree, place: ReturnType<typeof processingPlaces>[number]): Row {
+function placeRow(tree: StateTree, place: TaskPlace): Row {
   const title = batchTitle(tree, place);
   const task = title === undefined ? readJsonObject(place.path, TASK_BYTES_READ_MAX) : undefined;
   const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
   const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
   const owner = place.name?.stage === "w" ? place.name.token : undefined;
   const isOrphan = owner !== undefined && judgeOwner(owner) === "dead";
-  return {
-    ...taskRow(place.id, isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state, task),
-    ...(title === undefined ? {} : { title }),
+  const state = isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state;
+  return rowOf(place.id, state, task, {
     attempt: place.name?.attempt ?? null,
-    pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
-    // The mtime of a claim is its heartbeat, of a ready task the moment it is due.
+    // The mtime of a claim is its heartbeat; that of a ready task is the moment it is due.
     time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
-  };
+    pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
+    ...(title === undefined ? {} : { title }),
+  });
 }
 
-function taskRow(id: string, state: string, task: Record<string, unknown> | undefined): Row {
+function rowOf(id: string, state: string, task: JsonObject | undefined, more: Partial<Row>): Row {
   return {
     id,
     state,
     attempt: null,
-    priority: typeof task?.["priority"] === "number" ? task["priority"] : null,
+    priority: numberIn(task, "priority"),
     time_ms: null,
     pid: null,
     title: describeTask(task),
     error: null,
     failed_lines: 0,
+    ...more,
   };
 }
 
+export function numberIn(object: JsonObject | null | undefined, field: string): number | null {
+  const value = object?.[field];
+  return typeof value === "number" ? value : null;
+}
+
 /** What a task is about, in one line: its title, its program, or its prompt. */
-export function describeTask(task: Record<string, unknown> | undefined): string {
+export function describeTask(task: JsonObject | undefined): string {
   if (typeof task?.["title"] === "string") return task["title"];
   if (Array.isArray(task?.["exec"])) return task["exec"].map(String).join(" ");
   for (const field of ["prompt", "description", "agent"]) {

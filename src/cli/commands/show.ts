@@ -25,15 +25,14 @@ import {
   lookInAnyCase,
   type TaskPlace,
 } from "../../view/find-task.ts";
-import { countNames, findFiles, readJsonObject } from "../../view/scan.ts";
+import { countNames, findFiles, readJsonObject, textOf } from "../../view/scan.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { describeTask } from "./ls.ts";
+import { describeTask, numberIn } from "./ls.ts";
 
-/** Events kept of a task that has very many: the latest. */
+/** Of a task with very many events the latest are kept. */
 const EVENTS_MAX = 200;
-/** Files of a run that are listed. */
 const RUN_FILES_MAX = 100;
 /** Of one value on a terminal: what people read at a glance. */
 const VALUE_LINES_MAX = 20;
@@ -107,9 +106,7 @@ async function learn(tree: StateTree, id: string): Promise<Knowledge | undefined
     id,
     state: place?.state ?? "gone",
     path: place?.path ?? "",
-    attempt:
-      place?.name?.attempt ??
-      (typeof record?.["attempts"] === "number" ? record["attempts"] : null),
+    attempt: place?.name?.attempt ?? numberIn(record, "attempts"),
     lease: place?.name === undefined ? null : leaseOf(place.name),
     owner:
       owner === undefined
@@ -173,87 +170,87 @@ async function eventsOf(tree: StateTree, id: string): Promise<Record<string, unk
   return before === undefined ? events : [...eventsIn(before), ...events].slice(-EVENTS_MAX);
 }
 
+type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;
+
 /** What is known as lines: on a terminal folded to its width, and long values cut with a word on where all of them is. */
-export function renderTask(
-  known: Knowledge,
-  ctx: Pick<Context, "colour" | "columns" | "isTerminal">,
-): string[] {
-  const nowMs = Date.now();
-  const lines: string[] = [];
+export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
   const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
   const room = Math.max(20, columns - MARGIN);
-  const put = (name: string, parts: readonly string[]): void => {
-    const [first = "", ...rest] = parts;
-    lines.push(`${paint(ctx.colour, "bold", name.padEnd(MARGIN))}${first}`);
-    lines.push(...rest.map((line) => " ".repeat(MARGIN) + line));
-  };
+  const put = (name: string, [first = "", ...rest]: readonly string[]): string[] => [
+    `${paint(ctx.colour, "bold", name.padEnd(MARGIN))}${first}`,
+    ...rest.map(indented),
+  ];
   // Never broken: people copy ids and paths.
-  const sayWhole = (name: string, text: string): void => {
-    if (text !== "") put(name, wrap(safe(text), room));
-  };
-  const say = (name: string, value: unknown): void => {
+  const whole = (name: string, text: string): string[] =>
+    text === "" ? [] : put(name, wrap(safe(text), room));
+  const row = ([name, value]: readonly [string, unknown]): string[] => {
     const text = textOf(value);
-    if (text === "") return;
-    if (!ctx.isTerminal) {
-      put(name, [safe(text)]);
-      return;
-    }
+    if (text === "") return [];
+    if (!ctx.isTerminal) return put(name, [safe(text)]);
     // No more is looked at than can be shown.
     const head = text.slice(0, VALUE_LINES_MAX * room * 2);
     const folded = head.split("\n").flatMap((line) => fold(safe(line), room));
-    put(name, folded.slice(0, VALUE_LINES_MAX));
-    if (head !== text || folded.length > VALUE_LINES_MAX)
-      put("", [`(all of it: mailchute show ${safe(known.id)} --json)`]);
+    const isCut = head !== text || folded.length > VALUE_LINES_MAX;
+    return [
+      ...put(name, folded.slice(0, VALUE_LINES_MAX)),
+      ...(isCut ? put("", [`(all of it: mailchute show ${safe(known.id)} --json)`]) : []),
+    ];
   };
-  const { task, record } = known;
-  sayWhole("id", known.id);
-  say(
-    "state",
-    known.state === "gone"
-      ? "gone: no tray has it any more, only its events are left"
-      : known.state === "done" && known.failed_lines !== null
-        ? `done, but ${known.failed_lines}`
-        : known.state,
-  );
-  say("what", known.batch === null ? describeTask(task ?? undefined) : known.batch);
-  say("priority", task?.["priority"]);
-  say("attempt", known.attempt);
-  if (known.owner !== null) say("worker", `pid ${known.owner.pid ?? "?"}, ${known.owner.verdict}`);
-  const created = task?.["created_at"];
-  if (typeof created === "number") say("created", ago(created * 1000, nowMs));
-  const due = task?.["not_before"];
-  if (typeof due === "number" && due * 1000 > nowMs) say("not before", ago(due * 1000, nowMs));
-  for (const one of known.dependencies) say("after", `${one.id} (${one.state})`);
-  say("verdict", record?.["verdict"]);
-  say("reason", record?.["verdict_reason"]);
-  if (typeof record?.["duration_ms"] === "number") say("took", duration(record["duration_ms"]));
-  if (record?.["error"] !== undefined)
-    say("error", `${textOf(record["code"])}: ${textOf(record["error"])}`);
-  say("exit code", record?.["exit_code"]);
-  say("signal", record?.["signal"]);
-  say("output", record?.["output"]);
-  say("dropped as", record?.["dropped_as"]);
-  sayWhole("file", known.path);
-  sayWhole("run", known.run ?? "");
-  if (known.run !== null) {
-    // A program of a batch's line has a directory of its own, named by the line.
-    const isOfLine = (name: string): boolean => /^\d+$/.test(name);
-    for (const file of findFiles(known.run, (name) => !isOfLine(name), RUN_FILES_MAX).files)
-      lines.push(`${" ".repeat(MARGIN)}${safe(file.name)} (${file.size} bytes)`);
-    const { count, is_exact: isExact } = countNames(known.run, isOfLine);
-    if (count > 0)
-      lines.push(
-        `${" ".repeat(MARGIN)}and ${countText(count, isExact)} of single lines: mailchute logs ${safe(known.id)}#LINE`,
-      );
-  }
-  if (known.events.length > 0) lines.push("", ...eventLines(known.events, columns, ctx.colour));
-  return lines;
+  const { run, events } = known;
+  return [
+    ...whole("id", known.id),
+    ...rowsOf(known, Date.now()).flatMap(row),
+    ...whole("file", known.path),
+    ...(run === null ? [] : [...whole("run", run), ...runFiles(known.id, run).map(indented)]),
+    ...(events.length > 0 ? ["", ...eventLines(events, columns, ctx.colour)] : []),
+  ];
 }
 
-/** As text; "" for what is not there. */
-function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  return value === undefined || value === null ? "" : JSON.stringify(value);
+function indented(line: string): string {
+  return " ".repeat(MARGIN) + line;
+}
+
+/** Names and values in the order they are shown; a value that is not there is left out later. */
+function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown][] {
+  const { task, record, owner } = known;
+  const created = numberIn(task, "created_at");
+  const due = numberIn(task, "not_before") ?? 0;
+  const took = numberIn(record, "duration_ms");
+  const error = record?.["error"];
+  return [
+    ["state", stateText(known)],
+    ["what", known.batch ?? describeTask(task ?? undefined)],
+    ["priority", task?.["priority"]],
+    ["attempt", known.attempt],
+    ["worker", owner === null ? null : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
+    ["created", created === null ? null : ago(created * 1000, nowMs)],
+    ["not before", due * 1000 > nowMs ? ago(due * 1000, nowMs) : null],
+    ...known.dependencies.map(({ id, state }): [string, string] => ["after", `${id} (${state})`]),
+    ["verdict", record?.["verdict"]],
+    ["reason", record?.["verdict_reason"]],
+    ["took", took === null ? null : duration(took)],
+    ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
+    ["exit code", record?.["exit_code"]],
+    ["signal", record?.["signal"]],
+    ["output", record?.["output"]],
+    ["dropped as", record?.["dropped_as"]],
+  ];
+}
+
+function stateText({ state, failed_lines: failedLines }: Knowledge): string {
+  if (state === "gone") return "gone: no tray has it any more, only its events are left";
+  return state === "done" && failedLines !== null ? `done, but ${failedLines}` : state;
+}
+
+function runFiles(id: string, run: string): string[] {
+  // A program of a batch's line has a directory of its own, named by the line.
+  const isOfLine = (name: string): boolean => /^\d+$/.test(name);
+  const { files } = findFiles(run, (name) => !isOfLine(name), RUN_FILES_MAX);
+  const lines = files.map((file) => `${safe(file.name)} (${file.size} bytes)`);
+  const { count, is_exact: isExact } = countNames(run, isOfLine);
+  if (count > 0)
+    lines.push(`and ${countText(count, isExact)} of single lines: mailchute logs ${safe(id)}#LINE`);
+  return lines;
 }
 
 /** A row for each; what it says of itself beside it, or below when there is no room. */

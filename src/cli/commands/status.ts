@@ -4,10 +4,10 @@ import { lackText } from "../../core/free-space.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import {
   ago,
+  counted,
   countText,
   describeCounts,
   duration,
-  type Paint,
   paint,
   safe,
   table,
@@ -24,10 +24,10 @@ import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
 import { LiveScreen } from "../text/live-screen.ts";
 
-/** More running tasks than this are counted, not listed. */
+/** Of more running tasks the rest is counted, not listed. */
 const RUNNING_SHOWN = 20;
 const INTERVAL_MS = 1000;
-/** Of an error; \`show\` has all of it. */
+/** Of an error; `show` has all of it. */
 const ERROR_LINES_MAX = 3;
 
 export const command = defineCommand({
@@ -75,72 +75,73 @@ function print(ctx: Context, snapshot: Snapshot): void {
   else for (const line of renderStatus(snapshot, ctx)) ctx.out.line(line);
 }
 
-type ViewContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
+type StatusContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
 
 /** The snapshot as lines of at most `columns` cells. */
-export function renderStatus(s: Snapshot, ctx: ViewContext): string[] {
+export function renderStatus(s: Snapshot, ctx: StatusContext): string[] {
+  const nowMs = Date.parse(s.at);
   const figures = metricsText(s.metrics);
   return [
-    ...headLines(s, ctx),
+    ...headLines(s, ctx, nowMs),
     "",
     ...countLines(s, ctx),
     ...(figures === undefined ? [] : ["", figures]),
-    ...runningLines(s, ctx),
-    ...failureLines(s, ctx),
+    ...runningLines(s.running, ctx),
+    ...failureLines(s.recent_failures, ctx, nowMs),
     ...s.obstacles.flatMap((obstacle) => [
       "",
-      ...warningLines(obstacle.what, ctx),
+      ...warning(obstacle.what, ctx),
       ...wrap(`do: ${safe(obstacle.do)}`, ctx.columns - 2, 4).map((line) => `  ${line}`),
     ]),
   ];
 }
 
-/** Where, who, how many, and what is steered otherwise than usual. */
-function headLines(s: Snapshot, ctx: ViewContext): string[] {
-  const nowMs = Date.parse(s.at);
-  const { control } = s;
-  const row = (name: string, text: string): string =>
-    `${paint(ctx.colour, "bold", name.padEnd(12))}${text}`;
-  const yellow = (text: string): string => paint(ctx.colour, "yellow", text);
-  const lines = [row("state", `${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`)];
-  if (!s.mailbox_dir.startsWith(s.state_dir)) lines.push(row("mailbox", safe(s.mailbox_dir)));
-  lines.push(row("supervisor", supervisorText(s.supervisor, nowMs, ctx.colour)));
-  const alive = s.workers.filter((worker) => worker.verdict !== "dead");
-  const slots = alive.reduce((sum, worker) => sum + (control.slots[worker.id] ?? worker.slots), 0);
-  const processes = `${alive.length} ${alive.length === 1 ? "process" : "processes"}`;
-  lines.push(row("workers", `${processes}, ${slots} ${slots === 1 ? "slot" : "slots"}`));
-  if (control.paused) {
-    const { paused_at: at, paused_by: by } = control;
-    const since = at === null ? "" : ` since ${ago(Date.parse(at), nowMs)}`;
-    lines.push(row("paused", yellow(`yes${since}${by === null ? "" : ` by ${safe(by)}`}`)));
-  }
-  const stopped = intakeStopped(s.supervisor);
-  if (stopped !== undefined) {
-    const { free, wanted } = lackText(stopped);
-    const room = `(${free} free, starts again with ${wanted})`;
-    lines.push(row("intake", `${yellow(`stopped: ${safe(stopped.reason)}`)} ${room}`));
-  }
+function headLines(s: Snapshot, ctx: StatusContext, nowMs: number): string[] {
   const { roadmap, roadmap_problem: problem } = s.supervisor.document ?? {};
-  if (roadmap) lines.push(row("roadmap", describeCounts(roadmap)));
-  if (problem !== undefined && problem !== null) lines.push(...warningLines(problem, ctx));
-  return lines;
+  const rows: [name: string, text: string | undefined][] = [
+    ["state", `${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`],
+    ["mailbox", s.mailbox_dir.startsWith(s.state_dir) ? undefined : safe(s.mailbox_dir)],
+    ["supervisor", supervisorText(s.supervisor, nowMs, ctx.colour)],
+    ["workers", workersText(s)],
+    ["paused", pausedText(s, ctx, nowMs)],
+    ["intake", intakeText(s, ctx)],
+    ["roadmap", roadmap ? describeCounts(roadmap) : undefined],
+  ];
+  const lines = rows.flatMap(([name, text]) =>
+    text === undefined ? [] : [paint(ctx.colour, "bold", name.padEnd(12)) + text],
+  );
+  return typeof problem === "string" ? [...lines, ...warning(problem, ctx)] : lines;
 }
 
-function warningLines(text: string, ctx: ViewContext): string[] {
+function warning(text: string, ctx: StatusContext): string[] {
   const lines = wrap(`! ${safe(text)}`, ctx.columns, 2);
   return lines.map((line) => paint(ctx.colour, "yellow", line));
 }
 
-function runningLines({ running }: Snapshot, ctx: ViewContext): string[] {
+function workersText({ workers, control }: Snapshot): string {
+  const alive = workers.filter((worker) => worker.verdict !== "dead");
+  const slots = alive.reduce((sum, { id, slots: own }) => sum + (control.slots[id] ?? own), 0);
+  return `${counted(alive.length, "process", "processes")}, ${counted(slots, "slot")}`;
+}
+
+function pausedText({ control }: Snapshot, ctx: StatusContext, nowMs: number): string | undefined {
+  const { paused, paused_at: at, paused_by: by } = control;
+  if (!paused) return undefined;
+  const since = at === null ? "" : ` since ${ago(Date.parse(at), nowMs)}`;
+  return paint(ctx.colour, "yellow", `yes${since}${by === null ? "" : ` by ${safe(by)}`}`);
+}
+
+function intakeText({ supervisor }: Snapshot, ctx: StatusContext): string | undefined {
+  const stopped = intakeStopped(supervisor);
+  if (stopped === undefined) return undefined;
+  const { free, wanted } = lackText(stopped);
+  const why = paint(ctx.colour, "yellow", `stopped: ${safe(stopped.reason)}`);
+  return `${why} (${free} free, starts again with ${wanted})`;
+}
+
+function runningLines(running: Snapshot["running"], ctx: StatusContext): string[] {
   if (running.length === 0) return [];
   const shown = running.slice(0, RUNNING_SHOWN);
-  const rows = shown.map((one) => [
-    safe(one.id),
-    one.attempt === 0 ? "-" : String(one.attempt),
-    one.pid === null ? "-" : String(one.pid),
-    one.age_ms === null ? "-" : duration(one.age_ms),
-    one.verdict,
-  ]);
   const columns = [
     idColumn(ctx),
     { title: "ATTEMPT", align: "right" as const },
@@ -148,24 +149,35 @@ function runningLines({ running }: Snapshot, ctx: ViewContext): string[] {
     { title: "FOR" },
     { title: "OWNER" },
   ];
+  const rows = shown.map((one) => [
+    safe(one.id),
+    one.attempt === 0 ? "-" : String(one.attempt),
+    one.pid === null ? "-" : String(one.pid),
+    one.age_ms === null ? "-" : duration(one.age_ms),
+    one.verdict,
+  ]);
+  const bars = shown.flatMap(({ id, batch }) =>
+    batch === undefined ? [] : [`${safe(id)}  ${batchBar(batch)}`],
+  );
   const more = running.length - shown.length;
   return [
     "",
     paint(ctx.colour, "bold", "Running"),
     ...table(columns, rows, ctx.columns, ctx.colour),
-    ...shown.flatMap((one) =>
-      one.batch === undefined ? [] : [`${safe(one.id)}  ${batchBar(one.batch)}`],
-    ),
+    ...bars,
     ...(more > 0 ? [`and ${more} more`] : []),
   ];
 }
 
-function failureLines({ at, recent_failures: failures }: Snapshot, ctx: ViewContext): string[] {
+function failureLines(
+  failures: Snapshot["recent_failures"],
+  ctx: StatusContext,
+  nowMs: number,
+): string[] {
   if (failures.length === 0) return [];
-  const nowMs = Date.parse(at);
+  const columns = [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }];
   const rows = failures.map((one) => [safe(one.id), ago(one.failed_at_ms, nowMs), safe(one.kind)]);
   const texts = failures.map((one) => safe(headlineOf(one.error)));
-  const columns = [idColumn(ctx), { title: "WHEN" }, { title: "KIND" }];
   return [
     "",
     paint(ctx.colour, "bold", "Latest failures"),
@@ -178,48 +190,50 @@ export function idColumn(ctx: Pick<Context, "isTerminal">): { title: string; min
   return ctx.isTerminal ? { title: "ID", min: 16 } : { title: "ID" };
 }
 
-function countLines(s: Snapshot, ctx: Pick<Context, "columns" | "colour">): string[] {
+function countLines(s: Snapshot, ctx: StatusContext): string[] {
   const c = s.counts;
-  const cells: [string, string][] = [
+  const cells: readonly [name: string, value: string][] = [
     ["waiting", countText(c.waiting.count, c.waiting.is_exact)],
     ["ready", countText(c.ready)],
     ["delayed", countText(c.delayed)],
     ["running", countText(c.running)],
+    ...onlyIfAny("settling", c.settling),
     ["done", countText(c.done.count, c.done.is_exact)],
     ["failed", countText(c.failed.count, c.failed.is_exact)],
+    ...onlyIfAny("commands waiting", c.commands_waiting),
   ];
-  if (c.settling > 0) cells.splice(4, 0, ["settling", countText(c.settling)]);
-  if (c.commands_waiting > 0) cells.push(["commands waiting", countText(c.commands_waiting)]);
-  const widths = cells.map(([name, value]) => Math.max(name.length, value.length));
-  const row = (pick: 0 | 1, how?: Paint): string =>
-    cells
-      .map((cell, i) => cell[pick].padStart(widths[i] ?? 0))
-      .map((text) => (how === undefined ? text : paint(ctx.colour, how, text)))
-      .join("  ");
-  return [row(0, "bold"), row(1)];
+  const padded = cells.map(([name, value]) => {
+    const width = Math.max(name.length, value.length);
+    return { name: name.padStart(width), value: value.padStart(width) };
+  });
+  return [
+    padded.map(({ name }) => paint(ctx.colour, "bold", name)).join("  "),
+    padded.map(({ value }) => value).join("  "),
+  ];
+}
+
+function onlyIfAny(name: string, count: number): [string, string][] {
+  return count > 0 ? [[name, countText(count)]] : [];
 }
 
 function supervisorText(view: SupervisorView, nowMs: number, colour: boolean): string {
   const d = view.document;
   if (d === null) return paint(colour, "yellow", "none");
   const since = ago(Date.parse(d.started_at), nowMs);
+  const seen = ago(nowMs - (view.heartbeat_age_ms ?? 0), nowMs);
   switch (view.state) {
     case "dead":
-      return paint(
-        colour,
-        "red",
-        `dead: pid ${d.pid} is gone, last seen ${ago(nowMs - (view.heartbeat_age_ms ?? 0), nowMs)}`,
-      );
+      return paint(colour, "red", `dead: pid ${d.pid} is gone, last seen ${seen}`);
     case "stopped":
-      return `stopped ${ago(nowMs - (view.heartbeat_age_ms ?? 0), nowMs)}`;
-    case "unknown":
-      return paint(
-        colour,
-        "yellow",
-        `pid ${d.pid} on ${safe(d.host)}, started ${since}; cannot be judged from here`,
-      );
-    default:
-      return `${paint(colour, "green", view.state)}, pid ${d.pid}, started ${since}, ${d.watching === "polling" ? "polls its folders" : "hears of new files at once"}`;
+      return `stopped ${seen}`;
+    case "unknown": {
+      const text = `pid ${d.pid} on ${safe(d.host)}, started ${since}; cannot be judged from here`;
+      return paint(colour, "yellow", text);
+    }
+    default: {
+      const how = d.watching === "polling" ? "polls its folders" : "hears of new files at once";
+      return `${paint(colour, "green", view.state)}, pid ${d.pid}, started ${since}, ${how}`;
+    }
   }
 }
 
