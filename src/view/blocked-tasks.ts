@@ -1,14 +1,13 @@
 /** What waits and does not start: as the supervisor told it, and without what the trays say otherwise by now. Reads only. */
 import { join } from "node:path";
 import type { HeldOn, HeldTask, WaitingCounts } from "../core/documents.ts";
-import { inboxName, readInboxName, resultName } from "../core/names.ts";
+import { inboxName, resultName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { suggest } from "../core/suggest.ts";
 import { describeUnmet } from "../core/unmet.ts";
-import { isThere, lookForRecord, processingPlaces } from "./find-task.ts";
-import { eachName } from "./scan.ts";
+import { idsIn, isThere, lookForRecord, processingPlaces } from "./find-task.ts";
 
-/** So many names of each tray are compared with one that is not known. */
+/** So many ids of each tray are compared with one that is not known. */
 const COMPARED_MAX = 2000;
 
 /** @param inboxCount how many tasks wait in the inbox: what is told cannot be more */
@@ -79,23 +78,8 @@ export function nearestId(
   except = id,
 ): string | undefined {
   if (id.length < COMPARED_CHARS_MIN) return undefined;
-  const ids = new Set(more);
-  for (const [tray, ending] of [
-    ["outbox", /_result\.json$/],
-    ["failed", /_error\.json$/],
-  ] as const) {
-    let count = 0;
-    eachName(join(tree.mailbox, tray), (name) => {
-      if (ending.test(name)) ids.add(name.replace(ending, ""));
-      return ++count < COMPARED_MAX;
-    });
-  }
-  let count = 0;
-  eachName(join(tree.mailbox, "inbox"), (name) => {
-    const meaning = readInboxName(name);
-    if (meaning.kind === "task") ids.add(meaning.id);
-    return ++count < COMPARED_MAX;
-  });
+  const trays = ["outbox", "failed", "inbox"] as const;
+  const ids = new Set([...more, ...trays.flatMap((tray) => idsIn(tree, tray, COMPARED_MAX))]);
   for (const place of processingPlaces(tree)) ids.add(place.id);
   ids.delete(id);
   ids.delete(except);

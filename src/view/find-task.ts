@@ -14,11 +14,12 @@ import {
   parseBesideName,
   parseName,
   parsePlainClaim,
+  readInboxName,
   resultName,
   runOf,
 } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { eachName } from "./scan.ts";
+import { COUNT_MAX, eachName } from "./scan.ts";
 
 export type TaskState = "waiting" | "ready" | "running" | "settling" | "done" | "failed";
 
@@ -188,6 +189,29 @@ export function listRuns(tree: StateTree, id: string): string[] {
     return true;
   });
   return found.sort((a, b) => a.mtimeMs - b.mtimeMs).map((run) => run.path);
+}
+
+/** At most `max` ids in one tray, from names alone; of a very large tray only a part of the names is looked at. */
+export function idsIn(
+  tree: StateTree,
+  tray: "inbox" | "outbox" | "failed",
+  max: number = COUNT_MAX,
+): string[] {
+  const ids: string[] = [];
+  let left = COUNT_MAX;
+  eachName(join(tree.mailbox, tray), (name) => {
+    const id = idOfName(tray, name);
+    if (id !== undefined && isId(id)) ids.push(id);
+    return ids.length < max && --left > 0;
+  });
+  return ids;
+}
+
+function idOfName(tray: "inbox" | "outbox" | "failed", name: string): string | undefined {
+  if (tray === "outbox") return /^([^~]+)_result\.json$/.exec(name)?.[1];
+  if (tray === "failed") return /^([^~]+)_error\.json$/.exec(name)?.[1];
+  const meaning = readInboxName(name);
+  return meaning.kind === "task" ? meaning.id : undefined;
 }
 
 /** lstat, because what lies there need not be a file of ours. */

@@ -3,30 +3,29 @@ import { join } from "node:path";
 import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
 import { explainShortage } from "../core/free-space.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
-import { ago } from "../text/render.ts";
+import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 import { intakeStopped, isAttended } from "./supervisor.ts";
 
-/** A heartbeat older than this from a live process means that it is stuck (ms). */
+/** A live process with an older heartbeat is stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
 /** So many tasks or nodes are named. */
 const NAMED_MAX = 3;
 /** Of a question or a reason. */
 const TEXT_CHARS_MAX = 200;
 
-/** What hinders, and what to do. */
 type Say = (what: string, todo: string) => void;
-type View = Omit<Snapshot, "obstacles">;
+type Looked = Omit<Snapshot, "obstacles">;
 
 /** In the order in which a person would look. @param isPlanNewer the plan was saved since the supervisor told how it stands */
-export function findObstacles(s: View, isPlanNewer = false): Obstacle[] {
+export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
   const found: Obstacle[] = [];
   const say: Say = (what, todo) => void found.push({ what, do: todo });
   const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
-  saySupervisor(s, backlog, say);
-  sayControl(s, say);
   const { state, document } = s.supervisor;
   const isOn = isAttended(s.supervisor);
+  saySupervisor(s, backlog, say);
+  sayHolds(s, say);
   const hands = s.workers.filter((worker) => worker.verdict !== "dead");
   if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0)
     say(
@@ -36,22 +35,23 @@ export function findObstacles(s: View, isPlanNewer = false): Obstacle[] {
   if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
   if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
   if (document?.roadmap) {
-    if (!isOn && isPlanNewer) say("the plan was changed since it last ran", "mailchute run");
+    const isPlanOld = !isOn && isPlanNewer;
+    if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
     else sayPlan(document.roadmap, document.plan_holds, say);
   }
   sayTasks(s, isOn, say);
   return found;
 }
 
-function saySupervisor(s: View, backlog: number, say: Say): void {
-  const { state, document, heartbeat_age_ms: lateMs } = s.supervisor;
-  const isOn = isAttended(s.supervisor);
+function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say): void {
+  const { state, document, heartbeat_age_ms: lateMs } = supervisor;
+  const isOn = isAttended(supervisor);
   if (state === "dead")
     say(
       `the supervisor (pid ${document?.pid}) died without stopping`,
       "start it again: mailchute run; it takes back what was running",
     );
-  else if (!isOn && (backlog > 0 || s.counts.running > 0 || hasPlanLeft(document)))
+  else if (!isOn && (backlog > 0 || counts.running > 0 || hasPlanLeft(document)))
     say("no supervisor runs on this state tree", "mailchute run");
   if (state === "unknown")
     say(
@@ -68,8 +68,8 @@ function saySupervisor(s: View, backlog: number, say: Say): void {
   if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
 }
 
-/** What commands, or a disk without room, keep from starting. */
-function sayControl({ control, supervisor }: View, say: Say): void {
+/** What keeps new tasks from starting on purpose: a pause, the disk limit, a replan, no slots. */
+function sayHolds({ supervisor, control }: Looked, say: Say): void {
   if (control.paused) {
     const by = control.paused_by === null ? "" : ` by command ${control.paused_by}`;
     const since = control.paused_at ?? "an unknown time";
@@ -89,29 +89,26 @@ function sayControl({ control, supervisor }: View, say: Say): void {
   if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
 }
 
-/** Single tasks that do not do what a person expects. */
-function sayTasks(s: View, isOn: boolean, say: Say): void {
+function sayTasks(s: Looked, isOn: boolean, say: Say): void {
   if (s.dropped_again !== null) {
-    const { id, state, at_ms: atMs } = s.dropped_again;
-    const isDone = state === "done";
-    const how = isDone ? "has completed" : "has failed";
+    const { id, state: ended, at_ms: atMs } = s.dropped_again;
+    const how = ended === "done" ? "has completed" : "has failed";
     say(
       `${id} was dropped again ${ago(atMs, Date.parse(s.at))}, just as it was: its task ${how}, and nothing more ran`,
-      isDone
+      ended === "done"
         ? `mailchute retry ${id} --completed, or drop it under another name`
         : `mailchute retry ${id}`,
     );
   }
-  const { unreadable } = s;
-  if (unreadable.length > 0)
+  if (s.unreadable.length > 0)
     say(
-      `${unreadable.length} accepted ${unreadable.length === 1 ? "task" : "tasks"} cannot be read: ${unreadable.slice(0, NAMED_MAX).join(", ")}`,
+      `${counted(s.unreadable.length, "accepted task")} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
       `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
     );
   const orphans = s.running.filter((one) => one.verdict === "dead").length;
   if (orphans > 0)
     say(
-      `${orphans} running ${orphans === 1 ? "task is" : "tasks are"} held by processes that are dead`,
+      `${counted(orphans, "running task is", "running tasks are")} held by processes that are dead`,
       isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
     );
 }
@@ -156,7 +153,7 @@ function shorten(text: string): string {
   return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
 }
 
-function sayWaiting(document: SupervisorDocument, say: (what: string, todo: string) => void): void {
+function sayWaiting(document: SupervisorDocument, say: Say): void {
   const waiting = document.waiting ?? {};
   const more = waiting.is_complete === false ? " or more" : "";
   const tasks = (count: number, one: string, many: string): string =>
@@ -165,40 +162,37 @@ function sayWaiting(document: SupervisorDocument, say: (what: string, todo: stri
     const held = (waiting.held ?? []).filter((task) => task.state === state);
     return held.length === 0 ? "" : `: ${named(held, count)}`;
   };
-  if (waiting.blocked > 0)
+  const { blocked, delayed, unmatched, unreadable = 0, unsettled } = waiting;
+  if (blocked > 0)
     say(
-      tasks(
-        waiting.blocked,
-        "waits for others that it depends on",
-        "wait for others that they depend on",
-      ) + those("blocked", waiting.blocked),
+      tasks(blocked, "waits for others that it depends on", "wait for others that they depend on") +
+        those("blocked", blocked),
       "mailchute show ID names them all",
     );
-  if (waiting.delayed > 0)
+  if (delayed > 0)
     say(
       tasks(
-        waiting.delayed,
+        delayed,
         "waits for its time (not_before, backoff)",
         "wait for their time (not_before, backoff)",
       ),
       "wait, or mailchute ls --state-is waiting",
     );
-  if (waiting.unmatched > 0)
+  if (unmatched > 0)
     say(
-      tasks(waiting.unmatched, "fits no configured agent", "fit no configured agent") +
-        those("unmatched", waiting.unmatched),
+      tasks(unmatched, "fits no configured agent", "fit no configured agent") +
+        those("unmatched", unmatched),
       "configure an agent in config.yaml, see mailchute config",
     );
-  if ((waiting.unreadable ?? 0) > 0)
+  if (unreadable > 0)
     say(
-      tasks(waiting.unreadable ?? 0, "cannot be read", "cannot be read") +
-        those("unreadable", waiting.unreadable ?? 0),
+      tasks(unreadable, "cannot be read", "cannot be read") + those("unreadable", unreadable),
       "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
     );
-  if (waiting.unsettled > 0)
+  if (unsettled > 0)
     say(
       tasks(
-        waiting.unsettled,
+        unsettled,
         "is still being written, or does not parse",
         "are still being written, or do not parse",
       ),

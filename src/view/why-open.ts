@@ -1,19 +1,18 @@
 /** Why a task or node has not ended: from the trays, the plan, the settings, and what holds back all of them. Reads only. */
 import fs from "node:fs";
-import { join } from "node:path";
 import type { ControlDocument } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { matchAgent } from "../core/matching.ts";
-import { foldId, readInboxName } from "../core/names.ts";
+import { foldId } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.ts";
 import { nearestId } from "./blocked-tasks.ts";
-import { lookForTask, type TaskPlace } from "./find-task.ts";
+import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import { PlanView } from "./plan.ts";
-import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
+import { readJsonObject } from "./scan.ts";
 import { isAttended, readSupervisor } from "./supervisor.ts";
 
 /** Of a larger task file the dependencies are not read (bytes). */
@@ -149,7 +148,9 @@ export class WhyOpen {
     const nowMs = performance.now();
     if (nowMs >= this.listAgainMs) {
       this.listAgainMs = nowMs + LIST_AGAIN_MS;
-      this.spelled = listIds(this.tree);
+      const trays = ["inbox", "outbox", "failed"] as const;
+      const ids = trays.flatMap((tray) => idsIn(this.tree, tray));
+      this.spelled = new Map(ids.map((one) => [foldId(one), one]));
     }
     const spelled = this.spelled.get(foldId(id));
     return spelled === undefined ? undefined : lookForTask(this.tree, spelled);
@@ -186,23 +187,4 @@ export class WhyOpen {
 function dependenciesOf(task: Record<string, unknown> | undefined): string[] {
   const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
   return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
-}
-
-/** Ids of what waits in the inbox or has settled; a bounded number of each. */
-function listIds(tree: StateTree): Map<string, string> {
-  const spelled = new Map<string, string>();
-  for (const tray of ["inbox", "outbox", "failed"]) {
-    let count = 0;
-    eachName(join(tree.mailbox, tray), (name) => {
-      const id = tray === "inbox" ? inboxId(name) : /^(.+)_(?:result|error)\.json$/.exec(name)?.[1];
-      if (id !== undefined) spelled.set(foldId(id), id);
-      return ++count < COUNT_MAX;
-    });
-  }
-  return spelled;
-}
-
-function inboxId(name: string): string | undefined {
-  const meaning = readInboxName(name);
-  return meaning.kind === "task" ? meaning.id : undefined;
 }

@@ -8,6 +8,7 @@ import { existingTree } from "../shell/options.ts";
 import {
   awaitAcknowledgement,
   findSupervisor,
+  resultText,
   type SentCommand,
   sendCommand,
 } from "../shell/send-command.ts";
@@ -98,15 +99,6 @@ function timeoutOf(ctx: Context<OptionTable>): number {
 function noteIfAlone(ctx: Context<OptionTable>): void {
   if (findSupervisor(ctx.stateDir) === undefined)
     ctx.out.note("no supervisor runs here; the command waits for the next one");
-}
-
-function resultText(result: Record<string, unknown>): string {
-  return Object.entries(result)
-    .map(
-      ([key, value]) =>
-        `${key}: ${safe(typeof value === "string" ? value : JSON.stringify(value))}`,
-    )
-    .join(", ");
 }
 
 function workersOf(text: string | undefined): number {

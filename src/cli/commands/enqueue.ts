@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { parseObject } from "../../codec/json.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
+import { compact } from "../../core/compact.ts";
 import { ErrTaskExists, messageOf } from "../../core/errors.ts";
 import { parseObject as parseJson } from "../../core/json-object.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
@@ -373,7 +374,7 @@ async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
       : undefined;
   if (ctx.json) {
     const failed = waited?.settled.filter((one) => one.status === "failed").length;
-    ctx.out.json({ ids, ...counts, ...(failed === undefined ? {} : { failed }) });
+    ctx.out.json(compact({ ids, ...counts, failed }));
   } else {
     const refused = counts.bad + counts.refused;
     const parts = [

@@ -3,6 +3,7 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { bytesText } from "../../core/bytes-text.ts";
+import { compact } from "../../core/compact.ts";
 import { readInboxName, runOf } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -177,7 +178,7 @@ function listSettled(tree: StateTree, state: "done" | "failed", max: number): Li
       time_ms: Math.round(file.mtimeMs),
       error: typeof record?.["error"] === "string" ? record["error"] : null,
       failed_lines: state === "done" ? (counts?.failures ?? 0) : 0,
-      ...(counts === undefined ? {} : { title: `batch, ${countsText(counts)}` }),
+      ...compact({ title: counts && `batch, ${countsText(counts)}` }),
     });
   });
   return { rows, isAll };
@@ -214,7 +215,7 @@ function placeRow(tree: StateTree, place: TaskPlace): Row {
     // The mtime of a claim is its heartbeat; that of a ready task is the moment it is due.
     time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
     pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
-    ...(title === undefined ? {} : { title }),
+    ...compact({ title }),
   });
 }
 

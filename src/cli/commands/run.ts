@@ -1,10 +1,11 @@
 /** `run`: the supervisor with its pool, in the foreground. */
 import { join } from "node:path";
+import { compact } from "../../core/compact.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { makeThreads, threadsFor, USUAL_THREADS } from "../../host/threads.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
-import type { RunStart, RunSummary } from "../../supervisor/supervisor.ts";
-import { describeCounts, safe } from "../../text/render.ts";
+import type { RunStart, RunSummary, Supervisor } from "../../supervisor/supervisor.ts";
+import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -64,12 +65,10 @@ export const command = defineCommand({
   async run(ctx) {
     const { options } = ctx;
     makeThreads(threadsFor(USUAL_THREADS));
-    const flags: Record<string, unknown> = {};
-    if (options.workers !== undefined) flags["workers"] = options.workers;
-    if (options.processes !== undefined) flags["processes"] = options.processes;
-    if (options.durability !== undefined) flags["durability"] = options.durability;
-    if (options["interval-ms"] !== undefined)
-      flags["sweep_ms"] = Math.max(10, options["interval-ms"]);
+    const { workers, processes, durability } = options;
+    const interval = options["interval-ms"];
+    const sweepMs = interval === undefined ? undefined : Math.max(10, interval);
+    const flags = compact({ workers, processes, durability, sweep_ms: sweepMs });
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
     const { Supervisor } = await import("../../supervisor/supervisor.ts");
@@ -84,7 +83,7 @@ export const command = defineCommand({
       drain: options.drain,
       dryRun: options["dry-run"],
       paused: options.paused,
-      ...(options["max-iterations"] === undefined ? {} : { maxTasks: options["max-iterations"] }),
+      ...compact({ maxTasks: options["max-iterations"] }),
       areWorkersGiven: sources["workers"] === "flag" || sources["workers"] === "environment",
       onStart: (start) => {
         if (isQuiet) return;
@@ -96,25 +95,15 @@ export const command = defineCommand({
         if (!isQuiet) ctx.out.note(safe(notice));
       },
     });
-    if (which !== undefined && !isQuiet) ctx.out.note(which);
-    let signals = 0;
-    let isInterrupted = false;
-    // A terminal that is closed may hang up twice: its shell does, and the system.
     const endIfHungUp = watchTerminals();
-    process.on("SIGHUP", () => supervisor.stop(false));
-    for (const signal of ["SIGINT", "SIGTERM"] as const) {
-      process.on(signal, () => {
-        signals += 1;
-        isInterrupted ||= signal === "SIGINT";
-        if (signals > 1) process.exit(EXIT.interrupted);
-        ctx.out.note("stopping: what runs is given back (again to stop at once)");
-        supervisor.stop(false);
-      });
-    }
+    const wasInterrupted = stopOnSignals(ctx, supervisor);
     const treeId = treeIdOf(tree.dir);
     // A person who looks on sees what is done; a log or a pipe has it in the journal.
     const isLive = options.live ?? (process.stderr.isTTY === true && !ctx.json);
-    const live = isLive && !options["dry-run"] ? newLiveLines(ctx, tree.events) : undefined;
+    const live =
+      isLive && !options["dry-run"]
+        ? new LiveLines(tree.events, (line) => ctx.out.note(line))
+        : undefined;
     const ran = await supervisor.run().finally(() => live?.close());
     const summary = { ...ran, held: liveHeld(tree, ran.held) };
     const isMoved = treeIdOf(tree.dir) !== treeId;
@@ -123,24 +112,36 @@ export const command = defineCommand({
       ctx.out.line(`${safe(tree.dir)} was moved, removed or replaced; this supervisor ended`);
     else for (const line of describe(summary, options["dry-run"])) ctx.out.line(line);
     endIfHungUp();
-    if (isInterrupted) return EXIT.interrupted;
+    if (wasInterrupted()) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
     const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
-    if (!endsByItself) return EXIT.ok;
-    if (summary.roadmapProblem !== undefined) return EXIT.config;
-    const failed = summary.failed - summary.failedNodes;
-    const left =
-      failed +
-      summary.batchesWithFailedLines +
-      summary.refused +
-      summary.blocked +
-      unfinished(summary);
-    return left > 0 ? EXIT.failed : EXIT.ok;
+    return endsByItself ? exitCodeOf(summary) : EXIT.ok;
   },
 });
 
-function newLiveLines(ctx: Pick<Context, "out">, eventsPath: string): LiveLines {
-  return new LiveLines(eventsPath, (line) => ctx.out.note(line));
+/** @returns whether Ctrl-C was pressed */
+function stopOnSignals(ctx: Pick<Context, "out">, supervisor: Supervisor): () => boolean {
+  let signals = 0;
+  let isInterrupted = false;
+  // A closed terminal may send SIGHUP twice: once by its shell and once by the system.
+  process.on("SIGHUP", () => supervisor.stop(false));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      signals += 1;
+      isInterrupted ||= signal === "SIGINT";
+      if (signals > 1) process.exit(EXIT.interrupted);
+      ctx.out.note("stopping: what runs is given back (again to stop at once)");
+      supervisor.stop(false);
+    });
+  }
+  return () => isInterrupted;
+}
+
+function exitCodeOf(summary: RunSummary): number {
+  if (summary.roadmapProblem !== undefined) return EXIT.config;
+  const { failed, failedNodes, batchesWithFailedLines, refused, blocked } = summary;
+  const left = failed - failedNodes + batchesWithFailedLines + refused + blocked;
+  return left + unfinished(summary) > 0 ? EXIT.failed : EXIT.ok;
 }
 
 /** What it watches, with how many slots and why, and how it ends. @param place the inbox */
@@ -150,7 +151,7 @@ function describeStart(
   given: number,
   options: { drain: boolean; once: boolean; "max-iterations": number | undefined },
 ): string[] {
-  const many = slots === 1 ? "1 slot" : `${slots} slots`;
+  const many = counted(slots, "slot");
   const lines = [`watching ${safe(place)} with ${many} (pid ${process.pid})`];
   if (areSlotsRemembered && slots !== given)
     lines.push(`${many}, as set-workers said before, not ${given} (\`set-workers N\` changes it)`);
@@ -159,7 +160,7 @@ function describeStart(
   const ends: string[] = [];
   if (options.once) ends.push("after one pass");
   if (options.drain) ends.push("when nothing is left to run");
-  if (limit !== undefined) ends.push(limit === 1 ? "after 1 task" : `after ${limit} tasks`);
+  if (limit !== undefined) ends.push(`after ${counted(limit, "task")}`);
   lines.push(
     ends.length > 0
       ? `ends ${ends.join(" or ")}; Ctrl-C stops it before`
@@ -188,7 +189,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   const { failedLines, batchesWithFailedLines: batches } = summary;
   if (batches > 0)
     parts.push(
-      `${failedLines} ${failedLines === 1 ? "line" : "lines"} failed in ${batches} completed ${batches === 1 ? "batch" : "batches"}`,
+      `${counted(failedLines, "line")} failed in ${counted(batches, "completed batch", "completed batches")}`,
     );
   if (summary.refused > 0) parts.push(`${summary.refused} refused`);
   if (summary.blocked > 0) parts.push(`${summary.blocked} cannot run:`);

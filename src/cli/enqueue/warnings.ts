@@ -1,18 +1,17 @@
 /** What a person may not have meant with a task: said beside its id, and never a reason to refuse it. */
 import fs from "node:fs";
-import { delimiter, join, resolve } from "node:path";
-import { foldId, readInboxName } from "../../core/names.ts";
+import { delimiter, resolve } from "node:path";
+import { foldId } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
-import { lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
-import { eachName } from "../../view/scan.ts";
+import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
 import { readPlan } from "../plan/read-plan.ts";
 import type { Context } from "../shell/command-spec.ts";
 
 /** What a shell would act on, and a program's name hardly ever holds. */
 const FOR_A_SHELL = /[\s;&|<>$`*?()]/;
-/** So many names of a tray are looked at to find one that is alike. */
-const LOOKED_AT_MAX = 10_000;
+/** So many ids of a tray are compared to find one that is alike. */
+const COMPARED_MAX = 10_000;
 
 /** A whole command line given as one word: it would be started as a program of that name. */
 export function warnOfShell(
@@ -41,31 +40,19 @@ export async function warnOfUnknown(
   const plan = await readPlan(ctx).catch(() => undefined);
   const nodes = (plan?.doc.nodes ?? []).map((node) => node.id);
   const folded = new Set(nodes.map(foldId));
-  return missing
-    .filter((id) => !folded.has(foldId(id)))
-    .map((id) => {
-      const near = suggest(id, [...nodes, ...idsIn(tree)]);
-      const hint = near === undefined ? "" : `; did you mean ${near}?`;
-      return `--after ${id}: no task and no node of the plan has this id, so this one waits until there is one${hint}`;
-    });
-}
-
-function idsIn(tree: StateTree): Set<string> {
-  const ids = new Set(processingPlaces(tree).map((place) => place.id));
-  const collect = (tray: string, idOf: (name: string) => string | undefined): void => {
-    let left = LOOKED_AT_MAX;
-    eachName(join(tree.mailbox, tray), (name) => {
-      const id = idOf(name);
-      if (id !== undefined) ids.add(id);
-      return --left > 0;
-    });
-  };
-  collect("inbox", (name) =>
-    readInboxName(name).kind === "task" ? name.replace(/\.(?:nd)?json$/, "") : undefined,
-  );
-  collect("outbox", (name) => /^(.+)_result\.json$/.exec(name)?.[1]);
-  collect("failed", (name) => /^([^~]+)_error\.json$/.exec(name)?.[1]);
-  return ids;
+  const unknown = missing.filter((id) => !folded.has(foldId(id)));
+  if (unknown.length === 0) return [];
+  const trays = ["inbox", "outbox", "failed"] as const;
+  const known = new Set([
+    ...nodes,
+    ...processingPlaces(tree).map((place) => place.id),
+    ...trays.flatMap((tray) => idsIn(tree, tray, COMPARED_MAX)),
+  ]);
+  return unknown.map((id) => {
+    const near = suggest(id, known);
+    const hint = near === undefined ? "" : `; did you mean ${near}?`;
+    return `--after ${id}: no task and no node of the plan has this id, so this one waits until there is one${hint}`;
+  });
 }
 
 function quoteForShell(word: string): string {

@@ -23,6 +23,7 @@
  * Every command also understands --state, --json, --no-color and --help. Errors are thrown: `main` reports them and
  * maps their code to an exit code; `ErrUsage` becomes 2. With --json, print one document by `ctx.out.json`.
  */
+import { compact } from "../../core/compact.ts";
 import { MailchuteError } from "../../core/errors.ts";
 
 interface OptionBase {
@@ -161,6 +162,6 @@ export function defineCommand<const O extends OptionTable>(spec: CommandSpec<O>)
 /** The command line itself is at fault: exit code 2. */
 export class ErrUsage extends MailchuteError {
   constructor(message: string, hint?: string) {
-    super("ErrUsage", message, hint === undefined ? {} : { hint });
+    super("ErrUsage", message, compact({ hint }));
   }
 }

@@ -1,4 +1,5 @@
 /** How an error looks on stderr: code, what, where, what to do. Never touches stdout. */
+import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { visibleJson } from "../../core/visible.ts";
 import { safe } from "../../text/render.ts";
@@ -42,14 +43,7 @@ export function describeError(error: unknown, where?: string): ErrorReport {
   if (error instanceof MailchuteError) {
     const { code, message, id, path, phase } = error;
     const hint = error.hint ?? (code === "ErrIo" ? adviceFor(error.cause) : undefined);
-    return {
-      code,
-      message,
-      ...(id === undefined ? {} : { id }),
-      ...(path === undefined ? {} : { path }),
-      ...(phase === undefined ? {} : { phase }),
-      ...(hint === undefined ? {} : { hint }),
-    };
+    return compact({ code, message, id, path, phase, hint });
   }
   if (exitCodeOf(error) === EXIT.bug) {
     return {
@@ -60,12 +54,7 @@ export function describeError(error: unknown, where?: string): ErrorReport {
   }
   const own = (error as { path?: unknown }).path;
   const path = typeof own === "string" ? own : where;
-  return {
-    code: "ErrIo",
-    message: messageOf(error),
-    ...(path === undefined ? {} : { path }),
-    hint: adviceFor(error),
-  };
+  return compact({ code: "ErrIo", message: messageOf(error), path, hint: adviceFor(error) });
 }
 
 function adviceFor(error: unknown): string {

@@ -8,6 +8,7 @@ import { loadDocument } from "../../host/documents.ts";
 import { judgeIn } from "../../host/tree-id.ts";
 import { enqueueCommand, readAcknowledgement } from "../../mailbox/command-queue.ts";
 import { openTrays, type Trays } from "../../mailbox/trays.ts";
+import { safe } from "../../text/render.ts";
 import { textOf } from "../../view/scan.ts";
 
 export interface SentCommand {
@@ -70,4 +71,11 @@ export async function awaitAcknowledgement(
     if (performance.now() > deadline) return undefined;
     await pause(10);
   }
+}
+
+/** `paused: true, slots: 3`: what came of a command. */
+export function resultText(result: Record<string, unknown>): string {
+  return Object.entries(result)
+    .map(([key, value]) => `${key}: ${safe(value)}`)
+    .join(", ");
 }

@@ -1,20 +1,17 @@
 /** `chat`: a prompt that steers the supervisor by the same commands as the command line. */
-import { join } from "node:path";
 import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { openSettings, treeOf } from "../../cli/shell/options.ts";
 import { findSupervisor } from "../../cli/shell/send-command.ts";
-import { isId } from "../../core/names.ts";
 import { paint, safe } from "../../text/render.ts";
 import { batchesWithFailures } from "../../view/batches.ts";
-import { processingPlaces } from "../../view/find-task.ts";
-import { eachName } from "../../view/scan.ts";
+import { idsIn, processingPlaces } from "../../view/find-task.ts";
 import { Lines } from "./lines.ts";
 import { answerError, perform, say } from "./perform.ts";
 import { findChatAgent, propose } from "./propose.ts";
 import { type Action, parseSlash, SLASH_COMMANDS, suggestSlash } from "./slash-commands.ts";
 
-/** Ids offered by completion. */
+/** So many ids of each tray are offered by completion. */
 const COMPLETIONS_MAX = 100;
 
 const OPTIONS = {
@@ -199,23 +196,11 @@ function complete(ctx: Context, line: string): [words: string[], word: string] {
 
 function idsFor(ctx: Context, wanted: "live" | "failed" | "any"): string[] {
   const tree = treeOf(ctx);
-  const ids = new Set<string>();
-  const collect = (tray: string, ending: string): void => {
-    eachName(join(tree.mailbox, tray), (name) => {
-      const id = name.slice(0, -ending.length);
-      if (name.endsWith(ending) && isId(id)) ids.add(id);
-      return ids.size < COMPLETIONS_MAX;
-    });
-  };
-  if (wanted !== "failed") {
-    for (const place of processingPlaces(tree)) ids.add(place.id);
-    if (wanted === "live") {
-      collect("inbox", ".json");
-      collect("inbox", ".ndjson");
-    }
-  }
-  if (wanted !== "live") collect("failed", "_error.json");
-  if (wanted === "failed") for (const { id } of batchesWithFailures(tree)) ids.add(id);
-  if (wanted === "any") collect("outbox", "_result.json");
-  return [...ids].sort();
+  const trays = { live: ["inbox"], failed: ["failed"], any: ["failed", "outbox"] } as const;
+  const others = wanted === "failed" ? batchesWithFailures(tree) : processingPlaces(tree);
+  const ids = [
+    ...others.map(({ id }) => id),
+    ...trays[wanted].flatMap((tray) => idsIn(tree, tray, COMPLETIONS_MAX)),
+  ];
+  return [...new Set(ids)].sort();
 }

@@ -5,7 +5,12 @@ import { describeError } from "../../cli/shell/error-text.ts";
 import { existingTree, openMailbox, SHARED_OPTIONS } from "../../cli/shell/options.ts";
 import { parseArguments } from "../../cli/shell/parse.ts";
 import { loadCommand } from "../../cli/shell/registry.ts";
-import { awaitAcknowledgement, findSupervisor, sendCommand } from "../../cli/shell/send-command.ts";
+import {
+  awaitAcknowledgement,
+  findSupervisor,
+  resultText,
+  sendCommand,
+} from "../../cli/shell/send-command.ts";
 import { retry } from "../../mailbox/retry.ts";
 import { safe, wrap } from "../../text/render.ts";
 import { type Action, SLASH_COMMANDS } from "./slash-commands.ts";
@@ -73,16 +78,7 @@ async function send(ctx: Context, command: string, args: Record<string, unknown>
     return;
   }
   if (result === undefined) answer(null, `no answer within ${ANSWER_MS / 1000} s; see /status`);
-  else answer(result, describeResult(result));
-}
-
-function describeResult(result: Record<string, unknown>): string {
-  return Object.entries(result)
-    .map(
-      ([key, value]) =>
-        `${key}: ${safe(typeof value === "string" ? value : JSON.stringify(value))}`,
-    )
-    .join(", ");
+  else answer(result, resultText(result));
 }
 
 /** Runs a verb of the command line as if it had been typed there. */
