@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
+import { compact } from "../core/compact.ts";
 import { systemCode } from "../core/errors.ts";
 import { errorName, leaseOf, readInboxName, runOf } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
@@ -10,16 +11,17 @@ import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
 import { type BatchWithFailures, batchesWithFailures, readBatchProgress } from "./batches.ts";
 import { liveWaiting } from "./blocked-tasks.ts";
-import { lookForRecord, processingPlaces } from "./find-task.ts";
+import { lookForRecord, processingPlaces, type TaskPlace } from "./find-task.ts";
 import { findObstacles } from "./obstacles.ts";
 import { countNames, findFiles, readJsonObject, readTailLines, textOf } from "./scan.ts";
-import type { FailureView, RunningView, Snapshot, WorkerView } from "./snapshot.ts";
+import type { FailureView, RunningView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
 import { readSupervisor } from "./supervisor.ts";
 
 /** Reading the tail of the journal and a few records must not take longer than a blink. */
 const JOURNAL_TAIL_BYTES = 256 * 1024;
 const RECORDS_LOOKED_AT_MAX = 1000;
 const FAILURES_SHOWN = 5;
+const COMMANDS_COUNTED_MAX = 1000;
 /** What was dropped again is told for so long (ms). */
 const DROPPED_AGAIN_MS = 24 * 60 * 60 * 1000;
 /** Accepted tasks that are opened to see whether they can be. */
@@ -43,26 +45,14 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
   const running = places
     .filter((place) => place.state === "running")
     .map((place) => readRunning(tree, place, nowMs));
-  const waiting = countNames(
-    join(tree.mailbox, "inbox"),
-    (name) => readInboxName(name).kind === "task",
-  );
+  const isTask = (name: string): boolean => readInboxName(name).kind === "task";
+  const waiting = countNames(join(tree.mailbox, "inbox"), isTask);
   const metrics = readJsonObject(tree.metrics) ?? null;
-  const supervisor =
-    told.document === null || told.document.waiting === undefined
-      ? told
-      : {
-          ...told,
-          document: {
-            ...told.document,
-            waiting: liveWaiting(tree, told.document.waiting, waiting.count),
-          },
-        };
   const snapshot: Omit<Snapshot, "obstacles"> = {
     state_dir: tree.dir,
     mailbox_dir: tree.mailbox,
     at: new Date(nowMs).toISOString(),
-    supervisor,
+    supervisor: withLiveWaiting(tree, told, waiting.count),
     workers: readWorkers(tree, nowMs),
     control,
     counts: {
@@ -76,11 +66,7 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
       settling: places.filter((place) => place.state === "settling").length,
       done: countNames(join(tree.mailbox, "outbox"), (name) => name.endsWith("_result.json")),
       failed: countNames(join(tree.mailbox, "failed"), (name) => name.endsWith("_error.json")),
-      commands_waiting: countNames(
-        join(tree.control, "inbox"),
-        (name) => readInboxName(name).kind === "task",
-        1000,
-      ).count,
+      commands_waiting: countNames(join(tree.control, "inbox"), isTask, COMMANDS_COUNTED_MAX).count,
     },
     unreadable,
     running: running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0)),
@@ -92,6 +78,18 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
     ...snapshot,
     obstacles: findObstacles(snapshot, isNewer(tree.roadmap, tree.supervisor)),
   };
+}
+
+/** The supervisor's own words on what waits may be old by now. */
+function withLiveWaiting(
+  tree: StateTree,
+  told: SupervisorView,
+  inboxCount: number,
+): SupervisorView {
+  const { document } = told;
+  if (document?.waiting === undefined) return told;
+  const waiting = liveWaiting(tree, document.waiting, inboxCount);
+  return { ...told, document: { ...document, waiting } };
 }
 
 /** Null, too, when the task has run since then. */
@@ -145,8 +143,7 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
   );
   return files.flatMap((file): WorkerView[] => {
     const worker = workerOf(readJsonObject(file.path));
-    if (worker === undefined) return [];
-    if (livesElsewhere(worker, tree.dir)) return [];
+    if (worker === undefined || livesElsewhere(worker, tree.dir)) return [];
     return [
       {
         id: worker.id ?? basename(file.name, ".json"),
@@ -164,11 +161,7 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
   });
 }
 
-function readRunning(
-  tree: StateTree,
-  place: ReturnType<typeof processingPlaces>[number],
-  nowMs: number,
-): RunningView {
+function readRunning(tree: StateTree, place: TaskPlace, nowMs: number): RunningView {
   const { name } = place;
   if (name === undefined) {
     return {
@@ -194,11 +187,11 @@ function readRunning(
     pid: parseOwner(name.token)?.pid ?? null,
     verdict: judgeOwner(name.token),
     age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
-    ...(batch === undefined ? {} : { batch }),
+    ...compact({ batch }),
   };
 }
 
-/** The latest failures: what the journal's tail names, and whatever a bounded look into the tray finds. */
+/** The latest failures: those that the end of the journal names, and those that a bounded look into the tray finds. */
 function readFailures(tree: StateTree): FailureView[] {
   const dir = join(tree.mailbox, "failed");
   const { files, isAll } = findFiles(
@@ -241,7 +234,7 @@ function readFailures(tree: StateTree): FailureView[] {
     .slice(0, FAILURES_SHOWN);
 }
 
-/** It has completed; its lines have not, and a person looks here for what went wrong. */
+/** A batch that completed with failed lines: a person looks here for what went wrong. */
 function failureOfBatch({ id, counts, settledMs }: BatchWithFailures): FailureView {
   return {
     id,

@@ -5,7 +5,7 @@ import { JournalTail, readJournal } from "../../journal/read.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { Doorbell } from "../wait/change-signal.ts";
+import { ChangeSignal } from "../wait/change-signal.ts";
 
 export const command = defineCommand({
   usage: "[-f] [--task ID] [--event NAME]",
@@ -34,9 +34,9 @@ export const command = defineCommand({
       for (;;) {
         for (let records = tail.next(); records.length > 0; records = tail.next())
           await print(records);
-        const bell = new Doorbell([tree.events, dirname(tree.events)]);
-        await bell.next();
-        bell.close();
+        const change = new ChangeSignal([tree.events, dirname(tree.events)]);
+        await change.next();
+        change.close();
       }
     }
     const counts = { records: 0, bad: 0 };

@@ -11,10 +11,10 @@ import { readJsonObject } from "../../view/scan.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { Doorbell } from "../wait/change-signal.ts";
+import { ChangeSignal } from "../wait/change-signal.ts";
 
 const CHUNK_BYTES = 64 * 1024;
-/** How long a growing log may lie unread while it is followed (ms). */
+/** Longest time between two reads of a log that is followed. */
 const FOLLOW_MS = 200;
 
 export const command = defineCommand({
@@ -64,7 +64,7 @@ export const command = defineCommand({
 async function follow(ctx: Context, tree: StateTree, id: string, stream: string): Promise<void> {
   let log: LogReader | undefined;
   for (;;) {
-    // Looked up before the log is read: what it wrote before it settled is then read for certain.
+    // The task is looked up before its log is read: so all that it wrote before it settled is read.
     const found = await look(tree, id);
     const path = found.run === undefined ? undefined : join(found.run, `${stream}.log`);
     if (path !== undefined && path !== log?.path) {
@@ -75,12 +75,12 @@ async function follow(ctx: Context, tree: StateTree, id: string, stream: string)
     }
     await log?.drain();
     if (found.isSettled || !found.isKnown) break;
-    const bell = new Doorbell(
+    const change = new ChangeSignal(
       found.run === undefined ? [join(tree.mailbox, "processing")] : [found.run],
       FOLLOW_MS,
     );
-    await bell.next();
-    bell.close();
+    await change.next();
+    change.close();
   }
   await log?.end();
 }
@@ -126,7 +126,7 @@ class LogReader {
     try {
       fd = openToRead(this.path);
     } catch (error) {
-      // Not made yet. What is there and cannot be read must not look empty.
+      // ENOENT: not made yet. A log that is there and cannot be read must not look empty.
       if (systemCode(error) === "ENOENT") return;
       throw error;
     }

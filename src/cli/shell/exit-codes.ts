@@ -38,7 +38,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrInvalidRoadmap: EXIT.config,
 };
 
-/** Lack of something that another moment may have. */
+/** Errors that may be gone at the next try. */
 const TEMPORARY: ReadonlySet<string> = new Set([
   "EMFILE",
   "ENFILE",
@@ -50,7 +50,7 @@ const TEMPORARY: ReadonlySet<string> = new Set([
 /** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
 export function exitCodeOf(error: unknown): number {
   const code = systemCode(error);
-  // Whatever it has kept from being done. A task's program that ends with our exit code is not to be given up for it (78).
+  // Before the code of our own error: a task's program that ends with our exit code is then tried again, and not given up (78).
   const cause = (error as { cause?: unknown } | null)?.cause;
   if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
   const known = BY_CODE[code];

@@ -2,7 +2,7 @@
 import { MailchuteError } from "../../core/errors.ts";
 import { safe } from "../../text/render.ts";
 
-/** Of a longer one the beginning (characters). */
+/** Of a longer value the first characters are shown. */
 const SHOWN_MAX = 500;
 
 /** Whether a person who looks for a fault wants to see more: stacks, and values. */

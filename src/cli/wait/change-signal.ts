@@ -1,34 +1,34 @@
-/** Rings when something in a few directories may have changed: file events where there are any, a slow poll always. */
+/** Waits for a change in a few directories: by file events where the system has them, and always by a slow poll. */
 import fs from "node:fs";
 
-/** Longest silence between two rings (ms): events get lost, the look is the truth. */
+/** Events can get lost, so the caller looks again after this time at the latest. */
 const POLL_MS = 500;
-/** A burst of events is one ring (ms). */
+/** Events that follow so closely count as one. */
 const CALM_MS = 20;
 
-export class Doorbell {
+export class ChangeSignal {
   private readonly watchers: fs.FSWatcher[] = [];
   private readonly pollMs: number;
   private wake: (() => void) | undefined;
-  private hasRung = false;
+  private hasChanged = false;
 
   constructor(paths: readonly string[], pollMs: number = POLL_MS) {
     this.pollMs = pollMs;
     for (const path of new Set(paths)) {
       try {
-        const watcher = fs.watch(path, { persistent: false }, () => this.ring());
-        // Out of watches, or the directory went away: the poll goes on.
+        const watcher = fs.watch(path, { persistent: false }, () => this.noteChange());
+        // No watches are left, or the directory is gone: the poll goes on.
         watcher.on("error", () => watcher.close());
         this.watchers.push(watcher);
       } catch {
-        // Not there yet, or no watches left: the poll serves.
+        // The directory is not there yet, or no watches are left: the poll finds the change.
       }
     }
   }
 
-  /** Resolves at the next ring, at the latest after the poll time or `limitMs`. */
+  /** Resolves after the next change, at the latest after the poll time or `limitMs`. */
   async next(limitMs: number = Number.POSITIVE_INFINITY): Promise<void> {
-    if (!this.hasRung) {
+    if (!this.hasChanged) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.max(0, Math.min(this.pollMs, limitMs)));
         this.wake = () => {
@@ -38,15 +38,15 @@ export class Doorbell {
       });
     }
     this.wake = undefined;
-    this.hasRung = false;
+    this.hasChanged = false;
   }
 
   close(): void {
     for (const watcher of this.watchers) watcher.close();
   }
 
-  private ring(): void {
-    this.hasRung = true;
+  private noteChange(): void {
+    this.hasChanged = true;
     this.wake?.();
     this.wake = undefined;
   }

@@ -1,10 +1,7 @@
-/** Tells those who wait what is still open, and why: what does not start as soon as that is sure, all of it in the end. */
-import { join } from "node:path";
-import { readInboxName } from "../../core/names.ts";
+/** Tells a person who waits which tasks are open, and why: one that does not start as soon as that is sure, all of them at the end. */
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
-import { processingPlaces } from "../../view/find-task.ts";
-import { eachName } from "../../view/scan.ts";
+import { idsIn, processingPlaces } from "../../view/find-task.ts";
 import { WhyOpen } from "../../view/why-open.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { openSettings } from "../shell/options.ts";
@@ -17,12 +14,14 @@ export interface OpenTask {
 
 export type WaitContext = Pick<Context, "out" | "json" | "stateDir" | "env">;
 
-/** Something that was just dropped, or is being moved, is not said not to start (ms). */
+/** Nothing is told sooner: a task that was just dropped, or that is being moved, may start at once. */
 const FIRST_MS = 500;
 const AGAIN_MS = 1000;
-/** So many are looked at each time, so many are told of while we wait, and so many in the end. */
+/** At each look. */
 const LOOKED_AT_MAX = 20;
+/** While we wait. */
 const TOLD_MAX = 5;
+/** At the end. */
 const NAMED_MAX = 10;
 
 export class OpenTasks {
@@ -46,7 +45,7 @@ export class OpenTasks {
     return this.told.size >= TOLD_MAX ? Number.POSITIVE_INFINITY : this.atMs - performance.now();
   }
 
-  /** Says which of them do not start, and why: each once, and only what is so at two looks. */
+  /** Tells which of them do not start, and why: each once, and only after two looks that say the same. */
   async tell(ids: Iterable<string>): Promise<void> {
     if (this.inMs > 0) return;
     this.atMs = performance.now() + (this.before.size === 0 ? FIRST_MS : AGAIN_MS);
@@ -79,7 +78,6 @@ export class OpenTasks {
       this.ctx.out.note(`and ${more}${isExact ? "" : " or more"} others; see \`mailchute status\``);
   }
 
-  /** The plan, as it is now. */
   async look(): Promise<WhyOpen> {
     this.why ??= openSettings(this.ctx)
       .catch(() => undefined)
@@ -95,20 +93,11 @@ export function* openIds(tree: StateTree): Iterable<string> {
   const places = processingPlaces(tree);
   for (const { id, state } of places) if (state !== "ready") yield id;
   for (const { id, state } of places) if (state === "ready") yield id;
-  const ids: string[] = [];
-  eachName(join(tree.mailbox, "inbox"), (name) => {
-    const meaning = readInboxName(name);
-    if (meaning.kind === "task") ids.push(meaning.id);
-    return ids.length < LOOKED_AT_MAX;
-  });
-  yield* ids;
+  yield* idsIn(tree, "inbox", LOOKED_AT_MAX);
 }
 
 function first(ids: Iterable<string>, max: number): string[] {
   const found: string[] = [];
-  for (const id of ids) {
-    if (found.length === max) break;
-    found.push(id);
-  }
+  for (const id of ids) if (found.push(id) >= max) break;
   return found;
 }

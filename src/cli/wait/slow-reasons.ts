@@ -1,11 +1,10 @@
-/** Says on stderr, while a command waits, why it takes long: no supervisor runs, or nothing new starts. */
+/** Tells on stderr why a command waits for long: no supervisor runs, or nothing new starts. */
 import { explainShortage } from "../../core/free-space.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
 import { intakeStopped, isAttended, readSupervisor } from "../../view/supervisor.ts";
 import type { Context } from "../shell/command-spec.ts";
 
-/** How often it is looked (ms). */
 const LOOK_MS = 1000;
 
 export class WaitWatch {
@@ -20,7 +19,7 @@ export class WaitWatch {
     this.tree = tree;
   }
 
-  /** Each of them once, when it begins. */
+  /** Each reason once, when it begins. */
   tell(): void {
     if (performance.now() < this.lookAtMs) return;
     this.lookAtMs = performance.now() + LOOK_MS;

@@ -22,7 +22,7 @@ import {
 import { type Count, countNames, eachName, readJsonObject, textOf } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import type { WhyOpen } from "../../view/why-open.ts";
-import { Doorbell } from "./change-signal.ts";
+import { ChangeSignal } from "./change-signal.ts";
 import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
 import { WaitWatch } from "./slow-reasons.ts";
 
@@ -39,14 +39,14 @@ export interface WaitResult {
   settled: Settled[];
   /** Still waiting or running when the time was over. */
   pending: string[];
-  /** Of these the first, and why they are. */
+  /** The first of the pending ones, and why they are open. */
   open: OpenTask[];
   /** In no tray and not in the plan; with the id that is most like it. */
   unknown: { id: string; near: string | null }[];
   isAllCompleted: boolean;
 }
 
-/** How often it is looked whether one has a record beside the final name (ms): that takes a listing. */
+/** A look for records beside the final name is rare, because it lists the trays. */
 const BESIDE_MS = 1000;
 
 /** From this many on, one listing of the trays is cheaper than a look for each. */
@@ -81,7 +81,11 @@ export async function waitForTasks(
   const nodes = new Set<string>();
   const beganMs = Date.now();
   let besideAtMs = 0;
-  const bell = new Doorbell([tree.dir, join(tree.mailbox, "outbox"), join(tree.mailbox, "failed")]);
+  const change = new ChangeSignal([
+    tree.dir,
+    join(tree.mailbox, "outbox"),
+    join(tree.mailbox, "failed"),
+  ]);
   const watch = new WaitWatch(ctx, tree);
   try {
     for (let isFirst = true; ; isFirst = false) {
@@ -91,20 +95,20 @@ export async function waitForTasks(
       if (nodes.size > 0) result.settled.push(...takeEnded(pending, nodes, await open.look()));
       if (pending.size > 0 && performance.now() >= besideAtMs) {
         besideAtMs = performance.now() + BESIDE_MS;
-        // What lies beside of a node that is still to run is of an earlier task.
+        // A node that has not run yet may have an older record beside the final name: of an earlier task.
         const sinceOf = (id: string): number => (nodes.has(id) ? beganMs : sinceMs);
         result.settled.push(...(await takeBeside(tree, pending, sinceOf)));
       }
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
       await open.tell(pending);
-      await bell.next(Math.min(leftMs, Math.max(0, open.inMs)));
+      await change.next(Math.min(leftMs, Math.max(0, open.inMs)));
     }
     result.pending = [...pending];
     result.open = await open.list(pending);
     if (!ctx.json) open.say(result.open, pending.size);
   } finally {
-    bell.close();
+    change.close();
   }
   result.isAllCompleted =
     result.settled.length === ids.length &&
@@ -112,7 +116,7 @@ export async function waitForTasks(
   return result;
 }
 
-/** Waits until nothing waits or runs, in the mailbox or in the plan. Empty: so it is; else what was open when the time was over. */
+/** Waits until nothing waits or runs, in the mailbox or in the plan. @returns what was open when the time was over */
 export async function waitForQuiet(
   ctx: WaitContext,
   tree: StateTree,
@@ -121,7 +125,7 @@ export async function waitForQuiet(
   const deadline = performance.now() + timeoutMs;
   const watch = new WaitWatch(ctx, tree);
   const tasks = new OpenTasks(ctx, tree, timeoutMs);
-  const bell = new Doorbell([
+  const change = new ChangeSignal([
     tree.dir,
     join(tree.mailbox, "inbox"),
     join(tree.mailbox, "processing"),
@@ -129,7 +133,7 @@ export async function waitForQuiet(
   let quietLooks = 0;
   try {
     for (;;) {
-      // A task on its way from one tray to the other can hide from one look, not from two in this order.
+      // A task that moves between two trays can hide from one look, but not from two in this order.
       quietLooks = isQuiet(tree) ? quietLooks + 1 : 0;
       if (quietLooks >= 2) return { isQuiet: true, open: [] };
       if (quietLooks === 1) continue;
@@ -137,10 +141,10 @@ export async function waitForQuiet(
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
       await tasks.tell(openIds(tree));
-      await bell.next(Math.min(leftMs, Math.max(0, tasks.inMs)));
+      await change.next(Math.min(leftMs, Math.max(0, tasks.inMs)));
     }
   } finally {
-    bell.close();
+    change.close();
   }
   const open = await tasks.list(openIds(tree));
   if (!ctx.json) {
@@ -156,7 +160,7 @@ function isQuiet(tree: StateTree): boolean {
   return !isAttended(view) || !isPlanMoving(tree, view.document);
 }
 
-/** Nodes run, or would be launched next: between two of them nothing is in the mailbox. */
+/** True while nodes run or would be launched next: between two nodes the mailbox is empty. */
 function isPlanMoving(tree: StateTree, document: SupervisorDocument | null): boolean {
   const { roadmap, plan_holds: holds, roadmap_problem: problem } = document ?? {};
   // A supervisor that has just started has not read the plan yet.
@@ -173,7 +177,7 @@ function countTasks(tree: StateTree, max?: number): Count {
   );
 }
 
-/** Nodes that have ended without a record in the trays: it was taken away, or they hold others. */
+/** Nodes that ended without a record in the trays: a program took it away, or the node only holds others. */
 function takeEnded(pending: Set<string>, nodes: Set<string>, { plan }: WhyOpen): Settled[] {
   const ended: Settled[] = [];
   for (const id of nodes) {

@@ -12,7 +12,7 @@ export interface LineOptions {
   onInterrupt: () => void;
 }
 
-/** Lines that wait are read no further ahead than this. */
+/** Input is paused while so many lines wait. */
 const AHEAD_MAX = 256;
 
 export class Lines {
@@ -33,11 +33,11 @@ export class Lines {
       removeHistoryDuplicates: true,
       completer: complete,
     });
-    // Node takes a Tab for text when it comes together with other keys, as from a quick hand or over a slow line: "/re" Tab Tab
-    // then showed no list. Here no line holds a tab.
+    // Node takes a Tab for text when it arrives together with other keys, as from a fast typist or over a slow line: "/re" Tab Tab
+    // showed no list. No line of ours holds a tab.
     Object.defineProperty(this.readline, "isCompletionEnabled", { get: () => true, set: () => {} });
-    // The history lives as long as the session, and is written nowhere: free text may hold what is secret. An answer to a
-    // question is no command to repeat.
+    // The history ends with the session and is never written: free text may hold a secret. An answer to a question is no
+    // command to repeat.
     this.readline.on("history", (history) => {
       if (this.isAnswer) history.shift();
     });
@@ -51,7 +51,7 @@ export class Lines {
       this.wake?.();
     });
     this.readline.on("SIGINT", () => {
-      // As in a shell: what is typed is given up first.
+      // As in a shell, Ctrl-C first deletes what is typed.
       if (this.readline.line === "") {
         onInterrupt();
         if (this.wake !== undefined) this.readline.prompt();

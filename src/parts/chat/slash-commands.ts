@@ -1,4 +1,4 @@
-/** What may be said at the prompt: from a line to an action, or to an explanation. Pure; an agent's proposals go through here too. */
+/** The commands of the prompt: turns a line into an action, or explains why it is none. Pure; the proposals of an agent go through here, too. */
 
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { WORKERS_MAX } from "../../core/limits.ts";
@@ -17,9 +17,9 @@ export type Action =
 interface SlashCommand {
   usage: string;
   help: string;
-  /** Whose ids may follow, for completion. */
+  /** Which ids completion offers. */
   ids?: "live" | "failed" | "any";
-  /** What may follow, for completion. */
+  /** Which words completion offers. */
   words?: readonly string[];
   /** @throws ErrUsage */
   parse(words: readonly string[]): Action;
@@ -133,7 +133,7 @@ export function parseSlash(line: string): Action {
   );
 }
 
-/** `pause` for `/pause`: a slip that free text may be. */
+/** `/pause` for `pause`: a person may have forgotten the slash. */
 export function suggestSlash(text: string): string | undefined {
   const [head = ""] = text.split(/\s+/);
   return Object.hasOwn(SLASH_COMMANDS, head.toLowerCase()) ? `/${text}` : undefined;
