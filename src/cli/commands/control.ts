@@ -1,7 +1,14 @@
 /** `control …` and its top-level short forms: commands for a running supervisor. */
 import { messageOf } from "../../core/errors.ts";
 import { safe } from "../../text/render.ts";
-import { type Context, defineCommand, ErrUsage, type OptionTable } from "../shell/command-spec.ts";
+import {
+  type Context,
+  defineCommand,
+  durationOption,
+  ErrUsage,
+  type OptionTable,
+  textOption,
+} from "../shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../shell/error-text.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
@@ -15,12 +22,7 @@ import {
 
 const ACK_TIMEOUT_MS = 30_000;
 const WAIT = { type: "flag", help: "wait for the effect" } as const;
-const TIMEOUT = {
-  type: "duration",
-  unit: "s",
-  value: "S",
-  help: "with --wait: give up after this long (default: 30 s)",
-} as const;
+const TIMEOUT = durationOption("S", "with --wait: give up after this long (default: 30 s)");
 
 /** Sends one command; prints its id, or with --wait what came of it. */
 async function send(
@@ -129,12 +131,8 @@ const controlCommand = defineCommand({
     "control cancel --node report-7 --wait",
   ],
   options: {
-    workers: {
-      type: "text",
-      value: "N",
-      help: "with set-workers: slots over all worker processes",
-    },
-    node: { type: "text", value: "ID", help: "with cancel: the task or roadmap node" },
+    workers: textOption("N", "with set-workers: slots over all worker processes"),
+    node: textOption("ID", "with cancel: the task or roadmap node"),
     wait: WAIT,
     timeout: TIMEOUT,
   },

@@ -21,66 +21,49 @@ import { ago, countText, safe } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
-import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import {
+  type Context,
+  defineCommand,
+  durationOption,
+  ErrUsage,
+  numberOption,
+  textOption,
+} from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
 
 const TASK_OPTIONS = {
-  id: { type: "text", value: "ID", help: "the task's id; left out = a fresh one" },
-  title: { type: "text", value: "TEXT", help: "what people see in lists" },
-  priority: {
-    type: "number",
-    value: "N",
+  id: textOption("ID", "the task's id; left out = a fresh one"),
+  title: textOption("TEXT", "what people see in lists"),
+  priority: numberOption("N", "higher first (default 0)", {
     min: -1_000_000_000,
     max: 1_000_000_000,
-    help: "higher first (default 0)",
-  },
+  }),
   after: {
     type: "text",
     value: "ID",
     many: true,
     help: "run only when this task or roadmap item has completed",
   },
-  delay: {
-    type: "duration",
-    value: "TIME",
-    unit: "s",
-    help: "not before this time has passed: 30, 10s, 5m, 2h",
-  },
-  "max-attempts": {
-    type: "number",
-    value: "N",
+  delay: durationOption("TIME", "not before this time has passed: 30, 10s, 5m, 2h"),
+  "max-attempts": numberOption("N", "how often it may run in all", {
     min: 1,
     max: MAX_ATTEMPTS_MAX,
-    help: "how often it may run in all",
-  },
-  timeout: {
-    type: "duration",
-    value: "TIME",
-    unit: "s",
-    help: "stop a run after this long: 30, 500ms, 5m",
-  },
-  agent: { type: "text", value: "NAME", help: "the configured agent that runs it" },
-  prompt: { type: "text", value: "TEXT", help: "what a coding agent is asked" },
+  }),
+  timeout: durationOption("TIME", "stop a run after this long: 30, 500ms, 5m"),
+  agent: textOption("NAME", "the configured agent that runs it"),
+  prompt: textOption("TEXT", "what a coding agent is asked"),
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
-  cwd: { type: "text", value: "DIR", help: "where the program runs (default with -- CMD: here)" },
+  cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
   env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
-  payload: {
-    type: "text",
-    value: "JSON",
-    help: "any JSON value; reaches the worker digit for digit",
-  },
-  dedup: {
-    type: "text",
-    value: "KEY",
-    help: "at most one task of this key: the id is derived from it",
-  },
+  payload: textOption("JSON", "any JSON value; reaches the worker digit for digit"),
+  dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
 } as const;
 
 const OPTIONS = {
   ...TASK_OPTIONS,
-  file: { type: "text", value: "FILE", help: "one JSON task per line; - reads stdin" },
+  file: textOption("FILE", "one JSON task per line; - reads stdin"),
   batch: {
     type: "flag",
     help: "with --file: the file as one batch, under one id; for very many small tasks",

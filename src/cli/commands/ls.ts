@@ -18,7 +18,7 @@ import {
 } from "../../view/batches.ts";
 import { processingPlaces, type TaskPlace, type TaskState } from "../../view/find-task.ts";
 import { findFiles, readJsonObject } from "../../view/scan.ts";
-import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
+import { type Context, defineCommand, ErrUsage, numberOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, existsTree, treeOf } from "../shell/options.ts";
 import { idColumn } from "./status.ts";
@@ -57,13 +57,7 @@ export const command = defineCommand({
       alsoCalled: ["status", "is", "filter", "only"],
       help: "only tasks in this state; failed: completed batches with failed lines, too",
     },
-    limit: {
-      type: "number",
-      value: "N",
-      min: 1,
-      max: 100_000,
-      help: "at most so many (default 50)",
-    },
+    limit: numberOption("N", "at most so many (default 50)", { min: 1, max: 100_000 }),
   },
   async run(ctx) {
     refuseStateAsPlace(ctx);

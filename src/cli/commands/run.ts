@@ -7,7 +7,7 @@ import { treeIdOf } from "../../host/tree-id.ts";
 import type { RunStart, RunSummary, Supervisor } from "../../supervisor/supervisor.ts";
 import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
-import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { type Context, defineCommand, numberOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { describeTree, existingTree, openSettings } from "../shell/options.ts";
 import { watchTerminals } from "../shell/terminals.ts";
@@ -27,29 +27,13 @@ export const command = defineCommand({
   ],
   examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
   options: {
-    workers: {
-      type: "number",
-      value: "N",
-      min: 0,
-      max: 1024,
-      help: "slots over all worker processes",
-    },
+    workers: numberOption("N", "slots over all worker processes", { min: 0, max: 1024 }),
     processes: { type: "number", value: "P", min: 1, max: 64, help: "worker processes" },
     once: { type: "flag", help: "one pass: run what can run now, then end" },
     drain: { type: "flag", help: "end when nothing is left that could run" },
     "dry-run": { type: "flag", help: "say what would run, in order, and change nothing" },
-    "max-iterations": {
-      type: "number",
-      value: "N",
-      min: 1,
-      help: "end after N tasks were started",
-    },
-    "interval-ms": {
-      type: "number",
-      value: "N",
-      min: 0,
-      help: "longest pause between two looks at everything",
-    },
+    "max-iterations": numberOption("N", "end after N tasks were started", { min: 1 }),
+    "interval-ms": numberOption("N", "longest pause between two looks at everything", { min: 0 }),
     durability: {
       type: "text",
       value: "LEVEL",

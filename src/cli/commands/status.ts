@@ -18,7 +18,7 @@ import { batchBar } from "../../view/batches.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
 import { intakeStopped } from "../../view/supervisor.ts";
 import { takeSnapshot } from "../../view/take-snapshot.ts";
-import { type Context, defineCommand } from "../shell/command-spec.ts";
+import { type Context, defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
@@ -40,12 +40,7 @@ export const command = defineCommand({
       short: "w",
       help: "look again every second, until Ctrl-C; with --json one line a look",
     },
-    interval: {
-      type: "duration",
-      value: "TIME",
-      unit: "s",
-      help: "how often --watch looks (default 1s)",
-    },
+    interval: durationOption("TIME", "how often --watch looks (default 1s)"),
   },
   async run(ctx) {
     const tree = existingTree(ctx);

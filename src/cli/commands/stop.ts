@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
 import { withdraw } from "../../mailbox/withdraw.ts";
-import { defineCommand } from "../shell/command-spec.ts";
+import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { findSupervisor, openControl, sendCommand } from "../shell/send-command.ts";
 
@@ -13,12 +13,10 @@ export const command = defineCommand({
   ],
   options: {
     drain: { type: "flag", help: "let what runs end first" },
-    timeout: {
-      type: "duration",
-      unit: "s",
-      value: "S",
-      help: "give up waiting after this long (default: no limit with --drain, else 60 s)",
-    },
+    timeout: durationOption(
+      "S",
+      "give up waiting after this long (default: no limit with --drain, else 60 s)",
+    ),
   },
   async run(ctx) {
     const supervisor = findSupervisor(ctx.stateDir);

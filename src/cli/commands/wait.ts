@@ -4,7 +4,7 @@ import { failedLinesText } from "../../core/batch.ts";
 import { safe } from "../../text/render.ts";
 import { batchesWithFailures } from "../../view/batches.ts";
 import { findFiles, readJsonObject, textOf } from "../../view/scan.ts";
-import { defineCommand } from "../shell/command-spec.ts";
+import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
@@ -21,12 +21,7 @@ export const command = defineCommand({
   ],
   examples: ["wait nightly --timeout 10m", "wait && echo all done"],
   options: {
-    timeout: {
-      type: "duration",
-      value: "TIME",
-      unit: "s",
-      help: "give up after this long: 30, 500ms, 5m",
-    },
+    timeout: durationOption("TIME", "give up after this long: 30, 500ms, 5m"),
   },
   async run(ctx) {
     const tree = existingTree(ctx);

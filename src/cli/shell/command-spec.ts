@@ -153,6 +153,16 @@ export interface CommandModule {
   commands?: Readonly<Record<string, CommandSpec>>;
 }
 
+/** Options without further conditions, in short. A bare number means seconds for a duration. */
+export const textOption = (value: string, help: string) => ({ type: "text", value, help }) as const;
+export const durationOption = (value: string, help: string) =>
+  ({ type: "duration", unit: "s", value, help }) as const;
+export const numberOption = (
+  value: string,
+  help: string,
+  limits: { min?: number; max?: number } = {},
+) => ({ type: "number", value, help, ...limits }) as const;
+
 /** Gives `run` the types of its options. */
 export function defineCommand<const O extends OptionTable>(spec: CommandSpec<O>): CommandSpec {
   // Safe because `main` fills the options from this very table.
