@@ -1,4 +1,28 @@
-/** The shapes of tasks and of the records they end as. Names and units are those of the files: integer unix seconds. */
+/**
+ * The shapes of tasks and of the records they end as. Fields are named as in the files; times are integer unix seconds.
+ *
+ * The words of this project, one for each thing, in code, files, messages and documents:
+ *
+ * - task: one JSON file that asks for one piece of work. batch: one file with a task in each line.
+ * - command: a file in the control mailbox that tells the supervisor what to do. What a worker runs is a program.
+ * - mailbox: a folder with four trays. tray: `inbox/`, `processing/`, `outbox/` or `failed/`.
+ * - submit (or enqueue): put a task into the inbox. Any program may also drop a file there.
+ * - backlog: the tasks that wait in the inbox, in the order in which they run.
+ * - accept: move a task from the inbox into processing, where it is ready for a worker.
+ * - claim: take a ready task by renaming it. The new name carries the lease.
+ * - lease: the right to run a task and to settle it. It names an owner and an attempt. heartbeat: what renews it.
+ * - attempt: one run of a task, counted from 1. outcome: what an attempt led to: complete, fail, retry or release.
+ * - settle: end a task for good by one rename, the commit; then publish its record, a result or an error.
+ * - release: give a task back without using up its attempt.
+ * - reclaim: take a task back from an owner that died or fell silent.
+ * - fence: keep a process that lost its lease from settling.
+ * - quarantine: set aside a file that is no valid task, with the reason. dead letter: a task that failed for good.
+ * - backoff: the wait before the next attempt. retention: how long records are kept. sweep: remove what is past it.
+ * - drain: finish what runs and start nothing new. tick: one round of the supervisor. wake: make a tick due.
+ * - journal: a file of JSON lines that only grows. event: a line of it that tells what happened to a task.
+ * - roadmap: the plan in `roadmap.yaml`. node: one item of it. phase: a step of a node's run. packet: what an agent reads for it.
+ * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
+ */
 import type { BatchCounts } from "./batch.ts";
 
 export interface TaskMetadata {
@@ -86,7 +110,7 @@ export interface ResultRecord {
   lease: string;
   exit_code: number | null;
   run: string | null;
-  /** Of a batch: what its lines came to. */
+  /** Of a batch: how many lines ended well or badly. */
   batch?: BatchCounts;
 }
 
@@ -105,9 +129,9 @@ export interface ErrorRecord {
   exit_code: number | null;
   signal: string | null;
   run: string | null;
-  /** What a node's run said, when it said something. */
+  /** What the run of a node said. */
   output?: unknown;
-  /** Of a batch: what its lines came to, as far as it came. */
+  /** Of a batch: how many lines ended well or badly before it failed. */
   batch?: BatchCounts;
   /** Set when a file was refused: where its bytes lie now, relative to the mailbox. */
   file?: string;
