@@ -1,4 +1,4 @@
-/** `config.yaml` in, the settings that it names out, each fault with its line and column. */
+/** Reads the settings out of the text of `config.yaml`. Each fault names its line and column. */
 import { dirname, isAbsolute, resolve } from "node:path";
 import {
   type Document,
@@ -9,6 +9,7 @@ import {
   isSeq,
   LineCounter,
   type Node,
+  type YAMLMap,
 } from "yaml";
 import { shorten } from "../codec/schema.ts";
 import type { TSchema } from "../codec/typebox.ts";
@@ -22,26 +23,23 @@ import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.t
 
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 8;
+const MEND_IT = "mend the YAML; nothing of it was used";
+const WRITE_IT_OUT = "write values out instead of using aliases";
 
-/** The leaves that a text sets. @throws ErrInvalidConfig */
+/** The settings in a text, in its order. A list is one setting. @throws ErrInvalidConfig */
 export function decodeConfig(text: string, path: string): { path: string[]; value: unknown }[] {
   const lines = new LineCounter();
   const doc = parseYaml(text, { lineCounter: lines });
   const reader = new ConfigReader(doc, path, lines);
   const broken = doc.errors[0] ?? doc.warnings[0];
-  if (broken !== undefined)
-    reader.fail(
-      broken.pos[0],
-      broken.message.replace(/\.$/, ""),
-      "mend the YAML; nothing of it was used",
-    );
+  if (broken !== undefined) reader.fail(broken.pos[0], broken.message.replace(/\.$/, ""), MEND_IT);
   for (const at of findRepeatedKeys(doc.contents))
-    reader.fail(at, "map keys must be unique", "mend the YAML; nothing of it was used");
+    reader.fail(at, "map keys must be unique", MEND_IT);
   try {
-    // Written out as well: what holds itself has no end.
+    // Written out as JSON, too: that fails for a value that contains itself.
     JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }));
   } catch (error) {
-    reader.fail(0, firstLine(messageOf(error)), "write values out instead of using aliases");
+    reader.fail(0, messageOf(error).split("\n")[0] ?? "", WRITE_IT_OUT);
   }
   reader.object(doc.contents, ConfigSchema, []);
   return reader.leaves;
@@ -74,19 +72,26 @@ class ConfigReader {
   object(raw: unknown, schema: TSchema, path: string[]): void {
     const node = this.follow(raw);
     if (node === undefined || (isScalar(node) && node.value === null)) return;
-    const at = node.range?.[0] ?? 0;
     const here = path.length === 0 ? "the file" : path.join(".");
     if (!isMap(node))
-      this.fail(at, `${here} must hold settings by name`, "write `name: value` lines");
-    if (path.length > DEPTH_MAX)
-      this.fail(at, "nested too deep", "write values out instead of using aliases");
-    for (const pair of node.items) {
-      const keyNode = isNode(pair.key) ? pair.key : undefined;
+      this.fail(startOf(node), `${here} must hold settings by name`, "write `name: value` lines");
+    if (path.length > DEPTH_MAX) this.fail(startOf(node), "nested too deep", WRITE_IT_OUT);
+    for (const [value, child, childPath] of this.members(node, schema, path)) {
+      if (child["type"] === "object") this.object(value, child, childPath);
+      else this.leaf(value, child, childPath);
+    }
+  }
+
+  /** Each member of a map: what stands there, its schema, its path. */
+  private *members(
+    map: YAMLMap,
+    schema: TSchema,
+    path: readonly string[],
+  ): Generator<[unknown, TSchema, string[]]> {
+    for (const pair of map.items) {
+      const keyNode = isNode(pair.key) ? pair.key : map;
       const key = isScalar(keyNode) ? String(keyNode.value) : "";
-      const child = this.known(key, keyNode?.range?.[0] ?? at, schema, path);
-      const childPath = [...path, key];
-      if (child["type"] === "object") this.object(pair.value, child, childPath);
-      else this.leaf(pair.value, child, childPath);
+      yield [pair.value, this.known(key, startOf(keyNode), schema, path), [...path, key]];
     }
   }
 
@@ -106,7 +111,7 @@ class ConfigReader {
 
   private leaf(raw: unknown, schema: TSchema, path: string[]): void {
     const node = this.follow(raw);
-    // `workers:` with nothing after it is not set; as in a file whose values are commented out.
+    // `workers:` with nothing after it sets nothing: its value may be commented out.
     if (node === undefined || (isScalar(node) && node.value === null)) return;
     const items = schema["items"] as TSchema | undefined;
     if (items !== undefined && isSeq(node)) {
@@ -115,50 +120,40 @@ class ConfigReader {
     } else {
       this.check(node, schema, path);
     }
-    this.leaves.push({
-      path,
-      value: this.resolved(node.toJS(this.doc, { maxAliasCount: ALIASES_MAX }), path),
-    });
+    this.leaves.push({ path, value: this.resolved(this.valueOf(node), path) });
   }
 
-  private item(raw: unknown, schema: TSchema, path: string[]): void {
-    const node = this.follow(raw);
+  private item(from: unknown, schema: TSchema, path: string[]): void {
+    const node = this.follow(from);
     if (node === undefined) return;
-    if (isMap(node) && schema["type"] === "object") {
-      for (const pair of node.items) {
-        const keyNode = isNode(pair.key) ? pair.key : undefined;
-        const key = isScalar(keyNode) ? String(keyNode.value) : "";
-        const child = this.known(key, keyNode?.range?.[0] ?? 0, schema, path);
-        const value = this.follow(pair.value);
-        if (value !== undefined) this.check(value, child, [...path, key]);
+    if (isMap(node) && schema["type"] === "object")
+      for (const [raw, child, childPath] of this.members(node, schema, path)) {
+        const value = this.follow(raw);
+        if (value !== undefined) this.check(value, child, childPath);
       }
-    }
     this.check(node, schema, path);
     if (path[0] === "agents") this.checkAgent(node, path);
   }
 
   private checkAgent(node: Node, path: readonly string[]): void {
-    const agent = node.toJS(this.doc, { maxAliasCount: ALIASES_MAX }) as AgentSettings;
-    const fault = explainBadAgent(agent);
+    const fault = explainBadAgent(this.valueOf(node) as AgentSettings);
     const kind = isMap(node) ? this.follow(node.get("kind", true)) : undefined;
-    if (fault !== undefined)
-      this.fail(
-        (kind ?? node).range?.[0] ?? 0,
-        `${path.join(".")}: ${fault}`,
-        "see `mailchute schema config`",
-      );
+    if (fault !== undefined) this.failAt(kind ?? node, path, fault);
   }
 
   private check(node: Node, schema: TSchema, path: readonly string[]): void {
-    const value: unknown = node.toJS(this.doc, { maxAliasCount: ALIASES_MAX });
+    const value = this.valueOf(node);
     const fault = explainBadSetting(schema, value);
-    if (fault !== undefined)
-      this.fail(
-        node.range?.[0] ?? 0,
-        `${path.join(".")}: ${fault}`,
-        "see `mailchute schema config`",
-        value,
-      );
+    if (fault !== undefined) this.failAt(node, path, fault, value);
+  }
+
+  private failAt(node: Node, path: readonly string[], fault: string, found?: unknown): never {
+    const message = `${path.join(".")}: ${fault}`;
+    this.fail(startOf(node), message, "see `mailchute schema config`", found);
+  }
+
+  private valueOf(node: Node): unknown {
+    return node.toJS(this.doc, { maxAliasCount: ALIASES_MAX });
   }
 
   private follow(raw: unknown): Node | undefined {
@@ -166,7 +161,7 @@ class ConfigReader {
     return isAlias(raw) ? raw.resolve(this.doc) : raw;
   }
 
-  /** Paths in the file are relative to the file. */
+  /** Makes paths absolute: in the file they are relative to the file. */
   private resolved(value: unknown, path: readonly string[]): unknown {
     const dir = dirname(this.path);
     const absolute = (text: string): string => (isAbsolute(text) ? text : resolve(dir, text));
@@ -178,6 +173,7 @@ class ConfigReader {
   }
 }
 
-function firstLine(text: string): string {
-  return text.split("\n")[0] ?? "";
+/** Where a node begins in the text. */
+function startOf(node: Node): number {
+  return node.range?.[0] ?? 0;
 }

@@ -1,7 +1,13 @@
 /** What `config.yaml` may say: its JSON Schema, and why a value does not fit it. */
 
 import { shapeOf } from "../codec/schema.ts";
-import { type TSchema, Type, Value } from "../codec/typebox.ts";
+import {
+  type SchemaOptions,
+  type TProperties,
+  type TSchema,
+  Type,
+  Value,
+} from "../codec/typebox.ts";
 import {
   BATCH_CONCURRENCY_MAX,
   MAX_ATTEMPTS_MAX,
@@ -10,166 +16,115 @@ import {
 } from "../core/limits.ts";
 import { PHASES } from "../core/phases.ts";
 
-const Ms = (minimum: number, description: string) =>
-  Type.Integer({ minimum, maximum: TIMER_MS_MAX, description });
+const Count = (minimum: number, maximum: number, description: string) =>
+  Type.Integer({ minimum, maximum, description });
+const Ms = (minimum: number, description: string) => Count(minimum, TIMER_MS_MAX, description);
+const Bytes = (minimum: number, description: string) =>
+  Count(minimum, Number.MAX_SAFE_INTEGER, description);
 const Days = (description: string) => Type.Number({ minimum: 0, maximum: 36_500, description });
-/** What becomes an argument, a path or the name of a variable. */
+const Choice = (words: readonly string[], options: SchemaOptions = {}) =>
+  Type.Union(
+    words.map((word) => Type.Literal(word)),
+    options,
+  );
+/** For arguments, paths and names of variables. */
 const Text = Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" });
+const Texts = (description?: string) =>
+  Type.Array(Text, description === undefined ? {} : { description });
 const Strict = { additionalProperties: false } as const;
+/** Settings by name; each may be left out. */
+const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
+  Type.Object(optional(properties), { ...options, ...Strict });
+
+function optional(properties: TProperties): TProperties {
+  const entries = Object.entries(properties);
+  return Object.fromEntries(entries.map(([name, schema]) => [name, Type.Optional(schema)]));
+}
 
 const AgentSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
-    kind: Type.Union([
-      Type.Literal("exec"),
-      Type.Literal("module"),
-      Type.Literal("codex"),
-      Type.Literal("claude"),
-    ]),
-    program: Type.Optional(Text),
-    args: Type.Optional(Type.Array(Type.String({ pattern: "^[^\\u0000]*$" }))),
-    module: Type.Optional(Text),
-    types: Type.Optional(Type.Array(Text)),
-    capabilities: Type.Optional(Type.Array(Text)),
-    default: Type.Optional(Type.Boolean()),
-    timeout_ms: Type.Optional(Ms(1, "longest run of this agent's tasks")),
-    phases: Type.Optional(
-      Type.Array(Type.Union(PHASES.map((phase) => Type.Literal(phase))), {
+    kind: Choice(["exec", "module", "codex", "claude"]),
+    ...optional({
+      program: Text,
+      args: Type.Array(Type.String({ pattern: "^[^\\u0000]*$" })),
+      module: Text,
+      types: Texts(),
+      capabilities: Texts(),
+      default: Type.Boolean(),
+      timeout_ms: Ms(1, "longest run of this agent's tasks"),
+      phases: Type.Array(Choice(PHASES), {
         minItems: 1,
         uniqueItems: true,
         description:
           "phases of its work on nodes of the plan, in order; default: by the node's type",
       }),
-    ),
-    result: Type.Optional(
-      Type.Union([Type.Literal("required"), Type.Literal("optional")], {
+      result: Choice(["required", "optional"], {
         description:
           "whether a program's run of a node must end with a <result>; default: required",
       }),
-    ),
+    }),
   },
   Strict,
 );
 
 /** The JSON Schema of `config.yaml`. */
-export const ConfigSchema = Type.Object(
+export const ConfigSchema = Settings(
   {
-    workers: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: WORKERS_MAX,
-        description: "slots over all worker processes",
-      }),
-    ),
-    processes: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 64, description: "worker processes" }),
-    ),
-    durability: Type.Optional(
-      Type.Union([Type.Literal("power"), Type.Literal("process")], {
-        description: "what acknowledged work survives: a power cut, or the death of any process",
-      }),
-    ),
-    retention: Type.Optional(
-      Type.Object(
-        {
-          outbox_days: Type.Optional(Days("results are kept this long")),
-          failed_days: Type.Optional(Days("failed tasks are kept this long")),
-          journal_days: Type.Optional(Days("journals that were rotated are kept this long")),
-          journal_bytes_max: Type.Optional(
-            Type.Integer({
-              minimum: 0,
-              maximum: Number.MAX_SAFE_INTEGER,
-              description: "of journals that were rotated so much is kept, all together",
-            }),
-          ),
-          evidence_days: Type.Optional(
-            Days("evidence of nodes that left the plan, and of earlier runs, is kept this long"),
-          ),
-        },
-        Strict,
+    workers: Count(0, WORKERS_MAX, "slots over all worker processes"),
+    processes: Count(1, 64, "worker processes"),
+    durability: Choice(["power", "process"], {
+      description: "what acknowledged work survives: a power cut, or the death of any process",
+    }),
+    retention: Settings({
+      outbox_days: Days("results are kept this long"),
+      failed_days: Days("failed tasks are kept this long"),
+      journal_days: Days("journals that were rotated are kept this long"),
+      journal_bytes_max: Bytes(0, "of journals that were rotated so much is kept, all together"),
+      evidence_days: Days(
+        "evidence of nodes that left the plan, and of earlier runs, is kept this long",
       ),
+    }),
+    retry: Settings({
+      max_attempts: Count(1, MAX_ATTEMPTS_MAX, "N means N runs"),
+      backoff_ms: Ms(0, "wait before the second run; doubles each time"),
+      backoff_max_ms: Ms(0, "longest wait between two runs"),
+    }),
+    lease_ttl_ms: Ms(100, "how long a silent lease is respected"),
+    heartbeat_ms: Ms(10, "how often a worker renews its lease"),
+    settle_ms: Ms(0, "a file that does not parse is refused after it was quiet for this long"),
+    grace_ms: Ms(0, "from SIGTERM to SIGKILL"),
+    timeout_ms: Ms(0, "longest run of a task that sets none; 0 = no limit"),
+    sweep_ms: Ms(10, "longest wait between two looks at everything"),
+    output_bytes_max: Bytes(1024, "a run that writes more into its logs and its folder is stopped"),
+    batch_bytes_max: Bytes(1024, "a larger batch is refused"),
+    batch_results_bytes_max: Bytes(1024, "a batch whose results have more ends with an error"),
+    batch_concurrency: Count(
+      1,
+      BATCH_CONCURRENCY_MAX,
+      "lines of a batch that run at once, when functions run them",
     ),
-    retry: Type.Optional(
-      Type.Object(
-        {
-          max_attempts: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX, description: "N means N runs" }),
-          ),
-          backoff_ms: Type.Optional(Ms(0, "wait before the second run; doubles each time")),
-          backoff_max_ms: Type.Optional(Ms(0, "longest wait between two runs")),
-        },
-        Strict,
-      ),
+    free_bytes_min: Bytes(
+      0,
+      "nothing new starts while the disk has less free, or less than an eighth of its size; 0 = whatever is free",
     ),
-    lease_ttl_ms: Type.Optional(Ms(100, "how long a silent lease is respected")),
-    heartbeat_ms: Type.Optional(Ms(10, "how often a worker renews its lease")),
-    settle_ms: Type.Optional(
-      Ms(0, "a file that does not parse is refused after it was quiet for this long"),
-    ),
-    grace_ms: Type.Optional(Ms(0, "from SIGTERM to SIGKILL")),
-    timeout_ms: Type.Optional(Ms(0, "longest run of a task that sets none; 0 = no limit")),
-    sweep_ms: Type.Optional(Ms(10, "longest wait between two looks at everything")),
-    output_bytes_max: Type.Optional(
-      Type.Integer({
-        minimum: 1024,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: "a run that writes more into its logs and its folder is stopped",
-      }),
-    ),
-    batch_bytes_max: Type.Optional(
-      Type.Integer({
-        minimum: 1024,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: "a larger batch is refused",
-      }),
-    ),
-    batch_results_bytes_max: Type.Optional(
-      Type.Integer({
-        minimum: 1024,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: "a batch whose results have more ends with an error",
-      }),
-    ),
-    batch_concurrency: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: BATCH_CONCURRENCY_MAX,
-        description: "lines of a batch that run at once, when functions run them",
-      }),
-    ),
-    free_bytes_min: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description:
-          "nothing new starts while the disk has less free, or less than an eighth of its size; 0 = whatever is free",
-      }),
-    ),
-    env_allow: Type.Optional(
-      Type.Array(Text, {
-        description: "variables that programs get beside PATH, HOME and the like",
-      }),
-    ),
-    roots: Type.Optional(
-      Type.Array(Text, { description: "directories under which cwd and worktree must lie" }),
-    ),
-    uids: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0 }), { description: "owners whose files are accepted" }),
-    ),
-    mailbox_enabled: Type.Optional(
-      Type.Boolean({ description: "false: the task mailbox is left alone" }),
-    ),
-    agents: Type.Optional(Type.Array(AgentSchema)),
+    env_allow: Texts("variables that programs get beside PATH, HOME and the like"),
+    roots: Texts("directories under which cwd and worktree must lie"),
+    uids: Type.Array(Type.Integer({ minimum: 0 }), {
+      description: "owners whose files are accepted",
+    }),
+    mailbox_enabled: Type.Boolean({ description: "false: the task mailbox is left alone" }),
+    agents: Type.Array(AgentSchema),
   },
-  { $id: "config", title: "mailchute config.yaml", ...Strict },
+  { $id: "config", title: "mailchute config.yaml" },
 );
 
-/** The settings that a part of the schema knows, by name. */
+/** The settings of an object in the schema, by name. */
 export function propertiesOf(schema: TSchema): Record<string, TSchema> {
   return (schema["properties"] ?? {}) as Record<string, TSchema>;
 }
 
-/** Why a value is none for a setting, or undefined. */
+/** Why a value does not fit a setting; undefined when it fits. */
 export function explainBadSetting(schema: TSchema, value: unknown): string | undefined {
   if (Value.Check(schema, value)) return undefined;
   const first = Value.Errors(schema, value).First();
