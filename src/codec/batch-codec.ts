@@ -6,7 +6,7 @@ import { explainBadId } from "../core/names.ts";
 import { type Completed, errorText, type Failed } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, parseObjectText } from "./json.ts";
-import { shorten } from "./schema.ts";
+import { optional, shorten } from "./schema.ts";
 import { checkBody, FREE_MEMBERS } from "./task-codec.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -19,27 +19,27 @@ export const LineResultSchema = Type.Object(
     id: Type.String({ description: "the line's own id, or <batch>#<line>" }),
     status: Type.Union([Type.Literal("completed"), Type.Literal("failed")]),
     attempts: Type.Integer({ minimum: 0, description: "0: the line is no task and never ran" }),
-    duration_ms: Type.Optional(Type.Number({ minimum: 0, description: "of the last run" })),
-    output: Type.Optional(Type.Unknown({ description: "of a completed line" })),
-    verdict: Type.Optional(Type.String()),
-    verdict_reason: Type.Optional(Type.String()),
-    exit_code: Type.Optional(Type.Integer()),
-    signal: Type.Optional(Type.String()),
-    error: Type.Optional(Type.String({ description: "of a failed line" })),
-    code: Type.Optional(Type.String()),
-    kind: Type.Optional(Type.String()),
+    ...optional({
+      duration_ms: Type.Number({ minimum: 0, description: "of the last run" }),
+      output: Type.Unknown({ description: "of a completed line" }),
+      verdict: Type.String(),
+      verdict_reason: Type.String(),
+      exit_code: Type.Integer(),
+      signal: Type.String(),
+      error: Type.String({ description: "of a failed line" }),
+      code: Type.String(),
+      kind: Type.String(),
+    }),
   },
   { $id: "results", title: "mailchute line of batch results", additionalProperties: true },
 );
 
 type LineResult = Static<typeof LineResultSchema>;
 
-/** Fields that only a file of its own can have: a batch holds up nothing and waits for nothing. */
+/** The hint for fields that a line cannot have: a batch holds up nothing and waits for nothing. */
 const NOT_IN_A_LINE = "enqueue it as a task of its own";
 
-/**
- * @throws ErrInvalidTask
- */
+/** A task from one line of a batch. @throws ErrInvalidTask */
 export function decodeLine(text: string, batchId: string, line: number): Task {
   const where = { id: batchId };
   let fields: Record<string, unknown>;

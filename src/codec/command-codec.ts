@@ -6,7 +6,7 @@ import { ErrInvalidCommand } from "../core/errors.ts";
 import { WORKERS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { JsonFault, parseObject } from "./json.ts";
-import { compileCheck, shapeOf, shorten } from "./schema.ts";
+import { compileCheck, optional, shapeOf, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
@@ -14,23 +14,21 @@ const Workers = Type.Integer({ minimum: 0, maximum: WORKERS_MAX });
 
 export const CommandSchema = Type.Object(
   {
-    id: Type.Optional(Type.String({ minLength: 1 })),
+    ...optional({ id: Type.String({ minLength: 1 }) }),
     command: Type.String({ description: COMMAND_NAMES.join(", ") }),
-    args: Type.Optional(
-      Type.Object(
-        {
-          workers: Type.Optional(Workers),
-          node: Type.Optional(Text),
-          id: Type.Optional(Text),
-          final: Type.Optional(Type.Boolean()),
-          drain: Type.Optional(Type.Boolean()),
-        },
+    ...optional({
+      args: Type.Object(
+        optional({
+          workers: Workers,
+          node: Text,
+          id: Text,
+          final: Type.Boolean(),
+          drain: Type.Boolean(),
+        }),
         { additionalProperties: true },
       ),
-    ),
-    final: Type.Optional(Type.Boolean({ description: "with cancel: end the task for good" })),
-    expires_at: Type.Optional(
-      Type.Union(
+      final: Type.Boolean({ description: "with cancel: end the task for good" }),
+      expires_at: Type.Union(
         [
           Type.Integer({ minimum: 0, maximum: 253402300799 }),
           Type.String({ minLength: 10, maxLength: 40 }),
@@ -39,8 +37,8 @@ export const CommandSchema = Type.Object(
           description: "unix seconds or ISO 8601; after that the command is refused",
         },
       ),
-    ),
-    created_at: Type.Optional(Type.Integer({ minimum: 0, maximum: 253402300799 })),
+      created_at: Type.Integer({ minimum: 0, maximum: 253402300799 }),
+    }),
   },
   { $id: "command", title: "mailchute command", additionalProperties: true },
 );

@@ -1,6 +1,7 @@
 /** The JSON Schemas of result and error records: what outside programs may rely on. Checks nothing by itself. */
 
 import type { ErrorRecord, FailureKind, ResultRecord } from "../core/task.ts";
+import { optional } from "./schema.ts";
 import { TaskSchema } from "./task-codec.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -19,6 +20,7 @@ const Counts = Type.Object(
   { additionalProperties: true, description: "what the lines of a batch came to" },
 );
 const { $id: _taskId, ...TaskInside } = TaskSchema;
+const TaskAsRun = Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" });
 
 const KINDS = [
   "exit",
@@ -55,8 +57,7 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
-    batch: Type.Optional(Counts),
-    task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
+    ...optional({ batch: Counts, task: TaskAsRun }),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
 );
@@ -79,16 +80,16 @@ export const ErrorSchema = Type.Object(
     exit_code: ExitCode,
     signal: Type.Union([Type.String(), Type.Null()]),
     run: Run,
-    output: Type.Optional(Type.Unknown({ description: "what a node's run said" })),
-    batch: Type.Optional(Counts),
-    file: Type.Optional(
-      Type.String({
+    ...optional({
+      output: Type.Unknown({ description: "what a node's run said" }),
+      batch: Counts,
+      file: Type.String({
         description: "where the bytes of a refused file lie, relative to the mailbox",
       }),
-    ),
-    dropped_as: Type.Optional(Type.String({ description: "the name it was dropped under" })),
-    offset: Type.Optional(Type.Integer({ minimum: 0, description: "byte offset of the fault" })),
-    task: Type.Optional(Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" })),
+      dropped_as: Type.String({ description: "the name it was dropped under" }),
+      offset: Type.Integer({ minimum: 0, description: "byte offset of the fault" }),
+      task: TaskAsRun,
+    }),
   },
   { $id: "error", title: "mailchute error record", additionalProperties: true },
 );

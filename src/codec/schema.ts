@@ -1,6 +1,19 @@
-/** From a schema to a check that explains the first fault in words a person can act on. */
+/** Makes schemas, and from a schema a check that explains the first fault in words a person can act on. */
 import { visible } from "../core/visible.ts";
-import { type TSchema, type TypeCheck, TypeCompiler } from "./typebox.ts";
+import {
+  type TOptional,
+  type TProperties,
+  type TSchema,
+  Type,
+  type TypeCheck,
+  TypeCompiler,
+} from "./typebox.ts";
+
+/** The same members, each of which may be left out. */
+export function optional<P extends TProperties>(members: P): { [K in keyof P]: TOptional<P[K]> } {
+  const entries = Object.entries(members).map(([name, one]) => [name, Type.Optional(one)]);
+  return Object.fromEntries(entries) as { [K in keyof P]: TOptional<P[K]> };
+}
 
 /** What is wrong with a value. */
 export interface SchemaFault {

@@ -5,7 +5,7 @@ import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts"
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
-import { compileCheck, shorten } from "./schema.ts";
+import { compileCheck, optional, shorten } from "./schema.ts";
 import { type Static, Type } from "./typebox.ts";
 
 const Text = Type.String();
@@ -23,70 +23,64 @@ const Argument = Type.String({
 const Argv = Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" });
 
 export const TaskSchema = Type.Object(
-  {
-    id: Type.Optional(Type.String({ minLength: 1, maxLength: ID_CHARS_MAX })),
-    title: Type.Optional(Text),
-    description: Type.Optional(Text),
-    epic_id: Type.Optional(Text),
-    parent_id: Type.Optional(Text),
-    sequence_number: Type.Optional(
-      Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
-    ),
-    type: Type.Optional(Text),
-    priority: Type.Optional(
-      Type.Integer({
-        minimum: -1_000_000_000,
-        maximum: 1_000_000_000,
-        description: "higher first",
-      }),
-    ),
-    status: Type.Optional(Text),
-    attempts: Type.Optional(Count),
-    max_attempts: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX, description: "N means N runs" }),
-    ),
-    last_error: Type.Optional(Text),
-    claimed_by: Type.Optional(Text),
-    claimed_at: Type.Optional(Seconds),
-    operator: Type.Optional(Text),
-    verdict: Type.Optional(Text),
-    verdict_reason: Type.Optional(Text),
-    test_mode: Type.Optional(Text),
-    test_scope: Type.Optional(Text),
-    test_command: Type.Optional(Text),
-    created_at: Type.Optional(Seconds),
-    updated_at: Type.Optional(Seconds),
-    metadata: Type.Optional(
-      Type.Object(
-        { worktree: Type.Optional(Argument), dependencies: Type.Optional(Names) },
-        { additionalProperties: true },
-      ),
-    ),
-    exec: Type.Optional(Argv),
-    agent: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
-    capabilities: Type.Optional(Names),
-    prompt: Type.Optional(Text),
-    payload: Type.Optional(Type.Unknown()),
-    cwd: Type.Optional(Argument),
-    env: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[^=\\u0000]+$" }), Argument, {
-        additionalProperties: false,
-      }),
-    ),
-    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX })),
-    verify: Type.Optional(
-      // Decoded into the second form.
+  optional({
+    id: Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }),
+    title: Text,
+    description: Text,
+    epic_id: Text,
+    parent_id: Text,
+    sequence_number: Type.Integer({
+      minimum: Number.MIN_SAFE_INTEGER,
+      maximum: Number.MAX_SAFE_INTEGER,
+    }),
+    type: Text,
+    priority: Type.Integer({
+      minimum: -1_000_000_000,
+      maximum: 1_000_000_000,
+      description: "higher first",
+    }),
+    status: Text,
+    attempts: Count,
+    max_attempts: Type.Integer({
+      minimum: 1,
+      maximum: MAX_ATTEMPTS_MAX,
+      description: "N means N runs",
+    }),
+    last_error: Text,
+    claimed_by: Text,
+    claimed_at: Seconds,
+    operator: Text,
+    verdict: Text,
+    verdict_reason: Text,
+    test_mode: Text,
+    test_scope: Text,
+    test_command: Text,
+    created_at: Seconds,
+    updated_at: Seconds,
+    metadata: Type.Object(optional({ worktree: Argument, dependencies: Names }), {
+      additionalProperties: true,
+    }),
+    exec: Argv,
+    agent: Type.String({ minLength: 1, maxLength: 128 }),
+    capabilities: Names,
+    prompt: Text,
+    payload: Type.Unknown(),
+    cwd: Argument,
+    env: Type.Record(Type.String({ pattern: "^[^=\\u0000]+$" }), Argument, {
+      additionalProperties: false,
+    }),
+    timeout_ms: Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX }),
+    verify: // Decoded into the second form.
       Type.Unsafe<string[][]>(
         Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], {
           description:
             "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
         }),
       ),
-    ),
-    not_before: Type.Optional(Seconds),
-    group: Type.Optional(Text),
-    dedup_key: Type.Optional(Text),
-  },
+    not_before: Seconds,
+    group: Text,
+    dedup_key: Text,
+  }),
   { $id: "task", title: "mailchute task", additionalProperties: true },
 );
 

@@ -2,6 +2,7 @@
 export {
   type SchemaOptions,
   type Static,
+  type TOptional,
   type TProperties,
   type TSchema,
   Type,

@@ -1,6 +1,6 @@
 /** What `config.yaml` may say: its JSON Schema, and why a value does not fit it. */
 
-import { shapeOf } from "../codec/schema.ts";
+import { optional, shapeOf } from "../codec/schema.ts";
 import {
   type SchemaOptions,
   type TProperties,
@@ -35,11 +35,6 @@ const Strict = { additionalProperties: false } as const;
 /** Settings by name; each may be left out. */
 const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
-
-function optional(properties: TProperties): TProperties {
-  const entries = Object.entries(properties);
-  return Object.fromEntries(entries.map(([name, schema]) => [name, Type.Optional(schema)]));
-}
 
 const AgentSchema = Type.Object(
   {
