@@ -1,6 +1,6 @@
 /**
- * What waits, in the order in which it shall run. Pure data structure: no clock, no files. Ordinary tasks are rows of a
- * table, so that a backlog of a million costs some eighty bytes each; a selection costs a logarithm.
+ * Holds the waiting tasks in the order in which they run. Pure data structure: no clock, no files. Ordinary tasks are rows of a
+ * table: a million of them cost about eighty bytes each. Choosing one of n takes log n steps.
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
@@ -19,7 +19,7 @@ interface Entry {
 const NO_ROW: Row = -1;
 
 export class Backlog {
-  /** What can run and has nothing particular about it. */
+  /** Tasks that can run and need no fields beyond those of a table row. */
   private readonly ordinary = new TaskTable();
   private readonly byId = new Map<string, Entry>();
   private readonly runnable = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
@@ -30,9 +30,9 @@ export class Backlog {
   private readonly delayedByClock = new Heap<Entry>(
     (a, b) => (a.task.dueMs ?? 0) - (b.task.dueMs ?? 0),
   );
-  /** By the folded id of what they wait for; `id` as one of them spells it. */
+  /** Blocked entries by the folded id that they wait for; `id` as one of them spells it. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
-  /** How many of what waits depend on this folded id, met or not. */
+  /** How many waiting tasks depend on this folded id, met or not. */
   private readonly needed = new Map<string, number>();
   private readonly counts: Record<WaitState, number> = {
     runnable: 0,
@@ -88,19 +88,16 @@ export class Backlog {
     this.discard(entry);
   }
 
-  /** Takes the task that shall run next out of the backlog. @param onlyPlanners leave everything but planners waiting */
+  /** Removes and returns the task that runs next. @param onlyPlanners choose among planners only */
   takeBest(onlyPlanners = false): WaitingTask | undefined {
-    const planner = nextRunnable(this.planners)?.task;
+    let best = nextRunnable(this.planners)?.task;
     const row = onlyPlanners ? NO_ROW : this.ordinary.first();
-    const candidates = [
-      planner,
+    const others = [
       onlyPlanners ? undefined : nextRunnable(this.runnable)?.task,
       row === NO_ROW ? undefined : this.taskAt(row),
     ];
-    let best: WaitingTask | undefined;
-    for (const task of candidates) {
+    for (const task of others)
       if (task !== undefined && (best === undefined || compareTasks(task, best) < 0)) best = task;
-    }
     if (best !== undefined) this.remove(best.id);
     return best;
   }
@@ -108,7 +105,7 @@ export class Backlog {
   /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
   promoteDue(nowWallMs: number, nowMs: number): number | undefined {
     const next = [
-      // In this order: what has both times waits by the second when the first is over.
+      // In this order: a task with both times is delayed by the wall clock first, then by the monotonic clock.
       this.promote(this.delayedByWall, "notBeforeMs", nowWallMs),
       this.promote(this.delayedByClock, "dueMs", nowMs),
     ].filter((ms) => ms !== undefined);
@@ -133,24 +130,24 @@ export class Backlog {
     return freed;
   }
 
-  /** Ids that something waits for. */
+  /** Ids that blocked tasks wait for. */
   *dependencies(): IterableIterator<string> {
     for (const { id } of this.dependents.values()) yield id;
   }
 
-  /** What of its dependencies a waiting task still waits for. */
+  /** The dependencies that a waiting task still waits for. */
   unmetOf(id: string): string[] {
     const entry = this.byId.get(foldId(id));
     const unmet = entry?.task.unmet ?? [];
     return unmet.filter((one) => this.dependents.get(foldId(one))?.waiting.has(entry as Entry));
   }
 
-  /** Whether something that waits depends on this id, met or not. */
+  /** Whether a waiting task depends on this id, met or not. */
   isNeeded(id: string): boolean {
     return this.needed.has(foldId(id));
   }
 
-  /** Notes that a scan met this file. @returns false when it is not what waits under this id */
+  /** Notes that a scan met this file. @returns false when another file, or none, waits under this id */
   see(id: string, file: string, scan: number): boolean {
     const row = this.ordinary.find(id);
     if (row !== NO_ROW) {
@@ -164,7 +161,7 @@ export class Backlog {
     return true;
   }
 
-  /** Inbox tasks that a whole scan did not see: candidates for having been moved away by others. */
+  /** Inbox tasks that a whole scan did not see: another program may have moved them away. */
   *unseen(scan: number): IterableIterator<Pick<WaitingTask, "id" | "file">> {
     for (const id of this.ordinary.unseen(scan)) yield { id, file: inboxName({ id }) };
     for (const entry of this.byId.values()) {
@@ -172,7 +169,7 @@ export class Backlog {
     }
   }
 
-  /** What waits in this state; not for what can run, which is a table. */
+  /** The tasks in this state. Not for runnable ones: most of those are rows of the table. */
   *waitingAs(state: "blocked" | "unmatched"): IterableIterator<Readonly<WaitingTask>> {
     if (this.counts[state] === 0) return;
     for (const entry of this.byId.values()) if (entry.state === state) yield entry.task;
@@ -202,13 +199,13 @@ export class Backlog {
     };
   }
 
-  private stateOf(entry: Entry, nowWallMs: number, nowMs: number): WaitState {
-    const { task } = entry;
-    if (entry.unmetCount > 0) return "blocked";
+  private stateOf({ task, unmetCount }: Entry, nowWallMs: number, nowMs: number): WaitState {
+    if (unmetCount > 0) return "blocked";
     if ((task.notBeforeMs ?? 0) > nowWallMs || (task.dueMs ?? 0) > nowMs) return "delayed";
     return task.agentId === undefined ? "unmatched" : "runnable";
   }
 
+  /** Any time that is left counts as delayed: `promoteDue` compares it with the clock. */
   private stateAfterDependencies({ task }: Entry): WaitState {
     if (task.notBeforeMs !== undefined || task.dueMs !== undefined) return "delayed";
     return task.agentId === undefined ? "unmatched" : "runnable";
@@ -233,10 +230,10 @@ export class Backlog {
         return;
       case "blocked":
         for (const id of entry.task.unmet ?? []) {
-          const dependents = this.dependents.get(foldId(id));
-          if (dependents === undefined)
-            this.dependents.set(foldId(id), { id, waiting: new Set([entry]) });
-          else dependents.waiting.add(entry);
+          const key = foldId(id);
+          const dependents = this.dependents.get(key) ?? { id, waiting: new Set() };
+          this.dependents.set(key, dependents);
+          dependents.waiting.add(entry);
         }
         return;
       case "unmatched":
@@ -274,7 +271,7 @@ export class Backlog {
       waiting?.delete(entry);
       if (waiting?.size === 0) this.dependents.delete(key);
     }
-    // Entries in heaps are skipped when they come up; when most are gone, the heap is built anew.
+    // The entry stays in its heap and is skipped when it comes up. A heap of mostly such entries is built anew.
     this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.byId.size);
   }
 
@@ -285,7 +282,7 @@ export class Backlog {
   }
 }
 
-/** Whether a row of the table says all there is to say about it. */
+/** Whether a row of the table can hold all its fields. */
 function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string } {
   return (
     task.tray === "inbox" &&
@@ -300,7 +297,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   );
 }
 
-/** The first entry that still waits to be run; what was removed since is dropped from the heap. */
+/** The first runnable entry. Drops removed ones from the heap. */
 function nextRunnable(heap: Heap<Entry>): Entry | undefined {
   for (;;) {
     const entry = heap.peek();
@@ -348,7 +345,7 @@ export class Heap<T> {
     return top;
   }
 
-  /** Drops what `keep` refuses, once that is more than half. */
+  /** Drops what `keep` refuses, once the heap is more than twice as large as expected. */
   compact(keep: (item: T) => boolean, expectedSize: number): void {
     if (this.items.length < 1024 || this.items.length < 2 * expectedSize) return;
     const kept = this.items.filter(keep);

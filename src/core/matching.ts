@@ -1,4 +1,4 @@
-/** Which agent runs a task. Pure. Rule: `product.md`, "What runs it". */
+/** Decides which agent runs a task or a node. Pure. */
 import type { NodeType, RoadmapNode } from "./roadmap.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
@@ -6,7 +6,7 @@ import type { Task } from "./task.ts";
 /** Runs `exec` of any task; needs no configuration. */
 export const BUILT_IN_EXEC: AgentSettings = { name: "exec", kind: "exec" };
 
-/** Stands where an agent's name would: a batch has many, one for each line. */
+/** Stands in place of an agent's name: each line of a batch has an agent of its own. */
 export const BATCH_AGENT = "batch";
 
 const AGENT_TYPES: ReadonlySet<string> = new Set([
@@ -28,24 +28,15 @@ export function matchAgent(
   task: Pick<Task, "exec" | "agent" | "capabilities" | "type">,
   agents: readonly AgentSettings[],
 ): Match {
-  if (task.exec !== undefined) return { agent: BUILT_IN_EXEC };
-  if (task.agent !== undefined) {
-    const named = agents.find((a) => a.name === task.agent);
-    return named === undefined
-      ? { agent: undefined, reason: `no agent ${JSON.stringify(task.agent)} is configured` }
-      : { agent: named };
-  }
+  const named = namedAgent(task, agents);
+  if (named !== undefined) return named;
   const fitting = agents.filter((a) => fits(a, task));
   const isPicky = (task.capabilities?.length ?? 0) > 0 || isAgentType(task.type);
-  const agent = fitting.find((a) => a.default === true) ?? (isPicky ? fitting[0] : undefined);
+  const agent = fitting.find(isDefault) ?? (isPicky ? fitting[0] : undefined);
   if (agent !== undefined) return { agent };
-  if (task.capabilities !== undefined && task.capabilities.length > 0) {
-    return {
-      agent: undefined,
-      reason: `no agent has the capabilities ${task.capabilities.join(", ")}`,
-    };
-  }
-  return { agent: undefined, reason: "it has no exec, and no default agent is configured" };
+  if (task.capabilities !== undefined && task.capabilities.length > 0)
+    return unmatched(`no agent has the capabilities ${task.capabilities.join(", ")}`);
+  return unmatched("it has no exec, and no default agent is configured");
 }
 
 const ROLES: Readonly<Partial<Record<NodeType, string>>> = {
@@ -64,33 +55,44 @@ export function resolveAgent(
   node: Pick<RoadmapNode, "type" | "exec" | "agent" | "role" | "capabilities">,
   agents: readonly AgentSettings[],
 ): Match {
-  if (node.exec !== undefined) return { agent: BUILT_IN_EXEC };
-  if (node.agent !== undefined) {
-    const named = agents.find((a) => a.name === node.agent);
-    return named === undefined
-      ? { agent: undefined, reason: `no agent ${JSON.stringify(node.agent)} is configured` }
-      : { agent: named };
-  }
+  const named = namedAgent(node, agents);
+  if (named !== undefined) return named;
   const able = agents.filter((a) =>
     node.capabilities.every((one) => a.capabilities?.includes(one) === true),
   );
   const type = node.role ?? ROLES[node.type];
   const fitting = able.filter((a) => type !== undefined && a.types?.includes(type) === true);
-  const isDefault = (a: AgentSettings): boolean => a.default === true;
   const agent = fitting.find(isDefault) ?? fitting[0] ?? able.find(isDefault);
   if (agent !== undefined) return { agent };
   if (node.capabilities.length > 0 && able.length === 0)
-    return {
-      agent: undefined,
-      reason: `no agent has the capabilities ${node.capabilities.join(", ")}`,
-    };
-  return {
-    agent: undefined,
-    reason: `it has no exec, and no agent of type ${type ?? node.type} and no default agent is configured`,
-  };
+    return unmatched(`no agent has the capabilities ${node.capabilities.join(", ")}`);
+  return unmatched(
+    `it has no exec, and no agent of type ${type ?? node.type} and no default agent is configured`,
+  );
 }
 
-/** Work that makes plans: the task says so, or the agent is one for planning. */
+/** The agent that `exec` or `agent` asks for; undefined when neither is given. */
+function namedAgent(
+  { exec, agent: name }: Pick<Task, "exec" | "agent">,
+  agents: readonly AgentSettings[],
+): Match | undefined {
+  if (exec !== undefined) return { agent: BUILT_IN_EXEC };
+  if (name === undefined) return undefined;
+  const agent = agents.find((a) => a.name === name);
+  return agent === undefined
+    ? unmatched(`no agent ${JSON.stringify(name)} is configured`)
+    : { agent };
+}
+
+function unmatched(reason: string): Match {
+  return { agent: undefined, reason };
+}
+
+function isDefault(agent: AgentSettings): boolean {
+  return agent.default === true;
+}
+
+/** Whether the work makes plans: the task says so, or its agent is a planner. */
 export function isPlannerWork(task: Pick<Task, "type">, agent: AgentSettings | undefined): boolean {
   return (
     task.type === "plan" || task.type === "planner" || agent?.types?.includes("planner") === true
