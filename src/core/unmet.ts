@@ -1,17 +1,17 @@
-/** What a task waits for, and how each of that stands, down to what stands in the way. Pure. */
+/** Explains what a task waits for: how each dependency stands, down to the one that stands in the way. Pure. */
 import { foldId } from "./names.ts";
 
-/** How what is depended on stands. */
+/** How a dependency stands. */
 export interface Standing {
-  /** "moving": it may complete by itself. "stuck": it does not, until a person does something about it. */
+  /** "moving": it may complete by itself. "stuck": it completes only after a person acts. */
   is: "met" | "moving" | "stuck";
   /** As it reads after its name and "which": "runs", "failed". */
   how: string;
-  /** What it waits for itself, if it does: then it stands as that does. */
+  /** What it waits for itself: then it stands as those do. */
   on?: readonly string[];
 }
 
-/** There is nothing of this id. */
+/** No task or node has this id. */
 export const UNKNOWN: Standing = { is: "stuck", how: "is not here" };
 
 export interface Unmet {
@@ -22,16 +22,16 @@ export interface Unmet {
   isUnknown: boolean;
 }
 
-/** So many are named. */
+/** How many are named. */
 const NAMED_MAX = 3;
-/** So many dependencies of one task are looked at, and so many in all for one explanation. */
+/** How many dependencies of one task are looked at, and how many in all for one explanation. */
 const LOOKED_AT_MAX = 50;
 const LOOKS_MAX = 300;
 
 /**
- * Those of `dependencies` that are not met, at most a few of them: first what does not go on by itself.
+ * Finds a few of the `dependencies` that are not met, the stuck ones first.
  * @param id the task that waits, to notice a circle
- * @returns and how many are not met in all
+ * @returns those, and how many are not met in all
  */
 export function findUnmet(
   id: string,

@@ -1,4 +1,4 @@
-/** A task that waits to be chosen, as the backlog knows it: made from its file, and put in order. Pure. */
+/** A waiting task as the backlog knows it: how it is made from its file, and which one goes first. Pure. */
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
 import { foldId } from "./names.ts";
 import type { AgentSettings } from "./settings.ts";
@@ -16,8 +16,8 @@ export interface WaitingTask {
   /** Unix seconds; older first. */
   createdAt: number;
   /**
-   * When its file came into its tray (epoch ms, with what fraction the file system knows): among tasks of the same second, who
-   * came first is first. 0 for what was chosen before.
+   * When its file came into its tray (epoch ms, with the fraction that the file system knows). Among tasks created in the same
+   * second the earliest goes first. 0 for a task that was chosen before.
    */
   arrivedMs: number;
   /** Agent that will run it; undefined when none fits. */
@@ -35,15 +35,14 @@ export interface WaitingTask {
   /** True for work that makes plans: while a replan is under way, nothing else starts. */
   isPlanner?: boolean;
   /**
-   * Its worker died, and no run is left after the next one: that has a process of its own. So no task fails for good because of
-   * what ran beside him.
+   * Its worker died, and the next run is its last one: that run gets a process of its own. So no task fails for good because of
+   * a task that ran beside it.
    */
   runsAlone?: boolean;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
 }
 
-/** Where it waits. */
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {
   /** Of the file (epoch ms): when it was written, and when it was given its name. */
   mtimeMs: number;
@@ -51,8 +50,8 @@ export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> 
 };
 
 /**
- * What a dropped task waits as.
- * @param isMet whether what it depends on is there
+ * Makes the waiting task of a task file.
+ * @param isMet whether this dependency has completed
  */
 export function waitingTask(
   task: Task,
@@ -82,7 +81,7 @@ export function waitingTask(
   };
 }
 
-/** What a batch waits as: its lines have agents of their own, and no order among others. */
+/** Makes the waiting task of a batch. Its lines have their own agents, and their priorities do not count. */
 export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): WaitingTask {
   return {
     ...place,

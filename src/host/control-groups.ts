@@ -1,4 +1,4 @@
-/** The control groups that this process is in. Reads only. */
+/** Finds the control groups of this process and reads their numbers. Changes nothing. */
 import { dirname, join } from "node:path";
 import { readProc } from "./read-proc.ts";
 
@@ -34,7 +34,7 @@ export function readGroupNumber(dir: string, file: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** A file of lines "name number": the number of this name. */
+/** Reads the number of this name from a file of lines "name number". */
 export function readGroupEntry(dir: string, file: string, name: string): number | undefined {
   const text = readProc(join(dir, file))?.toString() ?? "";
   const line = text.split("\n").find((one) => one.startsWith(`${name} `));

@@ -1,4 +1,4 @@
-/** Whether the disks of a state tree have room for new work. Asked often, looked at now and then. */
+/** Tells whether the disks of a state tree have room for new work. Asks the system at most every 250 ms. */
 import fs from "node:fs";
 import { dirname } from "node:path";
 import { lackOf, type Shortage, type Space } from "../core/free-space.ts";
@@ -19,13 +19,13 @@ export class DiskRoom {
 
   /** @param bytesMin setting `free_bytes_min`; 0 = there is always room */
   constructor(tree: StateTree, bytesMin: number, lookAt: LookAtDisk = spaceOf) {
-    // Each may lie on a disk of its own.
+    // Each of these may lie on another disk.
     this.paths = [...new Set([tree.mailbox, tree.runs, tree.dir, dirname(tree.events)])];
     this.bytesMin = bytesMin;
     this.lookAt = lookAt;
   }
 
-  /** What there is too little of, as of a moment ago; undefined: there is room. @param nowMs monotonic */
+  /** What the disks lacked at the last look; undefined when there was room. @param nowMs monotonic */
   shortageAt(nowMs: number): Shortage | undefined {
     if (this.bytesMin > 0 && nowMs >= this.lookAtMs) {
       this.lookAtMs = nowMs + ROOM_LOOK_MS;
@@ -45,13 +45,13 @@ export class DiskRoom {
   }
 }
 
-/** Of the disk that a path lies on: what those may use who are not root. */
+/** The space of the disk that a path lies on, as far as users other than root may use it. */
 export function spaceOf(path: string): Space | undefined {
   try {
     const { blocks, bavail, bsize, files, ffree } = fs.statfsSync(path);
     return { size: blocks * bsize, free: bavail * bsize, files, freeFiles: ffree };
   } catch {
-    // Not there yet.
+    // The path is not there yet.
     return undefined;
   }
 }

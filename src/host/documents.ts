@@ -14,7 +14,7 @@ export interface ReplaceOptions {
   missingMax?: number;
   /** True: survives a power cut once this returns. Otherwise a power cut may leave nothing of it, old or new. */
   isDurable?: boolean;
-  /** Called when all is staged, right before the rename. */
+  /** Called right before the rename. */
   beforePublish?: () => void;
 }
 
@@ -26,7 +26,7 @@ export function replaceDocument(path: string, value: object, options: ReplaceOpt
   replaceText(path, `${JSON.stringify(value, null, 2)}\n`, options);
 }
 
-/** The same for any text. */
+/** Replaces a file by this text, like `replaceDocument`. */
 export function replaceText(path: string, text: string, options: ReplaceOptions = {}): void {
   const isDurable = options.isDurable === true;
   const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
@@ -57,16 +57,16 @@ export function syncDir(dir: string): void {
   }
 }
 
-/** Takes a document away that nothing depends on. One that cannot be removed stays: it says who it was of, and is judged by that. */
+/** Removes a document that nothing depends on. If it cannot be removed it does no harm: readers judge the process that it names. */
 export function removeDocument(path: string): void {
   try {
     fs.rmSync(path, { force: true });
   } catch {
-    // Its directory is none, or a disk that refuses.
+    // Its directory is no directory, or the disk refuses.
   }
 }
 
-/** What `readRegularText` says of what is none of our documents, however often it is asked. */
+/** Errors of `readRegularText` that stay the same when it is tried again: there is no document of ours. */
 const NO_DOCUMENT: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -78,7 +78,7 @@ const NO_DOCUMENT: ReadonlySet<string> = new Set([
 
 /**
  * The document, or undefined when it is missing or not a JSON object.
- * @throws a system error when it cannot be read: then what it says is not known
+ * @throws a system error when it cannot be read: its content is unknown then
  */
 export function loadDocument<T extends object>(path: string): T | undefined {
   let text: string;
@@ -91,7 +91,7 @@ export function loadDocument<T extends object>(path: string): T | undefined {
   return parseObject(text) as T | undefined;
 }
 
-/** The same, for whom one that cannot be read is as good as none. */
+/** Like `loadDocument`, but undefined, too, when it cannot be read. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {
     return loadDocument(path);

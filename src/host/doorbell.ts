@@ -1,15 +1,15 @@
 /**
- * Tells that something happened in a directory, and perhaps to which name. A hint that a look is due, never a fact:
- * events are lost in bursts, and watchers go deaf. chokidar is used for its watch alone; its own listing is switched
- * off, because it would stat every file of the directory once a second.
+ * Tells that a directory changed, and often which name. An event is a hint that a look is due, never a fact: the system
+ * loses events in bursts, and watches go deaf. Only the watch of chokidar is used. Its listing is switched off, because it
+ * would stat every file of the directory once a second.
  */
 import fs from "node:fs";
 import { FSWatcher } from "chokidar";
 import { systemCode } from "../core/errors.ts";
 
 /**
- * A watch without listings: where its throttle gives no leave, chokidar reads no directory. Nor does it set the timers
- * behind that leave, which would keep a process alive for a second after the watch is closed.
+ * A watch without listings: chokidar lists a directory only when its throttle allows it. Without the throttle it also sets no
+ * timers, which would keep a process alive for a second after the watch is closed.
  */
 class WatchOnly extends FSWatcher {
   override _throttle(): false {
@@ -20,11 +20,11 @@ class WatchOnly extends FSWatcher {
 export interface DoorbellEvents {
   /** @param name the file concerned, when it is known */
   onRing: (name: string | undefined) => void;
-  /** The system gives no more watches: from now on the directory is polled. */
+  /** Called once when the system gives no more watches and polling starts. */
   onFallback: (error: unknown) => void;
 }
 
-/** How often a directory is looked at where no watch can be had (ms). */
+/** How often the directory is polled without a watch (ms). */
 const POLL_MS = 100;
 
 export class Doorbell {
@@ -60,9 +60,9 @@ export class Doorbell {
     this.watcher = watcher;
   }
 
-  /** Call now and then: a watch on a directory that was replaced is deaf for ever. True when it was set anew. */
+  /** Call regularly: a watch on a directory that was replaced hears nothing any more. True when it was set anew. */
   rearm(): boolean {
-    // Not started yet, or stopped: then there is no watch to set anew.
+    // Without a watcher it is not started yet, stopped, or polling.
     if (this.watcher === undefined || this.dirKey() === this.watchedKey) return false;
     void this.watcher.close();
     this.start();
@@ -75,7 +75,7 @@ export class Doorbell {
     clearInterval(this.poll);
   }
 
-  /** Tells one directory of this name from the next, which may well get the same inode number. */
+  /** Tells a directory from the one that replaced it, which may get the same inode number. */
   private dirKey(): string {
     const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
     return `${stats?.dev}.${stats?.ino}.${stats?.birthtimeMs}`;

@@ -1,6 +1,6 @@
 /**
- * A lock between processes for read-change-write of small files. A convenience that saves tries: its users must lose
- * nothing without it, because a lock that looks old may be taken by two at once.
+ * A lock between processes that read, change and write small files. It only saves retries. Its users must be correct without
+ * it, because two processes may take a lock that looks old at once.
  */
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,10 +11,10 @@ import { readRegularText, writeRegularText } from "./regular-file.ts";
 
 const STALE_MS = 5000;
 const UPDATE_MS = 1000;
-/** Longer than a lock of a process on another machine looks alive (ms). */
+/** Longer than the lock of a dead process on another machine looks alive (ms). */
 const WAIT_MS_MAX = 8000;
 const PAUSE_MS_MAX = 100;
-/** Between taking a lock and saying whose it is (ms). */
+/** The time between taking a lock and writing its owner (ms). */
 const INTRODUCTION_MS = 100;
 
 const nextOwner = ownerSequence();
@@ -25,12 +25,12 @@ const nextOwner = ownerSequence();
  * @returns how to give it back, which never throws: the work is done; undefined when it could not be had in time: then go on without it
  */
 export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
-  // Not before it is wanted: most worker processes never lock anything.
+  // Loaded on first use: most worker processes never lock anything.
   const { default: lockfile } = await import("proper-lockfile");
   const deadline = performance.now() + WAIT_MS_MAX;
   for (let pauseMs = 4; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
     try {
-      // The library knows its locks by the first path: with that of the directory, giving one back would drop another.
+      // The library keys its locks by the first path. With the path of the directory, releasing one would drop another.
       const release = await lockfile.lock(path, {
         lockfilePath: path,
         realpath: false,
@@ -38,13 +38,13 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         stale: STALE_MS,
         update: UPDATE_MS,
         retries: 0,
-        // Another process took us for dead. Each writer looks again at what it has written.
+        // Called when another process judged this one dead. Each writer reads again what it has written.
         onCompromised: () => {},
       });
       try {
         writeRegularText(ownerPath(path), nextOwner());
       } catch (error) {
-        // A full disk: kept, it would be renewed as long as we live.
+        // The disk is full. A lock that is kept would be renewed as long as this process lives.
         await release().catch(() => {});
         throw error;
       }
@@ -52,12 +52,12 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         try {
           fs.rmSync(ownerPath(path), { force: true });
         } catch {
-          // Then it names a process that does not own the lock, until the next owner writes its own name.
+          // The file names a past owner until the next owner writes its own name.
         }
         await release().catch(() => {});
       };
     } catch (error) {
-      // ENOENT: another process took its last owner for dead, and removed it under us.
+      // ENOENT: another process judged the last owner dead and removed the lock at this moment.
       const code = systemCode(error);
       if (code !== "ELOCKED" && code !== "ENOENT") throw error;
     }
@@ -67,7 +67,7 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
   }
 }
 
-/** Not for a lock so young that its new owner may not have said so yet. */
+/** Whether the owner is dead. False for a young lock: its new owner may not have written its name yet. */
 function isAbandoned(path: string): boolean {
   try {
     const { mtimeMs } = fs.statSync(path);

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 
-/** Nothing that we write is longer (bytes): a longer file would take minutes, or all memory. */
+/** No file of ours is longer (bytes). Reading a longer one could take minutes, or all memory. */
 const TEXT_BYTES_MAX = 2 * KV_DOCUMENT_BYTES_MAX;
 
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
@@ -13,12 +13,12 @@ export function openToRead(path: string): number {
   return openRegular(path, O_RDONLY);
 }
 
-/** Made when it is missing. @throws like `openToRead` */
+/** Makes the file when it is missing. @throws like `openToRead` */
 export function openToAppend(path: string): number {
   return openRegular(path, O_WRONLY | O_APPEND | O_CREAT);
 }
 
-/** All of it as text. @throws like `openToRead`; EFBIG when it is larger than anything of ours: then it is not read */
+/** @throws like `openToRead`; EFBIG when it is larger than any file of ours: then it is not read */
 export function readRegularText(path: string): string {
   return usingFile(openToRead(path), (fd) => {
     const { size } = fs.fstatSync(fd);
@@ -28,7 +28,7 @@ export function readRegularText(path: string): string {
   });
 }
 
-/** After what it holds. @throws like `openToRead` */
+/** @throws like `openToRead` */
 export function appendRegularText(path: string, text: string): void {
   usingFile(openToAppend(path), (fd) => fs.writeFileSync(fd, text));
 }
@@ -36,19 +36,19 @@ export function appendRegularText(path: string, text: string): void {
 /** Replaces the text of the file. @throws like `openToRead` */
 export function writeRegularText(path: string, text: string): void {
   usingFile(openRegular(path, O_WRONLY | O_CREAT), (fd) => {
-    // Not as it is opened: it may turn out to be another file.
+    // Not with O_TRUNC: the checks after opening may refuse the file.
     fs.ftruncateSync(fd);
     fs.writeFileSync(fd, text);
   });
 }
 
-/** As a new file, in place of whatever stands there. @throws a system error */
+/** Removes what stands there, and writes a new file. @throws a system error */
 export function writeAnew(path: string, text: string): void {
   fs.rmSync(path, { force: true });
   usingFile(openRegular(path, O_WRONLY | O_CREAT | O_EXCL), (fd) => fs.writeFileSync(fd, text));
 }
 
-/** Removes a link that stands in the place of a file of ours; the file that it leads to stays. @throws a system error */
+/** Removes a link in the place of a file of ours. The file that it leads to stays. @throws a system error */
 export function dropLink(path: string): void {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });
   if (stats !== undefined && (stats.isSymbolicLink() || stats.nlink > 1))

@@ -1,12 +1,12 @@
 /** Removes a directory and all that is in it one name at a time, so that one of a million names does not block its caller. */
 import fs from "node:fs";
 
-/** From this depth on the rest goes at once: each level has a descriptor open. */
+/** Below this depth all is removed at once: each level keeps a descriptor open. */
 const DEPTH_MAX = 64;
 const SLASH = Buffer.from("/");
 
 /**
- * Gives way after each name. What cannot be removed, as what a container has left as root, stays, and the rest goes.
+ * Yields after each name. Leaves what it cannot remove, such as files that a container made as root, and removes the rest.
  * @returns whether nothing is left
  */
 export function* removeTree(
@@ -30,7 +30,7 @@ export function* removeTree(
       yield;
     }
   } catch {
-    // What cannot be listed stays.
+    // A directory that cannot be listed stays.
   } finally {
     handle.closeSync();
   }

@@ -1,13 +1,13 @@
-/** Which state tree a path leads to: one that was moved is still itself, a copy of it is another one. */
+/** Tells which state tree a path leads to. A tree that was moved is the same tree; a copy is another one. */
 import fs from "node:fs";
 import { judge, type Verdict } from "./identity.ts";
 
-/** Who stands in a document of a state tree. */
+/** The process that a document of a state tree names. */
 export interface Resident {
   place: string;
   pid: number;
   start_ticks: number;
-  /** The tree it wrote this into; missing or null where that is not known. */
+  /** The tree that it wrote the document into; missing or null when unknown. */
   tree?: string | null;
 }
 
@@ -21,20 +21,20 @@ export function treeIdOf(dir: string): string | null {
   }
 }
 
-/** Whether both are known and differ: what cannot be told counts as the same. */
+/** Whether both trees are known and differ. An unknown tree counts as the same. */
 export function isOtherTree(tree: string | null | undefined, dir: string): boolean {
   if (typeof tree !== "string") return false;
   const here = treeIdOf(dir);
   return here !== null && here !== tree;
 }
 
-/** Whether a process of this system lives that has written this document, and into another tree: this one is a copy. */
+/** Whether the process that wrote this document lives, and wrote it into another tree: this tree is a copy. */
 export function livesElsewhere(resident: Resident, dir: string): boolean {
   // On other hosts the same tree has other numbers.
   return judgeResident(resident) === "alive" && isOtherTree(resident.tree, dir);
 }
 
-/** Like `judge`, for who stands in a document of this tree: who lives in another one is dead for it. */
+/** Judges the process that a document of this tree names. A process that lives in another tree counts as dead. */
 export function judgeIn(dir: string, resident: Resident): Verdict {
   return livesElsewhere(resident, dir) ? "dead" : judgeResident(resident);
 }

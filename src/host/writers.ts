@@ -1,12 +1,12 @@
 /**
- * Which files a process has open for writing. Linux only; elsewhere the answer is "none". A machine may have many
- * processes, so they are looked at in slices, one look for all who ask.
+ * Finds the files that any process has open for writing. Linux only; elsewhere it finds none. A machine may have many processes,
+ * so it looks at them in slices, and all callers share one look.
  */
 import fs from "node:fs";
 import { listDir } from "./list-dir.ts";
 
 const O_ACCMODE = 3;
-/** One look at all processes serves for this long (ms). */
+/** The result of a look is used for this long (ms). */
 const FRESH_MS = 250;
 /** After a look there is none for this many times as long as it took, at most `FRESH_MS`. */
 const REST = 3;
@@ -20,7 +20,7 @@ let nextLookMs = Number.NEGATIVE_INFINITY;
 let isLooking = false;
 
 /**
- * True when a process that we may look into has this very file open for writing. "unsure": that is being found out, ask again.
+ * True when a process that this one may inspect has the file open for writing. "unsure": a look is under way, ask again.
  * @param sinceMs a look that began before may have passed a process that opened the file then (monotonic ms)
  */
 export function hasWriter(file: { dev: number; ino: number }, sinceMs: number): boolean | "unsure" {
@@ -69,6 +69,6 @@ function noteWriter(found: Set<string>, pid: string, fd: string): void {
     const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? "0";
     if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
   } catch {
-    // Closed since, or not ours to see.
+    // It was closed since, or this process may not see it.
   }
 }

@@ -1,13 +1,13 @@
-/** What a person should look at: lines in `alerts.jsonl` and for the terminal. */
+/** Tells people of troubles: in `alerts.jsonl` and on the terminal. */
 import type { Clock } from "../core/clock.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { visible } from "../core/visible.ts";
 import { Journal } from "./journal.ts";
 
-/** A trouble that lasts is told this often (ms). */
+/** A lasting trouble is reported once in this time (ms). */
 const AGAIN_MS = 60_000;
 const KEYS_MAX = 1000;
-/** So many alerts of one kind are told on the terminal in `AGAIN_MS`; the rest only stands in the journal. */
+/** The terminal shows so many alerts of one kind in `AGAIN_MS`; the others stand only in the journal. */
 const TOLD_MAX = 20;
 
 export class Alerts {
@@ -34,15 +34,15 @@ export class Alerts {
   }
 
   /**
-   * A line in the journal, and for the terminal unless many of its kind have been told just now.
-   * @param told what the terminal says, when that is more
+   * Writes a line to the journal. Shows it on the terminal, unless many of its kind were shown just now.
+   * @param told what the terminal shows, when that is more
    */
   alert(kind: string, message: string, told: () => string = () => message): void {
     if (this.mayTell(kind)) this.onNotice(told());
     this.raise(kind, message);
   }
 
-  /** Counts one more of this kind. Says so when there are too many. */
+  /** Counts an alert of this kind. The first one too many shows a notice instead. */
   private mayTell(kind: string): boolean {
     const nowMs = this.clock.monotonicMs();
     let recent = this.recent.get(kind);
@@ -64,9 +64,9 @@ export class Alerts {
   }
 
   /**
-   * Both, for a trouble that may last: told once a minute, not at every tick.
+   * For a trouble that may last: a line in the journal and on the terminal, once a minute and not at every tick.
    * @param key what the trouble is with
-   * @param againMs Infinity: told once
+   * @param againMs Infinity: reported once
    */
   report(key: string, message: string, againMs = AGAIN_MS): void {
     const nowMs = this.clock.monotonicMs();
@@ -87,7 +87,7 @@ export class Alerts {
   }
 }
 
-/** For looking only: tells, and writes nothing. */
+/** For commands that only look: shows alerts and writes nothing. */
 export class SpokenAlerts extends Alerts {
   override raise(): void {}
 }

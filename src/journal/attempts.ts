@@ -13,7 +13,7 @@ export function recordClaimed(
   telemetry.event("started", subject);
 }
 
-/** The task waits again, wherever. */
+/** The task waits again, in the inbox or in processing. */
 export function recordReleased(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -28,11 +28,10 @@ export interface PutBackDetails {
   delayMs: number;
   /** Epoch ms. */
   notBeforeMs: number;
-  /** The number that its next run has. */
   nextAttempt: number;
 }
 
-/** It waits again in `processing/`. */
+/** The task waits again in `processing/`. */
 export function recordPutBack(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -49,7 +48,7 @@ export function recordPutBack(
   recordReleased(telemetry, subject, acquiredAtMs);
 }
 
-/** Taken back from who held it. */
+/** Recovery took the task back from its owner. */
 export function recordReclaimed(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -64,7 +63,7 @@ export function recordReclaimed(
   telemetry.lease("expired", subject);
 }
 
-/** Another process took the lease, because it thought its holder dead: nothing was changed. */
+/** Another process took over the lease because it judged the owner dead. This attempt changed nothing. */
 export function recordFenced(telemetry: Telemetry, subject: EventSubject): void {
   telemetry.event("fenced", subject, {
     error: "the lease was taken over; this attempt's work is dropped",

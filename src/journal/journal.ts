@@ -7,18 +7,18 @@ import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
-/** With a pipe in its place a write is refused, and does not wait for a reader. */
+/** O_NONBLOCK: a write to a pipe in its place fails and does not wait for a reader. */
 const TO_APPEND =
   fs.constants.O_RDWR |
   fs.constants.O_APPEND |
   fs.constants.O_CREAT |
   (fs.constants.O_NONBLOCK ?? 0);
 const NEWLINE = 0x0a;
-/** A character takes at most so many bytes. */
+/** UTF-8 bytes of one UTF-16 code unit, at most. */
 const CHAR_BYTES_MAX = 3;
-/** How long a writer may go on in a file that was rotated away (ms). */
+/** How long a writer may write to a file that was rotated away (ms). */
 const RECHECK_MS = 1000;
-/** An end without a newline that did not change over so many looks, this far apart (ms), is torn. */
+/** A last line without a newline is torn when it does not change over so many looks, this far apart (ms). */
 const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
@@ -125,8 +125,8 @@ export class Journal {
   }
 
   /**
-   * Another process wrote last: one that was killed inside its write leaves a torn line, which must not swallow ours. One that is
-   * still inside its write looks alike for a moment; then its line grows.
+   * Finds out whether another process left a torn line at the end: ours must not become part of it. A process that still writes
+   * looks the same as one that was killed in its write, until its line grows.
    */
   private lookAtEnd(fd: number): { size: number; isTorn: boolean } {
     let { size } = fs.fstatSync(fd);
@@ -181,7 +181,7 @@ export class Journal {
   }
 }
 
-/** Not what lies above it: a state tree that was moved away does not come into being again. */
+/** Makes no parent directories: a state tree that was moved away must not appear again. */
 function makeDir(path: string): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });
@@ -196,7 +196,7 @@ function lastByte(fd: number, size: number): number {
   return fs.readSync(fd, one, 0, 1, size - 1) === 1 ? (one[0] ?? NEWLINE) : NEWLINE;
 }
 
-/** Cuts long strings and lists until the record fits one write; what still does not fit loses members, the last first. */
+/** Cuts long strings and lists until the record fits one write. If it still does not fit, drops the members that do not fit. */
 function cutToFit(line: string): string {
   let fitted = line;
   for (
@@ -252,14 +252,14 @@ export function rotatedOf(path: string): string[] {
   }
   const isRotated = (name: string): boolean =>
     name.startsWith(prefix) && /^\d.*\.jsonl$/.test(name.slice(prefix.length));
-  // Their stamps sort like the times that they tell.
+  // The time stamps in the names sort by age.
   return names
     .filter(isRotated)
     .sort()
     .map((name) => join(dir, name));
 }
 
-/** The newest of them; undefined when there is none. */
+/** The newest file that was rotated away from this path; undefined when there is none. */
 export function lastRotated(path: string): string | undefined {
   return rotatedOf(path).at(-1);
 }

@@ -1,13 +1,13 @@
-/** Looks for lines of one lease near the end of a journal. For recovery: what is told already, and what a dead worker had begun. */
+/** Finds the lines of one lease near the end of a journal. Recovery asks which lines are written, and what a dead worker had begun. */
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import { leaseOfLine, submissionOf } from "../core/names.ts";
 import { lastRotated } from "./journal.ts";
 
-/** What a dead process wrote last is near the end; older lines are not looked at (bytes). */
+/** The last lines of a dead process stand near the end. Only so many bytes of it are read. */
 const TAIL_BYTES = 8 * 1024 * 1024;
 
-/** A pipe in its place does not keep us waiting for a writer. */
+/** O_NONBLOCK: opening a pipe in its place must not wait for a writer. */
 const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 
 type Line = Record<string, unknown>;
@@ -18,18 +18,18 @@ export function hasRecord(path: string, lease: string, what: string): boolean {
 }
 
 /**
- * Whether the worker that had this lease has told that its run begins, which it does before it calls a function.
- * @returns undefined when that cannot be said: the journal does not tell what was there before the claim
+ * Whether the worker with this lease has written that its run begins. It writes that before it calls a function.
+ * @returns undefined when the journal does not reach back to before the claim
  */
 export function hasStarted(path: string, lease: string): boolean | undefined {
   const submission = submissionOf(lease);
   const isStart = (line: Line): boolean => isOf(line, lease, "started");
   const tail = readTail(path);
-  // A writer goes on for a moment in a file that was rotated away.
+  // After a rotation a writer may write to the old file for a moment.
   const rotated = lastRotated(path);
   const earlier = rotated === undefined ? undefined : readTail(rotated);
   if ([tail, earlier].some((part) => someLine(part, submission, isStart))) return true;
-  // Before anything is claimed it is selected: where that line stands, in this very file, later ones would stand, too.
+  // A task is selected before it is claimed. If this file holds that line, it would hold a later one, too.
   const isSelection = (line: Line): boolean =>
     line["event"] === "selected" && submissionOf(leaseOfLine(line)) === submission;
   return someLine(tail, submission, isSelection) ? false : undefined;
@@ -39,7 +39,7 @@ function isOf(line: Line, lease: string, what: string): boolean {
   return leaseOfLine(line) === lease && (line["event"] === what || line["status"] === what);
 }
 
-/** Whether `test` holds for one of the lines that hold this text; the last one is asked first. */
+/** Whether `test` holds for one of the lines that contain this text, the last line first. */
 function someLine(tail: Buffer | undefined, text: string, test: (line: Line) => boolean): boolean {
   if (tail === undefined) return false;
   for (let at = tail.lastIndexOf(text); at >= 0; ) {

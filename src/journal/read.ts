@@ -1,4 +1,4 @@
-/** Reads JSONL as others left it: torn tails, NUL bytes and rubbish are skipped and counted, gigabytes are streamed. */
+/** Reads JSONL files, also damaged ones: skips and counts torn lines, NUL bytes and rubbish. Streams gigabytes. */
 import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
@@ -11,12 +11,12 @@ export interface ReadCounts {
   bad: number;
 }
 
-/** A pipe in its place does not keep us waiting for a writer. */
+/** O_NONBLOCK: opening a pipe in its place must not wait for a writer. */
 const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 /** A line longer than this is rubbish (bytes); it is skipped without being kept. */
 const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
-/** Splits into lines and passes on only those that hold one JSON object: ndjson would stop, or crash, at others. */
+/** Passes on only lines that hold one JSON object: at any other line ndjson would stop or crash. */
 class LineGuard extends Transform {
   readonly counts: ReadCounts;
   private readonly decoder = new StringDecoder("utf8");
@@ -35,7 +35,7 @@ class LineGuard extends Transform {
       this.rest = lines.pop() ?? "";
       for (const line of lines) this.line(line);
     } else if (!this.isSkipping) {
-      // Not looked at again with each piece of a line of megabytes.
+      // Only collected: splitting a line of megabytes again with each piece would take too long.
       this.rest += piece;
     }
     if (this.rest.length > LINE_CHARS_MAX) {
@@ -74,7 +74,7 @@ export async function* readJournal(
   counts: ReadCounts = { records: 0, bad: 0 },
   start = 0,
 ): AsyncGenerator<Record<string, unknown>> {
-  // Not before it is wanted: it brings a library of streams.
+  // Loaded on first use: it brings a library of streams.
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
@@ -111,7 +111,7 @@ function openJournal(path: string): number | undefined {
   }
 }
 
-/** Writers may go on in a rotated file for a moment; so does the reader (ms). */
+/** After a rotation writers may write to the old file for a moment; the reader reads it for so long (ms). */
 const ROTATED_LINGER_MS = 2000;
 
 /** Follows a growing journal: each call gives the whole lines that came since the last one. Survives rotation. */
@@ -120,7 +120,7 @@ export class JournalTail {
   private readonly path: string;
   private fd: number | undefined;
   private rotatedAtMs: number | undefined;
-  /** True while we step over a line that is longer than what is read at once. */
+  /** True while the reader skips a line that is longer than one read. */
   private isInLongLine = false;
   offset: number;
   ino: number;
@@ -143,7 +143,7 @@ export class JournalTail {
     return records;
   }
 
-  /** The same without parsing: for readers that need few of the records. Only lines beyond `bytesMax` are counted. */
+  /** Like `next`, but does not parse: for readers that need few of the records. Counts only lines longer than `bytesMax`. */
   nextLines(bytesMax = 1024 * 1024): string[] {
     if (this.fd === undefined && !this.open()) return [];
     const lines = this.readOn(bytesMax);
@@ -173,7 +173,7 @@ export class JournalTail {
     return true;
   }
 
-  /** True when another file stands under the name, and no writer goes on in the old one. */
+  /** True when the path leads to another file, and writers have had time to leave the old one. */
   private isRotated(): boolean {
     const there = fs.statSync(this.path, { throwIfNoEntry: false });
     if (there === undefined || there.ino === this.ino) {
@@ -197,7 +197,7 @@ export class JournalTail {
     const got = fs.readSync(this.fd, buffer, 0, buffer.length, this.offset);
     const end = buffer.subarray(0, got).lastIndexOf(0x0a) + 1;
     if (end === 0) {
-      // A line longer than what we read at once is rubbish: step over it.
+      // A line longer than one read is rubbish: skip it.
       if (got === bytesMax) {
         this.offset += got;
         this.isInLongLine = true;
@@ -207,7 +207,7 @@ export class JournalTail {
     this.offset += end;
     let from = 0;
     if (this.isInLongLine) {
-      // Its end is no record either, whatever it looks like.
+      // The end of a skipped line is no record, even if it parses.
       from = buffer.indexOf(0x0a) + 1;
       this.isInLongLine = false;
       this.counts.bad++;

@@ -1,4 +1,4 @@
-/** Entries of kv: made, compared, and read from what a file holds. Pure. */
+/** Makes and compares the entries of kv, and reads them from the text of a file. Pure. */
 import { parseObject } from "../core/json-object.ts";
 import { explainBadKey, type KvEntry, type KvSource } from "../core/kv.ts";
 import { KV_VALUE_BYTES_MAX } from "../core/limits.ts";
@@ -19,7 +19,7 @@ export function entryOf(value: unknown, t: number, { run, lease, attempt, by }: 
   return { value, at: new Date(t).toISOString(), t, run, lease, attempt, by };
 }
 
-/** Whether this run has put this very value, and the entry holds all of it. */
+/** Whether this run has put this very value, and the entry was not cut. */
 export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSource): boolean {
   return (
     entry !== undefined &&
@@ -29,7 +29,7 @@ export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSou
   );
 }
 
-/** Undefined when the text is not that of a file of ours. */
+/** Undefined when the text is not one that kv has written. */
 export function entriesOf(text: string): Entries | undefined {
   const document = parseObject(text);
   if (document === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * `kv/history.jsonl`: every put and removal, of all nodes. A file of values that is lost can be made from it again. Where it has
- * been rotated it goes on in the files that were, as long as they are kept.
+ * `kv/history.jsonl`: every put and removal, of all nodes. A lost file of values is rebuilt from it. After a rotation the older
+ * lines stand in the rotated files, as long as those are kept.
  */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
@@ -13,7 +13,7 @@ import { Journal, lastRotated, rotatedOf } from "../journal/journal.ts";
 import { readJournal } from "../journal/read.ts";
 import { type Entries, entryOf, isEntry } from "./entries.ts";
 
-/** How much of the end is looked at (bytes): it lies in the history and in the last file that was rotated away from it. */
+/** How much of the end is read (bytes). It lies in the history and in the file that was rotated last. */
 const TAIL_BYTES = KV_HISTORY_ROTATE_BYTES;
 
 /** An end of the history: the size (bytes) of each of its last files, by inode. */
@@ -50,7 +50,7 @@ export class KvHistory {
       const entry = entryOf(null, t, source);
       this.file.append(JSON.stringify({ node, key, op: "remove", ...entry }));
     }
-    // A full disk keeps the lines for later: the latest values count for more.
+    // When the disk is full the lines stay in memory for later: the latest values matter more than their history.
     this.file.flush();
   }
 
@@ -63,7 +63,7 @@ export class KvHistory {
       }
   }
 
-  /** Its records near the end; with a mark, only those that came since. */
+  /** The records of a node near the end; with a mark, only those that came after it. */
   since(node: string, mark: HistoryMark = new Map()): KvHistoryRecord[] {
     const records: KvHistoryRecord[] = [];
     const member = `"node":${JSON.stringify(node)}`;
@@ -75,7 +75,7 @@ export class KvHistory {
     return records;
   }
 
-  /** The values of a node as far as the records near the end tell. */
+  /** The values of a node, rebuilt from the records near the end. */
   rebuild(node: string): Entries {
     const entries: Entries = new Map();
     for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.since(node)) {
@@ -111,14 +111,14 @@ export class KvHistory {
 function shortened(entry: KvEntry): KvEntry & { bytes?: number } {
   const bytes = Buffer.from(JSON.stringify(entry.value), "utf8");
   if (bytes.length <= KV_HISTORY_VALUE_BYTES_MAX) return entry;
-  // Escaped once more as a string in the line, this may double.
+  // Half of the limit: escaping the text as a string may double its length.
   const begin = new TextDecoder("utf-8").decode(bytes.subarray(0, KV_HISTORY_VALUE_BYTES_MAX / 2), {
     stream: true,
   });
   return { ...entry, value: `${begin}…`, cut: true, bytes: bytes.length };
 }
 
-/** @param bytesMax so much of its end at most */
+/** Reads at most `bytesMax` of the end of a file. */
 function readTail(
   path: string,
   mark: HistoryMark,

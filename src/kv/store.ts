@@ -30,9 +30,9 @@ export interface KvChange {
   removes?: readonly string[];
 }
 
-/** Times that a lost race is run again. */
+/** How often a lost race is tried again. */
 const TRIES_MAX = 100;
-/** Something else than a file that we made is in its place. */
+/** Errors that say: something other than a file of kv is in its place. */
 const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO", "EFBIG"]);
 const NO_LINK: ReadonlySet<string> = new Set([
   "ENOENT",
@@ -41,7 +41,7 @@ const NO_LINK: ReadonlySet<string> = new Set([
   "EOPNOTSUPP",
   "EMLINK",
 ]);
-/** A replacement takes far less (ms), and a lock is not lost sooner. */
+/** A replacement takes far less (ms), and a lock is lost only after a longer stall. */
 const STALL_MS = 1000;
 
 export class KvStore {
@@ -49,7 +49,7 @@ export class KvStore {
   private readonly clock: Clock;
   private readonly isDurable: boolean;
   private readonly log: KvHistory;
-  /** The last change of each node in this process: they queue here, and only processes meet at the lock. */
+  /** The last change of each node in this process. Changes of one process queue here; the lock is between processes. */
   private readonly queues = new Map<string, Promise<unknown>>();
 
   /** @param durability with `power`, a change survives a power cut; its line in the history may not */
@@ -118,7 +118,7 @@ export class KvStore {
     removes: readonly string[],
     source: KvSource,
   ): Promise<boolean> {
-    // The supervisor writes again what a worker has written: that needs no lock.
+    // The supervisor repeats what a worker has written: when all is there already, no lock is needed.
     const { entries: known, isBroken: isUnknown } = this.read(node);
     const isThere =
       puts.every(([key, value]) => isSame(known.get(key), value, source)) &&
@@ -126,9 +126,9 @@ export class KvStore {
     if (isThere && !isUnknown) return false;
     const release = await this.lock(node);
     let writtenAtMs = Number.POSITIVE_INFINITY;
-    /** Values of another writer that we replaced without having seen them: they are put back. */
+    /** Values of another writer that this one replaced without having read them. It puts them back. */
     let overwritten: Entries = new Map();
-    /** Keys that another writer removed without our knowing, and when. */
+    /** Keys that another writer removed unseen, and when. */
     const removed = new Map<string, number>();
     try {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -284,7 +284,7 @@ export class KvStore {
     return replaced ?? new Map();
   }
 
-  /** A file that is not ours to understand is kept beside. */
+  /** Keeps a file that cannot be read beside the new one. */
   private setAside(node: string): void {
     const path = this.pathOf(node);
     for (let n = 1; ; n++) {
@@ -303,7 +303,7 @@ export class KvStore {
     return join(this.dir, `${node}.json`);
   }
 
-  /** Undefined when it could not be had: its owner hangs. */
+  /** Undefined when the lock was not free in time because its owner hangs. */
   private lock(node: string): Promise<(() => Promise<void>) | undefined> {
     const dir = join(this.dir, ".tmp");
     makeDirs(dir, 2);
@@ -315,7 +315,7 @@ function demand(fault: string | undefined): void {
   if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: "kv" });
 }
 
-/** What changes whenever the file is another one; its link count does not. */
+/** Differs whenever the file is another one. It holds no change time, which linking the file would change. */
 function stampAt(path: string): string {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;

@@ -1,6 +1,6 @@
 /**
- * The journal lines of what a program does with the library, when its mailbox lies in a state tree: who holds what, and what
- * becomes of it, as a worker writes them. Elsewhere it writes nothing.
+ * Writes the journal lines of a program that uses the library, the same lines as a worker. Writes nothing when the mailbox does
+ * not lie in a state tree.
  */
 import fs from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -41,7 +41,7 @@ export class LeaseJournal {
       );
   }
 
-  /** @param wasWaiting it was taken from the inbox, and not from what a supervisor had accepted */
+  /** @param wasWaiting it was taken from the inbox; false when a supervisor had accepted it */
   noteClaimed(name: ProcessingName, acquiredAtMs: number, wasWaiting: boolean): void {
     this.write((telemetry) => {
       const subject = this.subjectOf(name);
@@ -56,7 +56,7 @@ export class LeaseJournal {
     });
   }
 
-  /** Between publishing its record and the end of its marker. */
+  /** Called between publishing the record and removing the marker. */
   noteSettled(settled: Settlement, acquiredAtMs: number, durationMs: number | null): void {
     this.write((telemetry) => {
       const record = decodeRecord(settled.record)?.record;
@@ -106,7 +106,7 @@ export class LeaseJournal {
     return { task_id: id, agent_id: this.agentId, attempt, lease: leaseOf(name) };
   }
 
-  /** At once: a program may end without another turn of its event loop. */
+  /** Flushes at once: a program may end without another turn of its event loop. */
   private write(lines: (telemetry: Telemetry) => void): void {
     if (this.telemetry === undefined) return;
     lines(this.telemetry);

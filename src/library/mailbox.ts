@@ -1,6 +1,6 @@
 /**
- * The mailbox as a library: for programs that submit, work or look after a mailbox without our supervisor, or beside it.
- * Every promise of the protocol holds here too; expected outcomes that a caller must handle are thrown as errors with a code.
+ * The mailbox as a library, for programs that submit tasks, run them or maintain a mailbox, with or without our supervisor. All
+ * promises of the protocol hold here, too. Outcomes that a caller must handle are thrown as errors with a code.
  */
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
@@ -96,7 +96,7 @@ interface Held {
   startedMs: number;
   startedWallMs: number;
   maxAttempts: number;
-  /** What ends it. Once that is committed the disk may still refuse the rest, and nothing else can end it any more. */
+  /** How the task ends. Once that is committed nothing else can end it, even if the disk refuses to publish it. */
   settlement?: Settlement;
 }
 
@@ -216,7 +216,7 @@ export class Mailbox {
     return claimReady(this.trays, name, this.newOwner());
   }
 
-  /** Shows everybody that the task is still worked on; call it every few seconds. @throws ErrLeaseLost, ErrIo */
+  /** Renews the lease: other processes see that the task still runs. Call it every few seconds. @throws ErrLeaseLost, ErrIo */
   renew(task: HeldTask): void {
     const held = this.heldOf(task);
     if (isCommitted(held)) return;
@@ -321,7 +321,7 @@ export class Mailbox {
     });
   }
 
-  /** Takes back what dead or silent owners left, and finishes what they had begun to settle. @throws ErrIo */
+  /** Reclaims the tasks of dead or silent owners, and publishes what those had committed. @throws ErrIo */
   recover(): Promise<Recovered[]> {
     return this.inTime("recover", () => this.recoverAll());
   }
@@ -358,7 +358,7 @@ export class Mailbox {
     return recovered;
   }
 
-  /** In a state tree, of the runs of its workers. */
+  /** In a state tree: what the runs of its workers left. */
   private runTraces(): { traces?: RunTraces } {
     const { tree } = this.journal;
     if (tree === undefined) return {};
@@ -397,7 +397,7 @@ export class Mailbox {
     if (this.isLive(id, ["ok", "err"])) return undefined;
     const settled = readSettled(this.trays, id);
     if (settled !== undefined) return settled.record;
-    // What moved between two looks, and what is committed and not published yet.
+    // It may have moved between the two looks, or be committed and not published yet.
     if (this.isLive(id)) return undefined;
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
       id,
@@ -406,7 +406,7 @@ export class Mailbox {
     });
   }
 
-  /** Does it now; what the system refuses is thrown as ErrIo. */
+  /** Runs the step. Throws a system error as ErrIo. */
   private atOnce<T>(phase: string, step: () => T): T {
     try {
       return step();
@@ -436,7 +436,7 @@ export class Mailbox {
     try {
       dropIdentical(this.trays, id);
     } catch {
-      // It cannot be read now: it waits, and the others must not.
+      // It cannot be read now. It waits; the other tasks must not.
     }
   }
 
@@ -505,7 +505,7 @@ function isCommitted(held: Held): held is Held & { settlement: Settlement } {
   return held.settlement?.committedMs !== undefined;
 }
 
-/** An error of the system as one of ours; any other is left as it is. */
+/** Makes an ErrIo of a system error. Returns any other error as it is. */
 function asErrIo(error: unknown, phase: string, dir: string): unknown {
   if (error instanceof MailchuteError || !isSystemError(error)) return error;
   return new ErrIo(`cannot ${phase}: ${messageOf(error)}`, {
