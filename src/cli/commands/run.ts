@@ -79,6 +79,7 @@ export const command = defineCommand({
         if (!isQuiet) ctx.out.note(safe(notice));
       },
     });
+    if (which !== undefined && !isQuiet) ctx.out.note(which);
     const endIfHungUp = watchTerminals();
     const wasInterrupted = stopOnSignals(ctx, supervisor);
     const treeId = treeIdOf(tree.dir);
