@@ -157,7 +157,8 @@ function rowOf(search, command, { code, output, seconds }) {
 
 function describeMachine() {
   const commit = git("rev-parse", "--short", "HEAD");
-  return `Commit ${commit}, Node ${process.version}, Linux ${os.release()}, ${os.cpus().length} cores, ${new Date().toISOString().slice(0, 10)}.`;
+  const command = `npm run test:reliability -- ${process.argv.slice(2).join(" ")}`;
+  return `\`${command.trim()}\`: commit ${commit}, Node ${process.version}, Linux ${os.release()}, ${os.cpus().length} cores, ${new Date().toISOString().slice(0, 10)}.`;
 }
 
 function tableOf(rows) {
