@@ -18,8 +18,9 @@ const UPDATE_MS = 2500;
 /** Time that a supervisor which has just taken the lock needs to say who it is (ms). */
 const INTRODUCTION_MS = 1000;
 
-/** So often a lock may vanish while it is taken; then it is the directory that is gone. */
-const ROBBED_MAX = 2;
+/** So often a lock may vanish while it is taken, and so often that of a dead owner may be removed. */
+const ROBBED_MAX = 50;
+const REMOVED_MAX = 3;
 
 export class SupervisorLock {
   private readonly stateDir: string;
@@ -39,19 +40,19 @@ export class SupervisorLock {
   /** @throws ErrSupervisorRunning when a live supervisor holds it */
   static async acquire(stateDir: string, documentPath: string): Promise<SupervisorLock> {
     const lockPath = join(stateDir, "supervisor.lock");
-    for (let tries = 0; ; tries++) {
+    for (let robbed = 0, removed = 0; ; ) {
       try {
         const lock = new SupervisorLock(stateDir, lockPath);
         await lock.take();
         return lock;
       } catch (error) {
         const code = systemCode(error);
-        // Another starter took it for a dead one's, between our making it and our looking at it.
-        if (code === "ENOENT" && tries < ROBBED_MAX) continue;
+        // Another starter took it for a dead one's, between our making it and our looking at it. Or the whole tree is gone.
+        if (code === "ENOENT" && robbed++ < ROBBED_MAX && fs.existsSync(stateDir)) continue;
         if (code !== "ELOCKED") throw error;
       }
       const holder = await findHolder(stateDir, documentPath, lockPath);
-      if (holder !== undefined || tries > 2) {
+      if (holder !== undefined || removed === REMOVED_MAX) {
         throw new ErrSupervisorRunning(
           `a supervisor${holder === undefined ? "" : ` (pid ${holder.pid}, since ${holder.started_at})`} runs this state tree`,
           {
@@ -62,6 +63,7 @@ export class SupervisorLock {
         );
       }
       // Its owner is provably dead: no need to wait until the lock looks old.
+      removed++;
       fs.rmSync(lockPath, { recursive: true, force: true });
     }
   }

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { ErrSupervisorRunning } from "../../../src/core/errors.ts";
 import { lockFile } from "../../../src/host/file-lock.ts";
 import { thisProcess } from "../../../src/host/identity.ts";
@@ -110,6 +110,26 @@ it("is free again after its owner has freed it", async () => {
   const tree = newTree();
   await msToAcquire(tree);
   expect(await msToAcquire(tree)).toBeLessThan(timeLimitMs(500));
+});
+
+it("is taken when others remove it several times just as it is made, after that of a dead process", async () => {
+  const tree = newTree();
+  fs.mkdirSync(tree.lockDir);
+  introduce(tree, deadPid());
+  const real = fs.utimes;
+  let robberies = 0;
+  const utimes = vi.spyOn(fs, "utimes").mockImplementation((path, atime, mtime, done) => {
+    if (robberies < 5) {
+      robberies++;
+      fs.rmdirSync(tree.lockDir);
+    }
+    real(path, atime, mtime, done);
+  });
+  onTestFinished(() => utimes.mockRestore());
+  const lock = await SupervisorLock.acquire(tree.dir, tree.document);
+  expect(robberies).toBe(5);
+  expect(fs.existsSync(tree.lockDir)).toBe(true);
+  await lock.free();
 });
 
 it("is taken all the same when another starter removes it just as it is made", async () => {
