@@ -15,7 +15,10 @@ const LIBRARY = ["index", "agents/nothing"];
 /** The command line: one file for each verb, read when it is called. */
 const COMMANDS = ["cli/main"];
 /** Processes and threads, each with files of its own: all of it is read at once (src/host/package.ts finds them). */
-const ALONE = ["worker/entry", "worker/heartbeat-thread", "roadmap/parse-thread"];
+const ALONE = fs
+  .readdirSync(join(root, "src"), { recursive: true })
+  .filter((name) => /(?:^|\/)(?:entry|[\w-]+-thread)\.ts$/.test(name))
+  .map((name) => name.slice(0, -".ts".length));
 /** Not bundled: it compiles what it is given, with files of its own that it looks for. */
 const EXTERNAL = ["jiti"];
 /** What these need, and what each command needs anyway, is one file: people wait for them. */

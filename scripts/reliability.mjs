@@ -75,7 +75,7 @@ const SEARCHES = [
     name: "storm",
     what: "a plan of 1,000 nodes under kills and edits",
     long: "npm run test:storm",
-    short: "MAILCHUTE_STORM_NODES=60 npx vitest run test/roadmap/storm.test.ts",
+    short: "MAILCHUTE_STORM_NODES=60 npx vitest run test/parts/plan/storm.test.ts",
     figures: /^(\d+ nodes: .+)$/gm,
   },
   {

@@ -9,10 +9,10 @@ import { median, quantile } from "../statistics.mjs";
 
 // From the sources: what is built has no files of its own for these.
 const jiti = createJiti(import.meta.url, { fsCache: false });
-const { parseRoadmap } = await jiti.import("../../src/roadmap/document.ts");
-const { applyEdits } = await jiti.import("../../src/roadmap/edit.ts");
-const { Planner } = await jiti.import("../../src/roadmap/next.ts");
-const { RoadmapFile } = await jiti.import("../../src/roadmap/roadmap-file.ts");
+const { parseRoadmap } = await jiti.import("../../src/parts/plan/read/document.ts");
+const { applyEdits } = await jiti.import("../../src/parts/plan/edit/edit.ts");
+const { Planner } = await jiti.import("../../src/parts/plan/rules/next.ts");
+const { RoadmapFile } = await jiti.import("../../src/parts/plan/file/roadmap-file.ts");
 
 const NODES = 10_000;
 const LAYER = 100;

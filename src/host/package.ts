@@ -5,16 +5,17 @@ import { extname, join } from "node:path";
 // From src/host/ and from dist/chunks/, where the build puts this file, it is as far to everything.
 const HERE = import.meta.dirname;
 
-/** What runs as a process or a thread of its own. The build makes one file of each: scripts/bundle.mjs lists them too. */
-export type EntryName = "worker/entry" | "worker/heartbeat-thread" | "roadmap/parse-thread";
-
 const ENDING = extname(import.meta.filename);
 
 /** Whether the sources run, and not what was built from them. */
 export const isSource = ENDING === ".ts";
 
-/** The file of an entry, absolute. The library (.mjs) starts the same ones as the command line. */
-export function pathOfEntry(name: EntryName): string {
+/**
+ * The file of what runs as a process or a thread of its own, absolute. The build makes one file of each (scripts/bundle.mjs). The
+ * library (.mjs) starts the same ones as the command line.
+ * @param name path below src, as `worker/entry`: it is called `entry`, or ends in `-thread`
+ */
+export function pathOfEntry(name: string): string {
   return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 

@@ -1,5 +1,6 @@
 /** When a supervisor has no reason to go on: drained, through with its one pass, at its limit, or without its lock. */
 import type { Backlog } from "../core/backlog.ts";
+import type { PlanEngine } from "../parts/plan/engine/engine.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Ownership } from "./documents/ownership.ts";
@@ -8,7 +9,6 @@ import type { EndReason } from "./environment/lifecycle.ts";
 import type { SupervisorOptions } from "./environment/options.ts";
 import { NEVER, type Service } from "./environment/service.ts";
 import type { InboxScanner } from "./inbox/scanner.ts";
-import type { PlanEngine } from "./plan/plan-engine.ts";
 import type { Dispatcher } from "./queue/dispatcher.ts";
 import type { FinishedIds } from "./queue/finished-ids.ts";
 import type { ProcessingTray } from "./queue/processing-tray.ts";

@@ -9,9 +9,9 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.ts";
+import { PlanView } from "../parts/plan/plan-view.ts";
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
-import { PlanView } from "./plan.ts";
 import { readJsonObject } from "./scan.ts";
 import { isAttended, readSupervisor } from "./supervisor.ts";
 

@@ -33,9 +33,9 @@ import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
+import { runNode } from "../parts/plan/run/run-node.ts";
 import { type BatchHooks, runBatch } from "./batch-run.ts";
 import { runVerify } from "./verify.ts";
-import { runNode } from "./work-process.ts";
 
 export interface Attempt {
   claim: Claim;

@@ -7,7 +7,7 @@ import { decodeEnvelope } from "../../src/codec/envelope.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { MailchuteError } from "../../src/core/errors.ts";
 import { JournalTail, type ReadCounts, readJournal } from "../../src/journal/read.ts";
-import { judgePhase } from "../../src/worker/judge-phase.ts";
+import { judgePhase } from "../../src/parts/plan/run/judge-phase.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { CONFIG_CASES } from "./corpus/configs.ts";

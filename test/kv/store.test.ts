@@ -6,7 +6,7 @@ import { ErrInvalidKv, ErrLeaseLost } from "../../src/core/errors.ts";
 import type { KvHistoryRecord, KvSource } from "../../src/core/kv.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/kv/store.ts";
-import { type RunOutputs, writeRunOutputs } from "../../src/roadmap/run-outputs.ts";
+import { type RunOutputs, writeRunOutputs } from "../../src/parts/plan/run/run-outputs.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { type AttemptOutcome, outcomeOfExit } from "../../src/core/outcome.ts";
 import { PHASES, phasesOf, phaseToRepeat } from "../../src/core/phases.ts";
-import { judgePhase } from "../../src/worker/judge-phase.ts";
+import { judgePhase } from "../../src/parts/plan/run/judge-phase.ts";
 
 const SILENT = {
   output: "tail",

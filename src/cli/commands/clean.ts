@@ -1,13 +1,13 @@
 /** `clean`: removes what is past its retention, as a running supervisor does by itself. */
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays, viewTrays } from "../../mailbox/trays.ts";
-import { findNode } from "../../roadmap/document.ts";
+import { findNode } from "../../parts/plan/read/document.ts";
+import { readPlan } from "../../parts/plan/verbs/read-plan.ts";
 import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";
 import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
 import { finishPass } from "../../supervisor/maintenance/clean-pass.ts";
 import { cleanRuns } from "../../supervisor/maintenance/clean-runs.ts";
-import { readPlan } from "../plan/read-plan.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";

@@ -56,7 +56,7 @@ export const command = defineCommand({
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
     const { Supervisor } = await import("../../supervisor/supervisor.ts");
-    const { shortPath } = await import("../plan/read-plan.ts");
+    const { shortPath } = await import("../../parts/plan/verbs/read-plan.ts");
     const isQuiet = options.live === false;
     if (options["dry-run"]) existingTree(ctx);
     const which = describeTree(ctx);

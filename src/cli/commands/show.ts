@@ -77,7 +77,7 @@ async function explainUnknown(
   ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out">,
   id: string,
 ): Promise<ErrTaskNotFound> {
-  const { readPlan } = await import("../plan/read-plan.ts");
+  const { readPlan } = await import("../../parts/plan/verbs/read-plan.ts");
   // A plan that cannot be read has no say here: whether there is such a task was the question.
   const plan = await readPlan(ctx).catch(() => undefined);
   const isNode = plan?.doc.nodes.some((node) => node.id === id) === true;

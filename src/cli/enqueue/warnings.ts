@@ -4,8 +4,8 @@ import { delimiter, resolve } from "node:path";
 import { foldId } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
+import { readPlan } from "../../parts/plan/verbs/read-plan.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
-import { readPlan } from "../plan/read-plan.ts";
 import type { Context } from "../shell/command-spec.ts";
 
 /** What a shell would act on, and a program's name hardly ever holds. */

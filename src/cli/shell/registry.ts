@@ -54,22 +54,22 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   roadmap: {
     group: "Plan",
     summary: "check the plan, show it, say what comes next",
-    load: () => import("../commands/roadmap.ts"),
+    load: () => import("../../parts/plan/verbs/roadmap.ts"),
   },
   node: {
     group: "Plan",
     summary: "add nodes to the plan, change them and their status",
-    load: () => import("../commands/node.ts"),
+    load: () => import("../../parts/plan/verbs/node.ts"),
   },
   dep: {
     group: "Plan",
     summary: "what a node of the plan waits for",
-    load: () => import("../commands/dep.ts"),
+    load: () => import("../../parts/plan/verbs/dep.ts"),
   },
   answer: {
     group: "Plan",
     summary: "answer a node that waits for a person",
-    load: () => import("../commands/answer.ts"),
+    load: () => import("../../parts/plan/verbs/answer.ts"),
   },
   kv: {
     group: "Plan",

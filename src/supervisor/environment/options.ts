@@ -2,7 +2,7 @@
 import type { HeldTask, PlanHolds } from "../../core/documents.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import type { StatusCounts } from "../../roadmap/progress.ts";
+import type { StatusCounts } from "../../parts/plan/rules/progress.ts";
 import type { EndReason } from "./lifecycle.ts";
 
 export interface SupervisorOptions {

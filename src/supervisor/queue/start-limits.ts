@@ -2,11 +2,12 @@
  * Whether tasks and nodes may start now, and how many: not before the first scan, not while paused or short of room, not beyond
  * a limit.
  */
+
+import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
+import type { LaunchAllowance } from "../../parts/plan/engine/launch-nodes.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { InboxScanner } from "../inbox/scanner.ts";
-import type { LaunchAllowance } from "../plan/launcher.ts";
-import type { PlanEngine } from "../plan/plan-engine.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Choice, Dispatcher } from "./dispatcher.ts";

@@ -1,7 +1,8 @@
 /** Starts what may start: nodes of the plan become tasks, and the best tasks go to the workers. */
+
+import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 import type { Service, Tick } from "../environment/service.ts";
 import { NEVER } from "../environment/service.ts";
-import type { PlanEngine } from "../plan/plan-engine.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { StartLimits } from "./start-limits.ts";
 

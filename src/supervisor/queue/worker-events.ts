@@ -1,8 +1,8 @@
 /** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
 import { parseName } from "../../core/names.ts";
 import { tellConflict } from "../../journal/alerts.ts";
+import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { PlanEngine } from "../plan/plan-engine.ts";
 import type { Progress } from "../pool/child-worker.ts";
 import type { Pool, WorkerDeath } from "../pool/pool.ts";
 import type { Shortages } from "../pool/shortages.ts";

@@ -6,8 +6,8 @@ import { errorName, foldId, inboxName, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import type { Trays } from "../../mailbox/trays.ts";
+import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 import type { InboxScanner } from "../inbox/scanner.ts";
-import type { PlanEngine } from "../plan/plan-engine.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
 import type { FinishedIds } from "../queue/finished-ids.ts";
 

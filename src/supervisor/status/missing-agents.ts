@@ -1,7 +1,7 @@
 /** Tells people of tasks and nodes that no agent fits: of each once, for as long as it waits. */
 import type { Backlog } from "../../core/backlog.ts";
 import type { Alerts } from "../../journal/alerts.ts";
-import type { PlanEngine } from "../plan/plan-engine.ts";
+import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 
 /** So many tasks, and nodes, are looked at each time. */
 const LOOKED_AT_MAX = 100;

@@ -3,12 +3,16 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { KvStore } from "../../../src/kv/store.ts";
-import { findNode, parseRoadmap, type RoadmapDocument } from "../../../src/roadmap/document.ts";
-import { applyEdits, type RoadmapEdit } from "../../../src/roadmap/edit.ts";
-import { escalate } from "../../../src/roadmap/escalation.ts";
-import { withRoadmapLock } from "../../../src/roadmap/lock.ts";
-import { taskOfNode } from "../../../src/roadmap/node-task.ts";
-import { RoadmapFile } from "../../../src/roadmap/roadmap-file.ts";
+import { applyEdits, type RoadmapEdit } from "../../../src/parts/plan/edit/edit.ts";
+import { withRoadmapLock } from "../../../src/parts/plan/file/lock.ts";
+import { RoadmapFile } from "../../../src/parts/plan/file/roadmap-file.ts";
+import {
+  findNode,
+  parseRoadmap,
+  type RoadmapDocument,
+} from "../../../src/parts/plan/read/document.ts";
+import { escalate } from "../../../src/parts/plan/rules/escalation.ts";
+import { taskOfNode } from "../../../src/parts/plan/rules/node-task.ts";
 import { cleanDocuments } from "../../../src/supervisor/maintenance/clean-documents.ts";
 import { checkFinishedRoadmap } from "../../support/check-roadmap.ts";
 import { makeTree, type Operation, runTree } from "./operations.ts";

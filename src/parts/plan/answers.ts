@@ -1,0 +1,70 @@
+/** What people say to a node, and it to them, in the node's own kv. */
+import type { Clock } from "../../core/clock.ts";
+import type { Checkpoint } from "../../core/envelope.ts";
+import { isoTime } from "../../core/iso-time.ts";
+import { isObject } from "../../core/json-object.ts";
+import type { KvStore } from "../../kv/store.ts";
+import type { Answer } from "./rules/node-task.ts";
+
+export const QUESTION_KEY = "ctx.question";
+const ANSWERS_KEY = "ctx.answers";
+/** When a command last set it open. */
+const OPENED_KEY = "ctx.opened";
+/** A node that asks for ever is shown its last questions only. */
+const ANSWERS_MAX = 20;
+
+interface KeptAnswer extends Answer {
+  /** Wall ms at which the question was put: which of two it answers, whatever the clock did since. Null: there was none. */
+  asked_at: number | null;
+}
+
+/** What was answered, the oldest first. */
+export function answersOf(kv: KvStore, id: string): Answer[] {
+  return keptOf(kv, id).map(({ question, answer }) => ({ question, answer }));
+}
+
+/** The question that a node waits for an answer to. */
+export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
+  return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
+}
+
+/** Keeps that a person wants the node to run: beside the file, whose text might be an old copy just as well. */
+export async function noteOpened(kv: KvStore, clock: Clock, id: string): Promise<void> {
+  const source = { run: null, lease: null, attempt: 0, by: "cli" };
+  await kv.put(id, OPENED_KEY, isoTime(clock.wallMs()), source);
+}
+
+/** Wall ms at which a command last set the node open. */
+export function openedAtMs(kv: KvStore, id: string): number | undefined {
+  return kv.get(id, OPENED_KEY)?.t;
+}
+
+/** Wall ms since which the node's question waits for an answer; undefined when it has none, or has got it. */
+export function askedAtMs(kv: KvStore, id: string): number | undefined {
+  const askedAt = kv.get(id, QUESTION_KEY)?.t;
+  return keptOf(kv, id).at(-1)?.asked_at === askedAt ? undefined : askedAt;
+}
+
+/**
+ * Keeps the answer for the node's next run. The same answer to the same question again changes nothing.
+ * @param by who answers, as people read it
+ */
+export async function answer(kv: KvStore, id: string, text: string, by: string): Promise<void> {
+  const asked = kv.get(id, QUESTION_KEY);
+  const known = keptOf(kv, id);
+  const last = known.at(-1);
+  const next: KeptAnswer = {
+    question: (asked?.value as Checkpoint | undefined)?.question ?? "",
+    answer: text,
+    asked_at: asked?.t ?? null,
+  };
+  if (last !== undefined && last.answer === text && last.asked_at === next.asked_at) return;
+  const answers = [...known, next].slice(-ANSWERS_MAX);
+  await kv.put(id, ANSWERS_KEY, answers, { run: null, lease: null, attempt: 0, by });
+}
+
+function keptOf(kv: KvStore, id: string): KeptAnswer[] {
+  const value = kv.get(id, ANSWERS_KEY)?.value;
+  // People may put anything there.
+  return Array.isArray(value) ? (value.filter(isObject) as unknown as KeptAnswer[]) : [];
+}

@@ -1,0 +1,112 @@
+/**
+ * Changes to a plan's text that touch nothing but what they are about: comments, order, spacing and line ends stay byte
+ * for byte. Pure: a document in, a new one out, without reading the whole text again.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { ErrInvalidRoadmap } from "../../../core/errors.ts";
+import { foldId } from "../../../core/names.ts";
+import type { NodeDependency, NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import { checkPlan } from "../read/check.ts";
+import { findNode, parseRoadmap, type RoadmapDocument } from "../read/document.ts";
+import { placeInContainers } from "../rules/belonging.ts";
+import { addNode, type NewNode } from "./add-node.ts";
+import { Draft } from "./draft.ts";
+import { getNode } from "./one-item.ts";
+import { addDependency, removeDependency } from "./set-dependency.ts";
+import { type SettableField, setField } from "./set-field.ts";
+import { setKey } from "./set-key.ts";
+
+export type { NewNode, SettableField };
+
+export type RoadmapEdit =
+  | { kind: "status"; id: string; status: NodeStatus }
+  | { kind: "add"; node: NewNode }
+  /** Sets one key of an item; the value is plain data. For status, id and dependencies there are edits of their own. */
+  | { kind: "set"; id: string; field: SettableField; value: unknown }
+  /** There already with the same requirement: no change. With another: that is changed. */
+  | { kind: "add-dep"; id: string; on: string; required?: NodeDependency["required"] }
+  /** Not there: no change. */
+  | { kind: "remove-dep"; id: string; on: string };
+
+/**
+ * The document with all edits, in their order; all or none.
+ * @throws ErrTaskNotFound no such node (an edit of a file from which a person took it) · ErrTaskExists add of an id that is there ·
+ *   ErrInvalidRoadmap the text cannot be changed without changing more, or the plan would break a rule that it kept before
+ */
+export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
+  const draft = new Draft(doc);
+  for (const edit of edits) applyEdit(draft, edit);
+  if (edits.every((edit) => edit.kind === "status")) return draft.finish(doc.problems);
+  // What belongs where may have changed for many, or old faults with their places: the slow way is right, and rare.
+  const isSweeping = edits.some((edit) => edit.kind === "set" && edit.field === "parent");
+  const isShared = edits.some(isOfOneNode) && ANCHOR.test(doc.text);
+  if (isSweeping || isShared || doc.problems.length > 0) {
+    const after = parseRoadmap(draft.text);
+    if (isShared) refuseSpread(doc, after, edits);
+    return refuseNewProblems(doc, after);
+  }
+  const find = (id: string): RoadmapNode | undefined => findNode(draft, id);
+  placeInContainers(draft.nodes, find);
+  return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
+}
+
+/** Where an anchor may be: `&name`, not the `&&` of a shell. */
+const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
+/** Follows from where a node stands, not from what its item says. */
+const PLACE = { order: 0, line: 0, col: 0, epic: "", milestone: "" };
+
+function isOfOneNode({ kind }: RoadmapEdit): boolean {
+  return kind === "set" || kind === "add-dep" || kind === "remove-dep";
+}
+
+/** What an item with an anchor says, others may say by `<<` or an alias. */
+function refuseSpread(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  edits: readonly RoadmapEdit[],
+): void {
+  const meant = new Set(edits.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+  for (const node of before.nodes) {
+    if (meant.has(foldId(node.id))) continue;
+    const now = findNode(after, node.id);
+    if (isDeepStrictEqual({ ...now, ...PLACE }, { ...node, ...PLACE })) continue;
+    const ids = edits.filter(isOfOneNode).map((edit) => (edit.kind === "add" ? "" : edit.id));
+    throw new ErrInvalidRoadmap(`this would change ${node.id} as well as ${ids.join(", ")}`, {
+      phase: "edit",
+      hint: `${node.id} takes it over (<<, or an alias): write out there what shall stay as it is`,
+    });
+  }
+}
+
+function applyEdit(draft: Draft, edit: RoadmapEdit): void {
+  switch (edit.kind) {
+    case "status":
+      setStatus(draft, getNode(draft, edit.id), edit.status);
+      return;
+    case "add":
+      addNode(draft, edit.node);
+      return;
+    case "set":
+      setField(draft, getNode(draft, edit.id), edit.field, edit.value);
+      return;
+    case "add-dep":
+      addDependency(draft, getNode(draft, edit.id), edit.on, edit.required ?? "done");
+      return;
+    case "remove-dep":
+      removeDependency(draft, getNode(draft, edit.id), edit.on);
+      return;
+  }
+}
+
+function refuseNewProblems(before: RoadmapDocument, after: RoadmapDocument): RoadmapDocument {
+  const known = new Set(before.problems.map((one) => `${one.code} ${one.message}`));
+  const fresh = after.problems.find((one) => !known.has(`${one.code} ${one.message}`));
+  if (fresh === undefined) return after;
+  throw new ErrInvalidRoadmap(fresh.message, { phase: "edit", hint: fresh.hint });
+}
+
+function setStatus(draft: Draft, node: RoadmapNode, status: NodeStatus): void {
+  const word = status === "open" && node.section === "epics" ? "pending" : status;
+  setKey(draft, node, "status", word, word);
+  draft.replaceNode(getNode(draft, node.id), { status });
+}

@@ -1,0 +1,128 @@
+/** One item of a draft, read by itself: before a change, and after it to see that nothing else has changed. */
+import { isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from "yaml";
+import { parseYaml } from "../../../codec/yaml.ts";
+import { findRepeatedKeys } from "../../../codec/yaml-keys.ts";
+import { ErrInvalidRoadmap, ErrTaskNotFound } from "../../../core/errors.ts";
+import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
+import { findNode, type Span } from "../read/document.ts";
+import { decodeItem } from "../read/item.ts";
+import type { ItemSource } from "../read/item-values.ts";
+import { keyOf } from "../read/yaml-text.ts";
+import type { Draft, ItemText } from "./draft.ts";
+import { sameBut, valuesOf } from "./shape.ts";
+
+export function getNode(draft: Draft, id: string): RoadmapNode {
+  const node = findNode(draft, id);
+  if (node !== undefined) return node;
+  throw new ErrTaskNotFound(`the roadmap has no node ${JSON.stringify(id)}`, {
+    id,
+    phase: "edit",
+    hint: "see `mailchute roadmap show`",
+  });
+}
+
+export function refuse(id: string, what: string): never {
+  throw new ErrInvalidRoadmap(`cannot change ${what} of ${id} without changing more than that`, {
+    id,
+    phase: "edit",
+    hint: "change it by hand, or write the item on one line: - { id: …, status: … }",
+  });
+}
+
+export function readItem(
+  draft: Draft,
+  node: RoadmapNode,
+  what: string,
+): { item: ItemText; map: YAMLMap } {
+  const item = draft.itemText(node);
+  const map = parseAlone(item.text);
+  if (!isMap(map) || map.range?.[0] !== item.indent) return refuse(node.id, what);
+  return { item, map };
+}
+
+/** What a piece of the text says by itself; undefined when it cannot stand by itself. Aliases may lead out of it. */
+export function parseAlone(text: string): Node | undefined {
+  const doc = parseYaml(text, { merge: true });
+  const isBroken = doc.errors.some((one) => one.code !== "BAD_ALIAS");
+  if (isBroken || findRepeatedKeys(doc.contents).length > 0) return undefined;
+  return doc.contents ?? undefined;
+}
+
+/** Makes sure that the item says the same as before but for one key, which says `value`. */
+export function verifyItem(
+  draft: Draft,
+  id: string,
+  before: YAMLMap,
+  key: string,
+  value: unknown,
+): YAMLMap {
+  const node = getNode(draft, id);
+  const { map } = readItem(draft, node, key);
+  if (!sameBut(before, map, key, value)) return refuse(id, key);
+  return map;
+}
+
+/** Reads one property of a node again from its changed item. */
+export function takeOver(
+  draft: Draft,
+  node: RoadmapNode,
+  map: YAMLMap,
+  key: string,
+  property: keyof RoadmapNode,
+): void {
+  const pair = findPair(map, key);
+  const source = new LonelyItem(rangeOfPair(pair));
+  const context = {
+    section: node.section,
+    type: node.section === "epics" && isContainer(node) ? node.type : ("task" as const),
+    order: node.order,
+    ...(node.section === "epics" && node.parent !== undefined ? { parent: node.parent } : {}),
+  };
+  const decoded = decodeItem(map, source, context);
+  source.throwFault(node.id);
+  const value = decoded?.node[property as keyof typeof decoded.node];
+  const now = getNode(draft, node.id);
+  if (property === "parent")
+    draft.replaceNode(now, { parent: value as string }, ["epic", "milestone"]);
+  else if (value === undefined) draft.replaceNode(now, {}, [property]);
+  else draft.replaceNode(now, { [property]: value });
+}
+
+/** Reads an item that stands alone: what aliases say is not known here, so only faults of one key count. */
+export class LonelyItem implements ItemSource {
+  private readonly within: Span | undefined;
+  private found: { message: string; hint: string } | undefined;
+
+  constructor(within?: Span) {
+    this.within = within;
+  }
+
+  follow(raw: unknown): Node | undefined {
+    return isMap(raw) || isSeq(raw) || isScalar(raw) ? raw : undefined;
+  }
+
+  valueOf(node: Node): unknown {
+    return valuesOf(node);
+  }
+
+  fault(_code: unknown, at: number, message: string, hint: string): void {
+    if (this.within !== undefined && (at < this.within.start || at > this.within.end)) return;
+    this.found ??= { message, hint };
+  }
+
+  throwFault(id: string): void {
+    if (this.found === undefined) return;
+    const { message, hint } = this.found;
+    throw new ErrInvalidRoadmap(message, { id, phase: "edit", hint });
+  }
+}
+
+export function findPair(map: YAMLMap, key: string): Pair | undefined {
+  return (map.items as Pair[]).find((pair) => keyOf(pair) === key);
+}
+
+export function rangeOfPair(pair: Pair | undefined): Span {
+  const key = pair?.key as Node | undefined;
+  const value = pair?.value as Node | null | undefined;
+  return { start: key?.range?.[0] ?? 0, end: value?.range?.[1] ?? key?.range?.[1] ?? 0 };
+}

@@ -1,0 +1,53 @@
+/** Sets what a person may set of a node, and takes the new value over into it. */
+import { ErrInvalidRoadmap } from "../../../core/errors.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
+import type { Draft } from "./draft.ts";
+import { renderFlow } from "./flow-text.ts";
+import { takeOver } from "./one-item.ts";
+import { setKey } from "./set-key.ts";
+
+/** What of a node a key of its item says. */
+const PROPERTY_OF = {
+  type: "type",
+  title: "title",
+  parent: "parent",
+  domain: "domain",
+  priority: "priority",
+  retry_policy: "max_attempts",
+  max_attempts: "max_attempts",
+  inputs: "inputs",
+  goal: "goal",
+  description: "goal",
+  prompt: "prompt",
+  acceptance: "acceptance",
+  verify: "verify",
+  exec: "exec",
+  agent: "agent",
+  role: "role",
+  capabilities: "capabilities",
+  cwd: "cwd",
+  env: "env",
+  timeout_ms: "timeout_ms",
+  payload: "payload",
+  reopened: "reopened",
+} as const satisfies Record<string, keyof RoadmapNode>;
+
+export type SettableField = keyof typeof PROPERTY_OF;
+
+export const SETTABLE_FIELDS = Object.keys(PROPERTY_OF) as SettableField[];
+
+export function setField(
+  draft: Draft,
+  node: RoadmapNode,
+  field: SettableField,
+  value: unknown,
+): void {
+  if (!Object.hasOwn(PROPERTY_OF, field))
+    throw new ErrInvalidRoadmap(`${String(field)} cannot be set`, {
+      id: node.id,
+      phase: "edit",
+      hint: `known are: ${SETTABLE_FIELDS.join(", ")}`,
+    });
+  const map = setKey(draft, node, field, renderFlow(value), value);
+  takeOver(draft, node, map, field, PROPERTY_OF[field]);
+}

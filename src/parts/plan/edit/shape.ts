@@ -1,0 +1,63 @@
+/** Whether two pieces of YAML say the same, anchors and aliases included. Pure. */
+import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap } from "yaml";
+import { keyOf, textOf } from "../read/yaml-text.ts";
+
+export function sameShape(a: unknown, b: unknown): boolean {
+  return JSON.stringify(shapeOf(a)) === JSON.stringify(shapeOf(b));
+}
+
+/** True when `after` has the pairs of `before` in their order, but for `key`, which says `value` there. */
+export function sameBut(before: YAMLMap, after: YAMLMap, key: string, value: unknown): boolean {
+  const rest = (map: YAMLMap): unknown =>
+    (map.items as Pair[]).filter((pair) => keyOf(pair) !== key).map(shapeOfPair);
+  const pairs = (after.items as Pair[]).filter((pair) => keyOf(pair) === key);
+  return (
+    pairs.length === 1 &&
+    JSON.stringify(rest(before)) === JSON.stringify(rest(after)) &&
+    JSON.stringify(textsOf(pairs[0]?.value)) === JSON.stringify(textsOf(value))
+  );
+}
+
+/** Plain data of a node by itself; an alias becomes `*name`. */
+export function valuesOf(node: unknown): unknown {
+  if (isAlias(node)) return `*${node.source}`;
+  if (isSeq(node)) return node.items.map(valuesOf);
+  if (isMap(node))
+    return Object.fromEntries(
+      (node.items as Pair[]).map((pair) => [keyOf(pair), valuesOf(pair.value)]),
+    );
+  if (!isScalar(node)) return null;
+  return typeof node.value === "bigint" ? textOf(node) : node.value;
+}
+
+/** Plain data, of a node or of a value, with every scalar as the text it is written as: ids like `0012` stay what they are. */
+export function textsOf(value: unknown): unknown {
+  if (isAlias(value)) return `*${value.source}`;
+  if (isScalar(value)) return textOf(value) ?? null;
+  if (isSeq(value)) return value.items.map(textsOf);
+  if (isMap(value))
+    return Object.fromEntries(
+      (value.items as Pair[]).map((pair) => [keyOf(pair), textsOf(pair.value)]),
+    );
+  if (Array.isArray(value)) return value.map(textsOf);
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([, one]) => one !== undefined)
+        .map(([key, one]) => [key, textsOf(one)]),
+    );
+  if (value === null || value === undefined) return null;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function shapeOf(node: unknown): unknown {
+  if (isAlias(node)) return ["alias", node.source];
+  if (isSeq(node)) return ["list", node.anchor, node.tag, node.items.map(shapeOf)];
+  if (isMap(node)) return ["map", node.anchor, node.tag, (node.items as Pair[]).map(shapeOfPair)];
+  if (isScalar(node)) return [typeof node.value, node.anchor, node.tag, textOf(node) ?? null];
+  return null;
+}
+
+function shapeOfPair(pair: Pair): unknown {
+  return [isScalar(pair.key) ? keyOf(pair) : shapeOf(pair.key), shapeOf(pair.value)];
+}

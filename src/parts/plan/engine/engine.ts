@@ -1,0 +1,430 @@
+/**
+ * Drives the plan: what the supervisor tells and asks of it, and one tick of its parts. The launcher submits what may run, node
+ * ends carry what became of it back, the survey finds out what is true of what is in flight.
+ * The order survives a crash: a node is `in_progress` on disk before its task is submitted, and all that follows from a
+ * settled task is one replacement of the roadmap. So a node in progress without a task was never launched, and one with a
+ * settled task waits for what follows from it; both are found again at the start.
+ */
+import fs from "node:fs";
+import type { PlanHolds } from "../../../core/documents.ts";
+import { messageOf, systemCode } from "../../../core/errors.ts";
+import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
+import type { Standing } from "../../../core/unmet.ts";
+import { withdraw } from "../../../mailbox/withdraw.ts";
+import type { RoadmapDocument } from "../read/document.ts";
+import type { WaitingNode } from "../rules/next.ts";
+import { isNodeDone, nodeStanding } from "../rules/node-standing.ts";
+import { isNodeTask } from "../rules/node-task.ts";
+import { countStatuses, type StatusCounts } from "../rules/progress.ts";
+import { Flights } from "./active-nodes.ts";
+import type { PlanParts } from "./engine-parts.ts";
+import { NodeEnds } from "./finish-nodes.ts";
+import { type LaunchAllowance, Launcher } from "./launch-nodes.ts";
+import { CheckpointDesk } from "./questions.ts";
+import { FlightSurvey } from "./reconcile.ts";
+
+/** The planner that `replan` opens again. */
+const PLANNER_ID = "plan-000";
+const LOOK_AGAIN_MS = 5;
+const FLUSH_TRIES_MAX = 200;
+/** So many nodes are named that ask, and that do not start. */
+const NAMED_MAX = 5;
+
+export class PlanEngine {
+  private readonly p: PlanParts;
+  private readonly desk: CheckpointDesk;
+  private readonly flights = new Flights();
+  private readonly launcher: Launcher;
+  private readonly ends: NodeEnds;
+  private readonly flightSurvey: FlightSurvey;
+  /** Nodes whose tasks are to go: see `takeUnwanted`. */
+  private readonly unwanted = new Set<string>();
+  private versionOf: RoadmapDocument | undefined;
+  private versionNumber = 0;
+  isStarted = false;
+
+  readonly started: Promise<void>;
+  private tellStarted: () => void = () => {};
+
+  constructor(parts: PlanParts) {
+    this.p = parts;
+    this.started = new Promise((resolve) => {
+      this.tellStarted = resolve;
+    });
+    this.desk = new CheckpointDesk(parts.kv, parts.trays.clock);
+    const shared = { ...parts, flights: this.flights, desk: this.desk };
+    this.launcher = new Launcher(shared, (id) => this.noteSelected(id));
+    this.ends = new NodeEnds(shared, this.launcher);
+    this.flightSurvey = new FlightSurvey(shared, this.launcher, this.ends);
+  }
+
+  /**
+   * Loads the plan and finds out what a supervisor before us left. Never rejects: without a plan the mailbox goes on.
+   * @param isOnePass only what is ready now may ever be launched
+   */
+  async start(isOnePass: boolean): Promise<void> {
+    try {
+      await this.p.store.start();
+      await this.takeOver();
+      if (isOnePass) this.launcher.beginPass();
+    } catch (error) {
+      this.p.report("roadmap:start", `cannot load the roadmap: ${messageOf(error)}`);
+    }
+    this.isStarted = true;
+    this.tellStarted();
+  }
+
+  private async takeOver(): Promise<void> {
+    this.flightSurvey.adoptRunning();
+    await this.flights.events.load(this.p.tree.events);
+    this.surveyNow();
+  }
+
+  /** Why the roadmap on disk cannot be used, when it cannot. */
+  get problem(): string | undefined {
+    const [first, ...more] = this.p.store.problems;
+    if (first === undefined) return undefined;
+    const others = more.length === 0 ? "" : ` (and ${more.length} more)`;
+    return `roadmap.yaml:${first.line}:${first.col}: ${first.message}${others}`;
+  }
+
+  /** Tasks that are on their way to be selected. */
+  get unselectedCount(): number {
+    return this.flights.unselectedCount;
+  }
+
+  /** Nodes that are in progress and that no worker has claimed yet: a pause lets them begin. */
+  unbegun(): string[] {
+    return this.flights.listUnbegun();
+  }
+
+  summary(): { roadmap?: StatusCounts; planHolds?: PlanHolds; roadmapProblem?: string } {
+    const roadmap = this.counts();
+    const planHolds = this.holds();
+    const { problem } = this;
+    return {
+      ...(roadmap === undefined ? {} : { roadmap }),
+      ...(planHolds === undefined ? {} : { planHolds }),
+      ...(problem === undefined ? {} : { roadmapProblem: problem }),
+    };
+  }
+
+  // ── what the supervisor tells ───────────────────────────────────────────────────────────────────────────────────
+
+  addLine(line: string): void {
+    this.flights.events.addLine(line);
+  }
+
+  /** A task was selected to run: also one that a person retried, or that came back. */
+  noteSelected(id: string): void {
+    const node = this.p.store.find(id);
+    if (node === undefined || node.id !== id || isContainer(node)) return;
+    this.flights.noteSelected(id);
+    if (node.status === "in_progress") return;
+    // Blocked, done: a person's word about a node whose task runs all the same stands.
+    if (node.status === "open" || node.status === "failed")
+      this.p.store.setStatus(id, "in_progress");
+  }
+
+  /** The first run of a node's task has begun, or it is being taken back: a pause holds for what comes next. */
+  noteBegun(id: string): void {
+    this.flights.noteBegun(id);
+  }
+
+  noteSettled(id: string): void {
+    if (this.flights.has(id)) this.ends.noteSettled(id);
+  }
+
+  /** Whether the mailbox holds, or is about to hold, the node's task. */
+  isLive(id: string): boolean {
+    return this.flights.has(id);
+  }
+
+  isNode(id: string): boolean {
+    const node = this.p.store.find(id);
+    return node !== undefined && !isContainer(node);
+  }
+
+  /** Whether what the mailbox holds under this id was dropped by a person or program, and not made from a node. */
+  isForeignLive(id: string): boolean {
+    return this.launcher.liveTask(id) === "foreign";
+  }
+
+  /** Whether a node may be launched. */
+  canLaunch(onlyPlanners: boolean): boolean {
+    return this.launcher.canLaunch(onlyPlanners);
+  }
+
+  isOpen(id: string): boolean {
+    return this.p.store.find(id)?.status === "open";
+  }
+
+  /** For tasks that depend on roadmap items; undefined when the plan does not know the id. */
+  isDone(id: string): boolean | undefined {
+    const { store } = this.p;
+    const node = store.find(id);
+    if (node === undefined) return undefined;
+    return isNodeDone(node, store.nodes, (other) => store.find(other));
+  }
+
+  /** How a node stands, for what waits for it; undefined when the plan does not know the id. */
+  standing(id: string): Standing | undefined {
+    const node = this.p.store.find(id);
+    if (node === undefined) return undefined;
+    const { store } = this.p;
+    const waits = this.launcher.held().find((one) => one.node === node);
+    return nodeStanding(node, store.nodes, (other) => store.find(other), waits);
+  }
+
+  /** Another plan is in force. */
+  onAdopted(): void {
+    this.launcher.onAdopted();
+    this.flightSurvey.adoptRunning();
+    this.findUnwanted();
+    this.p.wake();
+  }
+
+  /** What follows from a node's end cannot be written any more. */
+  onEndRefused(id: string, why: string): void {
+    this.ends.fail(id, why);
+  }
+
+  /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
+  survey(files: readonly string[]): void {
+    this.flightSurvey.compare(files);
+    this.findUnwanted();
+  }
+
+  /**
+   * What a person has marked blocked or done runs no more: not for its retry either. What runs goes on to its end. Nor does a
+   * node begin that a supervisor before us has launched, when the pool was paused before we came: it is open again.
+   */
+  private findUnwanted(): void {
+    const { paused, launched } = this.p.control();
+    const unbegun = new Set(paused ? this.flights.listUnbegun() : []);
+    for (const id of this.flights.list()) {
+      const status = this.p.store.find(id)?.status;
+      const isHeldUp = unbegun.has(id) && !launched.includes(id);
+      if (status !== "blocked" && status !== "done" && !isHeldUp) continue;
+      if (!this.launcher.isOnTheWay(id) && !this.ends.has(id)) this.unwanted.add(id);
+    }
+  }
+
+  /** Nodes whose tasks are to be taken out of the mailbox; each survey finds those again that are still there. */
+  takeUnwanted(): string[] {
+    const ids = [...this.unwanted];
+    this.unwanted.clear();
+    return ids;
+  }
+
+  // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** @param allowance what may be launched; undefined = nothing */
+  work(allowance: LaunchAllowance | undefined): void {
+    const { store } = this.p;
+    store.look(this.nowMs());
+    if (store.doc === undefined) return;
+    this.ends.work();
+    this.answerInTime();
+    if (allowance !== undefined) this.launcher.launch(allowance);
+    if (store.flush()) this.launcher.submitDue();
+  }
+
+  /** Monotonic ms at which there is something to do by itself. */
+  nextMs(): number {
+    const soon = this.nowMs() + LOOK_AGAIN_MS;
+    if (this.p.store.hasPending) return Math.max(soon, this.p.store.writeAgainMs);
+    return Math.min(
+      Math.max(soon, Math.min(this.launcher.submitDueMs, this.ends.nextMs)),
+      this.nowMs() + (this.desk.nextInMs() ?? Number.POSITIVE_INFINITY),
+    );
+  }
+
+  /** Nothing is under way and nothing could be launched. */
+  isIdle(onlyPlanners: boolean): boolean {
+    return (
+      this.flights.size === 0 &&
+      !this.isApplying() &&
+      !this.launcher.canLaunch(onlyPlanners) &&
+      this.desk.nextInMs() === undefined
+    );
+  }
+
+  /** What settled is being carried into the plan, or is about to be launched. */
+  isApplying(): boolean {
+    const isBusy = this.ends.isBusy || this.launcher.isBusy || this.flights.unselectedCount > 0;
+    return isBusy || this.p.store.hasPending;
+  }
+
+  /** Carries over what settled last. */
+  async finish(limitMs: number): Promise<void> {
+    const untilMs = this.nowMs() + limitMs;
+    try {
+      this.surveyNow();
+    } catch (error) {
+      // What settled unnoticed is found at the next start.
+      this.p.report("roadmap:survey", `cannot look at what settled last: ${messageOf(error)}`);
+    }
+    while (this.nowMs() < untilMs) {
+      this.work(undefined);
+      if (!this.ends.isBusy && !this.p.store.hasPending) break;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+    try {
+      await this.p.store.close();
+    } catch (error) {
+      this.p.report("roadmap:close", `the last look at the roadmap failed: ${messageOf(error)}`);
+    }
+    this.p.kv.close();
+  }
+
+  /** Whether there is a plan: a person may save it at any moment. */
+  get isInForce(): boolean {
+    return this.p.store.doc !== undefined;
+  }
+
+  /** Whether the plan in force has a node or item; undefined while it is not known which plan that is. */
+  membership(): ((id: string) => boolean) | undefined {
+    const { store, tree } = this.p;
+    if (!this.isStarted || (store.doc === undefined && fs.existsSync(tree.roadmap)))
+      return undefined;
+    return (id) => store.find(id) !== undefined;
+  }
+
+  /** Another number whenever another plan, or the same with other statuses, is in force. */
+  get version(): number {
+    const { doc } = this.p.store;
+    if (doc !== this.versionOf) {
+      this.versionOf = doc;
+      this.versionNumber++;
+    }
+    return this.versionNumber;
+  }
+
+  counts(): StatusCounts | undefined {
+    const { doc } = this.p.store;
+    return doc === undefined ? undefined : countStatuses(doc.nodes);
+  }
+
+  /** What does not go on by itself. While the plan moves, a node that waits may only be waiting its turn: then nothing is held. */
+  holds(): PlanHolds | undefined {
+    const { doc, nodes } = this.p.store;
+    if (doc === undefined) return undefined;
+    const asking = nodes
+      .filter((node) => node.status === "needs_human" && !isContainer(node))
+      .slice(0, NAMED_MAX)
+      .map(({ id }) => ({ id, question: this.desk.questionOf(id) }));
+    const isMoving = this.flights.size > 0 || this.isApplying() || this.launcher.canLaunch(false);
+    const open = isMoving ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
+    const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
+    return { asking, held, held_count: open.length };
+  }
+
+  /** Open nodes that wait for nothing but an agent: the first of them, in the order of the file. */
+  unmatched(max: number): readonly WaitingNode[] {
+    if (this.p.store.doc === undefined) return [];
+    return this.launcher
+      .held()
+      .filter((one) => one.isUnmatched === true)
+      .slice(0, max);
+  }
+
+  /** What would be launched, best first. */
+  wouldRun(): string[] {
+    return this.launcher.launchable().map((node) => node.id);
+  }
+
+  /** Checkpoints with a time limit and a safe default answer themselves. */
+  private answerInTime(): void {
+    for (const id of this.desk.due(this.p.store.nodes)) {
+      void this.desk.answerByDefault(id).then(
+        (answer) => {
+          if (answer === undefined) return;
+          this.p.alert(
+            "answered",
+            `${id} got no answer in time: it goes on with ${JSON.stringify(answer)}`,
+          );
+          if (this.p.store.find(id)?.status === "needs_human") this.p.store.setStatus(id, "open");
+          this.p.wake();
+        },
+        (error: unknown) => this.p.report(`answer:${id}`, messageOf(error)),
+      );
+    }
+  }
+
+  // ── steering ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Opens the planner again. False when there is none. */
+  async reopenPlanner(): Promise<boolean> {
+    const planner = this.planner();
+    if (planner === undefined) return false;
+    if (planner.status !== "open" && planner.status !== "in_progress") {
+      this.p.store.setStatus(planner.id, "open");
+      await this.flushed();
+    }
+    return true;
+  }
+
+  isPlanning(): boolean {
+    const status = this.planner()?.status;
+    return status === "open" || status === "in_progress";
+  }
+
+  /** The planner is open and cannot start: what it waits for must be able to. */
+  isPlannerWaiting(): boolean {
+    const planner = this.planner();
+    return planner?.status === "open" && !this.launcher.isReady(planner.id);
+  }
+
+  /** A node's task was stopped and put back: out of the mailbox with it, and the node is open again. */
+  async withdraw(id: string): Promise<boolean> {
+    const { store, trays } = this.p;
+    const node = store.find(id);
+    if (node === undefined || isContainer(node)) return false;
+    if (node.status === "in_progress") this.p.store.setStatus(id, "open");
+    await this.flushed();
+    const isOurs = (bytes: Buffer): boolean => {
+      try {
+        return isNodeTask(JSON.parse(bytes.toString("utf8")), id);
+      } catch {
+        return false;
+      }
+    };
+    const isOut = withdraw(trays, id, isOurs);
+    if (isOut) this.flights.leave(id);
+    return isOut;
+  }
+
+  /** Waits until the plan on disk is the one in force; not for ever, when the disk is full. */
+  private async flushed(): Promise<void> {
+    for (let tries = 0; tries < FLUSH_TRIES_MAX && !this.p.store.flush(); tries++) {
+      this.p.store.look(this.nowMs());
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+
+  /** `plan-000`, or the first plan that stands under no other. */
+  private planner(): RoadmapNode | undefined {
+    return (
+      this.p.store.find(PLANNER_ID) ??
+      this.p.store.nodes.find((node) => node.type === "plan" && node.parent === undefined)
+    );
+  }
+
+  /** When `processing/` cannot be listed, the next look at it finds out. */
+  private surveyNow(): void {
+    const { storage, processing } = this.p.trays;
+    let files: string[] = [];
+    try {
+      files = storage.list(processing);
+    } catch (error) {
+      // A mailbox that is off has no trays, and one whose trays were deleted gets them again.
+      if (systemCode(error) !== "ENOENT") return;
+    }
+    this.survey(files);
+  }
+
+  private nowMs(): number {
+    return this.p.trays.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Carries the end of a node's task back into the plan: its outputs, the evidence, the escalation, and all that follows as one
+ * replacement of the roadmap. A node in progress with a settled task still waits for that; it is found again at the start.
+ */
+import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
+import type { EventSubject, LifecycleEvent } from "../../../core/events.ts";
+import { foldId, leaseOfLine, parseLease, parseName } from "../../../core/names.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
+import { hasRecord } from "../../../journal/lookup.ts";
+import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
+import { type FollowUp, followUp } from "../rules/follow-up.ts";
+import { isNodeTask } from "../rules/node-task.ts";
+import { finishedContainers } from "../rules/progress.ts";
+import { eventsInEvidence, writeEvidence } from "../run/evidence.ts";
+import { outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
+import type { EngineParts } from "./engine-parts.ts";
+import type { Launcher } from "./launch-nodes.ts";
+import { readRun } from "./settled-run.ts";
+
+/** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
+const EVENTS_WAIT_MS = 2000;
+/** What is still being settled is looked at again after this time, and what the disk refused is tried again (ms). */
+const LOOK_AGAIN_MS = 5;
+const TRY_AGAIN_MS = 250;
+
+interface SettledNode {
+  sinceMs: number;
+  /** Not before this time (both monotonic ms). */
+  dueMs: number;
+}
+
+export class NodeEnds {
+  private readonly p: EngineParts;
+  private readonly launcher: Launcher;
+  /** By folded id what settled, or is said to have: what follows is to be done. */
+  private readonly settled = new Map<string, SettledNode>();
+  private readonly applying = new Set<string>();
+
+  constructor(parts: EngineParts, launcher: Launcher) {
+    this.p = parts;
+    this.launcher = launcher;
+  }
+
+  /** Monotonic ms at which something settled is to be carried back. */
+  get nextMs(): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [key, { dueMs }] of this.settled)
+      if (!this.applying.has(key)) nextMs = Math.min(nextMs, dueMs);
+    return nextMs;
+  }
+
+  get isBusy(): boolean {
+    return this.settled.size + this.applying.size > 0;
+  }
+
+  has(id: string): boolean {
+    return this.settled.has(foldId(id)) || this.applying.has(foldId(id));
+  }
+
+  noteSettled(id: string): void {
+    const nowMs = this.p.trays.clock.monotonicMs();
+    if (!this.settled.has(foldId(id)))
+      this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs });
+  }
+
+  work(): void {
+    const nowMs = this.p.trays.clock.monotonicMs();
+    for (const [key, settled] of this.settled)
+      if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
+  }
+
+  /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
+  private async apply(key: string, settled: SettledNode): Promise<void> {
+    const id = this.p.flights.idOf(key);
+    let againMs = TRY_AGAIN_MS;
+    try {
+      const record = id === undefined ? undefined : this.settledRecord(id);
+      if (id === undefined || record === undefined) {
+        this.settled.delete(key);
+        return;
+      }
+      const { isAsked } = this.p.flights.events;
+      if (record === "settling" || (isAsked && !this.areEventsThere(settled, id, record))) {
+        againMs = LOOK_AGAIN_MS;
+        return;
+      }
+      this.applying.add(key);
+      await this.p.flights.events.load(this.p.tree.events);
+      await this.applyRecord(id, record);
+      this.settled.delete(key);
+      this.p.flights.leave(id);
+    } catch (error) {
+      this.p.report(
+        `apply:${systemCode(error)}`,
+        `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
+      );
+      // `settled` still holds it: all of it is repeated.
+    } finally {
+      settled.dueMs = this.p.trays.clock.monotonicMs() + againMs;
+      if (this.applying.delete(key)) this.p.wake();
+    }
+  }
+
+  /** "settling" while its marker is there: its journal lines may not be written yet. */
+  private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
+    const { trays } = this.p;
+    const settled = readSettled(trays, id);
+    if (settled === undefined) return undefined;
+    for (const file of trays.storage.list(trays.processing)) {
+      const name = parseName(file);
+      if (name !== undefined && foldId(name.id) === foldId(id) && name.stage !== "bad")
+        return name.stage === "ok" || name.stage === "err" ? "settling" : undefined;
+    }
+    return settled.record;
+  }
+
+  private areEventsThere(
+    { sinceMs }: SettledNode,
+    id: string,
+    record: SettledRecord["record"],
+  ): boolean {
+    this.p.readJournal();
+    const isThere = this.p.flights.events
+      .of(id)
+      .some((event) => event.event === "completed" && leaseOfLine(event) === record.lease);
+    return isThere || this.p.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
+  }
+
+  private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {
+    const { store } = this.p;
+    if (!isNodeTask(record.task, id)) {
+      this.launcher.noteForeign(id);
+      if (store.find(id)?.status === "in_progress") this.p.store.setStatus(id, "open");
+      return;
+    }
+    const node = store.find(id);
+    const { run, checkpoint } = readRun(record);
+    await this.writeOutputs(record);
+    if (checkpoint !== undefined)
+      await this.p.desk.ask(id, checkpoint, {
+        run: record.run,
+        lease: record.lease,
+        attempt: record.attempts,
+        by: record.agent_id,
+      });
+    if (node === undefined) return;
+    const follow = followUp(
+      node,
+      run,
+      (other) => store.find(other),
+      (edits) => store.explainRefused(edits),
+    );
+    this.keepEvidence(node, record, follow, this.p.flights.events.of(id));
+    this.tell(id, record, follow);
+    store.edit(follow.edits, id);
+    const finished = finishedContainers(this.p.store.nodes).filter((each) =>
+      store.saysStatus(each),
+    );
+    if (finished.length > 0)
+      store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
+  }
+
+  /**
+   * What followed from a node's end cannot be written into what a person has saved since. Half of it would be a plan that
+   * was not wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
+   */
+  fail(id: string, why: string): void {
+    const { store, trays, tree } = this.p;
+    const node = store.find(id);
+    const record = readSettled(trays, id)?.record;
+    const error = `what follows from it is not possible any more: ${why}`;
+    if (node?.status !== "in_progress" || record === undefined) {
+      this.p.report(`end:${id}`, `the end of ${id} changes nothing: ${error}`);
+      return;
+    }
+    const run = { ended: "failed", kind: "invalid_result", error } as const;
+    const follow = followUp(
+      node,
+      run,
+      (other) => store.find(other),
+      () => undefined,
+    );
+    try {
+      const events = eventsInEvidence(tree.evidence, id);
+      this.keepEvidence(node, record, { ...follow, error }, events);
+      store.edit(follow.edits, id);
+      this.tell(id, record, follow);
+    } catch (fault) {
+      this.p.report(`end:${id}`, `cannot escalate ${id}, which failed: ${messageOf(fault)}`);
+      store.setStatus(id, "failed");
+    }
+  }
+
+  private keepEvidence(
+    node: RoadmapNode,
+    record: SettledRecord["record"],
+    { status = node.status, error }: FollowUp,
+    events: readonly LifecycleEvent[],
+  ): void {
+    const { tree, settings } = this.p;
+    const why = error === undefined ? {} : { error };
+    const facts = { node, status, record, events, runsDir: tree.runs, ...why };
+    writeEvidence(tree.evidence, facts, settings.durability === "power");
+  }
+
+  /** What its worker wrote already, or did not live to write. What never ran has no outputs. */
+  private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
+    if (parseLease(record.lease) === undefined || record.attempts === 0) return;
+    try {
+      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.tree.runs));
+    } catch (error) {
+      // A newer run has written already.
+      if (!(error instanceof ErrLeaseLost)) throw error;
+    }
+  }
+
+  private tell(id: string, record: SettledRecord["record"], follow: FollowUp): void {
+    const { telemetry, tree } = this.p;
+    const subject: EventSubject = {
+      task_id: id,
+      agent_id: record.agent_id,
+      attempt: record.attempts,
+      lease: record.lease,
+    };
+    const say = (event: "escalated" | "blocked", details: Record<string, unknown>): void => {
+      if (this.p.flights.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
+      telemetry.event(event, subject, details);
+    };
+    if (follow.escalation !== undefined)
+      say("escalated", { to: follow.escalation.id, subject: follow.escalation.subject });
+    if (follow.status === "needs_human") say("blocked", { reason: "needs_human" });
+    telemetry.flush();
+    for (const { kind, message } of follow.alerts) this.p.alert(kind, message);
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * Launches nodes: what may run becomes a task of the mailbox. A node is in progress on disk before its task is submitted, so
+ * that one in progress without a task was never launched.
+ */
+import { join } from "node:path";
+import { wallSeconds } from "../../../core/clock.ts";
+import { messageOf, systemCode } from "../../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../../core/limits.ts";
+import { resolveAgent } from "../../../core/matching.ts";
+import { foldId, parseLease, parseName, parsePlainClaim } from "../../../core/names.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
+import { archive } from "../../../mailbox/archive.ts";
+import { readSettled } from "../../../mailbox/settled-record.ts";
+import { submitAll } from "../../../mailbox/submit.ts";
+import type { RoadmapDocument } from "../read/document.ts";
+import { Planner, type WaitingNode } from "../rules/next.ts";
+import { isNodeTask, taskOfNode } from "../rules/node-task.ts";
+import type { EngineParts } from "./engine-parts.ts";
+
+/** What the supervisor allows at this tick. */
+export interface LaunchAllowance {
+  /** Nodes that may be in flight at once, beside those that wait for their retry. */
+  slots: number;
+  /** New launches at most. */
+  launchesMax: number;
+  onlyPlanners: boolean;
+}
+
+const SUBMIT_AGAIN_MS = 250;
+/** A node whose id turned out to be taken is launched again no sooner: each try writes the plan twice (ms). */
+const TAKEN_AGAIN_MS = 5000;
+
+export class Launcher {
+  private readonly p: EngineParts;
+  /** A supervisor before us launched this node. */
+  private readonly takeUp: (id: string) => void;
+  private readonly chooser = new Planner();
+  /** What may run, best first, in the plan `readyOf`. */
+  private ready: readonly RoadmapNode[] = [];
+  /** Why the others wait. */
+  private waiting: readonly WaitingNode[] = [];
+  private readyOf: RoadmapDocument | undefined;
+  /** In progress on disk as soon as the plan is flushed; their tasks come next. */
+  private readonly toSubmit = new Set<string>();
+  private readonly submitting = new Set<string>();
+  private readonly archiving = new Set<string>();
+  /** With `--once`: what this pass may launch. */
+  private pass: Set<string> | undefined;
+  /** Ids that something which is not the plan's own has taken: until when they are let be (monotonic ms). */
+  private readonly foreign = new Map<string, number>();
+  /** Whose item in the file cannot be changed: they wait for another text. */
+  private readonly unwritable = new Set<string>();
+  private submitAtMs = 0;
+
+  constructor(parts: EngineParts, takeUp: (id: string) => void) {
+    this.p = parts;
+    this.takeUp = takeUp;
+  }
+
+  /** From now on only what is ready at this moment may be launched. */
+  beginPass(): void {
+    this.pass = new Set(this.launchable().map((node) => node.id));
+  }
+
+  /** Its task is not in the mailbox yet. */
+  isOnTheWay(id: string): boolean {
+    return this.toSubmit.has(id) || this.submitting.has(id);
+  }
+
+  /** Something is being launched. */
+  get isBusy(): boolean {
+    return this.toSubmit.size + this.submitting.size + this.archiving.size > 0;
+  }
+
+  /** Monotonic ms at which a task is to be submitted. */
+  get submitDueMs(): number {
+    return this.toSubmit.size > 0 ? this.submitAtMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** What is in the mailbox is to be looked at anew. */
+  forgetForeign(): void {
+    const nowMs = this.p.trays.clock.monotonicMs();
+    for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
+  }
+
+  /** Another plan is in force. */
+  onAdopted(): void {
+    this.foreign.clear();
+    this.unwritable.clear();
+  }
+
+  canLaunch(onlyPlanners: boolean): boolean {
+    return this.launchable().some((node) => !onlyPlanners || node.type === "plan");
+  }
+
+  launch(allowance: LaunchAllowance): void {
+    const { flights } = this.p;
+    const isDelayed = (id: string): boolean => this.p.isDelayed(id);
+    let room = Math.min(allowance.slots - flights.countBut(isDelayed), allowance.launchesMax);
+    if (room <= 0) return;
+    for (const node of this.launchable()) {
+      if (room <= 0) break;
+      if (allowance.onlyPlanners && node.type !== "plan") continue;
+      if (this.archiving.has(node.id)) continue;
+      if (!this.isFree(node)) continue;
+      if (!this.p.store.setStatus(node.id, "in_progress")) {
+        this.unwritable.add(node.id);
+        continue;
+      }
+      room--;
+      flights.launch(node.id);
+      this.toSubmit.add(node.id);
+    }
+  }
+
+  /** Nothing keeps this node from being launched now. */
+  isReady(id: string): boolean {
+    return this.launchable().some((node) => node.id === id);
+  }
+
+  /** Best first; with `--once` only what could run when the pass began. */
+  launchable(): RoadmapNode[] {
+    const { flights } = this.p;
+    this.choose();
+    return this.ready.filter(
+      (node) =>
+        !flights.has(node.id) &&
+        !this.foreign.has(node.id) &&
+        !this.unwritable.has(node.id) &&
+        this.pass?.has(node.id) !== false,
+    );
+  }
+
+  /** Nodes that cannot be launched, and why. */
+  held(): readonly WaitingNode[] {
+    this.choose();
+    return this.waiting;
+  }
+
+  private choose(): void {
+    const { store, settings } = this.p;
+    if (this.readyOf === store.doc) return;
+    this.readyOf = store.doc;
+    const next = this.chooser.next(store.nodes, {
+      matchAgent: (node) => resolveAgent(node, settings.agents),
+    });
+    this.ready = next.ready;
+    this.waiting = next.waiting;
+  }
+
+  /** The id is free in the mailbox. The record of its last run moves to the evidence first. */
+  private isFree(node: RoadmapNode): boolean {
+    const { trays, tree } = this.p;
+    const live = this.liveTask(node.id);
+    if (live !== undefined) {
+      // Ours: a supervisor before us launched it, and an old copy of the file has hidden that.
+      if (live === "own") this.takeUp(node.id);
+      else if (live === "foreign") this.noteForeign(node.id);
+      return false;
+    }
+    const settled = readSettled(trays, node.id);
+    if (settled === undefined) return true;
+    if (!isNodeTask(settled.record.task, node.id)) {
+      this.noteForeign(node.id);
+      return false;
+    }
+    this.archiving.add(node.id);
+    const submission = parseLease(settled.record.lease)?.submission ?? "none";
+    const target = join(tree.evidence, node.id, "earlier", submission, "record.json");
+    archive(trays, settled.path, target)
+      .catch((error: unknown) =>
+        this.p.report(
+          `archive:${systemCode(error)}`,
+          `cannot move the last record of ${node.id} to its evidence: ${messageOf(error)}`,
+        ),
+      )
+      .finally(() => {
+        this.archiving.delete(node.id);
+        this.p.wake();
+      });
+    return false;
+  }
+
+  /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
+  liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
+    const { trays } = this.p;
+    const waiting = join(trays.inbox, `${id}.json`);
+    const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];
+    for (const file of trays.storage.list(trays.processing)) {
+      const live = parseName(file)?.id ?? parsePlainClaim(file);
+      if (live !== undefined && foldId(live) === foldId(id))
+        paths.push(join(trays.processing, file));
+    }
+    for (const path of paths) {
+      try {
+        const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+        if (bytes !== undefined)
+          return isNodeTask(JSON.parse(bytes.toString("utf8")), id) ? "own" : "foreign";
+      } catch {
+        // It moved on, or cannot be read: the next look tells.
+      }
+    }
+    return paths.length === 0 ? undefined : "unsure";
+  }
+
+  /** Something else has this id: the node waits until it is gone, and it is looked again at the next survey after `pauseMs`. */
+  noteForeign(id: string, pauseMs = 0): void {
+    const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
+    this.foreign.set(id, this.p.trays.clock.monotonicMs() + pauseMs);
+    this.p.report(`foreign:${id}`, why);
+  }
+
+  submitDue(): void {
+    const { trays, settings } = this.p;
+    if (this.toSubmit.size === 0 || this.p.trays.clock.monotonicMs() < this.submitAtMs) return;
+    const submissions: { id: string; bytes: Buffer }[] = [];
+    for (const id of this.toSubmit) {
+      this.toSubmit.delete(id);
+      const node = this.p.store.find(id);
+      if (node === undefined || node.status !== "in_progress") {
+        this.p.flights.leave(id);
+        continue;
+      }
+      const agent = resolveAgent(node, settings.agents).agent?.name ?? "none";
+      const answers = this.p.desk.answersOf(id);
+      const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
+      submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
+    }
+    for (const { id } of submissions) this.submitting.add(id);
+    submitAll(trays, submissions).then(
+      (outcomes) => {
+        for (const outcome of outcomes) {
+          this.submitting.delete(outcome.id);
+          if (outcome.outcome !== "refused") this.p.hint(`${outcome.id}.json`);
+          else this.submitRefused(outcome.id, outcome.error);
+        }
+        this.p.wake();
+      },
+      (error: unknown) => {
+        for (const { id } of submissions) {
+          this.submitting.delete(id);
+          this.submitRefused(id, error);
+        }
+      },
+    );
+  }
+
+  private submitRefused(id: string, error: unknown): void {
+    const code = systemCode(error);
+    this.p.report(`submit:${code}`, `cannot launch ${id}: ${messageOf(error)}`);
+    if (code === "ErrIo") {
+      this.toSubmit.add(id);
+      this.submitAtMs = this.p.trays.clock.monotonicMs() + SUBMIT_AGAIN_MS;
+      return;
+    }
+    this.p.flights.leave(id);
+    // Too large, or another task was faster: a person must look.
+    this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
+    if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
+  }
+}

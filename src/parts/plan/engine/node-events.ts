@@ -1,0 +1,77 @@
+/** The lifecycle events of the nodes that are in flight, as the journal tells them: what their evidence is made of. */
+import { systemCode } from "../../../core/errors.ts";
+import type { LifecycleEvent } from "../../../core/events.ts";
+import { parseObject } from "../../../core/json-object.ts";
+import { readJournal } from "../../../journal/read.ts";
+
+/** A node whose process reports progress all day keeps its newest events only. */
+const EVENTS_MAX = 2000;
+const TASK_ID = /"task_id":"([^"\\]*)"/;
+
+export class NodeEvents {
+  private readonly events = new Map<string, LifecycleEvent[]>();
+  private loading: Promise<void> | undefined = Promise.resolve();
+
+  /** False when for some nodes it was not asked yet what was written before they were tracked. */
+  get isAsked(): boolean {
+    return this.loading !== undefined;
+  }
+
+  track(id: string): void {
+    if (!this.events.has(id)) this.events.set(id, []);
+  }
+
+  forget(id: string): void {
+    this.events.delete(id);
+  }
+
+  /** A line of the journal; cheap for lines about anything else. */
+  addLine(line: string): void {
+    if (this.events.size === 0) return;
+    const id = TASK_ID.exec(line)?.[1];
+    if (id === undefined || !this.events.has(id)) return;
+    const record = parseObject(line);
+    if (record !== undefined) this.add(record);
+  }
+
+  /** In the order of time: several processes write, and what one of them held back comes late. */
+  of(id: string): LifecycleEvent[] {
+    return (this.events.get(id) ?? []).toSorted((a, b) => a.t - b.t);
+  }
+
+  /** For a node that others have begun: the next `load` reads the journal, whatever was read before. */
+  trackBegun(id: string): void {
+    this.track(id);
+    this.loading = undefined;
+  }
+
+  /**
+   * Reads what was written about the tracked nodes before we came, once for all who ask: none of them goes on before it
+   * is read. A line that comes again later is taken once.
+   */
+  load(path: string): Promise<void> {
+    this.loading ??= this.read(path);
+    return this.loading;
+  }
+
+  private async read(path: string): Promise<void> {
+    if (this.events.size === 0) return;
+    try {
+      for await (const record of readJournal(path)) this.add(record);
+    } catch (error) {
+      // Evidence is worth less than the work: without the journal it tells less.
+      if (systemCode(error) === "") throw error;
+    }
+  }
+
+  private add(record: Record<string, unknown>): void {
+    const event = record as unknown as LifecycleEvent;
+    const known = this.events.get(event.task_id);
+    if (known === undefined || typeof event.t !== "number") return;
+    const isKnown = known.some(
+      (each) => each.seq === event.seq && each.worker === event.worker && each.t === event.t,
+    );
+    if (!isKnown) known.push(event);
+    if (known.length > EVENTS_MAX) known.shift();
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Puts what we changed into a text that a person has just saved, without reading that text as a plan: an item that stands
+ * there letter for letter as we knew it becomes the item as we want it. Pure. Reading a large plan takes longer than some
+ * programs take to save it again, and then no change of ours would ever get in.
+ */
+import { foldId } from "../../../core/names.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
+import type { RoadmapEdit } from "../edit/edit.ts";
+import { findNode, type RoadmapDocument } from "../read/document.ts";
+
+/**
+ * @param before the plan as it stood in the file when we last knew it
+ * @param after the same with `edits`
+ * @param theirs what stands there now
+ * @returns undefined when one of the edits cannot be carried over so: then their text must be read first
+ */
+export function carryOver(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  edits: readonly RoadmapEdit[],
+  theirs: string,
+): string | undefined {
+  let text: string | undefined = theirs;
+  const changed = new Set(edits.flatMap((edit) => (edit.kind === "add" ? [] : [edit.id])));
+  for (const id of changed) {
+    const old = findNode(before, id);
+    const node = findNode(after, id);
+    if (node === undefined) return undefined;
+    // Added by an edit before this one: it comes as a whole below.
+    if (old === undefined) continue;
+    if (before.places.holes.has(old.order)) return undefined;
+    text = replaceOnce(text, itemText(before, old), itemText(after, node));
+    if (text === undefined) return undefined;
+  }
+  const added = edits.flatMap((edit) => (edit.kind === "add" ? [edit.node.id] : []));
+  if (!areNamesKnown(before, after, [...changed, ...added], theirs)) return undefined;
+  if (added.length === 0) return text;
+  const ids = idsIn(theirs);
+  return added.some((id) => ids.has(foldId(id))) ? undefined : appendAdded(before, after, text);
+}
+
+/** Whether all that our changes newly name is there as we know it, or comes with them. */
+function areNamesKnown(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  ids: readonly string[],
+  theirs: string,
+): boolean {
+  const named = new Set<string>();
+  for (const id of ids) {
+    const known = new Set(namesIn(findNode(before, id)));
+    for (const name of namesIn(findNode(after, id))) if (!known.has(name)) named.add(name);
+  }
+  return [...named].every((name) => {
+    const node = findNode(before, name);
+    return node === undefined ? findNode(after, name) !== undefined : stands(before, node, theirs);
+  });
+}
+
+function namesIn(node: RoadmapNode | undefined): string[] {
+  const names = node?.dependencies.map((one) => one.id) ?? [];
+  return node?.parent === undefined ? names : [...names, node.parent];
+}
+
+/** Letter for letter, and behind the same beginning of its line: not in a remark. */
+function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boolean {
+  const start = startOf(before, node);
+  const lineStart = before.text.lastIndexOf("\n", start - 1) + 1;
+  const text = before.text.slice(lineStart, endOf(before, node));
+  const at = theirs.indexOf(text);
+  return at === 0 || (at > 0 && theirs[at - 1] === "\n");
+}
+
+/** What may be an id of theirs, folded; also what a remark names. */
+function idsIn(text: string): Set<string> {
+  const found = text.matchAll(/\bid["']?\s*:\s*(?:[&!]\S+\s+)*["']?([^\s"',}\]]+)/gi);
+  return new Set(Array.from(found, ([, id = ""]) => foldId(id)));
+}
+
+/** New items stand behind the last one of the list that was there. */
+function appendAdded(
+  before: RoadmapDocument,
+  after: RoadmapDocument,
+  theirs: string,
+): string | undefined {
+  const last = before.nodes.findLast((node) => node.section === "nodes");
+  const anchor = last === undefined ? undefined : findNode(after, last.id);
+  const newest = after.nodes.findLast((node) => node.section === "nodes");
+  if (anchor === undefined || newest === undefined) return undefined;
+  // With the rest of its line, which may hold a remark.
+  const lineEnd = endOfLine(after.text, endOf(after, anchor));
+  const anchorText = after.text.slice(startOf(after, anchor), lineEnd);
+  return replaceOnce(
+    theirs,
+    anchorText,
+    anchorText + after.text.slice(lineEnd, endOf(after, newest)),
+  );
+}
+
+function replaceOnce(text: string, from: string, to: string): string | undefined {
+  const at = text.indexOf(from);
+  if (from === "" || at === -1 || text.indexOf(from, at + 1) !== -1) return undefined;
+  return text.slice(0, at) + to + text.slice(at + from.length);
+}
+
+function itemText(doc: RoadmapDocument, node: RoadmapNode): string {
+  return doc.text.slice(startOf(doc, node), endOf(doc, node));
+}
+
+function startOf({ places }: RoadmapDocument, { order }: RoadmapNode): number {
+  return places.spans[2 * order] ?? 0;
+}
+
+function endOf({ places }: RoadmapDocument, { order }: RoadmapNode): number {
+  return places.spans[2 * order + 1] ?? 0;
+}
+
+function endOfLine(text: string, from: number): number {
+  const at = text.slice(from).search(/[\r\n]/);
+  return at === -1 ? text.length : from + at;
+}

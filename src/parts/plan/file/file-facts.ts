@@ -1,0 +1,86 @@
+/** What tells one saved file from another, and the system calls that a replacement is made of. Knows nothing of plans. */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { systemCode } from "../../../core/errors.ts";
+
+/** What file systems without hard links answer. */
+const NO_LINKS: ReadonlySet<string> = new Set([
+  "EPERM",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENOSYS",
+  "EMLINK",
+]);
+
+/** What a file was like when its text was read or written. */
+export interface FileStamp {
+  /** Changes with each save that can be told from another: device, inode, size, mtime. */
+  key: string;
+  hash: string;
+}
+
+/** False when something is there already. */
+export function linkWhereNothingIs(from: string, to: string): boolean {
+  try {
+    fs.linkSync(from, to);
+    return true;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "EEXIST") return false;
+    if (!NO_LINKS.has(code)) throw error;
+    // Without hard links the check and the rename are two steps.
+    if (fs.existsSync(to)) return false;
+    fs.renameSync(from, to);
+    return true;
+  }
+}
+
+export function isSameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((path) => fs.statSync(path, { throwIfNoEntry: false }));
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
+}
+
+export function keyOf(stats: fs.BigIntStats): string {
+  return `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+}
+
+export function keyAt(path: string): string | undefined {
+  const stats = fs.statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? undefined : keyOf(stats);
+}
+
+export function hashOf(bytes: Uint8Array): string {
+  return createHash("sha1").update(bytes).digest("hex").slice(0, 16);
+}
+
+export function hashOfFile(path: string): string | undefined {
+  try {
+    return hashOf(fs.readFileSync(path));
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Gives a new file the owner of another, where we may. */
+export function keepOwner(fd: number, like: fs.BigIntStats): void {
+  const own = fs.fstatSync(fd, { bigint: true });
+  if (own.uid === like.uid && own.gid === like.gid) return;
+  try {
+    fs.fchownSync(fd, Number(like.uid), Number(like.gid));
+  } catch (error) {
+    if (systemCode(error) !== "EPERM") throw error;
+  }
+}
+
+/** The file behind the path; the path itself when there is nothing; undefined for a link that leads nowhere. */
+export function targetOf(path: string): string | undefined {
+  try {
+    return fs.realpathSync(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    const isLink = fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return isLink ? undefined : join(fs.realpathSync(dirname(path)), basename(path));
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * `roadmap.yaml` on disk, which people change at any moment by any means: nothing that they save is ever overwritten unseen.
+ *
+ * A replacement takes the old file away before it puts the new one in its place, and only there where nothing is:
+ *
+ *   stage `.tmp/…next`  →  rename `roadmap.yaml` to `.tmp/…old`  →  link `…next` to `roadmap.yaml`  →  unlink `…next`
+ *
+ * A rename over the name would be simpler, and would destroy what was saved in the instant before it. This way, whatever
+ * was there is in our hands: if it is not what the new text was made from, it is put back and the caller starts again
+ * from it. Cost: for some microseconds there is no `roadmap.yaml`; who reads then looks again. An editor that wrote into
+ * the old file in between is found out too: `…old` is kept for a while and looked at again.
+ *
+ * | dies after | on disk | `recoverLeftovers` |
+ * |---|---|---|
+ * | the staging | `…next` | removes it |
+ * | the rename | no `roadmap.yaml`, `…old`, `…next` | puts the old one back |
+ * | the link | the new `roadmap.yaml`, `…old` | removes `…old`, or, if a person wrote into it, puts that back |
+ */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
+import { syncDir } from "../../../host/documents.ts";
+import { ownerSequence, thisProcess } from "../../../host/identity.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+import {
+  type FileStamp,
+  hashOf,
+  hashOfFile,
+  keepOwner,
+  keyAt,
+  keyOf,
+  linkWhereNothingIs,
+  targetOf,
+} from "./file-facts.ts";
+import { type Old, ReplacedFiles, type Settled, stagedPath } from "./replaced-files.ts";
+import { decodeSaved, isWhole, readSaved } from "./saved-text.ts";
+
+const POLL_MS = 10;
+/** For so long a missing file may be one that is being replaced (ms). */
+const ABSENT_MS_MAX = 50;
+
+/** A text and the state of the file that it was read from. */
+export interface RoadmapText {
+  /** "" when there is no file. A byte order mark is part of it. */
+  text: string;
+  /** Undefined when there is no file. */
+  stamp: FileStamp | undefined;
+}
+
+export type Replaced =
+  | { kind: "replaced"; file: RoadmapText }
+  /** Another writer saved in between: its text is what is there. Read it and apply the change to it. */
+  | { kind: "changed" }
+  /** The file was taken away: it stays away. */
+  | { kind: "gone" };
+
+export class RoadmapFile {
+  readonly path: string;
+  private readonly isPower: boolean;
+  private readonly nextOwner = ownerSequence(thisProcess());
+  private readonly replaced: ReplacedFiles;
+  /** What we published last: known to be whole. */
+  private own: FileStamp = { key: "", hash: "" };
+  /** Size of the last text that we read or published. */
+  private lastBytes = 0;
+
+  /** @param path may be a symbolic link: then what it leads to is read and replaced */
+  constructor(path: string, { durability }: { durability: "power" | "process" }) {
+    this.path = path;
+    this.isPower = durability === "power";
+    this.replaced = new ReplacedFiles(path, this.isPower);
+  }
+
+  /**
+   * The text, once no writer is in the middle of saving it.
+   * @throws ErrInvalidRoadmap not UTF-8, too large, no regular file · ErrIo cannot be read
+   */
+  async read(): Promise<RoadmapText> {
+    const startMs = performance.now();
+    let seen: { key: string; sinceMs: number } | undefined;
+    for (;;) {
+      const nowMs = performance.now();
+      const found = readSaved(this.path);
+      if (found === undefined) {
+        const absentMs = nowMs - startMs;
+        if (absentMs > ABSENT_MS_MAX && !this.replaced.mendGap(absentMs))
+          return { text: "", stamp: undefined };
+      } else {
+        const { key, mtimeMs, bytes } = found;
+        if (key !== seen?.key) seen = { key, sinceMs: nowMs };
+        const quietMs = Math.max(nowMs - seen.sinceMs, Date.now() - mtimeMs);
+        const since = { quietMs, waitedMs: nowMs - startMs, lastBytes: this.lastBytes };
+        if (bytes !== undefined && (key === this.own.key || isWhole(bytes, since))) {
+          this.lastBytes = bytes.length;
+          return { text: decodeSaved(bytes, this.path), stamp: { key, hash: hashOf(bytes) } };
+        }
+      }
+      await wait(POLL_MS);
+    }
+  }
+
+  /** True when the file is another than the one that was read. Cheap: one look at its facts. */
+  hasChanged(since: RoadmapText): boolean {
+    return keyAt(this.path) !== since.stamp?.key;
+  }
+
+  /**
+   * Publishes `text`, if the file still holds what it was made from.
+   * @param base as it was read, or as it was returned by the last replacement
+   * @throws ErrIo: then the file is as it was
+   */
+  replace(base: RoadmapText, text: string): Replaced {
+    if (this.replaced.check(false)) return { kind: "changed" };
+    const bytes = Buffer.from(text);
+    const nextHash = hashOf(bytes);
+    try {
+      return base.stamp === undefined
+        ? this.create(bytes, nextHash)
+        : this.exchange(base.stamp, text, bytes, nextHash);
+    } catch (error) {
+      if (error instanceof ErrIo) throw error;
+      throw new ErrIo(`cannot replace the roadmap: ${messageOf(error)}`, {
+        path: this.path,
+        phase: "publish",
+        cause: error,
+        hint: "check the disk and the rights of the directory; the plan is as it was",
+      });
+    }
+  }
+
+  /**
+   * Reads, changes and publishes, again from the start whenever another writer saved in between.
+   * @param change the new text; the old one when nothing is to be done. Called once for each try. What it throws is passed on
+   * @throws ErrIo also when there was no end of others' saving
+   */
+  async update(change: (text: string) => string | Promise<string>): Promise<RoadmapText> {
+    for (let tries = 0; tries < 200; tries++) {
+      const base = await this.read();
+      const text = await change(base.text);
+      if (text === base.text) return base;
+      const outcome = this.replace(base, text);
+      if (outcome.kind === "replaced") return outcome.file;
+      if (outcome.kind === "gone") await wait(POLL_MS);
+    }
+    throw new ErrIo("the roadmap is being saved all the time", {
+      path: this.path,
+      phase: "publish",
+      hint: "find out which program writes it, and try again",
+    });
+  }
+
+  /** Looks again at what was replaced, where an editor may have been slow. Cheap; for every tick. */
+  lookAgain(): Settled {
+    return this.replaced.lookAgain();
+  }
+
+  /** Before the end of a process: looks at all that was replaced, once editors had some time. */
+  settle(): Promise<Settled> {
+    return this.replaced.settle();
+  }
+
+  /** What processes left that died in the middle of a replacement. To be called before the first read. */
+  recoverLeftovers(): Settled {
+    return this.replaced.recoverLeftovers();
+  }
+
+  // ——— one replacement ———
+
+  private create(bytes: Buffer, nextHash: string): Replaced {
+    const target = targetOf(this.path);
+    if (target === undefined) return { kind: "gone" };
+    const staged = this.stage(target, bytes, ["0".repeat(16), nextHash], undefined);
+    const isThere = !linkWhereNothingIs(staged.path, target);
+    fs.rmSync(staged.path, { force: true });
+    if (isThere) return { kind: "changed" };
+    if (this.isPower) syncDir(dirname(target));
+    return this.published(bytes.toString(), staged.stats, nextHash);
+  }
+
+  private exchange(base: FileStamp, text: string, bytes: Buffer, nextHash: string): Replaced {
+    const target = targetOf(this.path);
+    const before =
+      target === undefined
+        ? undefined
+        : fs.statSync(target, { bigint: true, throwIfNoEntry: false });
+    if (target === undefined || before === undefined) return { kind: "gone" };
+    if (keyOf(before) !== base.key) return { kind: "changed" };
+    const staged = this.stage(target, bytes, [base.hash, nextHash], before);
+    const old: Old = {
+      path: staged.path.replace(/next$/, "old"),
+      baseHash: base.hash,
+      nextHash,
+      key: base.key,
+      sinceMs: performance.now(),
+    };
+    // From here to the link only these three calls: this long the plan is not there.
+    try {
+      fs.renameSync(target, old.path);
+    } catch (error) {
+      fs.rmSync(staged.path, { force: true });
+      if (systemCode(error) === "ENOENT") return { kind: "gone" };
+      throw error;
+    }
+    let isOurs: boolean;
+    try {
+      // Saved in the last instant: put back at once, so that no reader sees our text without it.
+      const isBase = keyAt(old.path) === base.key;
+      isOurs = linkWhereNothingIs(isBase ? staged.path : old.path, target) && isBase;
+    } catch (error) {
+      linkWhereNothingIs(old.path, target);
+      fs.rmSync(old.path, { force: true });
+      fs.rmSync(staged.path, { force: true });
+      throw error;
+    }
+    if (this.isPower) syncDir(dirname(target));
+    fs.rmSync(staged.path, { force: true });
+    if (!isOurs) {
+      // The file is back, or another writer saved into the gap, over what was there before: as if we had never been here.
+      fs.rmSync(old.path, { force: true });
+      return { kind: "changed" };
+    }
+    if (hashOfFile(old.path) !== base.hash) {
+      this.replaced.putBack(target, old);
+      return { kind: "changed" };
+    }
+    this.replaced.add(old);
+    return this.published(text, staged.stats, nextHash);
+  }
+
+  private published(text: string, stats: fs.BigIntStats, hash: string): Replaced {
+    const key = keyOf(stats);
+    this.own = { key, hash };
+    this.replaced.ownHash = hash;
+    this.lastBytes = Number(stats.size);
+    return { kind: "replaced", file: { text, stamp: this.own } };
+  }
+
+  /** A whole file beside the target, with its rights. */
+  private stage(
+    target: string,
+    bytes: Buffer,
+    [baseHash, nextHash]: readonly [string, string],
+    like: fs.BigIntStats | undefined,
+  ): { path: string; stats: fs.BigIntStats } {
+    const path = stagedPath(target, this.nextOwner(), baseHash, nextHash);
+    makeDirs(dirname(path));
+    let fd: number | undefined;
+    try {
+      fd = fs.openSync(path, "wx", 0o600);
+      fs.writeFileSync(fd, bytes);
+      if (like !== undefined) {
+        fs.fchmodSync(fd, Number(like.mode) & 0o7777);
+        keepOwner(fd, like);
+      }
+      if (this.isPower) fs.fsyncSync(fd);
+      const stats = fs.fstatSync(fd, { bigint: true });
+      if (stats.size !== BigInt(bytes.length))
+        throw Object.assign(new Error("ENOSPC: the plan could not be written whole"), {
+          code: "ENOSPC",
+        });
+      return { path, stats };
+    } catch (error) {
+      fs.rmSync(path, { force: true });
+      throw error;
+    } finally {
+      if (fd !== undefined) fs.closeSync(fd);
+    }
+  }
+}

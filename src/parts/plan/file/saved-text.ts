@@ -1,0 +1,91 @@
+/** What a person or program saved as a plan: its bytes, whether they are whole by now, and the text that they say. */
+import fs from "node:fs";
+import { ErrInvalidRoadmap, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
+import { keyOf } from "./file-facts.ts";
+
+/** A plan above this is refused unread (bytes). */
+const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
+/** A text that was the same for so long is whole: who saves in place empties the file first (ms). */
+export const SETTLED_MS = 30;
+/**
+ * A file that has become much shorter, or empty, is rather one that a slow writer is about to fill (ms):
+ * half a plan reads like a whole one.
+ */
+const SHORTER_SETTLED_MS = 1000;
+const MUCH_SHORTER = 0.9;
+/** Who saves all the time must not keep us from reading: after this a text is taken as it is (ms). */
+const UNSETTLED_MS_MAX = 2000;
+
+export interface Saved {
+  /** See FileStamp. */
+  key: string;
+  /** Epoch ms. */
+  mtimeMs: number;
+  /** Undefined when it was saved again while it was read. */
+  bytes: Buffer | undefined;
+}
+
+/**
+ * What is there now; undefined for nothing.
+ * @throws ErrInvalidRoadmap too large, no regular file · ErrIo cannot be read
+ */
+export function readSaved(path: string): Saved | undefined {
+  let fd: number | undefined;
+  try {
+    fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    const before = fs.fstatSync(fd, { bigint: true });
+    if (!before.isFile())
+      throw new ErrInvalidRoadmap("the roadmap is no regular file", {
+        path,
+        phase: "read",
+      });
+    if (before.size > BigInt(ROADMAP_BYTES_MAX))
+      throw new ErrInvalidRoadmap(
+        `the roadmap has ${before.size} bytes, more than the limit of ${ROADMAP_BYTES_MAX}`,
+        { path, phase: "read" },
+      );
+    const bytes = fs.readFileSync(fd);
+    const key = keyOf(before);
+    const isStill = keyOf(fs.fstatSync(fd, { bigint: true })) === key;
+    return { key, mtimeMs: Number(before.mtimeMs), bytes: isStill ? bytes : undefined };
+  } catch (error) {
+    if (error instanceof ErrInvalidRoadmap) throw error;
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw new ErrIo(`cannot read the roadmap: ${messageOf(error)}`, {
+      path,
+      phase: "read",
+      cause: error,
+      hint: "check its rights",
+    });
+  } finally {
+    if (fd !== undefined) fs.closeSync(fd);
+  }
+}
+
+/**
+ * Whether no writer is in the middle of saving it.
+ * @param quietMs for so long it has been what it is
+ * @param waitedMs for so long we have been trying to read it
+ * @param lastBytes size of the text before
+ */
+export function isWhole(
+  bytes: Buffer,
+  { quietMs, waitedMs, lastBytes }: { quietMs: number; waitedMs: number; lastBytes: number },
+): boolean {
+  const isShorter = bytes.length === 0 || bytes.length < MUCH_SHORTER * lastBytes;
+  return quietMs >= (isShorter ? SHORTER_SETTLED_MS : SETTLED_MS) || waitedMs > UNSETTLED_MS_MAX;
+}
+
+/** @throws ErrInvalidRoadmap not UTF-8 */
+export function decodeSaved(bytes: Buffer, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw new ErrInvalidRoadmap("the roadmap is not UTF-8", {
+      path,
+      phase: "read",
+      cause: error,
+      hint: "save it as UTF-8",
+    });
+  }
+}

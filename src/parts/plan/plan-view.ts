@@ -1,0 +1,87 @@
+/** The plan as `wait` sees it: read when a node is asked for, and anew when its file has changed. Reads only. */
+import fs from "node:fs";
+import type { RoadmapNode } from "../../core/roadmap.ts";
+import type { AgentSettings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import type { Standing } from "../../core/unmet.ts";
+import type { RoadmapDocument } from "./read/document.ts";
+import type { WaitingNode } from "./rules/next.ts";
+
+/** While it changes all the time, so many times as long as it took to read it is read no more. */
+const READ_SHARE = 5;
+
+export class PlanView {
+  private readonly tree: StateTree;
+  private readonly agents: readonly AgentSettings[] | undefined;
+  private stamp = "";
+  private againMs = Number.NEGATIVE_INFINITY;
+  private doc: RoadmapDocument | undefined;
+  private waiting = new Map<RoadmapNode, WaitingNode>();
+  private code: Code | undefined;
+
+  /** @param agents undefined when the settings cannot be read: then an agent is taken to be there */
+  constructor(tree: StateTree, agents: readonly AgentSettings[] | undefined) {
+    this.tree = tree;
+    this.agents = agents;
+  }
+
+  /** Reads it if it is there and not the one that was read last. A plan that cannot be read has no nodes. */
+  async refresh(): Promise<void> {
+    const nowMs = performance.now();
+    if (nowMs < this.againMs) return;
+    let stamp: string;
+    let text: string;
+    try {
+      const { ino, size, mtimeMs } = fs.statSync(this.tree.roadmap);
+      stamp = `${ino}.${size}.${mtimeMs}`;
+      if (stamp === this.stamp) return;
+      text = fs.readFileSync(this.tree.roadmap, "utf8");
+    } catch {
+      // None; or it is being replaced just now.
+      return;
+    }
+    this.code ??= await loadCode();
+    const { parseRoadmap, planNext, resolveAgent } = this.code;
+    this.stamp = stamp;
+    this.doc = parseRoadmap(text);
+    const { agents } = this;
+    const { waiting } = planNext(
+      this.doc.nodes,
+      agents === undefined ? {} : { matchAgent: (node) => resolveAgent(node, agents) },
+    );
+    this.waiting = new Map(waiting.map((one) => [one.node, one]));
+    const endMs = performance.now();
+    this.againMs = endMs + READ_SHARE * (endMs - nowMs);
+  }
+
+  ids(): string[] {
+    return (this.doc?.nodes ?? []).map(({ id }) => id);
+  }
+
+  find(id: string): RoadmapNode | undefined {
+    return this.doc === undefined ? undefined : this.code?.findNode(this.doc, id);
+  }
+
+  /** Undefined when the plan has no such node. */
+  standing(id: string): Standing | undefined {
+    const node = this.find(id);
+    if (node === undefined || this.code === undefined) return undefined;
+    const { nodes = [] } = this.doc ?? {};
+    const find = (other: string): RoadmapNode | undefined => this.find(other);
+    return this.code.nodeStanding(node, nodes, find, this.waiting.get(node));
+  }
+}
+
+type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode"> &
+  Pick<typeof import("./rules/next.ts"), "planNext"> &
+  Pick<typeof import("./rules/node-standing.ts"), "nodeStanding"> &
+  Pick<typeof import("../../core/matching.ts"), "resolveAgent">;
+
+/** Reading YAML takes longer to load than most of a command line. */
+async function loadCode(): Promise<Code> {
+  const { parseRoadmap, findNode } = await import("./read/document.ts");
+  const { planNext } = await import("./rules/next.ts");
+  const { nodeStanding } = await import("./rules/node-standing.ts");
+  const { resolveAgent } = await import("../../core/matching.ts");
+  return { parseRoadmap, findNode, planNext, nodeStanding, resolveAgent };
+}

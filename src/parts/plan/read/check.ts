@@ -1,0 +1,173 @@
+/** What must hold between the nodes of a plan: unique ids, dependencies and parents that exist, no circle. Pure. */
+import { foldId } from "../../../core/names.ts";
+import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
+import { suggest } from "../../../core/suggest.ts";
+import type { FindNode } from "../rules/belonging.ts";
+import type { RoadmapProblem } from "./problem.ts";
+
+/** Where to point: at a node's id, at its parent, or at its dependency of that index. */
+export type Locate = (node: RoadmapNode, what?: "parent" | number) => { line: number; col: number };
+
+/** Problems beyond these are not told: one fault often brings many. */
+export const PROBLEMS_MAX = 200;
+const SUGGESTIONS_FROM_MAX = 2000;
+/** Circles that are told; nodes of one that are named. */
+const CIRCLES_MAX = 20;
+const CIRCLE_NAMES_MAX = 12;
+
+/** Notes a problem of a node, at the place that it is about. */
+type Say = (
+  code: RoadmapProblem["code"],
+  node: RoadmapNode,
+  what: "parent" | number | undefined,
+  message: string,
+  hint: string,
+) => void;
+
+/** Problems between nodes, not many more than `PROBLEMS_MAX`; those of single values are found when they are read. */
+export function checkPlan(
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+  locate: Locate = (node) => ({ line: node.line, col: node.col }),
+): RoadmapProblem[] {
+  const problems: RoadmapProblem[] = [];
+  const say: Say = (code, node, what, message, hint) =>
+    void problems.push({ code, message, ...locate(node, what), hint });
+  for (const node of nodes) {
+    if (problems.length >= PROBLEMS_MAX) break;
+    checkId(node, find, say);
+    for (const [index, { id }] of node.dependencies.entries())
+      if (problems.length < PROBLEMS_MAX && find(id) === undefined) {
+        const message = `${node.id} depends on ${id}, which is not there`;
+        say("unknown_dependency", node, index, message, didYouMean(nodes, id));
+      }
+    checkParent(node, nodes, find, say);
+  }
+  sayCircles(nodes, find, say);
+  return problems;
+}
+
+function checkId(node: RoadmapNode, find: FindNode, say: Say): void {
+  const first = find(node.id);
+  if (first === node || first === undefined) return;
+  const message = `the id ${node.id} is there twice, first in line ${first.line}`;
+  const hint = "ids are unique without regard to case: rename one";
+  say("duplicate_id", node, undefined, message, hint);
+}
+
+function checkParent(
+  node: RoadmapNode,
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+  say: Say,
+): void {
+  if (node.section === "epics" || node.parent === undefined) return;
+  const parent = find(node.parent);
+  if (parent === undefined) {
+    const message = `the parent ${node.parent} of ${node.id} is not there`;
+    say("unknown_parent", node, "parent", message, didYouMean(nodes, node.parent));
+  } else if (!isContainer(parent) && parent.type !== "plan") {
+    const message = `the parent ${parent.id} of ${node.id} is a ${parent.type}`;
+    say("bad_parent", node, "parent", message, "a parent is a plan, an epic or a milestone");
+  }
+}
+
+function sayCircles(nodes: readonly RoadmapNode[], find: FindNode, say: Say): void {
+  for (const circle of findParentCircles(nodes, find)) {
+    const message = `a circle of parents: ${circleText(circle)}`;
+    say("cycle", circle[0] as RoadmapNode, "parent", message, "a node cannot belong to itself");
+  }
+  for (const circle of findCircles(nodes, find)) {
+    const node = circle[0] as RoadmapNode;
+    const next = circle[1] ?? node;
+    const index = node.dependencies.findIndex((d) => foldId(d.id) === foldId(next.id));
+    const message = `a circle of dependencies: ${circleText(circle)}`;
+    const hint = "take one of these dependencies away";
+    say("cycle", node, index < 0 ? undefined : index, message, hint);
+  }
+}
+
+function didYouMean(nodes: readonly RoadmapNode[], id: string): string {
+  const ids = nodes.length > SUGGESTIONS_FROM_MAX ? [] : nodes.map((node) => node.id);
+  const near = suggest(id, ids);
+  return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
+}
+
+/** The first of a long circle are enough to find it. */
+function circleText(circle: readonly RoadmapNode[]): string {
+  const names = circle.slice(0, CIRCLE_NAMES_MAX).map(({ id }) => id);
+  if (circle.length > CIRCLE_NAMES_MAX) names.push(`… (${circle.length} in all)`);
+  return [...names, names[0]].join(" → ");
+}
+
+function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
+  const seen = new Set<RoadmapNode>();
+  const circles: RoadmapNode[][] = [];
+  for (const start of nodes) {
+    const path: RoadmapNode[] = [];
+    let node: RoadmapNode | undefined = start;
+    while (node !== undefined && !seen.has(node)) {
+      seen.add(node);
+      path.push(node);
+      node = node.parent === undefined ? undefined : find(node.parent);
+    }
+    const at = node === undefined ? -1 : path.indexOf(node);
+    if (at >= 0) circles.push(path.slice(at));
+    if (circles.length === CIRCLES_MAX) break;
+  }
+  return circles;
+}
+
+/**
+ * Circles of waiting, each once, as nodes in order. Every node has two vertices: its end (2i), which comes after its own
+ * dependencies and, for a container, after the ends of what it holds; and the start of a container (2i+1), which all
+ * that is in it waits for. Without recursion: a chain may be as long as the plan.
+ */
+function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
+  const indexOf = new Map<RoadmapNode, number>(nodes.map((node, i) => [node, i]));
+  const indexById = (id: string | undefined): number => {
+    const node = id === undefined ? undefined : find(id);
+    return node === undefined ? -1 : (indexOf.get(node) ?? -1);
+  };
+  const edges: number[][] = Array.from({ length: nodes.length * 2 }, () => []);
+  for (const [i, node] of nodes.entries()) {
+    const from = isContainer(node) ? 2 * i + 1 : 2 * i;
+    if (from !== 2 * i) edges[2 * i]?.push(from);
+    for (const { id } of node.dependencies) {
+      const to = indexById(id);
+      if (to >= 0) edges[from]?.push(2 * to);
+    }
+    const parent = indexById(node.parent);
+    if (parent < 0 || !isContainer(nodes[parent] as RoadmapNode)) continue;
+    edges[2 * parent]?.push(2 * i);
+    edges[from]?.push(2 * parent + 1);
+  }
+  const state = new Uint8Array(edges.length);
+  const circles: RoadmapNode[][] = [];
+  for (let root = 0; root < edges.length; root++) {
+    if (state[root] !== 0) continue;
+    const path = [root];
+    const next = [0];
+    state[root] = 1;
+    while (path.length > 0) {
+      const vertex = path[path.length - 1] as number;
+      const to = edges[vertex]?.[next[next.length - 1] as number];
+      next[next.length - 1] = (next[next.length - 1] as number) + 1;
+      if (to === undefined) {
+        state[vertex] = 2;
+        path.pop();
+        next.pop();
+      } else if (state[to] === 0) {
+        state[to] = 1;
+        path.push(to);
+        next.push(0);
+      } else if (state[to] === 1) {
+        const circle = path.slice(path.indexOf(to)).map((v) => nodes[v >> 1] as RoadmapNode);
+        const distinct = circle.filter((node, i) => node !== circle[(i || circle.length) - 1]);
+        circles.push(distinct.length === 0 ? circle.slice(0, 1) : distinct);
+        if (circles.length === CIRCLES_MAX) return circles;
+      }
+    }
+  }
+  return circles;
+}

@@ -1,0 +1,388 @@
+/** `roadmap.yaml` as text, as nodes, and where in the text each stands. Pure; nothing here writes. */
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  visit,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
+import { parseYaml } from "../../../codec/yaml.ts";
+import { findRepeatedKeys } from "../../../codec/yaml-keys.ts";
+import { YAML_PARTS_MAX } from "../../../core/limits.ts";
+import { foldId } from "../../../core/names.ts";
+import type { NodeType, RoadmapNode } from "../../../core/roadmap.ts";
+import { suggest } from "../../../core/suggest.ts";
+import { visibleMessage } from "../../../core/visible.ts";
+import { type FindNode, placeInContainers } from "../rules/belonging.ts";
+import { checkPlan, type Locate, PROBLEMS_MAX } from "./check.ts";
+import { decodeItem, type ItemContext } from "./item.ts";
+import type { ItemMarks } from "./item-fields.ts";
+import type { ItemSource } from "./item-values.ts";
+import type { ProblemCode, RoadmapProblem } from "./problem.ts";
+import { keyOf } from "./yaml-text.ts";
+
+const TOP_KEYS: readonly string[] = ["epics", "nodes"];
+/** Keys of people's own at the top that look like one of ours. */
+const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
+
+/** Offsets into the text (UTF-16 units); `end` is the first one behind. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/** Where the items stand. By a node's `order`, so that a plan of 10,000 is two small arrays to copy. */
+export interface Places {
+  /** Start and end of the item of order i at 2i and 2i+1. */
+  spans: Int32Array;
+  /** Where its id begins. */
+  ids: Int32Array;
+  /** Of a container: the spans of the lists in it. */
+  holes: Map<number, Span[]>;
+}
+
+/** The list that new nodes are appended to. */
+export interface NodesList {
+  kind: "block" | "flow" | "empty" | "missing" | "unusable";
+  /** The last item of a list that has some. */
+  last?: Span;
+  /** Of `empty`: behind the colon of `nodes:`. */
+  colonEnd?: number;
+  /** Of `empty`: the `[]` or `null` to take away. */
+  value?: Span;
+  /** Column of the top-level keys, from 0. */
+  indent: number;
+}
+
+/** Can be structured-cloned: it crosses threads. */
+export interface RoadmapDocument {
+  text: string;
+  /** In the order of the file, containers before what they hold. */
+  nodes: RoadmapNode[];
+  /** Places in `nodes` by `foldId(id)`; of two with the same id the first. See `findNode`. */
+  orders: Map<string, number>;
+  places: Places;
+  nodesList: NodesList;
+  /** Empty: the plan may come into force. Sorted by place. */
+  problems: RoadmapProblem[];
+}
+
+/** The node of this id, in whatever case. */
+export function findNode(
+  doc: Pick<RoadmapDocument, "nodes" | "orders">,
+  id: string,
+): RoadmapNode | undefined {
+  const order = doc.orders.get(foldId(id));
+  return order === undefined ? undefined : doc.nodes[order];
+}
+
+/** Reads a plan. Throws nothing: all that is wrong is in `problems`, and then `nodes` may be less than the file says. */
+export function parseRoadmap(text: string): RoadmapDocument {
+  return new Parser(text).parse();
+}
+
+/** Aliases stand for too much. */
+class Boundless extends Error {
+  /** Offset of the alias (UTF-16 units). */
+  readonly at: number;
+  constructor(at: number) {
+    super();
+    this.at = at;
+  }
+}
+
+class Parser implements ItemSource {
+  private readonly text: string;
+  private readonly lines = new LineCounter();
+  private readonly doc: Document.Parsed;
+  private readonly targets = new Map<Alias, Node>();
+  /** Of what aliases stand for; and how much they have stood for so far. */
+  private readonly sizes = new Map<Node, number>();
+  private aliasedCount = 0;
+  private readonly problems: RoadmapProblem[] = [];
+  private readonly nodes: RoadmapNode[] = [];
+  private readonly marks: ItemMarks[] = [];
+  private readonly spans: number[] = [];
+  private readonly holes = new Map<number, Span[]>();
+  private nodesList: NodesList = { kind: "missing", indent: 0 };
+
+  constructor(text: string) {
+    this.text = text;
+    this.doc = parseYaml(text, { lineCounter: this.lines, merge: true });
+  }
+
+  parse(): RoadmapDocument {
+    for (const one of [...this.doc.errors, ...this.doc.warnings]) {
+      const code = one.code === "BAD_ALIAS" ? "alias" : "yaml";
+      const message = (one.message.split("\n")[0] ?? "").replace(/\.$/, "");
+      this.fault(code, one.pos[0], message, "mend the YAML; nothing of it was used");
+    }
+    for (const at of findRepeatedKeys(this.doc.contents))
+      this.fault(
+        "duplicate_key",
+        at,
+        "Map keys must be unique",
+        "mend the YAML; nothing of it was used",
+      );
+    if (this.problems.length === 0) {
+      try {
+        this.followAliases();
+        this.readTop();
+      } catch (error) {
+        if (!(error instanceof Boundless)) throw error;
+        this.problems.length = 0;
+        const what = `aliases stand for more than ${YAML_PARTS_MAX} values in all`;
+        this.fault("alias", error.at, what, "write out what is large only where it is needed");
+      }
+    } else {
+      this.nodesList = { kind: "unusable", indent: 0 };
+    }
+    const orders = new Map<string, number>();
+    for (const node of this.nodes) {
+      const id = foldId(node.id);
+      if (!orders.has(id)) orders.set(id, node.order);
+    }
+    const find: FindNode = (id) => findNode({ nodes: this.nodes, orders }, id);
+    placeInContainers(this.nodes, find);
+    const locate: Locate = (node, what) => {
+      const marks = this.marks[node.order];
+      const at =
+        what === "parent"
+          ? marks?.parent
+          : what === undefined
+            ? undefined
+            : marks?.dependencies[what];
+      return at === undefined ? { line: node.line, col: node.col } : this.lines.linePos(at);
+    };
+    if (this.problems.length < PROBLEMS_MAX)
+      for (const one of checkPlan(this.nodes, find, locate))
+        this.problems.push({ ...one, message: visibleMessage(one.message) });
+    this.problems.sort((a, b) => a.line - b.line || a.col - b.col);
+    return {
+      text: this.text,
+      nodes: this.nodes,
+      orders,
+      places: {
+        spans: Int32Array.from(this.spans),
+        ids: Int32Array.from(this.marks, (one) => one.id),
+        holes: this.holes,
+      },
+      nodesList: this.nodesList,
+      problems: this.problems.slice(0, PROBLEMS_MAX),
+    };
+  }
+
+  /** @throws Boundless when aliases have stood for too much already: a few lines of them may stand for more than there is room */
+  follow(raw: unknown): Node | undefined {
+    if (!isAlias(raw)) return isNode(raw) ? raw : undefined;
+    const target = this.targets.get(raw);
+    if (target !== undefined) this.aliasedCount += this.sizeOf(target);
+    if (this.aliasedCount > YAML_PARTS_MAX) throw new Boundless(startOf(raw));
+    return target;
+  }
+
+  /** How many nodes it is. */
+  private sizeOf(node: Node): number {
+    const known = this.sizes.get(node);
+    if (known !== undefined) return known;
+    let size = 0;
+    visit(node, { Node: () => void size++ });
+    this.sizes.set(node, size);
+    return size;
+  }
+
+  valueOf(node: Node, aliasesMax: number): unknown {
+    return node.toJS(this.doc, { maxAliasCount: aliasesMax });
+  }
+
+  fault(code: ProblemCode, at: number, message: string, hint: string): void {
+    if (this.problems.length >= PROBLEMS_MAX) return;
+    this.problems.push({ code, message: visibleMessage(message), ...this.lines.linePos(at), hint });
+  }
+
+  /** Without the white space that a block ends with, so that an item ends where its last word does. */
+  private spanOf(node: Node): Span {
+    const [start = 0, end = 0] = node.range ?? [];
+    return { start, end: start + this.text.slice(start, end).trimEnd().length };
+  }
+
+  /** Alias by alias in one walk: `Alias.resolve` walks the whole document each time. */
+  private followAliases(): void {
+    if (!this.text.includes("*")) return;
+    const anchors = new Map<string, Node>();
+    visit(this.doc, {
+      Node: (_key, node) => {
+        if ("anchor" in node && node.anchor !== undefined) anchors.set(node.anchor, node);
+      },
+      Alias: (_key, alias) => {
+        const target = anchors.get(alias.source);
+        if (target !== undefined) this.targets.set(alias, target);
+        else
+          this.fault(
+            "alias",
+            startOf(alias),
+            `*${alias.source} leads nowhere`,
+            `write the value out, or name one &${alias.source} before`,
+          );
+      },
+    });
+  }
+
+  private readTop(): void {
+    const root: unknown = this.doc.contents;
+    if (root === null || (isScalar(root) && root.value === null)) return;
+    if (!isMap(root)) {
+      this.nodesList = { kind: "unusable", indent: 0 };
+      this.fault(
+        "shape",
+        startOf(root),
+        "the file must hold `epics:` or `nodes:`",
+        "see `mailchute help roadmap`",
+      );
+      return;
+    }
+    const indent = root.flow === true ? -1 : columnOf(this.text, startOf(root));
+    this.nodesList = {
+      kind: root.flow === true ? "unusable" : "missing",
+      indent: Math.max(0, indent),
+    };
+    for (const pair of root.items as Pair[]) {
+      const key = keyOf(pair);
+      if (key === "epics") this.readList(pair, "epics", "epic", {});
+      else if (key === "nodes") {
+        this.nodesList = this.findNodesList(pair, Math.max(0, indent));
+        this.readList(pair, "nodes", "task", {});
+      } else this.checkTopKey(key, startOf(pair.key));
+    }
+  }
+
+  private checkTopKey(key: string, at: number): void {
+    const near = OWN_TOP_KEYS.has(key) ? undefined : suggest(key, TOP_KEYS);
+    if (near !== undefined)
+      this.fault(
+        "unknown_key",
+        at,
+        `unknown key ${JSON.stringify(key)}`,
+        `did you mean "${near}"?`,
+      );
+    else if (key === "tasks" || key === "milestones")
+      this.fault(
+        "unknown_key",
+        at,
+        `${key} cannot stand at the top`,
+        "epics hold milestones and tasks; a plain list of tasks is called `nodes`",
+      );
+  }
+
+  private findNodesList(pair: Pair, indent: number): NodesList {
+    const keyEnd = isNode(pair.key) ? (pair.key.range?.[1] ?? 0) : 0;
+    const colonEnd = this.text.indexOf(":", keyEnd) + 1;
+    const value = pair.value;
+    if (value === null || value === undefined || (isScalar(value) && value.value === null)) {
+      const span = isNode(value) ? this.spanOf(value) : undefined;
+      const token = span !== undefined && span.end > span.start ? { value: span } : {};
+      return { kind: "empty", colonEnd, indent, ...token };
+    }
+    if (!isSeq(value)) return { kind: "unusable", indent };
+    const last = value.items.at(-1);
+    if (last === undefined) return { kind: "empty", colonEnd, indent, value: this.spanOf(value) };
+    if (!isNode(last)) return { kind: "unusable", indent };
+    return { kind: value.flow === true ? "flow" : "block", indent, last: this.spanOf(last) };
+  }
+
+  private readList(
+    pair: Pair,
+    section: ItemContext["section"],
+    type: NodeType,
+    around: Pick<ItemContext, "parent" | "epic" | "milestone">,
+  ): void {
+    const list = pair.value;
+    if (list === null || list === undefined || (isScalar(list) && list.value === null)) return;
+    const name = keyOf(pair);
+    if (isAlias(list)) this.refuseAlias(list);
+    else if (!isSeq(list))
+      this.fault("shape", startOf(list), `${name} must be a list`, "write `- id: …` lines");
+    if (!isSeq(list)) return;
+    for (const item of (list as YAMLSeq).items) {
+      if (isAlias(item)) this.refuseAlias(item);
+      else if (!isMap(item))
+        this.fault(
+          "shape",
+          startOf(item) || startOf(list),
+          `an item of ${name} must be a map`,
+          "write `- id: …`",
+        );
+      else if (item.flow === true && this.text[startOf(item)] !== "{")
+        this.fault(
+          "shape",
+          startOf(item),
+          `an item of ${name} in one line must stand in braces`,
+          "write { id: …, status: … }: without braces it takes no second key",
+        );
+      else this.readItem(item, section, type, around);
+    }
+  }
+
+  private refuseAlias(alias: Alias): void {
+    this.fault(
+      "alias",
+      startOf(alias),
+      `*${alias.source} stands for items, which then would be there twice`,
+      "write the items out; `<<: *name` inside of one is fine",
+    );
+  }
+
+  private readItem(
+    map: YAMLMap,
+    section: ItemContext["section"],
+    type: NodeType,
+    around: Pick<ItemContext, "parent" | "epic" | "milestone">,
+  ): void {
+    const decoded = decodeItem(map, this, { section, type, ...around, order: this.nodes.length });
+    const inner = { ...around };
+    if (decoded !== undefined) {
+      const { node, marks } = decoded;
+      const { start, end } = this.spanOf(map);
+      const { line, col } = this.lines.linePos(marks.id);
+      node.line = line;
+      node.col = col;
+      this.nodes.push(node);
+      this.marks.push(marks);
+      this.spans.push(start, end);
+      inner.parent = node.id;
+      if (type === "epic") inner.epic = node.id;
+      if (type === "milestone") inner.milestone = node.id;
+    }
+    if (section !== "epics" || type === "task") return;
+    const order = this.nodes.length - 1;
+    for (const pair of map.items as Pair[]) {
+      const key = keyOf(pair);
+      const isHeld = key === "tasks" || (key === "milestones" && type === "epic");
+      if (!isHeld) continue;
+      if (decoded !== undefined && isSeq(pair.value)) {
+        const holes = this.holes.get(order) ?? [];
+        holes.push(this.spanOf(pair.value));
+        this.holes.set(order, holes);
+      }
+      this.readList(pair, section, key === "tasks" ? "task" : "milestone", inner);
+    }
+  }
+}
+
+function startOf(node: unknown): number {
+  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
+}
+
+/** Characters before an offset in its line; a byte order mark is none. */
+export function columnOf(text: string, offset: number): number {
+  const lineStart = offset === 0 ? 0 : text.lastIndexOf("\n", offset - 1) + 1;
+  return offset - lineStart - (lineStart === 0 && text.startsWith("\ufeff") ? 1 : 0);
+}

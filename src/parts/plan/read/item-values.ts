@@ -1,0 +1,147 @@
+/** The keys of one item and their values, kind by kind: text, one of some words, a list. Each fault is told at its place. */
+import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { suggest } from "../../../core/suggest.ts";
+import type { ProblemCode } from "./problem.ts";
+import { isEmpty, keyOf, offsetOf, shapeOfNode, textOf } from "./yaml-text.ts";
+
+const MERGE_DEPTH_MAX = 8;
+
+/** What an item is read with: aliases followed, faults told. */
+export interface ItemSource {
+  /** The node behind an alias; undefined for what is no node. */
+  follow(raw: unknown): Node | undefined;
+  /** The plain value of a node. */
+  valueOf(node: Node, aliasesMax: number): unknown;
+  /** @param at offset in the text (UTF-16 units) */
+  fault(code: ProblemCode, at: number, message: string, hint: string): void;
+}
+
+export interface Entry {
+  key: Node;
+  value: Node | undefined;
+  /** Offset for faults: of the value where it is in this item, else of the key. */
+  at: number;
+}
+
+export class ItemValues {
+  /** For faults. */
+  id = "";
+  readonly map: YAMLMap;
+  readonly source: ItemSource;
+  readonly own = new Map<string, Entry>();
+  private readonly merged = new Map<string, Entry>();
+
+  constructor(map: YAMLMap, source: ItemSource) {
+    this.map = map;
+    this.source = source;
+    this.collect(map, this.own, 0);
+  }
+
+  /** Own keys, and beneath them what `<<` brings in. */
+  private collect(map: YAMLMap, into: Map<string, Entry>, depth: number): void {
+    const merges: unknown[] = [];
+    for (const pair of map.items) {
+      const key = isNode(pair.key) ? pair.key : undefined;
+      const name = keyOf(pair);
+      if (key === undefined || !isScalar(key)) continue;
+      if (name === "<<") {
+        merges.push(pair.value);
+        continue;
+      }
+      if (into.has(name) || (depth > 0 && this.own.has(name))) continue;
+      const value = this.source.follow(pair.value);
+      const keyAt = key.range?.[0] ?? 0;
+      const at = depth > 0 ? (this.map.range?.[0] ?? 0) : offsetOf(pair.value, keyAt);
+      into.set(name, { key, value, at });
+    }
+    if (depth >= MERGE_DEPTH_MAX) return;
+    for (const raw of merges) {
+      const from = this.source.follow(raw);
+      const maps = isSeq(from) ? from.items.map((item) => this.source.follow(item)) : [from];
+      for (const one of maps) if (isMap(one)) this.collect(one, this.merged, depth + 1);
+    }
+  }
+
+  /** What stands in the item itself, else what it takes over. Which item it is, and how far, is never taken over. */
+  get(key: string): Entry | undefined {
+    const entry =
+      this.own.get(key) ?? (key === "id" || key === "status" ? undefined : this.merged.get(key));
+    return entry === undefined || isEmpty(entry.value) ? undefined : entry;
+  }
+
+  bad(key: string, entry: Entry, expected: string, hint?: string): undefined {
+    this.source.fault(
+      "bad_value",
+      entry.at,
+      `${key}: expected ${expected}, found ${shapeOfNode(entry.value)}`,
+      hint ?? `mend the ${key} of ${this.id}`,
+    );
+    return undefined;
+  }
+
+  text(key: string): string | undefined {
+    const entry = this.get(key);
+    if (entry === undefined) return undefined;
+    return textOf(entry.value) ?? this.bad(key, entry, "text");
+  }
+
+  oneOf<T extends string>(key: string, words: readonly T[]): T | undefined {
+    const entry = this.get(key);
+    if (entry === undefined) return undefined;
+    const word = textOf(entry.value);
+    const found = words.find((one) => one === word);
+    if (found !== undefined) return found;
+    const near = word === undefined ? undefined : suggest(word, words);
+    return this.bad(
+      key,
+      entry,
+      words.join(", "),
+      near === undefined ? undefined : `did you mean "${near}"?`,
+    );
+  }
+
+  /** The nodes of a list; one value alone is a list of one. */
+  list(key: string): { entry: Entry; items: Entry[] } | undefined {
+    const entry = this.get(key);
+    if (entry === undefined) return undefined;
+    if (!isSeq(entry.value)) return { entry, items: [entry] };
+    const isOwn = this.own.get(key) === entry;
+    const items = entry.value.items.map(
+      (raw): Entry => ({
+        key: entry.key,
+        value: this.source.follow(raw),
+        at: isOwn ? offsetOf(raw, entry.at) : entry.at,
+      }),
+    );
+    return { entry, items };
+  }
+
+  texts(key: string): string[] | undefined {
+    return this.list(key)?.items.flatMap((item) => {
+      const text = textOf(item.value);
+      if (text === undefined) this.bad(key, item, "text, or a list of it");
+      return text ?? [];
+    });
+  }
+
+  argv(key: string): string[] | undefined {
+    const entry = this.get(key);
+    if (entry === undefined) return undefined;
+    if (!isSeq(entry.value) || entry.value.items.length === 0)
+      return this.bad(
+        key,
+        entry,
+        "a program and its arguments",
+        `for example ${key}: [npm, test], or [sh, -c, "…"] for a shell`,
+      );
+    return this.texts(key);
+  }
+
+  integer(key: string, min: number, max: number, entry = this.get(key)): number | undefined {
+    if (entry === undefined) return undefined;
+    const value = isScalar(entry.value) ? entry.value.value : undefined;
+    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max)
+      return value;
+    return this.bad(key, entry, `a whole number of at least ${min}`);
+  }
+}

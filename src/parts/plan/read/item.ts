@@ -1,0 +1,259 @@
+/** One item of the roadmap: from its YAML to a node, with every fault at its place. Knows nothing of the other items. */
+import { isScalar, type Pair, type YAMLMap } from "yaml";
+import { checkBody } from "../../../codec/task-codec.ts";
+import { ErrInvalidTask } from "../../../core/errors.ts";
+import { TIMER_MS_MAX } from "../../../core/limits.ts";
+import { explainBadId } from "../../../core/names.ts";
+import {
+  NODE_PRIORITIES,
+  NODE_STATUSES,
+  NODE_TYPES,
+  type NodeStatus,
+  type NodeType,
+  type RoadmapNode,
+} from "../../../core/roadmap.ts";
+import { suggest } from "../../../core/suggest.ts";
+import { taskOfNode } from "../rules/node-task.ts";
+import {
+  type ItemMarks,
+  readDependencies,
+  readEnv,
+  readInputs,
+  readMaxAttempts,
+  readPayload,
+  readVerify,
+} from "./item-fields.ts";
+import { type Entry, type ItemSource, ItemValues } from "./item-values.ts";
+import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
+
+/** Keys that mean something to us. Others are the reader's own and are left alone. */
+const ITEM_KEYS: readonly string[] = (
+  "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
+  "description prompt acceptance verify exec agent role capabilities cwd env timeout_ms payload reopened milestones tasks"
+).split(" ");
+/** What people write when they mean a key of ours; `suggest` is not bold enough to see it. */
+const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
+
+/** In the place of the agent that is chosen at the launch, and of the id, which has a check of its own. */
+const ANY_AGENT = "any";
+const ANY_ID = "any";
+
+/** Where in the file an item stands. */
+export interface ItemContext {
+  section: "nodes" | "epics";
+  /** What it is when it does not say. */
+  type: NodeType;
+  parent?: string;
+  epic?: string;
+  milestone?: string;
+  order: number;
+}
+
+export interface DecodedItem {
+  /** Without its line and column, which are 0. */
+  node: RoadmapNode;
+  marks: ItemMarks;
+}
+
+/** The canonical word for a status as written, or undefined. */
+export function readStatus(word: string): NodeStatus | undefined {
+  if (word === "pending") return "open";
+  return (NODE_STATUSES as readonly string[]).includes(word) ? (word as NodeStatus) : undefined;
+}
+
+/** The node that an item says, or undefined when it has no id. Whatever else is wrong is told to `source` and left out. */
+export function decodeItem(
+  map: YAMLMap,
+  source: ItemSource,
+  context: ItemContext,
+): DecodedItem | undefined {
+  return new ItemReader(map, source, context).read();
+}
+
+class ItemReader {
+  private readonly values: ItemValues;
+  private readonly context: ItemContext;
+
+  constructor(map: YAMLMap, source: ItemSource, context: ItemContext) {
+    this.values = new ItemValues(map, source);
+    this.context = context;
+  }
+
+  read(): DecodedItem | undefined {
+    const { context, values } = this;
+    const idAt = this.readId();
+    for (const [key, entry] of values.own) this.checkKey(key, entry);
+    if (idAt === undefined) return undefined;
+    const type = this.type();
+    const marks: ItemMarks = { id: idAt, dependencies: [] };
+    const node: RoadmapNode = {
+      id: values.id,
+      type,
+      title: values.text("title") ?? values.id,
+      status: this.status(),
+      section: context.section,
+      priority: values.oneOf("priority", NODE_PRIORITIES) ?? "medium",
+      dependencies: readDependencies(values, marks),
+      inputs: readInputs(values),
+      acceptance: values.texts("acceptance") ?? [],
+      verify: readVerify(values),
+      capabilities: values.texts("capabilities") ?? [],
+      order: context.order,
+      line: 0,
+      col: 0,
+    };
+    const parent = this.parent(marks);
+    assign(node, "parent", parent);
+    assign(node, "epic", context.epic ?? values.text("epic"));
+    assign(node, "milestone", context.milestone ?? values.text("milestone"));
+    assign(node, "max_attempts", readMaxAttempts(values));
+    assign(node, "goal", values.text("goal") ?? values.text("description"));
+    for (const key of ["domain", "prompt", "agent", "role", "cwd"] as const)
+      assign(node, key, values.text(key));
+    assign(node, "exec", values.argv("exec"));
+    assign(node, "env", readEnv(values));
+    assign(node, "timeout_ms", values.integer("timeout_ms", 1, TIMER_MS_MAX));
+    assign(node, "reopened", values.integer("reopened", 0, Number.MAX_SAFE_INTEGER));
+    assign(node, "payload", readPayload(values));
+    this.checkTaskOf(node);
+    return { node, marks };
+  }
+
+  /** What passes the check can be launched: the task that a node becomes is held against the rules of every task. */
+  private checkTaskOf(node: RoadmapNode): void {
+    const { source, map } = this.values;
+    try {
+      checkBody({ ...taskOfNode(node, ANY_AGENT, 0, []), id: ANY_ID }, ANY_ID);
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask)) throw error;
+      const member = /^\w+/.exec(error.message)?.[0] ?? "";
+      const at = this.values.get(member)?.at ?? map.range?.[0] ?? 0;
+      source.fault("bad_value", at, error.message, `mend the ${member} of ${node.id}`);
+    }
+  }
+
+  private readId(): number | undefined {
+    const entry = this.values.get("id");
+    const at = this.values.map.range?.[0] ?? 0;
+    if (entry === undefined) {
+      this.values.source.fault(
+        "missing_id",
+        at,
+        "an item without an id",
+        "give it an id of its own",
+      );
+      return undefined;
+    }
+    const id = textOf(entry.value);
+    const reason = id === undefined ? "an id is text" : explainBadId(id);
+    if (reason !== undefined)
+      this.values.source.fault(
+        "bad_id",
+        entry.at,
+        `bad id ${show(entry.value)}: ${reason}`,
+        "rename it",
+      );
+    if (id === undefined || id === "") return undefined;
+    this.values.id = id;
+    return entry.at;
+  }
+
+  private checkKey(key: string, entry: Entry): void {
+    const at = entry.key.range?.[0] ?? 0;
+    const mayHold =
+      this.context.section === "epics" &&
+      (key === "tasks"
+        ? this.context.type === "epic" || this.context.type === "milestone"
+        : this.context.type === "epic");
+    if ((key === "tasks" || key === "milestones") && !mayHold) {
+      this.values.source.fault(
+        "unknown_key",
+        at,
+        `${key} cannot stand in this item`,
+        "epics hold milestones and tasks, milestones hold tasks; under `nodes` say parent",
+      );
+      return;
+    }
+    if (ITEM_KEYS.includes(key)) return;
+    const near = Object.hasOwn(MISTAKEN, key) ? MISTAKEN[key] : suggest(key, ITEM_KEYS);
+    if (near !== undefined && !this.values.own.has(near))
+      this.values.source.fault(
+        "unknown_key",
+        at,
+        `unknown key ${JSON.stringify(key)}`,
+        `did you mean "${near}"? Keys of your own are fine when they do not look like one of ours`,
+      );
+  }
+
+  private type(): NodeType {
+    const { section, type } = this.context;
+    const entry = this.values.get("type");
+    const found = this.values.oneOf("type", NODE_TYPES);
+    if (entry === undefined || found === undefined || section === "nodes") return found ?? type;
+    const isFitting = type === "task" ? found !== "epic" && found !== "milestone" : found === type;
+    if (!isFitting)
+      this.values.bad(
+        "type",
+        entry,
+        type === "task" ? "no container" : type,
+        "the place of an item under epics says what it is",
+      );
+    return isFitting ? found : type;
+  }
+
+  private status(): NodeStatus {
+    const entry = this.values.get("status");
+    const pair = (this.values.map.items as Pair[]).find((one) => keyOf(one) === "status");
+    const raw = pair?.value;
+    if (raw === null)
+      this.values.source.fault(
+        "shape",
+        offsetOf(pair?.key, 0),
+        `the status of ${this.values.id} has no colon`,
+        "write status: open, or leave it out",
+      );
+    if (isScalar(raw) && raw.anchor !== undefined)
+      this.values.source.fault(
+        "alias",
+        offsetOf(raw, 0),
+        `the status of ${this.values.id} has an anchor`,
+        "statuses change one at a time: write each out",
+      );
+    if (entry === undefined) return "open";
+    const word = textOf(entry.value) ?? "";
+    const status = readStatus(word);
+    if (status !== undefined) return status;
+    const near = suggest(word, [...NODE_STATUSES, "pending"]);
+    this.values.bad(
+      "status",
+      entry,
+      ["pending", ...NODE_STATUSES].join(", "),
+      near === undefined ? undefined : `did you mean "${near}"?`,
+    );
+    return "open";
+  }
+
+  private parent(marks: ItemMarks): string | undefined {
+    const entry = this.values.own.get("parent");
+    if (this.context.section === "epics") {
+      if (entry !== undefined)
+        this.values.bad(
+          "parent",
+          entry,
+          "none",
+          "under epics an item belongs to what is around it",
+        );
+      return this.context.parent;
+    }
+    if (entry !== undefined) marks.parent = entry.at;
+    return this.values.text("parent");
+  }
+}
+
+function assign<K extends keyof RoadmapNode>(
+  node: RoadmapNode,
+  key: K,
+  value: RoadmapNode[K] | undefined,
+): void {
+  if (value !== undefined) node[key] = value;
+}

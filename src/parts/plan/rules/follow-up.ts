@@ -1,0 +1,174 @@
+/** What follows for the plan from a node's settled run: one list of edits, to be made together or not at all. Pure. */
+import type { Envelope, EnvelopeNode } from "../../../core/envelope.ts";
+import { foldId } from "../../../core/names.ts";
+import { headlineOf } from "../../../core/outcome.ts";
+import { isContainer, type NodeStatus, type RoadmapNode } from "../../../core/roadmap.ts";
+import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
+import { type Escalation, escalate, type FindNode, goOn } from "./escalation.ts";
+
+/** A settled run, as its record tells it. */
+export type SettledRun =
+  /** `shown`: the nodes whose values it was told. */
+  | { ended: "success"; next: NextSteps | undefined; shown?: readonly string[] }
+  | { ended: "checkpoint"; next: NextSteps | undefined; question: string }
+  | { ended: "failed"; kind: string; error: string };
+
+type NextSteps = Envelope["next"];
+
+type Check = (edits: RoadmapEdit[]) => string | undefined;
+
+export interface FollowUp {
+  edits: RoadmapEdit[];
+  /** The node's own new status; undefined when a person has decided otherwise while it ran. */
+  status: NodeStatus | undefined;
+  /** Why a run that ended well has failed all the same. */
+  error?: string;
+  escalation?: { id: string; subject: string };
+  /** For people: what should be looked at. */
+  alerts: { kind: string; message: string }[];
+}
+
+/**
+ * @param node as it stands in the plan now
+ * @param check says why these edits cannot be made, if they cannot
+ */
+export function followUp(
+  node: RoadmapNode,
+  run: SettledRun,
+  find: FindNode,
+  check: Check,
+): FollowUp {
+  // A person has marked it done, failed or blocked while it ran: that stands.
+  if (node.status !== "in_progress") return { edits: [], status: undefined, alerts: [] };
+  if (run.ended === "failed") return failure(node, run.kind, run.error, find, check);
+  const { edits, alerts } = stepsOf(node, run.next, find);
+  const status = run.ended === "success" ? "done" : "needs_human";
+  const own: RoadmapEdit = { kind: "status", id: node.id, status };
+  const more =
+    run.ended === "success" && run.shown !== undefined
+      ? goOn(node, run.shown, (id) => findAfter(edits, id, find))
+      : undefined;
+  const all = [...edits, own, ...(more?.edits ?? [])];
+  const refused = explainRefused(edits) ?? (all.length === 1 ? undefined : check(all));
+  if (refused !== undefined) {
+    const error = `what it wants next is not possible: ${refused}`;
+    return { ...failure(node, "invalid_result", error, find, check), error };
+  }
+  if (run.ended === "checkpoint")
+    alerts.push({
+      kind: "needs_human",
+      message: `${node.id} asks: ${run.question} (answer with: mailchute answer ${node.id} TEXT)`,
+    });
+  if (more === undefined) return { edits: all, status, alerts };
+  const { escalation, alerts: further } = sayEscalation(more, more.subject);
+  return { edits: all, status, alerts: [...alerts, ...further], ...escalation };
+}
+
+/** A node with the status that the edits give it. */
+function findAfter(
+  edits: readonly RoadmapEdit[],
+  id: string,
+  find: FindNode,
+): RoadmapNode | undefined {
+  const node = find(id);
+  const last = edits.findLast((edit) => edit.kind === "status" && foldId(edit.id) === foldId(id));
+  return node !== undefined && last?.kind === "status" ? { ...node, status: last.status } : node;
+}
+
+/** A node that was not launched would seem to run. */
+function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
+  for (const edit of edits) {
+    const said = edit.kind === "add" ? edit.node : edit;
+    if ("status" in said && said.status === "in_progress")
+      return `${said.id} cannot be set to in_progress, that is the supervisor's word`;
+  }
+  return undefined;
+}
+
+function failure(
+  node: RoadmapNode,
+  kind: string,
+  error: string,
+  find: FindNode,
+  check: Check,
+): FollowUp {
+  const own: RoadmapEdit = { kind: "status", id: node.id, status: "failed" };
+  const alerts = [
+    { kind: "node_failed", message: `${node.id} failed for good: ${headlineOf(error)}` },
+  ];
+  // The person who cancels knows about it.
+  if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
+  const escalation = possible(escalate(node, find), own, check);
+  const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
+  return {
+    edits: [own, ...escalation.edits],
+    status: "failed",
+    alerts: [...alerts, ...further],
+    ...to,
+  };
+}
+
+/** What of an escalation the plan's text allows: a new one can always be added, one that is there may be out of reach. */
+function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escalation {
+  const { edits } = escalation;
+  if (escalation.kind === "stopped" || escalation.kind === "none") return escalation;
+  if (edits.every((edit) => edit.kind === "add")) return escalation;
+  if (check([own, ...edits]) === undefined) return escalation;
+  // What failed may itself have waited for the escalation that is to deal with it now.
+  const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
+  const refused = check([own, ...withoutCircle]);
+  if (refused === undefined) return { ...escalation, edits: withoutCircle };
+  const why = `${escalation.id} cannot be told: ${refused}`;
+  return { kind: "stopped", subject: escalation.subject, why, edits: [] };
+}
+
+function sayEscalation(
+  escalation: Escalation,
+  failedId: string,
+): { escalation: Pick<FollowUp, "escalation">; alerts: FollowUp["alerts"] } {
+  const { kind, subject } = escalation;
+  if (kind === "escalated")
+    return { escalation: { escalation: { id: escalation.id, subject } }, alerts: [] };
+  if (kind === "pending" || kind === "none") return { escalation: {}, alerts: [] };
+  const message = `no planner is left to resolve the failure of ${failedId}: ${subject} cannot be escalated, because ${escalation.why}`;
+  return { escalation: {}, alerts: [{ kind: "escalation_stopped", message }] };
+}
+
+/** A planner that plans again names what is there already: known nodes stay as they are. */
+function stepsOf(
+  node: RoadmapNode,
+  next: NextSteps | undefined,
+  find: FindNode,
+): { edits: RoadmapEdit[]; alerts: FollowUp["alerts"] } {
+  const edits: RoadmapEdit[] = [];
+  const alerts: FollowUp["alerts"] = [];
+  const parent = node.type === "plan" ? node.id : node.parent;
+  for (const added of next?.addNodes ?? [])
+    if (find(added.id) === undefined) edits.push({ kind: "add", node: newNode(added, parent) });
+  for (const { id, status } of next?.setStatus ?? []) {
+    const target = find(id);
+    if (foldId(id) === foldId(node.id)) continue;
+    if (target !== undefined && (target.status === "in_progress" || isContainer(target))) {
+      alerts.push({
+        kind: "status_refused",
+        message: `${node.id} wants ${id} to be ${status}, but it ${isContainer(target) ? "is no node that is run" : "is running"}`,
+      });
+      continue;
+    }
+    if (target?.status !== status) edits.push({ kind: "status", id, status });
+  }
+  return { edits, alerts };
+}
+
+/** What it leaves out is left out in the file, too. */
+function newNode(added: EnvelopeNode, parent: string | undefined): NewNode {
+  const fields = Object.entries(added).filter(
+    ([, value]) => !(Array.isArray(value) && value.length === 0),
+  );
+  return {
+    ...(parent === undefined ? {} : { parent }),
+    ...Object.fromEntries(fields),
+    id: added.id,
+    status: added.status ?? "open",
+  };
+}

@@ -1,0 +1,263 @@
+/** `plan_next`: which nodes may be launched now, in which order, and why each other one waits. Deterministic; nothing is read. */
+import type { Match } from "../../../core/matching.ts";
+import { foldId } from "../../../core/names.ts";
+import {
+  isContainer,
+  NODE_PRIORITIES,
+  NODE_STATUSES,
+  type NodeStatus,
+  type NodeType,
+  type RoadmapNode,
+} from "../../../core/roadmap.ts";
+
+export interface PlanFilters {
+  /** Ids; compared without case. */
+  epic?: string;
+  milestone?: string;
+  domain?: string;
+  status?: NodeStatus;
+}
+
+export interface PlanNextOptions {
+  /** Who would run a node; asked only for nodes that could run otherwise. Left out = some agent will. */
+  matchAgent?: (node: RoadmapNode) => Match;
+  /** Whether a dependency that is no node of the plan is met; left out = never. */
+  isMetOutside?: (id: string) => boolean;
+  filters?: PlanFilters;
+}
+
+export interface WaitingNode {
+  node: RoadmapNode;
+  /** As it reads after the node's name: "waits for T-1 (in_progress)", "is blocked". */
+  reason: string;
+  /** True when nothing but an agent is missing. */
+  isUnmatched?: true;
+}
+
+export interface PlanNext {
+  /** Best first: by priority, then by type (plan, task, verify, integrate, final_verify), then by the order of the file. */
+  ready: RoadmapNode[];
+  /** In the order of the file: nodes that are neither ready, nor running, nor at their end. */
+  waiting: WaitingNode[];
+}
+
+/** One look; who looks again and again keeps a `Planner`. */
+export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
+  return new Planner().next(nodes, options);
+}
+
+const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "final_verify"];
+const RANKS = NODE_PRIORITIES.length * TYPES.length;
+const [OPEN, IN_PROGRESS, BLOCKED, NEEDS_HUMAN, DONE, FAILED] = [0, 1, 2, 3, 4, 5];
+
+/** Looks at a plan again and again: what did not change since the last look is not worked out anew. */
+export class Planner {
+  private nodes: readonly RoadmapNode[] = [];
+  private statuses = new Uint8Array();
+  private ranks = new Uint8Array();
+  private containers = new Uint8Array();
+  /** Index of the parent, or -1. */
+  private parents = new Int32Array();
+  /** Where the dependencies of node i begin; they end where those of i + 1 do. */
+  private firsts = new Int32Array();
+  /** Index of each dependency, or -1 when it is not in the plan. */
+  private targets = new Int32Array();
+  private terminal = new Uint8Array();
+  /** Per container: nodes in it that run, and of these done and failed. Made when needed. */
+  private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
+  private fromAbove: (string | null | undefined)[] = [];
+
+  next(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
+    this.follow(nodes);
+    this.progress = undefined;
+    this.fromAbove = [];
+    const { isMetOutside, matchAgent } = options;
+    const passes = makeFilter(options.filters);
+    const buckets: RoadmapNode[][] = Array.from({ length: RANKS }, () => []);
+    const waiting: WaitingNode[] = [];
+    for (let i = 0; i < nodes.length; i++) {
+      const status = this.statuses[i];
+      if (status === DONE || status === FAILED || status === IN_PROGRESS) continue;
+      if (this.containers[i] === 1) continue;
+      const node = nodes[i] as RoadmapNode;
+      if (passes !== undefined && !passes(node)) continue;
+      const reason = this.explainWait(i, isMetOutside);
+      const match = reason === undefined ? matchAgent?.(node) : undefined;
+      if (reason !== undefined) waiting.push({ node, reason });
+      else if (match !== undefined && match.agent === undefined)
+        waiting.push({ node, reason: match.reason, isUnmatched: true });
+      else buckets[this.ranks[i] as number]?.push(node);
+    }
+    return { ready: buckets.flat(), waiting };
+  }
+
+  /** Takes over what changed. Nodes are not changed in place, so that those which are the same object are the same. */
+  private follow(nodes: readonly RoadmapNode[]): void {
+    const before = this.nodes;
+    if (nodes === before) return;
+    this.nodes = nodes;
+    if (nodes.length !== before.length) {
+      this.index();
+      return;
+    }
+    for (let i = 0; i < nodes.length; i++) {
+      const old = before[i] as RoadmapNode;
+      const node = nodes[i] as RoadmapNode;
+      if (old === node) continue;
+      const isAlike =
+        old.id === node.id &&
+        old.type === node.type &&
+        old.parent === node.parent &&
+        old.dependencies === node.dependencies;
+      if (!isAlike) {
+        this.index();
+        return;
+      }
+      this.statuses[i] = NODE_STATUSES.indexOf(node.status);
+      this.ranks[i] = rankOf(node);
+    }
+  }
+
+  private index(): void {
+    const { nodes } = this;
+    const exact = new Map<string, number>();
+    for (let i = nodes.length - 1; i >= 0; i--) exact.set((nodes[i] as RoadmapNode).id, i);
+    // Made when an id is first met in another case than its own.
+    let folded: Map<string, number> | undefined;
+    const find = (id: string): number => {
+      const found = exact.get(id);
+      if (found !== undefined) return found;
+      folded ??= new Map([...exact].map(([one, i]) => [foldId(one), i]));
+      return folded.get(foldId(id)) ?? -1;
+    };
+    this.statuses = Uint8Array.from(nodes, (node) => NODE_STATUSES.indexOf(node.status));
+    this.ranks = Uint8Array.from(nodes, rankOf);
+    this.containers = Uint8Array.from(nodes, (node) => (isContainer(node) ? 1 : 0));
+    this.parents = Int32Array.from(nodes, (node) =>
+      node.parent === undefined ? -1 : find(node.parent),
+    );
+    const targets: number[] = [];
+    const terminal: number[] = [];
+    this.firsts = new Int32Array(nodes.length + 1);
+    for (let i = 0; i < nodes.length; i++) {
+      for (const { id, required } of (nodes[i] as RoadmapNode).dependencies) {
+        targets.push(find(id));
+        terminal.push(required === "terminal" ? 1 : 0);
+      }
+      this.firsts[i + 1] = targets.length;
+    }
+    this.targets = Int32Array.from(targets);
+    this.terminal = Uint8Array.from(terminal);
+  }
+
+  /** Why an open, blocked or asking node cannot run as far as the plan knows; undefined when it can. */
+  private explainWait(i: number, isMetOutside?: (id: string) => boolean): string | undefined {
+    if (this.statuses[i] === BLOCKED) return "is blocked";
+    if (this.statuses[i] === NEEDS_HUMAN) return "needs an answer";
+    const reason = this.explainUnmet(i, isMetOutside);
+    if (reason !== undefined) return reason;
+    const parent = this.parents[i] as number;
+    return parent < 0 ? undefined : (this.explainFromAbove(parent, isMetOutside) ?? undefined);
+  }
+
+  private explainUnmet(i: number, isMetOutside?: (id: string) => boolean): string | undefined {
+    const first = this.firsts[i] as number;
+    const end = this.firsts[i + 1] as number;
+    for (let at = first; at < end; at++) {
+      const on = this.targets[at] as number;
+      if (this.containers[on] !== 1 && this.statuses[on] === DONE) continue;
+      const id = this.nodes[i]?.dependencies[at - first]?.id ?? "";
+      const isTerminalEnough = this.terminal[at] === 1;
+      if (on < 0) {
+        if (isMetOutside?.(id) !== true) return `waits for ${id}, which is not in the plan`;
+        continue;
+      }
+      const reason =
+        this.containers[on] === 1
+          ? this.explainContainer(on, isTerminalEnough)
+          : this.explainNode(on, isTerminalEnough);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  }
+
+  private explainNode(on: number, isTerminalEnough: boolean): string | undefined {
+    const { id, status } = this.nodes[on] as RoadmapNode;
+    if (status === "done" || (isTerminalEnough && status === "failed")) return undefined;
+    return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
+  }
+
+  /** An empty container is as far as it says itself. */
+  private explainContainer(on: number, isTerminalEnough: boolean): string | undefined {
+    this.progress ??= this.countProgress();
+    const total = this.progress.total[on] as number;
+    if (total === 0) return this.explainNode(on, isTerminalEnough);
+    const done = this.progress.done[on] as number;
+    const failed = this.progress.failed[on] as number;
+    const { id } = this.nodes[on] as RoadmapNode;
+    if (done + (isTerminalEnough ? failed : 0) === total) return undefined;
+    if (isTerminalEnough) return `waits for ${id} (${done + failed} of ${total} ended)`;
+    return failed > 0
+      ? `cannot start: ${failed} of ${total} in ${id} failed`
+      : `waits for ${id} (${done} of ${total} done)`;
+  }
+
+  /** What holds back everything under a node; null for nothing. Remembered: thousands may be under the same. */
+  private explainFromAbove(i: number, isMetOutside?: (id: string) => boolean): string | null {
+    const known = this.fromAbove[i];
+    if (known !== undefined) return known;
+    // Checks refuse a plan with a circle of parents; here it only must end.
+    this.fromAbove[i] = null;
+    const { id } = this.nodes[i] as RoadmapNode;
+    let reason: string | null = null;
+    if (this.statuses[i] === BLOCKED) reason = `is in ${id}, which is blocked`;
+    else if (this.containers[i] === 1) {
+      const unmet = this.explainUnmet(i, isMetOutside);
+      if (unmet !== undefined) reason = `is in ${id}, which ${unmet}`;
+    }
+    const parent = this.parents[i] as number;
+    if (reason === null && parent >= 0) reason = this.explainFromAbove(parent, isMetOutside);
+    this.fromAbove[i] = reason;
+    return reason;
+  }
+
+  private countProgress(): NonNullable<Planner["progress"]> {
+    const { length } = this.nodes;
+    const total = new Int32Array(length);
+    const done = new Int32Array(length);
+    const failed = new Int32Array(length);
+    for (let i = 0; i < length; i++) {
+      if (this.containers[i] === 1) continue;
+      // Bounded, for a plan with a circle of parents.
+      let above = this.parents[i] as number;
+      for (let depth = 0; above >= 0 && depth < length; depth++) {
+        total[above] = (total[above] as number) + 1;
+        if (this.statuses[i] === DONE) done[above] = (done[above] as number) + 1;
+        if (this.statuses[i] === FAILED) failed[above] = (failed[above] as number) + 1;
+        above = this.parents[above] as number;
+      }
+    }
+    return { total, done, failed };
+  }
+}
+
+function rankOf({ priority, type }: RoadmapNode): number {
+  const byType = TYPES.indexOf(type);
+  return NODE_PRIORITIES.indexOf(priority) * TYPES.length + Math.max(0, byType);
+}
+
+function makeFilter(filters: PlanFilters = {}): ((node: RoadmapNode) => boolean) | undefined {
+  const { domain, status } = filters;
+  const epic = filters.epic === undefined ? undefined : foldId(filters.epic);
+  const milestone = filters.milestone === undefined ? undefined : foldId(filters.milestone);
+  if (Object.values(filters).every((one) => one === undefined)) return undefined;
+  return (node) =>
+    (status === undefined || node.status === status) &&
+    (domain === undefined || node.domain === domain) &&
+    (epic === undefined || (node.epic !== undefined && foldId(node.epic) === epic)) &&
+    (milestone === undefined ||
+      (node.milestone !== undefined && foldId(node.milestone) === milestone));
+}
+
+if (NODE_STATUSES.join() !== "open,in_progress,blocked,needs_human,done,failed" || OPEN !== 0)
+  throw new RangeError("the codes of statuses follow NODE_STATUSES");

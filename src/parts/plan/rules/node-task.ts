@@ -1,0 +1,77 @@
+/** The task that a node becomes when it is launched. Pure. */
+import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
+import type { Task } from "../../../core/task.ts";
+
+/** Where plain tasks have 0, so that the plan and the mailbox can be weighed against each other. */
+const TASK_PRIORITY: Readonly<Record<NodePriority, number>> = {
+  critical: 300,
+  high: 200,
+  medium: 100,
+  low: 0,
+};
+
+export interface Answer {
+  question: string;
+  answer: string;
+}
+
+/**
+ * @param agent name of the agent chosen for it; not used when the node brings its own program
+ * @param createdAt unix seconds
+ */
+export function taskOfNode(
+  node: RoadmapNode,
+  agent: string,
+  createdAt: number,
+  answers: readonly Answer[],
+): Task {
+  const brief: NodeBrief = {
+    id: node.id,
+    type: node.type,
+    title: node.title,
+    acceptance: node.acceptance,
+    inputs: node.inputs,
+    ...(node.parent === undefined ? {} : { parent: node.parent }),
+    ...(node.goal === undefined ? {} : { goal: node.goal }),
+    ...(answers.length === 0 ? {} : { answers: [...answers] }),
+  };
+  return {
+    id: node.id,
+    title: node.title,
+    type: node.type,
+    priority: TASK_PRIORITY[node.priority],
+    created_at: createdAt,
+    ...defined({
+      description: node.goal,
+      parent_id: node.parent,
+      epic_id: node.epic,
+      max_attempts: node.max_attempts,
+      prompt: node.prompt,
+      cwd: node.cwd,
+      env: node.env,
+      timeout_ms: node.timeout_ms,
+      payload: node.payload,
+    }),
+    ...(node.exec === undefined ? { agent } : { exec: node.exec }),
+    ...(node.capabilities.length === 0 ? {} : { capabilities: node.capabilities }),
+    ...(node.verify.length === 0 ? {} : { verify: node.verify }),
+    metadata: { roadmap: brief },
+  };
+}
+
+/** True for a task that was made from a node: only such a one is the plan's own. */
+export function isNodeTask(task: unknown, id: string): boolean {
+  const metadata = (task as { metadata?: { roadmap?: { id?: unknown } } } | null)?.metadata;
+  return metadata?.roadmap?.id === id;
+}
+
+/** The nodes whose values its run was shown. */
+export function inputNodesOf(task: unknown): string[] {
+  const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;
+  const inputs: unknown[] = Array.isArray(metadata?.roadmap?.inputs) ? metadata.roadmap.inputs : [];
+  return inputs.map((input) => String((input as { nodeId?: unknown } | null)?.nodeId));
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

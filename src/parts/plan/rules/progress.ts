@@ -1,0 +1,53 @@
+/** How far a plan has come, and which epics that finishes. Pure. */
+
+import {
+  isContainer,
+  isTerminal,
+  NODE_STATUSES,
+  type NodeStatus,
+  type RoadmapNode,
+} from "../../../core/roadmap.ts";
+import { type FindNode, inheritance } from "./belonging.ts";
+
+/** Nodes that are run, by status. */
+export type StatusCounts = Record<NodeStatus, number>;
+
+export function countStatuses(nodes: readonly RoadmapNode[]): StatusCounts {
+  const counts = Object.fromEntries(NODE_STATUSES.map((status) => [status, 0])) as StatusCounts;
+  for (const node of nodes) if (!isContainer(node)) counts[node.status]++;
+  return counts;
+}
+
+/** Epics and milestones that say they are not done, though everything under them is. */
+export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[] {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const unfinished = new Set<string>();
+  const filled = new Set<string>();
+  for (const node of nodes) {
+    if (isContainer(node)) continue;
+    const marks = node.status === "done" ? [filled] : [filled, unfinished];
+    // When an item is marked, all that it belongs to is marked already.
+    for (const mark of marks)
+      for (let at = node.parent; at !== undefined && !mark.has(at); at = byId.get(at)?.parent)
+        mark.add(at);
+  }
+  return nodes.filter(
+    (node) =>
+      isContainer(node) &&
+      !isTerminal(node.status) &&
+      node.status !== "blocked" &&
+      filled.has(node.id) &&
+      !unfinished.has(node.id),
+  );
+}
+
+/** Whether all that is in a container is done, whatever it says itself; undefined when nothing is in it. */
+export function isAllDone(
+  container: RoadmapNode,
+  nodes: readonly RoadmapNode[],
+  find: FindNode,
+): boolean | undefined {
+  const isInside = inheritance(find, false, (node, fromAbove) => fromAbove || node === container);
+  const inside = nodes.filter((node) => !isContainer(node) && isInside(node));
+  return inside.length === 0 ? undefined : inside.every((node) => node.status === "done");
+}

@@ -1,0 +1,138 @@
+/** The evidence bundle of a node: what happened to it, for people and for `jq`. Written for failures too. */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { LifecycleEvent } from "../../../core/events.ts";
+import { isObject } from "../../../core/json-object.ts";
+import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
+import { readDocument, replaceText } from "../../../host/documents.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+
+export interface EvidenceFacts {
+  node: RoadmapNode;
+  /** What the plan says of it now. */
+  status: NodeStatus;
+  record: ResultRecord | ErrorRecord;
+  events: readonly LifecycleEvent[];
+  /** `runs/`, for links. */
+  runsDir: string;
+  /** Why the plan does not say what the record says; left out = it does. */
+  error?: string;
+}
+
+const TEXT_CHARS_MAX = 4000;
+const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
+
+/**
+ * @param dir `evidence/`; the bundle is `<dir>/<id>/`
+ * @param isDurable it survives a power cut once this returns
+ */
+export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
+  const bundle = join(dir, facts.node.id);
+  makeDirs(bundle, 2);
+  const options = { stagingDir: join(dir, ".tmp"), isDurable };
+  const lifecycle = `${JSON.stringify(lifecycleOf(facts), null, 2)}\n`;
+  replaceText(join(bundle, "lifecycle.json"), lifecycle, options);
+  replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
+}
+
+/** The events in the bundle of a node, as they were written last. */
+export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
+  const events = readDocument<{ events?: unknown }>(join(dir, id, "lifecycle.json"))?.events;
+  return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
+}
+
+function lifecycleOf({ node, status, record, events, error }: EvidenceFacts): object {
+  const last = (name: string): string | null =>
+    events.findLast((event) => event.event === name)?.timestamp ?? null;
+  return {
+    task_id: node.id,
+    title: node.title,
+    type: node.type,
+    status,
+    ended: record.status,
+    ...(error === undefined ? {} : { error }),
+    attempts: record.attempts,
+    agent_id: record.agent_id,
+    lease: record.lease,
+    run: record.run,
+    ...Object.fromEntries(MILESTONES.map((name) => [name, last(name)])),
+    events,
+  };
+}
+
+function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
+  const { node, status, record, events, runsDir } = facts;
+  const lines = [`# ${oneLine(node.title)}`, ""];
+  const add = (name: string, value: string | number | null | undefined): void => {
+    if (value !== undefined && value !== null && value !== "")
+      lines.push(`- ${name}: ${oneLine(String(value))}`);
+  };
+  add("node", node.id);
+  add("status", status);
+  add("agent", record.agent_id);
+  add("attempts", record.attempts);
+  for (const name of MILESTONES)
+    add(name, events.findLast((event) => event.event === name)?.timestamp);
+  if (record.status === "completed") add("duration", `${record.duration_ms} ms`);
+  add("exit code", record.exit_code);
+  const said = record.status === "completed" ? record.output : record["output" as never];
+  const envelope = isObject(said) ? said : {};
+  section(lines, "What it said", textOf(envelope["summary"]) ?? textOf(said));
+  const faults = record.status === "failed" ? [`${record.kind}: ${record.error}`] : [];
+  if (facts.error !== undefined) faults.push(facts.error);
+  section(lines, "What went wrong", faults.join("\n"));
+  list(lines, "Errors", envelope["errors"]);
+  list(lines, "Files changed", envelope["filesChanged"]);
+  list(lines, "Commands run", envelope["commandsRun"]);
+  list(lines, "Acceptance", node.acceptance);
+  list(lines, "Artefacts", files);
+  if (record.run !== null) {
+    const run = join(runsDir, record.run);
+    list(
+      lines,
+      "Run",
+      ["packet.md", "stdout.log", "stderr.log", "verify.log", "result.json"]
+        .map((file) => join(run, file))
+        .filter((path) => fs.existsSync(path)),
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function section(lines: string[], title: string, text: string | undefined): void {
+  if (text === undefined || text.trim() === "") return;
+  const shown = text.length > TEXT_CHARS_MAX ? `…${text.slice(-TEXT_CHARS_MAX)}` : text;
+  // Indented, so that nothing in it can end the block.
+  lines.push(
+    "",
+    `## ${title}`,
+    "",
+    ...shown
+      .trimEnd()
+      .split("\n")
+      .map((line) => `    ${line}`),
+  );
+}
+
+function list(lines: string[], title: string, items: unknown): void {
+  if (!Array.isArray(items) || items.length === 0) return;
+  lines.push("", `## ${title}`, "");
+  for (const item of items)
+    lines.push(`- ${oneLine(typeof item === "string" ? item : JSON.stringify(item))}`);
+}
+
+function artefacts(bundle: string): string[] {
+  return fs
+    .readdirSync(bundle)
+    .filter((name) => name.endsWith(".md") && name !== "summary.md")
+    .sort();
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,129 @@
+/**
+ * `evidence/<node>/phases.json` and the artefact of each phase: what a run has behind it, so that the next attempt of the
+ * same submission goes on after it. A new submission starts anew; what was there is kept in `earlier/`.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { Envelope } from "../../../core/envelope.ts";
+import { systemCode } from "../../../core/errors.ts";
+import { isObject } from "../../../core/json-object.ts";
+import type { Phase } from "../../../core/phases.ts";
+import { readDocument, replaceText } from "../../../host/documents.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+
+export interface PhaseRecord {
+  phase: Phase;
+  /** Only `finished` ones are not run again; `reopened`: they ended well, but the work proved bad later. */
+  status: "finished" | "failed" | "checkpoint" | "reopened";
+  /** From 1. */
+  attempt: number;
+  run: string;
+  agent: string;
+  /** ISO 8601. */
+  started_at: string;
+  finished_at: string;
+  duration_ms: number;
+  summary: string;
+  /** Name of the artefact beside. */
+  artefact: string;
+  envelope: Envelope;
+}
+
+export interface PhasesDocument {
+  /** Nonce of the accepted submission: the `s` of its leases. */
+  submission: string;
+  /** In the order in which they ran; one record a phase. */
+  phases: PhaseRecord[];
+}
+
+const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+
+export class PhaseLog {
+  readonly dir: string;
+  private readonly document: PhasesDocument;
+  private readonly isDurable: boolean;
+
+  private constructor(dir: string, document: PhasesDocument, isDurable: boolean) {
+    this.dir = dir;
+    this.document = document;
+    this.isDurable = isDurable;
+  }
+
+  /**
+   * @param dir `evidence/<node>`; made when something is put into it
+   * @param isDurable a recorded phase survives a power cut
+   */
+  static open(dir: string, submission: string, isDurable: boolean): PhaseLog {
+    const found = readDocument<PhasesDocument>(join(dir, "phases.json"));
+    if (found !== undefined && isPhases(found)) {
+      if (found.submission === submission) return new PhaseLog(dir, found, isDurable);
+      // The document goes last: dying before that, the rest is moved by the next one.
+      const files = [...found.phases.map(({ artefact }) => artefact), "phases.json"];
+      keepEarlier(dir, String(found.submission), files);
+    } else if (fs.existsSync(join(dir, "phases.json"))) {
+      keepEarlier(dir, `unreadable-${submission}`, ["phases.json"]);
+    }
+    return new PhaseLog(dir, { submission, phases: [] }, isDurable);
+  }
+
+  finished(phase: Phase): PhaseRecord | undefined {
+    return this.document.phases.find((one) => one.phase === phase && one.status === "finished");
+  }
+
+  /** First the artefact, then the record of it: a phase that counts as finished has left what it said. */
+  record(record: PhaseRecord, artefact: string): void {
+    const { submission, phases } = this.document;
+    const before = phases.find(({ phase }) => phase === record.phase);
+    if (before !== undefined && before.attempt !== record.attempt)
+      keepEarlier(this.dir, `${submission}.${before.attempt}`, [before.artefact]);
+    this.replace(record.artefact, artefact);
+    this.document.phases = [...phases.filter(({ phase }) => phase !== record.phase), record];
+    this.write();
+  }
+
+  /** The work proved bad: it is done again from this phase on. */
+  reopenFrom(from: Phase, phases: readonly Phase[]): void {
+    const again = new Set(phases.slice(Math.max(0, phases.indexOf(from))));
+    for (const record of this.document.phases)
+      if (record.status === "finished" && again.has(record.phase)) record.status = "reopened";
+    this.write();
+  }
+
+  private write(): void {
+    this.replace("phases.json", `${JSON.stringify(this.document, null, 2)}\n`);
+  }
+
+  /** Staged outside: a listing of the evidence shows evidence. */
+  private replace(file: string, text: string): void {
+    makeDirs(this.dir, 2);
+    const { isDurable } = this;
+    replaceText(join(this.dir, file), text, {
+      stagingDir: join(this.dir, "..", ".tmp"),
+      isDurable,
+    });
+  }
+}
+
+/** Its names become paths: one that leads elsewhere is not ours. */
+function isPhases({ submission, phases }: PhasesDocument): boolean {
+  if (typeof submission !== "string" || !PLAIN_NAME.test(submission)) return false;
+  return Array.isArray(phases) && phases.every(isPhase);
+}
+
+function isPhase(value: unknown): boolean {
+  if (!isObject(value) || !isObject(value["envelope"])) return false;
+  const { phase, artefact } = value;
+  return typeof phase === "string" && typeof artefact === "string" && PLAIN_NAME.test(artefact);
+}
+
+function keepEarlier(dir: string, name: string, files: readonly string[]): void {
+  const to = join(dir, "earlier", name);
+  makeDirs(to, 2);
+  for (const file of files) {
+    try {
+      fs.renameSync(join(dir, file), join(to, file));
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+    }
+  }
+}

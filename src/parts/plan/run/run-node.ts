@@ -1,0 +1,324 @@
+/**
+ * A node's run: its phases one after the other, each a call of its agent with a packet of its own, then the verify
+ * programs. Each finished phase is on disk before the next one begins, so that a crash costs one phase.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { type Agent, type Assignment, stoppedOutcome, timeoutOf } from "../../../agents/agent.ts";
+import { makeRunDir } from "../../../agents/program.ts";
+import { readResults, readTail } from "../../../agents/report.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { type Envelope, mergeEnvelopes } from "../../../core/envelope.ts";
+import { messageOf, systemCode } from "../../../core/errors.ts";
+import { OUTPUT_KEYS } from "../../../core/kv.ts";
+import type { ProcessingName } from "../../../core/names.ts";
+import { runOf } from "../../../core/names.ts";
+import { type AttemptOutcome, errorText } from "../../../core/outcome.ts";
+import { type Phase, phasesOf, phaseToRepeat } from "../../../core/phases.ts";
+import type { NodeBrief } from "../../../core/roadmap.ts";
+import { stateTree } from "../../../core/state-tree.ts";
+import { openToAppend, writeAnew } from "../../../host/regular-file.ts";
+import { say } from "../../../host/say.ts";
+import type { KvStore } from "../../../kv/store.ts";
+import { runVerify } from "../../../worker/verify.ts";
+import { judgePhase, type PhaseVerdict } from "./judge-phase.ts";
+import { cutBytes, fenced, flat } from "./markdown.ts";
+import { renderPacket, roleOf } from "./packet.ts";
+import { PhaseLog, type PhaseRecord } from "./phase-log.ts";
+import { outputsOf, writeRunOutputs } from "./run-outputs.ts";
+import { loadTemplate } from "./templates.ts";
+
+export interface NodeRun {
+  brief: NodeBrief;
+  name: ProcessingName;
+  agent: Agent;
+  assignment: Assignment;
+  /** Monotonic ms. */
+  startedMs: number;
+  maxAttempts: number;
+  evidenceDir: string;
+  kv: KvStore;
+  clock: Clock;
+  /** Whether a finished phase is to survive a power cut. */
+  isDurable: boolean;
+  /** Whether the lease is still ours: who lost it writes nothing any more. */
+  isHeld: () => boolean;
+  onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
+}
+
+/** End of a phase's output that its artefact shows (bytes); the logs have all of it. */
+const ARTEFACT_OUTPUT_BYTES_MAX = 8 * 1024;
+
+/** Runs what is left of a node's phases. The outcome's `output` is an Envelope whenever it is completed or failed. */
+export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
+  const { assignment, agent, brief } = run;
+  const { runDir } = assignment;
+  const hindrance = makeRunDir(runDir);
+  if (hindrance !== undefined) return hindrance;
+  // What kv says of a run is true of every run: both files are there, whatever comes of it.
+  fs.closeSync(openToAppend(join(runDir, "stdout.log")));
+  // A run that was put back may have had this very directory: what it reported is not what this one reports.
+  keepFiles(runDir, "before");
+  const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
+  const dir = join(run.evidenceDir, brief.id);
+  const log = PhaseLog.open(dir, run.name.submission, run.isDurable);
+  const { outcome, envelope } = await runPhases(run, phases, log);
+  if (!run.isHeld()) return outcome;
+  writeResult(join(runDir, "result.json"), envelope);
+  await leaveOutputs(run, outcome, envelope);
+  return outcome;
+}
+
+async function runPhases(
+  run: NodeRun,
+  phases: readonly Phase[],
+  log: PhaseLog,
+): Promise<PhaseVerdict> {
+  const done: PhaseRecord[] = [];
+  let verdict: PhaseVerdict | undefined;
+  for (const phase of phases) {
+    const before = log.finished(phase);
+    if (before !== undefined) {
+      done.push(before);
+      continue;
+    }
+    const last = done.at(-1);
+    if (verdict !== undefined && last !== undefined)
+      keepFiles(run.assignment.runDir, last.phase.toLowerCase());
+    verdict = await runPhase(run, phase, phases, done, log);
+    if (verdict.outcome.kind !== "completed" || verdict.envelope.status !== "success") {
+      const { outcome } = verdict;
+      const isBadWork = outcome.kind === "failed" && outcome.failure === "reported";
+      if (isBadWork && run.isHeld()) log.reopenFrom(phaseToRepeat(phases, phase), phases);
+      return verdict;
+    }
+    const record = log.finished(phase);
+    if (record !== undefined) done.push(record);
+  }
+  const envelope = mergeEnvelopes(done.map((record) => record.envelope));
+  const last = verdict?.outcome;
+  const outcome: AttemptOutcome = {
+    kind: "completed",
+    output: envelope,
+    verdict: last?.kind === "completed" ? last.verdict : "success",
+    verdictReason: envelope.summary,
+    exitCode: last?.kind === "completed" ? last.exitCode : null,
+  };
+  const fault = await verify(run);
+  if (fault === undefined) return { outcome, envelope };
+  if (fault.kind !== "failed") return judgePhase(fault, { by: "module" });
+  if (run.isHeld()) log.reopenFrom(phaseToRepeat(phases, undefined), phases);
+  const failed: Envelope = {
+    ...envelope,
+    status: "fail",
+    summary: summaryOf(fault),
+    // A plan is changed by runs that are done.
+    next: { addNodes: [], setStatus: [] },
+  };
+  return { outcome: { ...fault, output: failed }, envelope: failed };
+}
+
+async function verify(run: NodeRun): Promise<AttemptOutcome | undefined> {
+  const limitMs = timeoutOf(run.assignment, run.agent.settings);
+  return runVerify(run.assignment, limitMs, run.startedMs, () => run.clock.monotonicMs());
+}
+
+async function runPhase(
+  run: NodeRun,
+  phase: Phase,
+  phases: readonly Phase[],
+  done: readonly PhaseRecord[],
+  log: PhaseLog,
+): Promise<PhaseVerdict> {
+  const { assignment, agent, clock } = run;
+  const { runDir, task } = assignment;
+  const limitMs = timeoutOf(assignment, agent.settings);
+  const timeLeftMs = limitMs - (clock.monotonicMs() - run.startedMs);
+  const stopped =
+    assignment.stop.reason ?? (limitMs > 0 && timeLeftMs <= 0 ? "timeout" : undefined);
+  if (stopped !== undefined) return judgePhase(stoppedOutcome(stopped, limitMs), { by: "module" });
+
+  const startedWallMs = clock.wallMs();
+  const startedMs = clock.monotonicMs();
+  const stdoutLog = join(runDir, "stdout.log");
+  const stdoutFrom = sizeOf(stdoutLog);
+  const packetFile = join(runDir, "packet.md");
+  const isRequired =
+    agent.settings.kind !== "module" &&
+    task.exec === undefined &&
+    agent.settings.result !== "optional";
+  const packet = renderFor(run, phase, phases, done, isRequired);
+  writeAnew(packetFile, packet);
+  // Those of earlier phases are kept.
+  assignment.packetBytes = (assignment.packetBytes ?? 0) + Buffer.byteLength(packet);
+  run.onPhase("phase_started", { phase });
+  const outcome = await agent.run({
+    ...assignment,
+    node: { phase, packetFile, stdoutFrom },
+    ...(limitMs > 0 ? { timeLeftMs } : {}),
+  });
+  const verdict = judgePhase(
+    outcome,
+    agent.settings.kind === "module" && task.exec === undefined
+      ? { by: "module" }
+      : {
+          by: "program",
+          results: readResults(join(runDir, "result.json"), stdoutLog, stdoutFrom),
+          isRequired,
+        },
+  );
+  // Given back, or taken by another process: the phase has not ended.
+  if (verdict.outcome.kind === "released" || verdict.outcome.kind === "deferred" || !run.isHeld())
+    return verdict;
+  const record: PhaseRecord = {
+    phase,
+    status: statusOf(verdict),
+    attempt: assignment.attempt,
+    run: runOf(run.name),
+    agent: agent.name,
+    started_at: new Date(startedWallMs).toISOString(),
+    finished_at: new Date(clock.wallMs()).toISOString(),
+    duration_ms: Math.round(clock.monotonicMs() - startedMs),
+    summary: verdict.envelope.summary,
+    artefact: `${phase.toLowerCase()}.md`,
+    envelope: verdict.envelope,
+  };
+  const output = readTail(stdoutLog, ARTEFACT_OUTPUT_BYTES_MAX, stdoutFrom);
+  log.record(record, artefactOf(run, record, verdict.outcome, output));
+  run.onPhase("phase_finished", {
+    phase,
+    status: record.status,
+    duration_ms: record.duration_ms,
+  });
+  return verdict;
+}
+
+function renderFor(
+  run: NodeRun,
+  phase: Phase,
+  phases: readonly Phase[],
+  done: readonly PhaseRecord[],
+  isResultRequired: boolean,
+): string {
+  const { assignment, brief, kv } = run;
+  const { task, stateDir, runDir } = assignment;
+  const template = loadTemplate(stateDir, roleOf(brief.type));
+  const lastError = kv.get(brief.id, OUTPUT_KEYS.error)?.value;
+  const packet = renderPacket(template.text, {
+    brief,
+    description: task.description ?? "",
+    prompt: task.prompt ?? "",
+    taskText: assignment.taskText,
+    phase,
+    phases,
+    attempt: assignment.attempt,
+    maxAttempts: run.maxAttempts,
+    lastError: typeof lastError === "string" ? lastError : "",
+    finished: done,
+    isResultRequired,
+    stateDir,
+    runDir,
+    resultFile: join(runDir, "result.json"),
+    lookUp: ({ nodeId, key }) => kv.get(nodeId, key),
+  });
+  return template.problem === undefined
+    ? packet
+    : `${packet}\n> Note: the own template was not used: ${flat(template.problem)}\n`;
+}
+
+function artefactOf(
+  run: NodeRun,
+  record: PhaseRecord,
+  outcome: AttemptOutcome,
+  output: string,
+): string {
+  const { envelope } = record;
+  const lines = [
+    `# ${record.phase}: ${flat(run.brief.title)}`,
+    "",
+    `- node: ${run.brief.id}`,
+    `- outcome: ${record.status}${outcome.kind === "failed" ? ` (${outcome.failure})` : ""}`,
+    `- agent: ${record.agent}, attempt ${record.attempt}`,
+    `- time: ${record.started_at} to ${record.finished_at} (${record.duration_ms} ms)`,
+    `- run: runs/${record.run} (packet.md, stdout.log, stderr.log, result.json)`,
+  ];
+  if (outcome.kind === "failed") lines.push("", "## Why it failed", "", fenced(outcome.message));
+  if (envelope.summary !== "") lines.push("", "## Summary", "", fenced(envelope.summary));
+  const { output: _output, ...said } = envelope;
+  lines.push(
+    "",
+    "## Result",
+    "",
+    fenced(cutBytes(JSON.stringify(said, null, 2), ARTEFACT_OUTPUT_BYTES_MAX), "json"),
+  );
+  if (output !== "") lines.push("", "## End of its output", "", fenced(output));
+  return `${lines.join("\n")}\n`;
+}
+
+function statusOf({ outcome, envelope }: PhaseVerdict): PhaseRecord["status"] {
+  if (outcome.kind !== "completed") return "failed";
+  return envelope.status === "checkpoint" ? "checkpoint" : "finished";
+}
+
+/** Each phase writes the same names: those of the phase before are kept beside, so that nothing of them is taken for new. */
+function keepFiles(runDir: string, suffix: string): void {
+  for (const [file, ending] of [
+    ["result", "json"],
+    ["packet", "md"],
+  ] as const) {
+    try {
+      const kept = join(runDir, `${file}.${suffix}.${ending}`);
+      fs.renameSync(join(runDir, `${file}.${ending}`), kept);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+    }
+  }
+}
+
+/** The program's own result file stays as it wrote it. */
+function writeResult(path: string, envelope: Envelope): void {
+  try {
+    fs.writeFileSync(path, `${JSON.stringify(envelope, null, 2)}\n`, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+  }
+}
+
+/** What later nodes read. The supervisor writes the same once more when it applies the record: nothing hangs on it here. */
+async function leaveOutputs(
+  run: NodeRun,
+  outcome: AttemptOutcome,
+  envelope: Envelope,
+): Promise<void> {
+  const { brief, assignment, agent } = run;
+  try {
+    await writeRunOutputs(
+      run.kv,
+      outputsOf(
+        {
+          task_id: brief.id,
+          status: outcome.kind === "completed" ? "completed" : "failed",
+          lease: assignment.lease,
+          attempts: assignment.attempt,
+          agent_id: agent.name,
+        },
+        envelope,
+        summaryOf(outcome),
+        stateTree(assignment.stateDir).runs,
+      ),
+    );
+  } catch (error) {
+    say(`cannot write kv of ${run.brief.id}: ${messageOf(error)}`);
+  }
+}
+
+/** As its error record says it. */
+function summaryOf(outcome: AttemptOutcome): string {
+  if (outcome.kind === "completed") return outcome.verdictReason;
+  if (outcome.kind === "released") return `it was interrupted (${outcome.message}) and put back`;
+  return outcome.kind === "failed" ? errorText(outcome) : outcome.message;
+}
+
+function sizeOf(path: string): number {
+  return fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,93 @@
+/** What every run of a node leaves in kv, whatever came of it. Idempotent: worker and supervisor both write it. */
+import { join } from "node:path";
+import { decodeEnvelope } from "../../../codec/envelope.ts";
+import { type Envelope, errorOf, newEnvelope } from "../../../core/envelope.ts";
+import { OUTPUT_KEYS } from "../../../core/kv.ts";
+import { runOfLease } from "../../../core/names.ts";
+import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
+import type { KvStore } from "../../../kv/store.ts";
+
+export interface RunOutputs {
+  node: string;
+  /** Name of the directory under `runs/`. */
+  run: string;
+  lease: string;
+  /** From 1. */
+  attempt: number;
+  agent: string;
+  status: "success" | "fail" | "checkpoint";
+  summary: string;
+  /** Why it did not succeed: what `err.summary` says when the summary is empty. */
+  error: string;
+  /** Absolute paths. */
+  stdoutPath: string;
+  resultPath: string;
+  /** The node's own values from its envelope. */
+  outputs?: Readonly<Record<string, unknown>>;
+}
+
+type RecordFacts = Pick<
+  ResultRecord | ErrorRecord,
+  "task_id" | "status" | "lease" | "attempts" | "agent_id"
+>;
+
+/**
+ * One replacement of the node's file. A success removes `err.summary`.
+ * @returns false when all of it was there already
+ * @throws ErrLeaseLost when a newer run has written; ErrInvalidKv; a system error
+ */
+export function writeRunOutputs(kv: KvStore, o: RunOutputs): Promise<boolean> {
+  const isSuccess = o.status === "success";
+  return kv.change(
+    o.node,
+    {
+      puts: {
+        ...o.outputs,
+        [OUTPUT_KEYS.summary]: o.summary,
+        [OUTPUT_KEYS.stdoutPath]: o.stdoutPath,
+        [OUTPUT_KEYS.resultPath]: o.resultPath,
+        ...(isSuccess ? {} : { [OUTPUT_KEYS.error]: o.summary === "" ? o.error : o.summary }),
+      },
+      removes: isSuccess ? [OUTPUT_KEYS.error] : [],
+    },
+    { run: o.run, lease: o.lease, attempt: o.attempt, by: o.agent },
+  );
+}
+
+/** @param runsDir absolute path of `runs/` */
+export function outputsOf(
+  record: RecordFacts,
+  envelope: Envelope,
+  error: string,
+  runsDir: string,
+): RunOutputs {
+  const run = runOfLease(record.task_id, record.lease);
+  return {
+    node: record.task_id,
+    run,
+    lease: record.lease,
+    attempt: record.attempts,
+    agent: record.agent_id,
+    status: record.status === "failed" ? "fail" : envelope.status,
+    summary: envelope.summary,
+    error: errorOf(envelope) || error,
+    stdoutPath: join(runsDir, run, "stdout.log"),
+    resultPath: join(runsDir, run, "result.json"),
+    outputs: envelope.outputs,
+  };
+}
+
+/** What a settled record of a node says, as the worker understood it. A worker that is not ours may have written no envelope. */
+export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
+  const { envelope } = decodeEnvelope(record.output);
+  if (envelope !== undefined) return envelope;
+  return record.status === "completed"
+    ? newEnvelope("success", record.verdict_reason)
+    : newEnvelope("fail", "");
+}
+
+/** The outputs of a settled record: the same that its worker wrote, or could not write any more. */
+export function outputsOfRecord(record: ResultRecord | ErrorRecord, runsDir: string): RunOutputs {
+  const error = record.status === "failed" ? record.error : record.verdict_reason;
+  return outputsOf(record, envelopeOfRecord(record), error, runsDir);
+}

@@ -1,0 +1,206 @@
+/** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
+import { resolve } from "node:path";
+import {
+  type Context,
+  defineCommand,
+  ErrUsage,
+  type OptionTable,
+} from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { existingTree, openSettings } from "../../../cli/shell/options.ts";
+import { MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
+import { NODE_PRIORITIES, NODE_TYPES } from "../../../core/roadmap.ts";
+import { suggest } from "../../../core/suggest.ts";
+import { systemClock } from "../../../host/system-clock.ts";
+import { KvStore } from "../../../kv/store.ts";
+import { noteOpened } from "../answers.ts";
+import type { NewNode, RoadmapEdit, SettableField } from "../edit/edit.ts";
+import { findNode } from "../read/document.ts";
+import { readStatus } from "../read/item.ts";
+import { editPlan } from "./read-plan.ts";
+
+const STATUS_WORDS = ["open", "pending", "in_progress", "blocked", "needs_human", "done", "failed"];
+const USAGES: Readonly<Record<string, string>> = {
+  add: "usage: mailchute node add ID [--title TEXT] … [-- CMD ARGS…]",
+  update: "usage: mailchute node update ID [--title TEXT] … [-- CMD ARGS…]",
+  "set-status": `usage: mailchute node set-status ID ${STATUS_WORDS.join("|")}`,
+};
+
+export const command = defineCommand({
+  usage: "add ID … | update ID … | set-status ID STATUS",
+  args: { min: 1, max: 2 },
+  takesRest: true,
+  subcommands: {
+    add: "add a node to the list `nodes`; prints its id",
+    update: "set what is given, and leave the rest",
+    "set-status": "change the status",
+  },
+  details: [
+    "Changes roadmap.yaml in place: comments, order and spacing stay, and nothing that a person saves at the same moment is lost. A change that would break the plan is refused.",
+  ],
+  examples: [
+    "node add T-7 --title 'Write tests' --after T-6 -- npm test",
+    "node update T-7 --priority high --acceptance 'all green'",
+    "node set-status T-7 done",
+  ],
+  options: {
+    title: { type: "text", value: "TEXT", help: "what lists show" },
+    type: { type: "text", value: "TYPE", choices: NODE_TYPES, help: "default: task" },
+    parent: { type: "text", value: "ID", help: "the plan, epic or milestone that it belongs to" },
+    after: {
+      type: "text",
+      value: "ID",
+      many: true,
+      help: "add: wait until this node is done (see dep for more)",
+    },
+    agent: { type: "text", value: "NAME", help: "the configured agent that runs it" },
+    role: {
+      type: "text",
+      value: "TYPE",
+      help: "the agent type, instead of what follows from the node's type",
+    },
+    capabilities: { type: "text", value: "A,B", help: "what the agent must be able to do" },
+    priority: { type: "text", value: "WORD", choices: NODE_PRIORITIES, help: "default: medium" },
+    "max-attempts": {
+      type: "number",
+      value: "N",
+      min: 1,
+      max: MAX_ATTEMPTS_MAX,
+      help: "N means N runs",
+    },
+    goal: { type: "text", value: "TEXT", help: "what is to be reached" },
+    prompt: { type: "text", value: "TEXT", help: "text for the agent" },
+    acceptance: { type: "text", value: "TEXT", many: true, help: "what must be true in the end" },
+    verify: {
+      type: "text",
+      value: "LINE",
+      many: true,
+      help: "a line for the shell that must succeed for the node to be done",
+    },
+    input: { type: "text", value: "NODE:KEY", many: true, help: "a value that its packet shows" },
+    domain: { type: "text", value: "NAME", help: "for filters" },
+    cwd: { type: "text", value: "DIR", help: "where its programs run" },
+    timeout: { type: "duration", unit: "s", value: "TIME", help: "longest run" },
+  },
+  async run(ctx) {
+    const id = ctx.positionals[0] ?? "";
+    const word = ctx.positionals[1];
+    const given = givenFields(ctx.cwd, ctx.options, ctx.rest);
+    if (ctx.subcommand === "set-status") {
+      if (Object.keys(given).length > 0 || ctx.options.after.length > 0)
+        throw new ErrUsage("node set-status takes no options", USAGES["set-status"]);
+      return setStatus(ctx, id, word);
+    }
+    if (word !== undefined)
+      throw new ErrUsage(
+        `node ${ctx.subcommand} does not know what to do with ${JSON.stringify(word)}`,
+        USAGES[ctx.subcommand],
+      );
+    return ctx.subcommand === "add"
+      ? add(ctx, {
+          id,
+          ...given,
+          ...(ctx.options.after.length > 0 ? { dependencies: [...ctx.options.after] } : {}),
+        })
+      : update(ctx, id, given, ctx.options.after);
+  },
+});
+
+type NodeContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
+
+async function add(ctx: NodeContext, node: NewNode): Promise<number> {
+  const { after } = await editPlan(ctx, () => [{ kind: "add", node }]);
+  if (ctx.json) ctx.out.json(findNode(after, node.id));
+  else ctx.out.line(node.id);
+  return EXIT.ok;
+}
+
+async function update(
+  ctx: NodeContext,
+  id: string,
+  fields: Partial<Record<SettableField, unknown>>,
+  dependencies: readonly string[],
+): Promise<number> {
+  const edits: RoadmapEdit[] = Object.entries(fields).map(([field, value]) => ({
+    kind: "set",
+    id,
+    field: field as SettableField,
+    value,
+  }));
+  for (const on of dependencies) edits.push({ kind: "add-dep", id, on });
+  if (edits.length === 0)
+    throw new ErrUsage("node update needs something to set", USAGES["update"]);
+  const { after } = await editPlan(ctx, () => edits);
+  const node = findNode(after, id);
+  if (ctx.json) ctx.out.json(node);
+  else ctx.out.line(node?.id);
+  return EXIT.ok;
+}
+
+async function setStatus(ctx: NodeContext, id: string, word: string | undefined): Promise<number> {
+  const status = word === undefined ? undefined : readStatus(word);
+  if (status === undefined) {
+    const near = word === undefined ? undefined : suggest(word, STATUS_WORDS);
+    throw new ErrUsage(
+      word === undefined
+        ? "node set-status needs a status"
+        : `${JSON.stringify(word)} is no status`,
+      near === undefined ? USAGES["set-status"] : `did you mean "${near}"?`,
+    );
+  }
+  const { before, after } = await editPlan(ctx, async (doc) => {
+    const known = findNode(doc, id);
+    if (status === "open" && known !== undefined && known.status !== "open")
+      await tellOpened(ctx, known.id);
+    return [{ kind: "status", id, status }];
+  });
+  const from = findNode(before, id)?.status;
+  const node = findNode(after, id);
+  if (ctx.json) ctx.out.json({ id: node?.id, from, to: status });
+  else ctx.out.line(`${node?.id}: ${from} → ${status}`);
+  return EXIT.ok;
+}
+
+/** Before the file says so, so that the supervisor knows it for a wish. */
+async function tellOpened(ctx: NodeContext, id: string): Promise<void> {
+  const { settings } = await openSettings(ctx);
+  const kv = new KvStore(existingTree(ctx).kv, systemClock, settings.durability);
+  await noteOpened(kv, systemClock, id);
+  kv.close();
+}
+
+/** Only what was given, by the keys of the file. */
+function givenFields(
+  cwd: string,
+  options: Context<OptionTable>["options"],
+  rest: readonly string[] | undefined,
+): Partial<Record<SettableField, unknown>> {
+  const texts = (name: string): string[] | undefined => {
+    const values = options[name] as unknown as string[];
+    return values.length === 0 ? undefined : values;
+  };
+  const verify = texts("verify");
+  const fields: Partial<Record<SettableField, unknown>> = {
+    type: options["type"],
+    title: options["title"],
+    parent: options["parent"],
+    domain: options["domain"],
+    priority: options["priority"],
+    agent: options["agent"],
+    role: options["role"],
+    capabilities: (options["capabilities"] as string | undefined)
+      ?.split(",")
+      .map((one) => one.trim()),
+    retry_policy:
+      options["max-attempts"] === undefined ? undefined : { max_attempts: options["max-attempts"] },
+    goal: options["goal"],
+    prompt: options["prompt"],
+    acceptance: texts("acceptance"),
+    verify: verify?.length === 1 ? verify[0] : verify?.map((line) => ["sh", "-c", line]),
+    inputs: texts("input"),
+    cwd: options["cwd"] === undefined ? undefined : resolve(cwd, String(options["cwd"])),
+    timeout_ms: options["timeout"],
+    exec: rest === undefined ? undefined : [...rest],
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

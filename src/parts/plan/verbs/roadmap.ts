@@ -1,0 +1,249 @@
+/** `roadmap check|show|next`: looks at the plan. Changes nothing. */
+
+import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { isDebugging } from "../../../cli/shell/found-value.ts";
+import { openSettings } from "../../../cli/shell/options.ts";
+import { ErrTaskNotFound } from "../../../core/errors.ts";
+import { resolveAgent } from "../../../core/matching.ts";
+import { foldId } from "../../../core/names.ts";
+import {
+  isContainer,
+  NODE_STATUSES,
+  type NodeStatus,
+  type RoadmapNode,
+} from "../../../core/roadmap.ts";
+import { type Column, type Paint, paint, safe, table } from "../../../text/render.ts";
+import { findNode } from "../read/document.ts";
+import { readStatus } from "../read/item.ts";
+import { type PlanFilters, planNext } from "../rules/next.ts";
+import { count, lineAt, placeOf, readGoodPlan, readPlan, shortPath } from "./read-plan.ts";
+
+const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
+  open: "bold",
+  in_progress: "cyan",
+  blocked: "yellow",
+  needs_human: "yellow",
+  done: "green",
+  failed: "red",
+};
+
+export const command = defineCommand({
+  usage:
+    "check | show [ID] | next [--explain] [--epic ID] [--milestone ID] [--domain NAME] [--status WORD]",
+  args: { min: 0, max: 1 },
+  subcommands: {
+    check: "each fault of roadmap.yaml with its line and column",
+    show: "the plan as a tree with its statuses; with ID what is under that node",
+    next: "what would be launched now, best first; --explain says why the rest waits",
+  },
+  details: [
+    "`roadmap check` exits with 1 when there are faults, `roadmap next` with 3 when nothing is ready.",
+    "`epics:` holds epics, they hold milestones and tasks, milestones hold tasks. `nodes:` is a flat list; there `parent` says where a node belongs.",
+  ],
+  examples: ["roadmap check", "roadmap next --explain --epic EPIC-1"],
+  options: {
+    explain: { type: "flag", help: "next: also why each other node waits" },
+    epic: { type: "text", value: "ID", help: "next, show: only what belongs to this epic" },
+    milestone: {
+      type: "text",
+      value: "ID",
+      help: "next, show: only what belongs to this milestone",
+    },
+    domain: { type: "text", value: "NAME", help: "next, show: only nodes of this domain" },
+    status: {
+      type: "text",
+      value: "WORD",
+      choices: [...NODE_STATUSES, "pending"],
+      help: "next, show: only nodes with this status",
+    },
+  },
+  async run(ctx) {
+    const { epic, milestone, domain, status } = ctx.options;
+    const filters: PlanFilters = {
+      ...(epic === undefined ? {} : { epic }),
+      ...(milestone === undefined ? {} : { milestone }),
+      ...(domain === undefined ? {} : { domain }),
+      ...(status === undefined ? {} : { status: readStatus(status) ?? "open" }),
+    };
+    if (ctx.subcommand !== "show" && ctx.positionals.length > 0)
+      throw new ErrUsage(
+        `roadmap ${ctx.subcommand} takes no id`,
+        "usage: mailchute roadmap show ID",
+      );
+    if (ctx.subcommand === "check") return check(ctx);
+    if (ctx.subcommand === "show") return show(ctx, filters);
+    return next(ctx, filters, ctx.options.explain);
+  },
+});
+
+type PlanContext = Pick<
+  Context,
+  | "stateDir"
+  | "stateFrom"
+  | "env"
+  | "cwd"
+  | "out"
+  | "json"
+  | "colour"
+  | "columns"
+  | "isTerminal"
+  | "positionals"
+>;
+
+async function check(ctx: PlanContext): Promise<number> {
+  const { tree, doc, isThere } = await readPlan(ctx);
+  const { problems, nodes } = doc;
+  const code = problems.length > 0 ? EXIT.failed : isThere ? EXIT.ok : EXIT.notFound;
+  if (ctx.json) {
+    ctx.out.json({ ok: problems.length === 0, path: tree.roadmap, nodes: nodes.length, problems });
+    return code;
+  }
+  for (const problem of problems) {
+    ctx.out.line(
+      `${placeOf(ctx, tree, problem)}: ${safe(problem.message)} (${safe(problem.hint)})`,
+    );
+    if (isDebugging(ctx.env)) ctx.out.line(`  found: ${safe(lineAt(doc.text, problem))}`);
+  }
+  const path = shortPath(ctx, tree.roadmap);
+  if (problems.length > 0) ctx.out.note(`${path} has ${count(problems.length)}`);
+  else if (isThere) ctx.out.line(`${safe(path)}: ${nodes.length} nodes, no problems`);
+  else ctx.out.note(`there is no ${path}`);
+  return code;
+}
+
+async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
+  const { doc } = await readGoodPlan(ctx);
+  const id = ctx.positionals[0];
+  const root = id === undefined ? undefined : findNode(doc, id);
+  if (id !== undefined && root === undefined)
+    throw new ErrTaskNotFound(`the roadmap has no node ${JSON.stringify(id)}`, {
+      id,
+      phase: "show",
+      hint: "see `mailchute roadmap show`",
+    });
+  const rows = treeOf(doc.nodes, root, filters);
+  if (ctx.json) {
+    ctx.out.json({ nodes: rows.map((row) => row.node) });
+    return EXIT.ok;
+  }
+  if (rows.length === 0) {
+    ctx.out.note(doc.nodes.length === 0 ? "the plan is empty" : "no node fits the filters");
+    return EXIT.ok;
+  }
+  const columns: Column[] = [
+    { title: "NODE", ...(ctx.isTerminal ? { min: 16 } : {}) },
+    { title: "STATUS", paint: (cell, row) => paintStatus(ctx.colour, cell, rows[row]?.node) },
+    { title: "TITLE", min: 5 },
+  ];
+  const cells = rows.map(({ node, depth, progress }) => [
+    `${"  ".repeat(depth)}${safe(node.id)}`,
+    progress === undefined ? node.status : `${node.status} ${progress}`,
+    node.title === node.id ? "" : safe(node.title),
+  ]);
+  for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  return EXIT.ok;
+}
+
+async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): Promise<number> {
+  const { doc } = await readGoodPlan(ctx);
+  const { settings } = await openSettings(ctx);
+  const matchAgent = (node: RoadmapNode) => resolveAgent(node, settings.agents);
+  const { ready, waiting } = planNext(doc.nodes, { matchAgent, filters });
+  const code = ready.length > 0 ? EXIT.ok : EXIT.notFound;
+  const agentOf = (node: RoadmapNode): string => matchAgent(node).agent?.name ?? "";
+  if (ctx.json) {
+    ctx.out.json({
+      ready: ready.map((node) => ({ ...node, agent: agentOf(node) })),
+      ...(explains
+        ? {
+            waiting: waiting.map(({ node, reason }) => ({
+              id: node.id,
+              status: node.status,
+              reason,
+            })),
+          }
+        : {}),
+    });
+    return code;
+  }
+  const id: Column = { title: "NODE", ...(ctx.isTerminal ? { min: 16 } : {}) };
+  if (ready.length > 0) {
+    const columns: Column[] = [
+      id,
+      { title: "PRIORITY" },
+      { title: "TYPE" },
+      { title: "AGENT", min: 6 },
+      { title: "TITLE", min: 5 },
+    ];
+    const cells = ready.map((node) => [
+      safe(node.id),
+      node.priority,
+      node.type,
+      safe(agentOf(node)),
+      node.title === node.id ? "" : safe(node.title),
+    ]);
+    for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  } else {
+    ctx.out.note(
+      explains || waiting.length === 0
+        ? "nothing is ready"
+        : "nothing is ready; --explain says why",
+    );
+  }
+  if (!explains || waiting.length === 0) return code;
+  if (ready.length > 0) ctx.out.line();
+  const columns: Column[] = [id, { title: "WHY IT WAITS", min: 20 }];
+  const cells = waiting.map(({ node, reason }) => [safe(node.id), safe(reason)]);
+  for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  return code;
+}
+
+interface TreeRow {
+  node: RoadmapNode;
+  depth: number;
+  /** Of containers: "2/5" done. */
+  progress: string | undefined;
+}
+
+/** Nodes under those they belong to; with filters those that fit, and what they are in. */
+function treeOf(
+  nodes: readonly RoadmapNode[],
+  root: RoadmapNode | undefined,
+  filters: PlanFilters,
+): TreeRow[] {
+  const children = new Map<string, RoadmapNode[]>();
+  for (const node of nodes) {
+    const above = node.parent === undefined ? "" : foldId(node.parent);
+    children.set(above, [...(children.get(above) ?? []), node]);
+  }
+  const fits = (node: RoadmapNode): boolean =>
+    (filters.status === undefined || node.status === filters.status) &&
+    (filters.domain === undefined || node.domain === filters.domain) &&
+    (filters.epic === undefined || foldId(node.epic ?? node.id) === foldId(filters.epic)) &&
+    (filters.milestone === undefined ||
+      foldId(node.milestone ?? node.id) === foldId(filters.milestone));
+  const isFiltered = Object.keys(filters).length > 0;
+  const walk = (
+    node: RoadmapNode,
+    depth: number,
+  ): { rows: TreeRow[]; done: number; total: number } => {
+    const below = (children.get(foldId(node.id)) ?? []).map((child) => walk(child, depth + 1));
+    const sum = (pick: "done" | "total"): number => below.reduce((all, one) => all + one[pick], 0);
+    const total = sum("total");
+    const done = sum("done");
+    const rows = below.flatMap((one) => one.rows);
+    const progress = isContainer(node) && total > 0 ? `${done}/${total}` : undefined;
+    if (!isFiltered || rows.length > 0 || (fits(node) && !isContainer(node)))
+      rows.unshift({ node, depth, progress });
+    return isContainer(node)
+      ? { rows, done, total }
+      : { rows, done: done + (node.status === "done" ? 1 : 0), total: total + 1 };
+  };
+  const roots = root === undefined ? (children.get("") ?? []) : [root];
+  return roots.flatMap((node) => walk(node, 0).rows);
+}
+
+function paintStatus(colour: boolean, cell: string, node: RoadmapNode | undefined): string {
+  return node === undefined ? cell : paint(colour, PAINTS[node.status], cell);
+}

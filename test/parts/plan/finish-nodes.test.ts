@@ -1,0 +1,58 @@
+/** What follows from a node's end, on a disk that refuses it: it is tried again, and not in every tick. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { stateTree } from "../../../src/core/state-tree.ts";
+import { systemClock } from "../../../src/host/system-clock.ts";
+import { openTrays } from "../../../src/mailbox/trays.ts";
+import { Flights } from "../../../src/parts/plan/engine/active-nodes.ts";
+import type { EngineParts } from "../../../src/parts/plan/engine/engine-parts.ts";
+import { NodeEnds } from "../../../src/parts/plan/engine/finish-nodes.ts";
+import type { Launcher } from "../../../src/parts/plan/engine/launch-nodes.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+it("tries again after a pause what cannot be written", async () => {
+  const tree = stateTree(tempDir());
+  let nowMs = 1000;
+  const clock = { ...systemClock, monotonicMs: () => nowMs };
+  fs.mkdirSync(tree.mailbox);
+  const trays = openTrays(tree.mailbox, { durability: "process", clock });
+  const record = { task_id: "n", status: "completed", lease: "12345678.1.x", task: {} };
+  fs.writeFileSync(join(trays.outbox, "n_result.json"), JSON.stringify(record));
+  const flights = new Flights();
+  flights.launch("n");
+  const { task_id, lease } = record;
+  flights.events.addLine(JSON.stringify({ event: "completed", task_id, lease, t: 1, seq: 1 }));
+  let tries = 0;
+  let wakes = 0;
+  const wake = (): void => void wakes++;
+  const nothing = (): void => {};
+  const parts = {
+    tree,
+    trays,
+    flights,
+    wake,
+    report: nothing,
+    readJournal: nothing,
+  } as unknown as EngineParts;
+  const refuse = (): void => {
+    tries++;
+    throw Object.assign(new Error("no room"), { code: "ENOSPC" });
+  };
+  const ends = new NodeEnds(parts, { noteForeign: refuse } as unknown as Launcher);
+
+  ends.noteSettled("n");
+  expect(ends.nextMs).toBe(nowMs);
+  ends.work();
+  expect(ends.nextMs, "while it is tried").toBe(Number.POSITIVE_INFINITY);
+  await waitFor(() => wakes === 1, { what: "the first try" });
+  expect(ends.nextMs).toBeGreaterThan(nowMs + 100);
+  ends.work();
+  expect(ends.nextMs, "not tried again").toBeGreaterThan(nowMs + 100);
+  nowMs = ends.nextMs;
+  ends.work();
+  await waitFor(() => wakes === 2, { what: "the second try" });
+  expect(tries).toBe(2);
+  expect(ends.has("n")).toBe(true);
+});

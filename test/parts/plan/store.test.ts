@@ -1,0 +1,166 @@
+/** The plan in force, between our edits and what people save. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import type { NodeStatus } from "../../../src/core/roadmap.ts";
+import type { RoadmapEdit } from "../../../src/parts/plan/edit/edit.ts";
+import { PlanStore } from "../../../src/parts/plan/engine/store.ts";
+import { RoadmapFile } from "../../../src/parts/plan/file/roadmap-file.ts";
+import { RoadmapLoader } from "../../../src/parts/plan/read/loader.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const PLAN = "nodes:\n  - { id: base, status: done }\n  - { id: task, status: in_progress }\n";
+/** What a run of `task` may ask for. */
+const END: RoadmapEdit[] = [
+  { kind: "add", node: { id: "first" } },
+  { kind: "add", node: { id: "second", dependencies: ["base"] } },
+  { kind: "status", id: "task", status: "done" },
+];
+
+interface Bench {
+  store: PlanStore;
+  path: string;
+  refused: string[];
+  /** When a command has set them open. */
+  opened: Map<string, number>;
+  /** Somebody saves another text, and it comes into force with ours in it. */
+  save: (text: string) => Promise<void>;
+}
+
+async function newBench(text = PLAN, live: readonly string[] = []): Promise<Bench> {
+  const dir = tempDir();
+  const path = join(dir, "roadmap.yaml");
+  fs.writeFileSync(path, text);
+  const refused: string[] = [];
+  const opened = new Map<string, number>();
+  let adoptions = 0;
+  const store = new PlanStore(
+    new RoadmapFile(path, { durability: "process" }),
+    new RoadmapLoader(),
+    join(dir, "pending.json"),
+    () => performance.now(),
+    {
+      onAdopted: () => adoptions++,
+      onRefused: (problems) => refused.push(...problems.map((one) => one.message)),
+      onEndRefused: (id, why) => refused.push(`${id}: ${why}`),
+      openedAgoMs: (id) => {
+        const atMs = opened.get(id);
+        return atMs === undefined ? undefined : performance.now() - atMs;
+      },
+      isLive: (id) => live.includes(id),
+      report: (_key, message) => refused.push(message),
+      wake: () => {},
+    },
+  );
+  await store.start();
+  onTestFinished(() => store.close());
+  const save = async (text: string): Promise<void> => {
+    const before = adoptions;
+    fs.writeFileSync(`${path}.new`, text);
+    fs.renameSync(`${path}.new`, path);
+    const look = (): boolean => {
+      store.look(performance.now());
+      return adoptions > before;
+    };
+    await waitFor(look, { what: "the saved plan to be in force" });
+  };
+  return { store, path, refused, opened, save };
+}
+
+test("what follows from an end comes into another text as a whole", async () => {
+  const { store, path, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save(`# mine\n${PLAN}`);
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  expect(refused).toEqual([]);
+  expect(store.nodes.map((node) => node.id)).toEqual(["base", "task", "first", "second"]);
+  expect(fs.readFileSync(path, "utf8")).toMatch(/^# mine\n/);
+});
+
+test("when a person's text no longer allows one of its edits, none is made and it is said once", async () => {
+  const { store, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save("nodes:\n  - { id: task, status: in_progress }\n");
+  expect(store.nodes.map(({ id, status }) => [id, status])).toEqual([["task", "in_progress"]]);
+  expect(refused).toEqual([expect.stringMatching(/^task: .*base/)]);
+  expect(store.hasPending).toBe(false);
+  // It does not come back with the next text either.
+  await save("nodes:\n  - { id: task, status: in_progress, title: mine }\n");
+  expect(store.nodes).toHaveLength(1);
+  expect(refused).toHaveLength(1);
+});
+
+test("a node that a person has added with the same id is theirs, and all else is made", async () => {
+  const { store, refused, save } = await newBench();
+  store.edit(END, "task");
+  await save(`${PLAN}  - { id: first, title: mine }\n`);
+  expect(refused).toEqual([]);
+  expect(store.find("first")?.title).toBe("mine");
+  expect(store.find("second")).toBeDefined();
+  expect(store.find("task")?.status).toBe("done");
+});
+
+/** Sets both nodes of `PLAIN` by way of a launch. */
+async function newRan(status: NodeStatus): Promise<Bench> {
+  const bench = await newBench(PLAIN);
+  for (const id of ["one", "two"]) {
+    for (const next of ["in_progress", status] as const) {
+      bench.store.setStatus(id, next);
+      expect(bench.store.flush()).toBe(true);
+    }
+  }
+  return bench;
+}
+
+const PLAIN =
+  'nodes:\n  - { id: one, status: open, exec: ["false"] }\n  - { id: two, status: open, exec: ["false"] }\n';
+
+test.each(["failed", "needs_human"] as const)(
+  "nodes that are %s and are saved as open are open, however many and however soon",
+  async (status) => {
+    const { store, refused, save } = await newRan(status);
+    await save(PLAIN);
+    expect(store.nodes.map((node) => node.status)).toEqual(["open", "open"]);
+    expect(refused).toEqual([]);
+  },
+);
+
+test("done nodes that an old copy opens stay done, and it is told with what to do", async () => {
+  const { store, refused, save } = await newRan("done");
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
+  expect(refused).toEqual([
+    expect.stringMatching(
+      /old copy: one stays done, two stays done; to run a node again: .*set-status/,
+    ),
+  ]);
+});
+
+test("done nodes that are saved as open with another text are open: no old copy shows that", async () => {
+  const { store, path, refused, save } = await newRan("done");
+  const now = fs.readFileSync(path, "utf8");
+  await save(now.replaceAll("done", "open").replaceAll("false", "true"));
+  expect(store.nodes.map((node) => node.status)).toEqual(["open", "open"]);
+  expect(refused).toEqual([]);
+});
+
+test("a node in flight that is saved as open stays in progress, and it is told how to begin it anew", async () => {
+  const { store, refused, save } = await newBench(PLAN, ["task"]);
+  await save(PLAN.replace("in_progress", "open"));
+  expect(store.find("task")?.status).toBe("in_progress");
+  expect(refused).toEqual([expect.stringMatching(/^task is open .* cancel --requeue task$/)]);
+});
+
+test("done nodes that commands have set open are open, however soon, and what else an old copy opens stays done", async () => {
+  const { store, refused, opened, save } = await newRan("done");
+  opened.set("two", performance.now());
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "open"]);
+  expect(refused).toEqual([expect.stringMatching(/old copy: one stays done;/)]);
+  // The command is of before what we set since: an old copy is one again.
+  for (const next of ["in_progress", "done"] as const) store.setStatus("two", next);
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  await save(PLAIN);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
+});
