@@ -1,6 +1,7 @@
 /** The one public door of the package. */
 export type { Handler, HandlerContext } from "./agents/module-agent.ts";
 export { NoRetryError } from "./agents/module-agent.ts";
+export { Supervisor } from "./app/supervisor.ts";
 export { loadSettings } from "./config/load-settings.ts";
 export type { Command } from "./core/command.ts";
 export * from "./core/errors.ts";
@@ -25,4 +26,3 @@ export {
 } from "./mailbox/command-queue.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
 export type { RunSummary, SupervisorOptions } from "./supervisor/supervisor.ts";
-export { Supervisor } from "./supervisor/supervisor.ts";

@@ -32,6 +32,9 @@ export const NODE_STATUSES: readonly NodeStatus[] = [
   "failed",
 ];
 
+/** Nodes that are run, by status. */
+export type StatusCounts = Record<NodeStatus, number>;
+
 /** Best first. */
 export const NODE_PRIORITIES = ["critical", "high", "medium", "low"] as const;
 export type NodePriority = (typeof NODE_PRIORITIES)[number];
@@ -113,4 +116,10 @@ export interface NodeBrief {
   inputs: NodeInput[];
   /** Question and answer of an earlier checkpoint, for the Resume Context. */
   answers?: { question: string; answer: string }[];
+}
+
+/** True for a task that was made from a node: only such a one is the plan's own. */
+export function isNodeTask(task: unknown, id: string): boolean {
+  const metadata = (task as { metadata?: { roadmap?: { id?: unknown } } } | null)?.metadata;
+  return metadata?.roadmap?.id === id;
 }

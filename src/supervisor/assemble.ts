@@ -4,24 +4,22 @@ import { messageOf, systemCode } from "../core/errors.ts";
 import { SLICE_MS_MAX } from "../core/limits.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { cancellingSequence, ownerSequence } from "../host/identity.ts";
-import { NodeWithdrawals } from "../parts/plan/engine/withdraw-nodes.ts";
-import { makePlanEngine } from "../parts/plan/part.ts";
-import { applyCommand } from "./control/apply-command.ts";
-import { takeBackNode } from "./control/cancel.ts";
+import { applyCommand, makeCommandTable } from "./control/apply-command.ts";
 import type { CommandContext } from "./control/command-context.ts";
 import { CommandInbox } from "./control/command-inbox.ts";
 import { ControlFile } from "./documents/control-file.ts";
 import { Ownership } from "./documents/ownership.ts";
 import type { Environment } from "./environment/environment.ts";
 import { JournalReader } from "./environment/journal-reader.ts";
-import type { SupervisorOptions } from "./environment/options.ts";
+import type { RunMode } from "./environment/options.ts";
+import { Parts } from "./environment/parts.ts";
 import { NEVER, type Service } from "./environment/service.ts";
 import { ExitCondition } from "./exit-condition.ts";
 import { Rejections } from "./inbox/reject.ts";
 import { type FileRejections, InboxScanner } from "./inbox/scanner.ts";
 import { Cleaner } from "./maintenance/cleaner.ts";
 import { makeCommandRescuer, makeTaskRescuer } from "./maintenance/make-rescuers.ts";
-import { Metrics } from "./metrics.ts";
+import type { MakePart } from "./part.ts";
 import { Poll } from "./poll.ts";
 import { Pool } from "./pool/pool.ts";
 import { Shortages } from "./pool/shortages.ts";
@@ -31,6 +29,7 @@ import { Dispatcher } from "./queue/dispatcher.ts";
 import { DueTasks } from "./queue/due-tasks.ts";
 import { FinishedIds } from "./queue/finished-ids.ts";
 import { ProcessingTray } from "./queue/processing-tray.ts";
+import type { Queue } from "./queue/queue.ts";
 import { SlotSharing } from "./queue/slot-sharing.ts";
 import { StartLimits } from "./queue/start-limits.ts";
 import { Starter } from "./queue/starter.ts";
@@ -47,33 +46,33 @@ const NO_REJECTIONS: FileRejections = { refuse: () => {}, dropResend: () => "oth
 export type Services = ReturnType<typeof assemble>;
 
 /**
+ * @param makeParts each is called once
  * @param stop asks the supervisor to end
  * @throws ErrIo when `control.json` cannot be read
  */
 export function assemble(
   env: Environment,
-  options: SupervisorOptions,
+  mode: RunMode,
+  makeParts: readonly MakePart[],
   stop: (drain: boolean) => void,
 ) {
-  const queue = makeQueue(env, options);
-  const control = makeControl(env, options, queue, stop);
-  const rounds = makeRounds(env, options, { ...queue, ...control });
-  const all = { ...queue, ...control, ...rounds };
-  return { ...all, ordered: inOrder(env, options, all) };
+  const tasks = makeTaskServices(env, mode);
+  const control = makeCommandServices(env, mode, tasks, stop);
+  for (const make of makeParts) tasks.parts.add(make({ env, ...tasks, ...control }));
+  const rounds = makeRounds(env, mode, { ...tasks, ...control });
+  const all = { ...tasks, ...control, ...rounds };
+  return { ...all, ordered: inOrder(env, mode, all) };
 }
 
 /** What knows of tasks, and starts them. */
-function makeQueue(env: Environment, options: SupervisorOptions) {
-  const { tree, settings, trays, clock, alerts, facts } = env;
+function makeTaskServices(env: Environment, mode: RunMode) {
+  const { tree, settings, trays, clock, alerts } = env;
+  const parts = new Parts();
   const backlog = new Backlog();
   const shortages = new Shortages(clock);
   const control = new ControlFile(tree.controlState, settings.durability === "power");
   const disk = new DiskLimit(env, new DiskRoom(tree, settings.free_bytes_min));
-  const metrics = new Metrics(tree.metrics, tree.events, (line) =>
-    facts.emit("journal:line", line),
-  );
-  const journal = new JournalReader(env, metrics);
-  const plan = makePlanEngine(env, journal, backlog, control);
+  const journal = new JournalReader(env);
   const boot = { stateDir: tree.dir, settings, mailboxDir: tree.mailbox };
   const pool = new Pool(settings, tree.workers, boot);
   const finishedIds = new FinishedIds(trays, (error) =>
@@ -81,70 +80,70 @@ function makeQueue(env: Environment, options: SupervisorOptions) {
   );
   const rejections = new Rejections(env, (id) => finishedIds.has(id));
   const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
-  const completions = new Completions(env, { backlog, dispatcher, finishedIds, plan, pool });
+  const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
   const scanner = new InboxScanner(
     env,
     backlog,
-    options.dryRun === true ? NO_REJECTIONS : rejections,
+    mode.dryRun === true ? NO_REJECTIONS : rejections,
     dispatcher,
     (id) => completions.isMet(id),
   );
   const newOwner = ownerSequence();
   const rescuer = makeTaskRescuer(env, newOwner, pool);
   const processing = new ProcessingTray(env, backlog, dispatcher, pool, () => rescuer.list());
+  const queue: Queue = { backlog, scanner, dispatcher, processing, finishedIds, pool };
   const slots = new SlotSharing(pool, processing, control);
-  const asked = {
-    backlog,
+  const limits = new StartLimits(env, queue, control, disk, parts, mode.maxTasks ?? NEVER);
+  const starter = new Starter(limits, dispatcher);
+  new WorkerEvents(env, { pool, dispatcher, shortages, slots });
+  return {
+    parts,
+    queue,
     control,
     disk,
-    scanner,
-    finishedIds,
-    dispatcher,
+    journal,
     completions,
-    plan,
-    pool,
+    rejections,
+    newOwner,
+    rescuer,
+    slots,
+    shortages,
+    limits,
+    starter,
   };
-  const limits = new StartLimits(env, { ...asked, launchesMax: options.maxTasks ?? NEVER });
-  const starter = new Starter(limits, plan, dispatcher);
-  new WorkerEvents(env, { ...asked, shortages, slots });
-  const own = { metrics, journal, rejections, newOwner, rescuer, processing, slots, shortages };
-  return { ...asked, ...own, limits, starter };
 }
 
 /** What commands do. */
-function makeControl(
+function makeCommandServices(
   env: Environment,
-  options: SupervisorOptions,
-  queue: ReturnType<typeof makeQueue>,
+  mode: RunMode,
+  tasks: ReturnType<typeof makeTaskServices>,
   stop: (drain: boolean) => void,
 ) {
   const { settings, controlTrays, telemetry, alerts, facts, wake } = env;
-  const { backlog, control, dispatcher, newOwner, plan, slots } = queue;
+  const { control, newOwner, parts, queue, slots } = tasks;
   const context: CommandContext = {
-    ...env,
-    ...queue,
+    env,
+    control,
+    queue,
+    parts,
     newOwner: cancellingSequence(),
-    isFixed: options.once === true,
-    notice: (message) => alerts.notice(message),
-    shareSlots: () => slots.share(),
-    // What it did shows in `processing/`.
-    wake: () => facts.emit("processing:changed"),
-    stop: (drain) => setTimeout(() => stop(drain), 0),
-    hint: (file) => facts.emit("inbox:written", file),
+    run: {
+      isFixed: mode.once === true,
+      shareSlots: () => slots.share(),
+      // A command is acknowledged before it ends the run.
+      stop: (drain) => setTimeout(() => stop(drain), 0),
+    },
   };
+  const table = makeCommandTable();
   const commands = new CommandInbox(controlTrays, newOwner, settings.uids, {
     apply: (command) => {
-      const result = applyCommand(context, command);
+      const result = applyCommand(table, context, command);
       // What happened is told before it is acknowledged.
       telemetry.flush();
       return result;
     },
-    isApplied: (nonce) => control.isApplied(nonce),
-    lastWord: (subject) => control.lastWord(subject),
-    noteLastWord: (subject, word) => control.noteLastWord(subject, word),
-    forgetLastWords: () => control.forgetLastWords(),
-    save: () => control.save(),
-    onAcknowledged: (nonce) => control.keepApplied((other) => other !== nonce),
+    control,
     onError: (error) => alerts.report("control", `control mailbox: ${messageOf(error)}`),
   });
   facts.on("control:changed", (file) => {
@@ -152,19 +151,17 @@ function makeControl(
     wake();
   });
   const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
-  const takeBack = (id: string): Promise<boolean> => takeBackNode(context, id);
-  const withdrawals = new NodeWithdrawals(plan, backlog, dispatcher, alerts, takeBack);
-  return { commands, commandRescuer, withdrawals };
+  return { commandInbox: commands, commands: table, commandRescuer };
 }
 
 /** What looks around, tells how it stands, and cleans. */
 function makeRounds(
   env: Environment,
-  options: SupervisorOptions,
-  queue: ReturnType<typeof makeQueue> & ReturnType<typeof makeControl>,
+  mode: RunMode,
+  tasks: ReturnType<typeof makeTaskServices> & ReturnType<typeof makeCommandServices>,
 ) {
   const { tree, settings, trays, controlTrays, clock, alerts } = env;
-  const { backlog, plan } = queue;
+  const { commandInbox: commands, commandRescuer, control, parts, queue, rescuer } = tasks;
   const ownership = new Ownership(tree, clock);
   const watchers = new Watchers(env);
   const cleaner = new Cleaner({
@@ -172,24 +169,28 @@ function makeRounds(
     mailboxes: env.isOn ? [trays, controlTrays] : [controlTrays],
     retention: settings.retention,
     clock,
-    isNeeded: (id) => backlog.isNeeded(id),
-    isInPlan: () => plan.membership(),
+    isNeeded: (id) => queue.backlog.isNeeded(id),
+    isInPlan: () => parts.membership(),
     onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
   });
-  const poll = new Poll(env, { ...queue, watchers });
-  const status = new StatusWriter(env, { ...queue, ownership, watchers });
-  const exit = new ExitCondition(env, options, { ...queue, ownership });
+  const recovery = { rescuer, commandRescuer, commands, control };
+  const poll = new Poll(env, { ...tasks, watchers, recovery });
+  const status = new StatusWriter(env, { ...tasks, ownership, watchers });
+  const exit = new ExitCondition(env, mode, { ...tasks, commands, ownership });
   return { ownership, watchers, cleaner, poll, status, exit };
 }
 
 /** The services of a tick, in their order. */
 function inOrder(
   env: Environment,
-  options: SupervisorOptions,
-  s: ReturnType<typeof makeQueue> & ReturnType<typeof makeControl> & ReturnType<typeof makeRounds>,
+  mode: RunMode,
+  s: ReturnType<typeof makeTaskServices> &
+    ReturnType<typeof makeCommandServices> &
+    ReturnType<typeof makeRounds>,
 ): readonly Service[] {
   const { isOn, clock } = env;
-  const { commands, scanner, finishedIds, completions, cleaner } = s;
+  const { commandInbox: commands, completions, cleaner } = s;
+  const { backlog, finishedIds, scanner } = s.queue;
   return [
     // A person's word counts before anything starts.
     {
@@ -203,7 +204,7 @@ function inOrder(
         if (isOn) scanner.work(nowMs + SLICE_MS_MAX);
       },
       nextMs: (nowMs) => {
-        const isPassOver = options.once === true && scanner.isComplete;
+        const isPassOver = mode.once === true && scanner.isComplete;
         const isLooking = isOn && scanner.hasWork && !isPassOver;
         return isLooking ? nowMs : (scanner.nextLookMs() ?? NEVER);
       },
@@ -218,9 +219,10 @@ function inOrder(
     },
     // What others do, and what the dead left, comes back into the queue before the queue is used.
     s.poll,
-    s.withdrawals,
     s.disk,
-    new DueTasks(env, s.backlog),
+    new DueTasks(env, backlog),
+    // What they make, or hold back, counts for what is started next.
+    s.parts,
     s.starter,
     // Nothing starts after this: what is told is how it stands.
     s.status,

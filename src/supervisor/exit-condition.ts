@@ -1,26 +1,18 @@
 /** When a supervisor has no reason to go on: drained, through with its one pass, at its limit, or without its lock. */
-import type { Backlog } from "../core/backlog.ts";
-import type { PlanEngine } from "../parts/plan/engine/engine.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Ownership } from "./documents/ownership.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { EndReason } from "./environment/lifecycle.ts";
-import type { SupervisorOptions } from "./environment/options.ts";
+import type { RunMode } from "./environment/options.ts";
+import type { Parts } from "./environment/parts.ts";
 import { NEVER, type Service } from "./environment/service.ts";
-import type { InboxScanner } from "./inbox/scanner.ts";
-import type { Dispatcher } from "./queue/dispatcher.ts";
-import type { FinishedIds } from "./queue/finished-ids.ts";
-import type { ProcessingTray } from "./queue/processing-tray.ts";
+import type { Queue } from "./queue/queue.ts";
 import type { StartLimits } from "./queue/start-limits.ts";
 
 export interface ExitConditionParts {
-  backlog: Backlog;
-  scanner: InboxScanner;
-  finishedIds: FinishedIds;
-  dispatcher: Dispatcher;
-  plan: PlanEngine;
-  processing: ProcessingTray;
+  queue: Queue;
+  parts: Parts;
   commands: CommandInbox;
   control: ControlFile;
   limits: StartLimits;
@@ -29,14 +21,14 @@ export interface ExitConditionParts {
 
 export class ExitCondition implements Service {
   private readonly env: Pick<Environment, "isOn" | "lifecycle">;
-  private readonly mode: Pick<SupervisorOptions, "once" | "drain">;
+  private readonly mode: Pick<RunMode, "once" | "drain">;
   private readonly p: ExitConditionParts;
   /** A retry or a refusal stood half-way when we looked last. */
   private isHalfWay = false;
 
   constructor(
     env: Pick<Environment, "isOn" | "lifecycle">,
-    mode: Pick<SupervisorOptions, "once" | "drain">,
+    mode: Pick<RunMode, "once" | "drain">,
     parts: ExitConditionParts,
   ) {
     this.env = env;
@@ -57,20 +49,20 @@ export class ExitCondition implements Service {
   private find(): EndReason | undefined {
     const { isOn } = this.env;
     const { once: isOnePass = false, drain: isDrain = false } = this.mode;
-    const { commands, scanner, plan, limits } = this.p;
+    const { commands, limits, parts } = this.p;
+    const { backlog, finishedIds, scanner } = this.p.queue;
     if (this.p.ownership.isLost) return "lock-lost";
     const isLimited = limits.left === 0;
     if (!isDrain && !isOnePass && !isLimited) return undefined;
     // What is not whole yet, or has a second name, is judged within a second.
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!isOn) return isOnePass ? "once" : "drained";
-    if (!scanner.isComplete || !plan.isStarted) return undefined;
+    if (!scanner.isComplete || !parts.isStarted) return undefined;
     // It is being found out whether what they wait for has completed under another spelling.
-    if (this.p.backlog.count("blocked") > 0 && this.p.finishedIds.hasWork) return undefined;
-    const canLaunch =
-      (this.p.backlog.count("runnable") > 0 || plan.canLaunch(limits.isReplanning())) &&
-      !this.p.control.current.paused;
-    if (isOnePass && !canLaunch && this.isPassOver()) return "once";
+    if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
+    const canStart =
+      (backlog.count("runnable") > 0 || parts.canStart()) && !this.p.control.current.paused;
+    if (isOnePass && !canStart && this.isPassOver()) return "once";
     if (isLimited && this.isPassOver()) return "limit";
     if (isDrain && !scanner.hasWork && this.isDrained()) return "drained";
     return undefined;
@@ -78,12 +70,12 @@ export class ExitCondition implements Service {
 
   /** A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up. */
   private isPassOver(): boolean {
-    const { dispatcher, processing, plan } = this.p;
-    return dispatcher.offeredCount === 0 && !processing.isBusy() && !plan.isApplying();
+    const { dispatcher, processing } = this.p.queue;
+    return dispatcher.offeredCount === 0 && !processing.isBusy() && !this.p.parts.isBusy();
   }
 
   private isDrained(): boolean {
-    const { backlog, scanner, dispatcher, processing, plan, limits } = this.p;
+    const { backlog, scanner, dispatcher, processing } = this.p.queue;
     const left = backlog.count("runnable") + backlog.count("delayed") + scanner.unsettledCount;
     if (left > 0 || dispatcher.inFlight.size > 0) return false;
     // A retry that stands half-way ends in the inbox: then there is more to do.
@@ -91,6 +83,6 @@ export class ExitCondition implements Service {
     this.isHalfWay = processing.hasHalfMoves();
     if (wasHalfWay && !this.isHalfWay) scanner.hint(undefined);
     if (this.isHalfWay || scanner.hasWork) return false;
-    return plan.isIdle(limits.isReplanning());
+    return this.p.parts.isIdle();
   }
 }

@@ -2,41 +2,36 @@
  * What a supervisor looks at beside the inbox, and when: `processing/` of both mailboxes (what to recover, what waits there,
  * what others do), and the journal.
  */
-import type { Backlog } from "../core/backlog.ts";
 import { messageOf } from "../core/errors.ts";
 import { RECOVER_MS } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
 import { makeTrays } from "../mailbox/trays.ts";
-import type { PlanEngine } from "../parts/plan/engine/engine.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { JournalReader } from "./environment/journal-reader.ts";
 import type { Service, Tick } from "./environment/service.ts";
-import type { InboxScanner } from "./inbox/scanner.ts";
 import type { Rescuer } from "./maintenance/rescuer.ts";
-import type { Pool } from "./pool/pool.ts";
 import type { Completions } from "./queue/completions.ts";
-import type { Dispatcher } from "./queue/dispatcher.ts";
-import type { ProcessingTray } from "./queue/processing-tray.ts";
+import type { Queue } from "./queue/queue.ts";
 import type { SlotSharing } from "./queue/slot-sharing.ts";
 import type { Watchers } from "./watchers.ts";
 
 export interface PollParts {
+  queue: Queue;
   journal: JournalReader;
-  backlog: Backlog;
-  scanner: InboxScanner;
-  dispatcher: Dispatcher;
-  processing: ProcessingTray;
-  slots: SlotSharing;
-  pool: Pool;
-  plan: PlanEngine;
   completions: Completions;
-  commands: CommandInbox;
-  control: ControlFile;
+  slots: SlotSharing;
+  watchers: Watchers;
+  recovery: Recovery;
+}
+
+/** What takes back what the dead left. */
+export interface Recovery {
   rescuer: Rescuer;
   commandRescuer: Rescuer;
-  watchers: Watchers;
+  commands: CommandInbox;
+  control: ControlFile;
 }
 
 /**
@@ -74,7 +69,7 @@ export class Poll implements Service {
   }
 
   nextMs(nowMs: number): number {
-    if (this.p.dispatcher.offeredCount > 0) this.expectChange(nowMs);
+    if (this.p.queue.dispatcher.offeredCount > 0) this.expectChange(nowMs);
     return Math.min(this.lookAtMs, this.journalAtMs);
   }
 
@@ -90,7 +85,7 @@ export class Poll implements Service {
 
   /** Takes back what dead supervisors and workers have left. Resolves when that is done. */
   async recoverAtStart(): Promise<void> {
-    const { commandRescuer, control, commands, rescuer } = this.p;
+    const { commandRescuer, control, commands, rescuer } = this.p.recovery;
     const files = commandRescuer.list();
     if (files !== undefined) {
       const nonces = new Set(files.map((file) => parseName(file)?.submission));
@@ -105,7 +100,7 @@ export class Poll implements Service {
 
   private lookAtProcessing(nowMs: number): void {
     const { isOn, wake } = this.env;
-    const { commandRescuer, commands, completions } = this.p;
+    const { commandRescuer, commands } = this.p.recovery;
     this.lookAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
@@ -117,12 +112,14 @@ export class Poll implements Service {
       void commandRescuer.round(controlFiles).then(wake);
       for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
     }
-    completions.recheckDependencies();
+    this.p.completions.recheckDependencies();
   }
 
   /** @returns what lies in `processing/`; undefined: it cannot be listed, and nothing is concluded from it */
   private lookAtTasks(nowMs: number): string[] | undefined {
-    const { pool, watchers, scanner, rescuer, processing, plan, slots } = this.p;
+    const { watchers, slots } = this.p;
+    const { pool, scanner, processing } = this.p.queue;
+    const { rescuer } = this.p.recovery;
     pool.survey();
     pool.ensure();
     slots.share();
@@ -131,7 +128,7 @@ export class Poll implements Service {
     const files = rescuer.list();
     if (files === undefined) return undefined;
     processing.take(files);
-    plan.survey(files);
+    this.env.facts.emit("processing:listed", files);
     const round = rescuer.round(files);
     if (files.length > 0) void round.then(this.env.wake);
     return files;
@@ -143,25 +140,24 @@ export class Poll implements Service {
 
   /** Pause until the next look around (ms): longer where nothing waits or runs. */
   private pauseMs(): number {
-    const { backlog, dispatcher, pool, plan } = this.p;
+    const { backlog, dispatcher, pool } = this.p.queue;
     const isQuiet =
       backlog.size === 0 &&
       dispatcher.inFlight.size === 0 &&
       !this.isAnythingProcessed &&
-      !pool.hasOthers &&
-      !plan.isInForce;
+      !pool.hasOthers;
     return Math.min(isQuiet ? QUIET_MS : RECOVER_MS, this.env.settings.sweep_ms);
   }
 
   private mendTrays(): void {
     const { isOn, trays, controlTrays, alerts } = this.env;
-    const { watchers, scanner } = this.p;
+    const { watchers, queue } = this.p;
     try {
       if (isOn) makeTrays(trays);
       makeTrays(controlTrays);
     } catch (error) {
       alerts.report("trays", messageOf(error));
     }
-    if (watchers.rearm()) scanner.restartScan();
+    if (watchers.rearm()) queue.scanner.restartScan();
   }
 }

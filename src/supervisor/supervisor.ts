@@ -13,13 +13,15 @@ import { type Environment, openEnvironment } from "./environment/environment.ts"
 import type { EndReason } from "./environment/lifecycle.ts";
 import type { RunSummary, SupervisorOptions } from "./environment/options.ts";
 import type { Tick } from "./environment/service.ts";
+import type { MakePart } from "./part.ts";
 import { findBlockedTasks } from "./status/blocked-tasks.ts";
+import { reportOf } from "./status/status-writer.ts";
 import { TickTimer } from "./tick-timer.ts";
 
 export type { RunStart, RunSummary, SupervisorOptions } from "./environment/options.ts";
 
-/** What settled last is carried into the plan within this time, or at the next start (ms). */
-const PLAN_FINISH_MS = 3000;
+/** Parts do what follows from what ended last within this time, or at the next start (ms). */
+const PARTS_FINISH_MS = 3000;
 /** How often commands are looked at while the workers end (ms). */
 const COMMANDS_LOOK_MS = 200;
 const FAR = Number.POSITIVE_INFINITY;
@@ -33,7 +35,7 @@ export class Supervisor {
   private readonly timer: TickTimer;
 
   /** @throws ErrMailboxDir when the state tree cannot be used */
-  constructor(options: SupervisorOptions) {
+  constructor(options: SupervisorOptions, parts: readonly MakePart[] = []) {
     const { tree, settings } = options;
     this.o = options;
     this.tree = tree;
@@ -44,7 +46,7 @@ export class Supervisor {
       (error) => this.env.alerts.report("tick", `unexpected: ${messageOf(error)}`),
     );
     this.env = openEnvironment(options, () => this.timer.wake());
-    this.s = assemble(this.env, options, (drain) => this.stop(drain));
+    this.s = assemble(this.env, options, parts, (drain) => this.stop(drain));
   }
 
   /**
@@ -58,15 +60,15 @@ export class Supervisor {
     s.limits.start(env.clock.monotonicMs());
     env.telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
     this.applyWhatHolds();
-    s.pool.survey();
-    s.pool.ensure();
+    s.queue.pool.survey();
+    s.queue.pool.ensure();
     if (!env.isOn)
       env.alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
     s.slots.share();
     await s.poll.recoverAtStart();
     s.watchers.start();
-    s.scanner.hint(undefined);
-    void s.plan.start(this.o.once === true).then(env.wake);
+    s.queue.scanner.hint(undefined);
+    void s.parts.start(this.o.once === true).then(env.wake);
     env.wake();
     const endedBy = await env.lifecycle.ended;
     this.timer.stop();
@@ -76,7 +78,7 @@ export class Supervisor {
 
   /** Asks it to end: after what runs has ended (`drain`), or after giving it back. A second call hurries the first. */
   stop(drain: boolean): void {
-    if (this.env.lifecycle.ask(drain)) this.s.pool.hurry(this.stopLimitMs);
+    if (this.env.lifecycle.ask(drain)) this.s.queue.pool.hurry(this.stopLimitMs);
   }
 
   /** All services in their order; then the first of their times is the next tick's. */
@@ -97,7 +99,8 @@ export class Supervisor {
 
   /** What commands have said before this start is in force still, and may surprise the person who started it. */
   private applyWhatHolds(): void {
-    const { control, ownership, pool } = this.s;
+    const { control, ownership } = this.s;
+    const { pool } = this.s.queue;
     if (this.o.paused === true && !control.current.paused)
       control.change({
         paused: true,
@@ -136,24 +139,24 @@ export class Supervisor {
     const { env, s } = this;
     s.watchers.stop();
     s.cleaner.close();
-    s.finishedIds.close();
-    if (endedBy === "lock-lost") s.pool.abandon();
+    s.queue.finishedIds.close();
+    if (endedBy === "lock-lost") s.queue.pool.abandon();
     else {
       if (env.lifecycle.status === "running") env.lifecycle.status = "draining";
       s.status.tell();
       await this.closePool();
       if (env.isOn) await s.rescuer.round(s.rescuer.list());
       await s.rescuer.idle();
-      await s.plan.finish(PLAN_FINISH_MS);
+      await s.parts.finish(PARTS_FINISH_MS);
       await s.rejections.idle();
       // The last look: no event comes any more, and what is left is the next supervisor's, also a stop that is meant for us.
-      s.commands.lastLook();
+      s.commandInbox.lastLook();
     }
-    s.commands.close();
+    s.commandInbox.close();
     env.telemetry.note("supervisor_stopped", { pid: process.pid, reason: endedBy });
     env.telemetry.close();
-    s.journal.readAll();
-    s.metrics.close();
+    s.parts.close();
+    s.journal.close();
     await s.status.leave(endedBy !== "lock-lost");
     env.alerts.close();
   }
@@ -162,12 +165,12 @@ export class Supervisor {
   private async closePool(): Promise<void> {
     const look = setInterval(() => {
       try {
-        this.s.commands.work();
+        this.s.commandInbox.work();
       } catch (error) {
         this.env.alerts.report("tick", `unexpected: ${messageOf(error)}`);
       }
     }, COMMANDS_LOOK_MS);
-    await this.s.pool.close(this.env.lifecycle.status !== "stopping", this.stopLimitMs);
+    await this.s.queue.pool.close(this.env.lifecycle.status !== "stopping", this.stopLimitMs);
     clearInterval(look);
   }
 
@@ -177,22 +180,24 @@ export class Supervisor {
   }
 
   private async dryRun(): Promise<RunSummary> {
-    const { backlog, plan, scanner } = this.s;
+    const { parts, queue } = this.s;
+    const { backlog, scanner } = queue;
     const { clock, isOn } = this.env;
     // No tick: a tick starts workers.
     this.timer.stop();
     scanner.hint(undefined);
     while (isOn && scanner.hasWork) scanner.work(clock.monotonicMs() + 100);
     backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
-    await plan.start(true);
-    const wouldRun = plan.wouldRun();
+    await parts.start(true);
+    const wouldRun = parts.statuses.flatMap((status) => status.wouldRun());
     for (let task = backlog.takeBest(); task !== undefined; task = backlog.takeBest())
       wouldRun.push(task.id);
     return { ...this.summary("once"), wouldRun };
   }
 
   private summary(endedBy: EndReason): RunSummary {
-    const { backlog, completions, plan, rejections, scanner } = this.s;
+    const { completions, parts, queue, rejections } = this.s;
+    const { backlog, scanner } = queue;
     return {
       ...completions.counts,
       refused: rejections.count,
@@ -200,7 +205,7 @@ export class Supervisor {
       held: findBlockedTasks(this.env.trays, this.s),
       wouldRun: [],
       endedBy,
-      ...plan.summary(),
+      ...reportOf(parts),
     };
   }
 }

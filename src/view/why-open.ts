@@ -1,4 +1,4 @@
-/** Why a task or node has not ended: from the trays, the plan, the settings, and what holds back all of them. Reads only. */
+/** Why a task or node has not ended: from the trays, what knows more ids, the settings, and what holds back all of them. Reads only. */
 import fs from "node:fs";
 import type { ControlDocument } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
@@ -9,9 +9,9 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.ts";
-import { PlanView } from "../parts/plan/plan-view.ts";
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
+import type { IdReader } from "./id-reader.ts";
 import { readJsonObject } from "./scan.ts";
 import { isAttended, readSupervisor } from "./supervisor.ts";
 
@@ -28,7 +28,8 @@ export interface Why {
 }
 
 export class WhyOpen {
-  readonly plan: PlanView;
+  /** What knows ids beside the trays. */
+  readonly others: IdReader;
   private readonly tree: StateTree;
   private readonly agents: readonly AgentSettings[] | undefined;
   private readonly untilMs: number;
@@ -41,16 +42,21 @@ export class WhyOpen {
    * @param agents undefined when the settings cannot be read: nothing is said of agents then, `run` reports it
    * @param untilMs wall clock: when the caller gives up waiting
    */
-  constructor(tree: StateTree, agents: readonly AgentSettings[] | undefined, untilMs: number) {
+  constructor(
+    tree: StateTree,
+    agents: readonly AgentSettings[] | undefined,
+    untilMs: number,
+    others: IdReader,
+  ) {
     this.tree = tree;
     this.agents = agents;
     this.untilMs = untilMs;
-    this.plan = new PlanView(tree, agents);
+    this.others = others;
   }
 
   /** Before a round of questions: what holds for all of them. */
   async refresh(): Promise<void> {
-    await this.plan.refresh();
+    await this.others.refresh();
     this.general = this.holdsAll();
   }
 
@@ -76,7 +82,7 @@ export class WhyOpen {
   }
 
   private explainNode(id: string): Why | undefined {
-    const standing = this.plan.standing(id);
+    const standing = this.others.standing(id);
     if (standing === undefined || standing.is === "met" || standing.how === "failed")
       return undefined;
     if (standing.on !== undefined) {
@@ -95,7 +101,9 @@ export class WhyOpen {
     const { named, count } = findUnmet(id, dependenciesOf(task), (one) => this.standingOf(one));
     if (count > 0) {
       const shown = named.map((one) => {
-        const near = one.isUnknown ? nearestId(this.tree, one.id, this.plan.ids(), id) : undefined;
+        const near = one.isUnknown
+          ? nearestId(this.tree, one.id, this.others.ids(), id)
+          : undefined;
         return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
       });
       return { text: describeUnmet(shown, count), isStuck: named.some((one) => one.isStuck) };
@@ -119,7 +127,7 @@ export class WhyOpen {
   }
 
   private standingOf(id: string): Standing {
-    const node = this.plan.standing(id);
+    const node = this.others.standing(id);
     if (node !== undefined) return node;
     const place = lookForTask(this.tree, id) ?? this.lookInAnyCase(id);
     switch (place?.state) {

@@ -2,7 +2,7 @@
 import { recordClaimed, recordFenced, recordPutBack, recordReleased } from "../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
-import type { Attempt } from "./attempt.ts";
+import type { Attempt } from "./runner.ts";
 
 export class AttemptJournal {
   private readonly telemetry: Telemetry;

@@ -1,20 +1,9 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
-import {
-  type Agent,
-  type Assignment,
-  brokenAgent,
-  StopSignal,
-  timeoutOf,
-} from "../agents/agent.ts";
+import { type Assignment, brokenAgent, StopSignal, timeoutOf } from "../agents/agent.ts";
 import { makeRunDir } from "../agents/program.ts";
-import type { AgentRegistry } from "../agents/registry.ts";
-import { readBrief } from "../codec/node-brief.ts";
 import { encodeRecord } from "../codec/records.ts";
-import type { DecodedTask } from "../codec/task-codec.ts";
-import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import type { EventSubject } from "../core/events.ts";
 import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import {
@@ -26,56 +15,13 @@ import {
   hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
-import type { Settings } from "../core/settings.ts";
 import type { ResultRecord } from "../core/task.ts";
-import type { KvStore } from "../kv/store.ts";
-import { type Claim, isHeld, readClaim } from "../mailbox/claim.ts";
+import { type Claim, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
-import { pathIn, type Trays } from "../mailbox/trays.ts";
-import { runNode } from "../parts/plan/run/run-node.ts";
-import { type BatchHooks, runBatch } from "./batch-run.ts";
+import { pathIn } from "../mailbox/trays.ts";
+import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { runVerify } from "./verify.ts";
-
-export interface Attempt {
-  claim: Claim;
-  /** The name it waited under. */
-  readyFile: string;
-  /** False when this worker found it by itself. */
-  isOffered: boolean;
-  subject: EventSubject;
-  decoded: DecodedTask | undefined;
-  startedWallMs: number;
-  startedMonotonicMs: number;
-  durationMs: number;
-  /** Monotonic ms by which a well-behaved handler has let go; 0 = no limit. */
-  deadlineMs: number;
-  stop: StopSignal;
-  outcome: AttemptOutcome | undefined;
-  decision: Decision | undefined;
-  settlement: Settlement | undefined;
-  /** Since when it is held only until its delay is over (monotonic ms). */
-  heldSinceMs?: number;
-  /** Why no agent of this worker's settings fits: it is left to other workers. */
-  unfitReason?: string;
-  /** Of a batch, once it has ended. */
-  counts?: BatchCounts;
-}
-
-export interface AttemptTools {
-  trays: Trays;
-  settings: Settings;
-  agents: AgentRegistry;
-  runsDir: string;
-  evidenceDir: string;
-  stateDir: string;
-  kv: KvStore;
-}
-
-/** What a run tells while it lasts. */
-export interface RunHooks extends BatchHooks {
-  onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
-}
 
 /** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
 export function readAttempt(
@@ -149,75 +95,64 @@ export function readAttempt(
 export function leaveTrace(tools: AttemptTools, attempt: Attempt): void {
   const { claim } = attempt;
   if (claim.name.isBatch !== true)
-    attempt.outcome ??= makeRunDir(pathIn(tools.runsDir, runOf(claim.name)));
+    attempt.outcome ??= makeRunDir(pathIn(tools.tree.runs, runOf(claim.name)));
 }
 
-/** Step "run". Resolves with the outcome; never rejects. */
+/** Step "run". Resolves with the outcome; never rejects. @param runners the first that fits runs it */
 export async function runAttempt(
   tools: AttemptTools,
+  runners: readonly Runner[],
   attempt: Attempt,
   hooks: RunHooks,
 ): Promise<void> {
-  const { decoded, claim } = attempt;
-  if (claim.name.isBatch === true) {
-    const end = await runBatch(tools, claim, attempt.stop, hooks);
-    attempt.outcome = end.outcome;
-    attempt.counts = end.counts;
-  }
-  const agent = tools.agents.get(attempt.subject.agent_id);
-  if (attempt.outcome === undefined && decoded !== undefined && agent !== undefined) {
-    const assignment: Assignment = {
-      task: decoded.task,
-      taskText: decoded.text,
-      attempt: claim.name.attempt,
-      lease: attempt.subject.lease,
-      claimFile: claim.path,
-      runDir: pathIn(tools.runsDir, runOf(claim.name)),
-      stateDir: tools.stateDir,
-      settings: tools.settings,
-      stop: attempt.stop,
-      onProgress: hooks.onProgress,
-      onStuck: hooks.onStuck,
-    };
+  if (attempt.outcome === undefined) {
+    const assigned = assign(tools, attempt, hooks);
+    const runner = runners.find((one) => one.fits(attempt));
     try {
-      attempt.outcome = await runAssignment(tools, attempt, agent, assignment, hooks);
+      if (runner !== undefined) attempt.outcome = await runner.run(attempt, hooks, assigned);
+      else if (assigned !== undefined) attempt.outcome = await runPlain(tools, attempt, assigned);
+      else attempt.outcome = invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
     } catch (error) {
-      attempt.outcome = brokenAgent(agent.name, error);
+      attempt.outcome = brokenAgent(attempt.subject.agent_id, error);
     }
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
 }
 
-async function runAssignment(
+function assign(
   tools: AttemptTools,
+  { claim, decoded, stop, subject }: Attempt,
+  { onProgress, onStuck }: RunHooks,
+): AssignedAgent | undefined {
+  const agent = tools.agents.get(subject.agent_id);
+  if (decoded === undefined || agent === undefined) return undefined;
+  const assignment: Assignment = {
+    task: decoded.task,
+    taskText: decoded.text,
+    attempt: claim.name.attempt,
+    lease: subject.lease,
+    claimFile: claim.path,
+    runDir: pathIn(tools.tree.runs, runOf(claim.name)),
+    stateDir: tools.tree.dir,
+    settings: tools.settings,
+    stop,
+    onProgress,
+    onStuck,
+  };
+  return { agent, assignment };
+}
+
+/** One call of its agent, then the task's `verify`. */
+async function runPlain(
+  { trays }: AttemptTools,
   attempt: Attempt,
-  agent: Agent,
-  assignment: Assignment,
-  hooks: RunHooks,
+  { agent, assignment }: AssignedAgent,
 ): Promise<AttemptOutcome> {
-  const { task } = assignment;
-  const { clock } = tools.trays;
-  const brief = task.metadata?.["roadmap"] === undefined ? undefined : readBrief(task);
-  if (brief !== undefined)
-    return runNode({
-      brief,
-      name: attempt.claim.name,
-      agent,
-      assignment,
-      startedMs: attempt.startedMonotonicMs,
-      maxAttempts: retryPolicyOf(tools.settings, task).maxAttempts,
-      evidenceDir: tools.evidenceDir,
-      kv: tools.kv,
-      clock,
-      isDurable: tools.trays.durability === "power",
-      isHeld: () => attempt.stop.reason !== "fenced" && isHeld(tools.trays, attempt.claim),
-      onPhase: hooks.onPhase,
-    });
   const outcome = await agent.run(assignment);
-  if (outcome.kind !== "completed" || task.verify === undefined) return outcome;
+  if (outcome.kind !== "completed" || assignment.task.verify === undefined) return outcome;
   const limitMs = timeoutOf(assignment, agent.settings);
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
-    clock.monotonicMs(),
+    trays.clock.monotonicMs(),
   );
   return fault ?? outcome;
 }

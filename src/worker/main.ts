@@ -17,6 +17,7 @@ import { makeThreads } from "../host/threads.ts";
 import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import type { MakeRunner } from "./runner.ts";
 import { digestSettings } from "./settings-digest.ts";
 import { Worker } from "./worker.ts";
 
@@ -42,10 +43,11 @@ export function workerId(): string {
 
 /**
  * Runs until it is told to stop.
+ * @param runners what it runs in another way than by calling the task's agent once
  * @returns the exit code
  * @throws what the system says when there is no room for its threads (EAGAIN), or the trays cannot be used; nothing is claimed then
  */
-export async function runWorker(boot: WorkerBoot): Promise<number> {
+export async function runWorker(boot: WorkerBoot, runners: readonly MakeRunner[]): Promise<number> {
   // A process that is short of them dies of it (or is ended by libuv) here, where it holds nothing.
   makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
@@ -54,7 +56,7 @@ export async function runWorker(boot: WorkerBoot): Promise<number> {
   checkStateDir(tree.dir, uids);
   const trays = openTrays(tree.mailbox, { durability, uids });
   return await new Promise((resolve) => {
-    new WorkerProcess(boot, tree, trays, () => resolve(0)).start();
+    new WorkerProcess(boot, runners, tree, trays, () => resolve(0)).start();
   });
 }
 
@@ -71,7 +73,13 @@ class WorkerProcess {
   private isStopped = false;
   private idleSinceMs = performance.now();
 
-  constructor(boot: WorkerBoot, tree: StateTree, trays: Trays, onStopped: () => void) {
+  constructor(
+    boot: WorkerBoot,
+    runners: readonly MakeRunner[],
+    tree: StateTree,
+    trays: Trays,
+    onStopped: () => void,
+  ) {
     const identity = thisProcess();
     this.boot = boot;
     this.tree = tree;
@@ -84,6 +92,7 @@ class WorkerProcess {
       tree,
       trays,
       settings: boot.settings,
+      runners,
       ownerPrefix: ownerPrefix(identity),
       newOwner: runnerSequence(identity),
       workerFile: this.documentPath,

@@ -8,10 +8,10 @@ import { putBack } from "../mailbox/claim.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { type Settlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
-import type { Attempt } from "./attempt.ts";
 import type { AttemptJournal } from "./attempt-journal.ts";
 import type { DiskPause } from "./disk-pause.ts";
 import type { ProgressReport } from "./progress-report.ts";
+import type { Attempt } from "./runner.ts";
 
 export interface SettlerParts {
   trays: Trays;

@@ -14,19 +14,10 @@ import type { Task } from "../core/task.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { say } from "../host/say.ts";
 import { Telemetry } from "../journal/telemetry.ts";
-import { KvStore } from "../kv/store.ts";
 import { claimReady, isHeld } from "../mailbox/claim.ts";
 import { readIfThere } from "../mailbox/steps.ts";
 import { pathIn, type Trays } from "../mailbox/trays.ts";
-import {
-  type Attempt,
-  type AttemptTools,
-  decideAttempt,
-  leaveTrace,
-  type RunHooks,
-  readAttempt,
-  runAttempt,
-} from "./attempt.ts";
+import { decideAttempt, leaveTrace, readAttempt, runAttempt } from "./attempt.ts";
 import { AttemptJournal } from "./attempt-journal.ts";
 import { DiskPause } from "./disk-pause.ts";
 import { Gate } from "./gate.ts";
@@ -35,6 +26,7 @@ import { ProgressReport } from "./progress-report.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import { type ReadyFile, ReadyQueue } from "./ready-queue.ts";
 import { RoomWatch } from "./room-watch.ts";
+import type { Attempt, AttemptTools, MakeRunner, RunHooks, Runner } from "./runner.ts";
 import { Settler } from "./settler.ts";
 
 /** A worker without work for this long (ms) has its agents get ready. */
@@ -57,6 +49,7 @@ export interface WorkerOptions {
   tree: StateTree;
   trays: Trays;
   settings: Settings;
+  runners: readonly MakeRunner[];
   /** Begins every lease of this process. */
   ownerPrefix: string;
   /** @param isBeside others run in this process */
@@ -82,6 +75,7 @@ function decodeIfTask(bytes: Buffer, id: string): Task | undefined {
 export class Worker {
   private readonly o: WorkerOptions;
   private readonly tools: AttemptTools;
+  private readonly runners: readonly Runner[];
   private readonly journal: AttemptJournal;
   private readonly report: ProgressReport;
   private readonly pause: DiskPause;
@@ -113,11 +107,9 @@ export class Worker {
       trays,
       settings,
       agents: new AgentRegistry(settings.agents),
-      runsDir: tree.runs,
-      evidenceDir: tree.evidence,
-      kv: new KvStore(tree.kv, trays.clock, trays.durability),
-      stateDir: tree.dir,
+      tree,
     };
+    this.runners = options.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };
     this.journal = new AttemptJournal(
       new Telemetry(journals, options.id, settings.lease_ttl_ms, trays.clock),
@@ -365,7 +357,7 @@ export class Worker {
       },
     };
     if (!isTold) leaveTrace(this.tools, attempt);
-    void runAttempt(this.tools, attempt, hooks).then(() => this.ended(attempt));
+    void runAttempt(this.tools, this.runners, attempt, hooks).then(() => this.ended(attempt));
   }
 
   /**
@@ -495,7 +487,7 @@ export class Worker {
     this.room.close();
     this.report.tellNow();
     this.journal.close();
-    this.tools.kv.close();
+    for (const runner of this.runners) runner.close?.();
     void this.heartbeat.stop().then(this.o.onStopped);
   }
 }

@@ -21,8 +21,9 @@ import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { newSettlement, type Settlement, settleAll } from "../../src/mailbox/settle.ts";
 import type { Storage } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
-import { applyCommand } from "../../src/supervisor/control/apply-command.ts";
-import { CommandInbox } from "../../src/supervisor/control/command-inbox.ts";
+import { applyCommand, makeCommandTable } from "../../src/supervisor/control/apply-command.ts";
+import { CommandInbox, type CommandMemory } from "../../src/supervisor/control/command-inbox.ts";
+import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { makeTaskRescue } from "../../src/supervisor/maintenance/rescue-tasks.ts";
 import { Rescuer } from "../../src/supervisor/maintenance/rescuer.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
@@ -396,25 +397,28 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
   fs.writeFileSync(held, TEXT);
   const forgotten: string[] = [];
   const context = {
-    tree,
-    trays,
-    settings: DEFAULT_SETTINGS,
-    newOwner: () => "x-1",
-    telemetry: { event: () => {}, lease: () => {}, flush: () => true },
-    backlog: { remove: (id: string) => forgotten.push(id) },
-    dispatcher: { inFlight: new Set<string>() },
-    // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
-    pool: {
-      ownPrefixes: () => ({ has: () => true }),
-      tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
+    env: {
+      tree,
+      trays,
+      settings: DEFAULT_SETTINGS,
+      telemetry: { event: () => {}, lease: () => {}, flush: () => true },
+      facts: { emit: () => {} },
     },
-    plan: { started: Promise.resolve() },
-    hint: () => {},
-    wake: () => {},
+    newOwner: () => "x-1",
+    parts: new Parts(),
+    queue: {
+      backlog: { remove: (id: string) => forgotten.push(id) },
+      dispatcher: { inFlight: new Set<string>() },
+      // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
+      pool: {
+        ownPrefixes: () => ({ has: () => true }),
+        tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
+      },
+    },
   };
   const command = { id: "c", command: "cancel", args: { node: "a", final: true } };
   const inHand = { command, nonce: "n", isAgain: false, noteSubject: () => Promise.resolve() };
-  await applyCommand(context as never, inHand as never);
+  await applyCommand(makeCommandTable(), context as never, inHand as never);
   expect(fs.readdirSync(trays.failed)).toEqual(["a_error.json"]);
   expect(fs.readdirSync(trays.processing)).toEqual([]);
   expect(forgotten).toContain("a");
@@ -468,18 +472,23 @@ test("a last attempt whose task cannot be read for a moment is settled later, wi
   expect(record?.taskText).toBe(TEXT);
 });
 
+/** What a pool remembers that was told nothing. */
+const NO_MEMORY: CommandMemory = {
+  isApplied: () => false,
+  keepApplied: () => {},
+  lastWord: () => undefined,
+  noteLastWord: () => {},
+  forgetLastWords: () => {},
+  save: () => true,
+};
+
 test("a command whose change of control.json the disk refuses is acknowledged only once that is saved", async () => {
   const control = openTrays(tempDir(), { durability: "process" });
   let isSavable = false;
   const faults: unknown[] = [];
   const commands = new CommandInbox(control, ownerSequence(), [], {
     apply: () => ({ paused: true }),
-    isApplied: () => false,
-    lastWord: () => undefined,
-    noteLastWord: () => {},
-    forgetLastWords: () => {},
-    save: () => isSavable,
-    onAcknowledged: () => {},
+    control: { ...NO_MEMORY, save: () => isSavable },
     onError: (error) => faults.push(error),
   });
   const { id } = await enqueueCommand(control, { command: "pause" });
@@ -512,12 +521,7 @@ test("of many commands the one that came first is taken first, and all in turn",
       applied.push(`${command.id}.json`);
       return {};
     },
-    isApplied: () => false,
-    lastWord: () => undefined,
-    noteLastWord: () => {},
-    forgetLastWords: () => {},
-    save: () => true,
-    onAcknowledged: () => {},
+    control: NO_MEMORY,
     onError: (error) => {
       throw error;
     },

@@ -3,6 +3,7 @@
  * a tick of src/supervisor calls them. Its workers are those that find what is accepted by themselves. What is left out has files
  * or processes of its own: journals, alerts, the plan, the pool.
  */
+
 import { EventEmitter } from "node:events";
 import { Backlog } from "../../src/core/backlog.ts";
 import type { Clock } from "../../src/core/clock.ts";
@@ -10,6 +11,7 @@ import { systemCode } from "../../src/core/errors.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 import type { Environment } from "../../src/supervisor/environment/environment.ts";
 import type { FactMap } from "../../src/supervisor/environment/facts.ts";
+import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { Rejections } from "../../src/supervisor/inbox/reject.ts";
 import { InboxScanner } from "../../src/supervisor/inbox/scanner.ts";
 import { Completions } from "../../src/supervisor/queue/completions.ts";
@@ -110,8 +112,8 @@ class Head {
     });
     const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
     this.dispatcher = dispatcher;
-    const plan = silent<ConstructorParameters<typeof Completions>[1]["plan"]>();
-    const completions = new Completions(env, { backlog, dispatcher, finishedIds, plan, pool });
+    const queue = { backlog, dispatcher, finishedIds, pool };
+    const completions = new Completions(env, queue, new Parts());
     this.completions = completions;
     const isMet = (id: string): boolean => completions.isMet(id);
     this.scanner = new InboxScanner(env, backlog, this.rejections, dispatcher, isMet);

@@ -16,7 +16,6 @@ interface Around {
   processing?: readonly string[];
   commands?: readonly string[];
   hasOthers?: boolean;
-  hasPlan?: boolean;
 }
 
 function pauseWith(around: Around): number {
@@ -34,18 +33,23 @@ function pauseWith(around: Around): number {
     facts: new EventEmitter(),
     wake: nothing,
   };
-  const parts = {
-    rescuer: rounds(around.processing),
-    commandRescuer: rounds(around.commands),
+  const queue = {
     backlog: { size: around.waiting ?? 0 },
     scanner: { sweepDue: nothing },
     dispatcher: { inFlight: new Set(Array(around.running ?? 0).keys()), offeredCount: 0 },
     processing: { take: nothing },
-    slots: { share: nothing },
     pool: { survey: nothing, ensure: nothing, hasOthers: around.hasOthers ?? false },
-    plan: { survey: nothing, isInForce: around.hasPlan ?? false },
-    completions: { recheckDependencies: nothing },
+  };
+  const recovery = {
+    rescuer: rounds(around.processing),
+    commandRescuer: rounds(around.commands),
     commands: { takeReady: nothing },
+  };
+  const parts = {
+    queue,
+    recovery,
+    slots: { share: nothing },
+    completions: { recheckDependencies: nothing },
     journal: { read: () => false },
     watchers: { watchProcessing: nothing, rearm: () => false },
   };
@@ -65,7 +69,6 @@ it.each<[string, Around]>([
   ["a foreign program holds a task, whose silence is measured", { processing: ["left.json"] }],
   ["a command is under way", { commands: ["c@abcdefgh.1~ready.json"] }],
   ["others work on the same folders", { hasOthers: true }],
-  ["a plan is in force", { hasPlan: true }],
 ])("where %s it looks as often as silence is measured", (_, around) => {
   expect(pauseWith(around)).toBe(RECOVER_MS);
 });

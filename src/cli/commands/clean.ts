@@ -1,8 +1,7 @@
 /** `clean`: removes what is past its retention, as a running supervisor does by itself. */
+import { openIdReaders } from "../../app/id-readers.ts";
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays, viewTrays } from "../../mailbox/trays.ts";
-import { findNode } from "../../parts/plan/read/document.ts";
-import { readPlan } from "../../parts/plan/verbs/read-plan.ts";
 import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";
 import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
@@ -30,7 +29,7 @@ export const command = defineCommand({
     const commands = sweepAll(open(tree.control, { durability }), mailboxRules);
     const rules = { nowMs: tasks.nowMs, isDryRun };
     const documents = cleanDocuments(tree, commands.nowMs, isDryRun);
-    const isInPlan = await membership(ctx);
+    const isInPlan = await openIdReaders(tree, undefined).membership();
     const counts = {
       results: tasks.results + commands.results,
       errors: tasks.errors + commands.errors,
@@ -49,12 +48,3 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
-
-/** Whether the plan has a node; undefined for a broken plan: a supervisor goes on with the one before. */
-async function membership(
-  ctx: Parameters<typeof readPlan>[0],
-): Promise<((id: string) => boolean) | undefined> {
-  const { doc } = await readPlan(ctx).catch(() => ({ doc: undefined }));
-  if (doc === undefined || doc.problems.length > 0) return undefined;
-  return (id) => findNode(doc, id) !== undefined;
-}

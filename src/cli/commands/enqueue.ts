@@ -146,7 +146,7 @@ async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string
   const cwd = resolve(ctx.cwd, options.cwd ?? ".");
   return [
     ...warnOfShell(rest, cwd, ctx.env["PATH"]),
-    ...(options.after.length === 0 ? [] : await warnOfUnknown(ctx, tree, options.after)),
+    ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),
   ];
 }
 

@@ -2,10 +2,10 @@
 import { basename } from "node:path";
 import { ErrInvalidTransition, messageOf } from "../../core/errors.ts";
 import { isId, parseBesideName } from "../../core/names.ts";
+import { isNodeTask } from "../../core/roadmap.ts";
 import { retry } from "../../mailbox/retry.ts";
 import { readSettled } from "../../mailbox/settled-record.ts";
 import type { Trays } from "../../mailbox/trays.ts";
-import { isNodeTask } from "../../parts/plan/rules/node-task.ts";
 import { safe } from "../../text/render.ts";
 import { eachName } from "../../view/scan.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";

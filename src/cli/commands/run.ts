@@ -9,7 +9,7 @@ import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
 import { type Context, defineCommand, numberOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-import { describeTree, existingTree, openSettings } from "../shell/options.ts";
+import { describeTree, existingTree, openSettings, shortPath } from "../shell/options.ts";
 import { watchTerminals } from "../shell/terminals.ts";
 import { LiveLines } from "../text/live-lines.ts";
 
@@ -55,30 +55,27 @@ export const command = defineCommand({
     const flags = compact({ workers, processes, durability, sweep_ms: sweepMs });
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
-    const { Supervisor } = await import("../../supervisor/supervisor.ts");
-    const { shortPath } = await import("../../parts/plan/verbs/read-plan.ts");
+    const { Supervisor } = await import("../../app/supervisor.ts");
     const isQuiet = options.live === false;
     if (options["dry-run"]) existingTree(ctx);
     const which = describeTree(ctx);
-    const supervisor = new Supervisor({
-      tree,
-      settings,
+    const mode = {
       once: options.once,
       drain: options.drain,
       dryRun: options["dry-run"],
       paused: options.paused,
       ...compact({ maxTasks: options["max-iterations"] }),
       areWorkersGiven: sources["workers"] === "flag" || sources["workers"] === "environment",
-      onStart: (start) => {
-        if (isQuiet) return;
-        const inbox = shortPath(ctx, join(tree.mailbox, "inbox"));
-        for (const line of describeStart(inbox, start, settings.workers, options))
-          ctx.out.note(line);
-      },
-      onNotice: (notice) => {
-        if (!isQuiet) ctx.out.note(safe(notice));
-      },
-    });
+    };
+    const onStart = (start: RunStart): void => {
+      if (isQuiet) return;
+      const inbox = shortPath(ctx, join(tree.mailbox, "inbox"));
+      for (const line of describeStart(inbox, start, settings.workers, options)) ctx.out.note(line);
+    };
+    const onNotice = (notice: string): void => {
+      if (!isQuiet) ctx.out.note(safe(notice));
+    };
+    const supervisor = new Supervisor({ tree, settings, ...mode, onStart, onNotice });
     if (which !== undefined && !isQuiet) ctx.out.note(which);
     const endIfHungUp = watchTerminals();
     const wasInterrupted = stopOnSignals(ctx, supervisor);

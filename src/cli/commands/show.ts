@@ -1,4 +1,5 @@
 /** `show`: everything that the state tree knows about one task. */
+import { openIdReaders } from "../../app/id-readers.ts";
 import { failedLinesText } from "../../core/batch.ts";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
@@ -66,21 +67,17 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const id = ctx.positionals[0] ?? "";
     const known = await learn(tree, id);
-    if (known === undefined) throw await explainUnknown(ctx, id);
+    if (known === undefined) throw await explainUnknown(tree, id);
     if (ctx.json) ctx.out.json(known);
     else for (const line of renderTask(known, ctx)) ctx.out.line(line);
     return EXIT.ok;
   },
 });
 
-async function explainUnknown(
-  ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out">,
-  id: string,
-): Promise<ErrTaskNotFound> {
-  const { readPlan } = await import("../../parts/plan/verbs/read-plan.ts");
-  // A plan that cannot be read has no say here: whether there is such a task was the question.
-  const plan = await readPlan(ctx).catch(() => undefined);
-  const isNode = plan?.doc.nodes.some((node) => node.id === id) === true;
+async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFound> {
+  const readers = openIdReaders(tree, undefined);
+  await readers.refresh();
+  const isNode = readers.ids().includes(id);
   return new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
     id,
     phase: "show",

@@ -20,6 +20,7 @@ export const command = defineCommand({
     existingTree(ctx);
     const { settings, mailboxDir } = await openSettings(ctx);
     const { runWorker } = await import("../../worker/main.ts");
+    const { RUNNERS } = await import("../../app/runners.ts");
     const slots = ctx.options.slots ?? 1;
     const tree = stateTree(ctx.stateDir, mailboxDir);
     ctx.out.note(`worker on ${tree.mailbox} (pid ${process.pid})`);
@@ -28,14 +29,15 @@ export const command = defineCommand({
       isInterrupted = true;
     });
     const endIfHungUp = watchTerminals();
-    const code = await runWorker({
+    const boot = {
       stateDir: tree.dir,
       mailboxDir: tree.mailbox,
       settings,
       slots,
       threads: threadsFor(threadsWanted(settings.durability), slots),
       isSpawned: false,
-    });
+    };
+    const code = await runWorker(boot, RUNNERS);
     endIfHungUp();
     return isInterrupted ? EXIT.interrupted : code;
   },

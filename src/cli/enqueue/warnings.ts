@@ -1,12 +1,11 @@
 /** What a person may not have meant with a task: said beside its id, and never a reason to refuse it. */
 import fs from "node:fs";
 import { delimiter, resolve } from "node:path";
+import { openIdReaders } from "../../app/id-readers.ts";
 import { foldId } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
-import { readPlan } from "../../parts/plan/verbs/read-plan.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
-import type { Context } from "../shell/command-spec.ts";
 
 /** What a shell would act on, and a program's name hardly ever holds. */
 const FOR_A_SHELL = /[\s;&|<>$`*?()]/;
@@ -29,16 +28,12 @@ export function warnOfShell(
 }
 
 /** Ids to wait for that neither a tray nor the plan knows: the task would wait until there is such a one. */
-export async function warnOfUnknown(
-  ctx: Parameters<typeof readPlan>[0] & Pick<Context, "out">,
-  tree: StateTree,
-  ids: readonly string[],
-): Promise<string[]> {
+export async function warnOfUnknown(tree: StateTree, ids: readonly string[]): Promise<string[]> {
   const missing = ids.filter((id) => lookInAnyCase(tree, id) === undefined);
   if (missing.length === 0) return [];
-  // A plan that cannot be read names nothing. That it cannot is for others to say.
-  const plan = await readPlan(ctx).catch(() => undefined);
-  const nodes = (plan?.doc.nodes ?? []).map((node) => node.id);
+  const readers = openIdReaders(tree, undefined);
+  await readers.refresh();
+  const nodes = readers.ids();
   const folded = new Set(nodes.map(foldId));
   const unknown = missing.filter((id) => !folded.has(foldId(id)));
   if (unknown.length === 0) return [];

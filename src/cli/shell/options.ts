@@ -1,6 +1,6 @@
 /** The options that every command shares, and what they open: the state tree, its settings, its mailbox. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { LoadedSettings } from "../../config/decode-settings.ts";
 import { mailboxDirFrom } from "../../config/environment.ts";
 import { MailchuteError } from "../../core/errors.ts";
@@ -106,4 +106,10 @@ export async function openMailbox(
     trays: { ...open(tree.mailbox, { durability }), uids },
     loaded,
   };
+}
+
+/** From the working directory, where that is shorter to read. */
+export function shortPath(ctx: Pick<Context, "cwd">, path: string): string {
+  const short = relative(ctx.cwd, path);
+  return short.startsWith("..") ? path : short;
 }

@@ -1,4 +1,5 @@
 /** Tells a person who waits which tasks are open, and why: one that does not start as soon as that is sure, all of them at the end. */
+import { openIdReaders } from "../../app/id-readers.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
 import { idsIn, processingPlaces } from "../../view/find-task.ts";
@@ -81,7 +82,10 @@ export class OpenTasks {
   async look(): Promise<WhyOpen> {
     this.why ??= openSettings(this.ctx)
       .catch(() => undefined)
-      .then((loaded) => new WhyOpen(this.tree, loaded?.settings.agents, this.untilMs));
+      .then((loaded) => {
+        const agents = loaded?.settings.agents;
+        return new WhyOpen(this.tree, agents, this.untilMs, openIdReaders(this.tree, agents));
+      });
     const why = await this.why;
     await why.refresh();
     return why;

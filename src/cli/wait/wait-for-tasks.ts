@@ -178,10 +178,10 @@ function countTasks(tree: StateTree, max?: number): Count {
 }
 
 /** Nodes that ended without a record in the trays: a program took it away, or the node only holds others. */
-function takeEnded(pending: Set<string>, nodes: Set<string>, { plan }: WhyOpen): Settled[] {
+function takeEnded(pending: Set<string>, nodes: Set<string>, { others }: WhyOpen): Settled[] {
   const ended: Settled[] = [];
   for (const id of nodes) {
-    const standing = pending.has(id) ? plan.standing(id) : undefined;
+    const standing = pending.has(id) ? others.standing(id) : undefined;
     const isDone = standing?.is === "met";
     if (pending.has(id) && !isDone && standing?.how !== "failed") continue;
     nodes.delete(id);
@@ -272,14 +272,14 @@ async function dropUnknown(
 ): Promise<void> {
   for (const id of pending) {
     if ((await findTask(tree, id))?.id === id) continue;
-    const { plan } = await open.look();
-    if (plan.find(id) !== undefined) {
+    const { others } = await open.look();
+    if (others.standing(id) !== undefined) {
       nodes.add(id);
       continue;
     }
     if (lookBeside(tree, id) !== undefined) continue;
     pending.delete(id);
-    const near = nearestId(tree, id, plan.ids());
+    const near = nearestId(tree, id, others.ids());
     result.unknown.push({ id, near: near ?? null });
   }
 }

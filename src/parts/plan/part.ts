@@ -1,23 +1,84 @@
-/** Puts the plan engine together: the file, what is in force, kv, and how it speaks to the supervisor. */
+/** The plan in a supervisor: its nodes become tasks, and what becomes of those is written into `roadmap.yaml`. */
 import { join } from "node:path";
-import type { Backlog } from "../../core/backlog.ts";
+import { RECOVER_MS } from "../../core/limits.ts";
 import { KvStore } from "../../kv/store.ts";
-import type { ControlFile } from "../../supervisor/documents/control-file.ts";
-import type { Environment } from "../../supervisor/environment/environment.ts";
-import type { JournalReader } from "../../supervisor/environment/journal-reader.ts";
+import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
+import type { Tick } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { openedAtMs } from "./answers.ts";
 import { PlanEngine } from "./engine/engine.ts";
+import { Replanning } from "./engine/replanning.ts";
 import { PlanStore } from "./engine/store.ts";
+import { NodeWithdrawals } from "./engine/withdraw-nodes.ts";
 import { RoadmapFile } from "./file/roadmap-file.ts";
 import { RoadmapLoader } from "./read/loader.ts";
 
-export function makePlanEngine(
-  env: Environment,
-  journal: JournalReader,
-  backlog: Backlog,
-  control: ControlFile,
-): PlanEngine {
-  const { tree, settings, trays, telemetry, alerts, facts, wake } = env;
+class PlanPart implements Part {
+  readonly ports: PartPorts;
+  private readonly host: PartHost;
+  private readonly engine: PlanEngine;
+  private readonly replanning: Replanning;
+  private readonly withdrawals: NodeWithdrawals;
+
+  constructor(host: PartHost) {
+    const { env, commands } = host;
+    const engine = makeEngine(host);
+    const replanning = new Replanning(host, engine);
+    const withdrawals = new NodeWithdrawals(host, engine);
+    this.host = host;
+    this.engine = engine;
+    this.replanning = replanning;
+    this.withdrawals = withdrawals;
+    this.ports = {
+      tasks: {
+        isOwn: (id) => engine.isNode(id),
+        takeBack: (id, isAgain) => withdrawals.takeBack(id, isAgain),
+        withdraw: (id) => withdrawals.withdraw(id),
+        unbegun: () => engine.unbegun(),
+        membership: () => engine.membership(),
+      },
+      work: {
+        canStart: () => engine.canLaunch(replanning.isOn()),
+        isBusy: () => engine.isApplying(),
+        isIdle: () => engine.isIdle(replanning.isOn()),
+      },
+      dependencies: engine,
+      startLimit: replanning,
+      status: engine,
+    };
+    commands.set("replan", replanning.command);
+    env.facts.on("journal:line", (line) => engine.addLine(line));
+    env.facts.on("task:accepted", (id) => engine.noteSelected(id));
+    env.facts.on("task:begun", (id) => engine.noteBegun(id));
+    env.facts.on("task:settled", (id) => engine.noteSettled(id));
+    env.facts.on("processing:listed", (files) => engine.survey(files));
+  }
+
+  start(isOnePass: boolean): Promise<void> {
+    return this.engine.start(isOnePass);
+  }
+
+  work({ nowMs }: Tick): void {
+    this.withdrawals.work();
+    const allowance = this.host.limits.allowance(nowMs);
+    this.engine.work(allowance && { ...allowance, onlyPlanners: this.replanning.isOn() });
+  }
+
+  /** A person may save a plan that is in force at any moment. */
+  nextMs(nowMs: number): number {
+    const lookMs = this.engine.isInForce ? nowMs + RECOVER_MS : Number.POSITIVE_INFINITY;
+    return Math.min(lookMs, this.engine.nextMs());
+  }
+
+  finish(limitMs: number): Promise<void> {
+    return this.engine.finish(limitMs);
+  }
+
+  close(): void {}
+}
+
+function makeEngine({ env, journal, control, queue }: PartHost): PlanEngine {
+  const { tree, settings, trays, telemetry, alerts, wake } = env;
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
   const store = new PlanStore(
@@ -34,11 +95,9 @@ export function makePlanEngine(
         telemetry.note("roadmap_refused", { problems: problems.slice(0, 20) });
         const inForce =
           store.doc === undefined ? "there is no plan" : "the last good plan stays in force";
-        alerts.notice(`${engine.problem ?? "the roadmap cannot be used"}; ${inForce}`);
-        alerts.raise(
-          "roadmap_refused",
-          `${engine.problem ?? "the roadmap cannot be used"}; ${inForce}`,
-        );
+        const message = `${engine.problem ?? "the roadmap cannot be used"}; ${inForce}`;
+        alerts.notice(message);
+        alerts.raise("roadmap_refused", message);
       },
       isLive: (id) => engine.isLive(id),
       openedAgoMs: (id) => {
@@ -51,21 +110,14 @@ export function makePlanEngine(
     },
   );
   const engine = new PlanEngine({
-    tree,
-    settings,
-    trays,
-    telemetry,
+    env,
     store,
     kv,
+    control,
     readJournal: () => journal.readAll(),
-    isDelayed: (id) => backlog.stateOfId(id) === "delayed",
-    control: () => control.current,
-    alert: (kind, message) => alerts.alert(kind, message),
-    report,
-    hint: (file) => facts.emit("inbox:written", file),
-    wake,
+    isDelayed: (id) => queue.backlog.stateOfId(id) === "delayed",
   });
-  facts.on("journal:line", (line) => engine.addLine(line));
-  facts.on("task:accepted", (id) => engine.noteSelected(id));
   return engine;
 }
+
+export const plan: MakePart = (host) => new PlanPart(host);

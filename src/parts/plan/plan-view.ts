@@ -1,16 +1,17 @@
-/** The plan as `wait` sees it: read when a node is asked for, and anew when its file has changed. Reads only. */
+/** The plan for those who look: read when a node is asked for, and anew when its file has changed. Reads only. */
 import fs from "node:fs";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
+import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
 import type { RoadmapDocument } from "./read/document.ts";
 import type { WaitingNode } from "./rules/next.ts";
 
 /** While it changes all the time, so many times as long as it took to read it is read no more. */
 const READ_SHARE = 5;
 
-export class PlanView {
+class PlanView implements IdReader {
   private readonly tree: StateTree;
   private readonly agents: readonly AgentSettings[] | undefined;
   private stamp = "";
@@ -58,7 +59,19 @@ export class PlanView {
     return (this.doc?.nodes ?? []).map(({ id }) => id);
   }
 
-  find(id: string): RoadmapNode | undefined {
+  async membership(): Promise<((id: string) => boolean) | undefined> {
+    const { RoadmapFile } = await import("./file/roadmap-file.ts");
+    const { findNode, parseRoadmap } = await import("./read/document.ts");
+    try {
+      const { text } = await new RoadmapFile(this.tree.roadmap, { durability: "process" }).read();
+      const doc = parseRoadmap(text);
+      return doc.problems.length > 0 ? undefined : (id) => findNode(doc, id) !== undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private find(id: string): RoadmapNode | undefined {
     return this.doc === undefined ? undefined : this.code?.findNode(this.doc, id);
   }
 
@@ -71,6 +84,8 @@ export class PlanView {
     return this.code.nodeStanding(node, nodes, find, this.waiting.get(node));
   }
 }
+
+export const planReader: MakeIdReader = (tree, agents) => new PlanView(tree, agents);
 
 type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode"> &
   Pick<typeof import("./rules/next.ts"), "planNext"> &

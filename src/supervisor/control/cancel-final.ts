@@ -33,9 +33,10 @@ export async function settleAsCancelled(
   claim: Claim,
   from: "run" | "ready" | "inbox",
 ): Promise<void> {
-  const { trays, telemetry } = context;
+  const { env, queue } = context;
+  const { trays, telemetry } = env;
   const { id } = claim.name;
-  context.backlog.remove(id);
+  queue.backlog.remove(id);
   const isBatch = claim.name.isBatch === true;
   const decoded = isBatch ? undefined : await readForSure(trays, claim);
   // What its lines came to before is kept: a retry goes on from there.
@@ -50,7 +51,7 @@ export async function settleAsCancelled(
     attempts: attempt - 1,
     lastAttemptAt: 0,
     batch,
-    ...(from === "inbox" ? {} : factsOfRuns(context.tree.runs, claim, from === "run")),
+    ...(from === "inbox" ? {} : factsOfRuns(env.tree.runs, claim, from === "run")),
   };
   const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
@@ -75,8 +76,8 @@ export async function settleAsCancelled(
     recordConflict(telemetry, subject, settlement.recordAs);
     telemetry.flush();
   }
-  context.dispatcher.inFlight.delete(foldId(id));
-  context.wake();
+  queue.dispatcher.inFlight.delete(foldId(id));
+  env.facts.emit("processing:changed");
 }
 
 /** Of a task that was accepted: what it has run so far. A run that was given back has left its number to the next one. */

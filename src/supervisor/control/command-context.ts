@@ -1,48 +1,37 @@
-/** The parts of a running pool that commands steer. Shapes only. */
-import type { Backlog } from "../../core/backlog.ts";
-import type { Settings } from "../../core/settings.ts";
-import type { StateTree } from "../../core/state-tree.ts";
-import type { Telemetry } from "../../journal/telemetry.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+/** What commands steer, and what applies one. Shapes only. */
+import type { CommandName } from "../../core/command.ts";
 import type { ControlFile } from "../documents/control-file.ts";
-import type { Pool } from "../pool/pool.ts";
-import type { Dispatcher } from "../queue/dispatcher.ts";
-
-/** What commands need of a plan. */
-export interface CommandedPlan {
-  /** Resolves when it is known whether there is a plan, and what it says. */
-  readonly started: Promise<void>;
-  /** Opens the planner node again; resolves when that will survive a crash. False when there is no such node. */
-  reopenPlanner(): Promise<boolean>;
-  isNode(id: string): boolean;
-  /** Whether what the mailbox holds under this id was dropped by a person or program, and not made from a node. */
-  isForeignLive(id: string): boolean;
-  isOpen(id: string): boolean;
-  /** Nodes that are in progress and that no worker has claimed yet. */
-  unbegun(): string[];
-  /** The node's task runs, or is taken back: it does not begin while the pool is paused. */
-  noteBegun(id: string): void;
-  /** Takes a node's task that waits in the inbox out again: the node is open. False when it does not wait there. */
-  withdraw(id: string): Promise<boolean>;
-}
+import type { Environment } from "../environment/environment.ts";
+import type { Parts } from "../environment/parts.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { ClaimedCommand } from "./command-inbox.ts";
 
 export interface CommandContext {
-  tree: StateTree;
-  trays: Trays;
-  backlog: Backlog;
-  dispatcher: Dispatcher;
-  pool: Pool;
-  control: ControlFile;
-  telemetry: Telemetry;
-  settings: Settings;
-  newOwner: () => string;
-  plan: CommandedPlan;
-  /** True for `--once`: the number of workers is fixed. */
-  isFixed: boolean;
-  /** A line for the terminal. */
-  notice(message: string): void;
-  shareSlots(): void;
-  wake(): void;
-  stop(drain: boolean): void;
-  hint(file: string): void;
+  readonly env: Environment;
+  readonly control: ControlFile;
+  readonly queue: Pick<Queue, "backlog" | "dispatcher" | "pool">;
+  readonly parts: Parts;
+  /** Owners of the leases that are taken to cancel what holds them. */
+  newOwner(): string;
+  readonly run: RunControl;
 }
+
+/** What commands do to the run itself. */
+export interface RunControl {
+  /** True for `--once`: the number of workers is fixed. */
+  readonly isFixed: boolean;
+  shareSlots(): void;
+  stop(drain: boolean): void;
+}
+
+/**
+ * Carries out a command. A crash may have it called twice.
+ * @throws MailchuteError when it cannot be carried out
+ */
+export type CommandHandler = (
+  context: CommandContext,
+  inHand: ClaimedCommand,
+) => object | Promise<object>;
+
+/** By name; a part adds its own. */
+export type CommandTable = Map<CommandName, CommandHandler>;

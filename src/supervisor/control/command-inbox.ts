@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { decodeCommand } from "../../codec/command-codec.ts";
 import { JsonFault } from "../../codec/json.ts";
-import { type Command, type LastWord, type Subject, subjectOf } from "../../core/command.ts";
+import { type Command, type LastWord, subjectOf } from "../../core/command.ts";
 import {
   ErrInvalidCommand,
   isSystemError,
@@ -29,6 +29,7 @@ import { randomToken } from "../../mailbox/random.ts";
 import type { Settlement } from "../../mailbox/settle.ts";
 import { moved } from "../../mailbox/steps.ts";
 import type { Trays } from "../../mailbox/trays.ts";
+import type { ControlFile } from "../documents/control-file.ts";
 import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
 
 /** A command in hand, and what is known of its first time when it is carried out again. */
@@ -55,20 +56,15 @@ interface Arrival {
 export interface CommandHooks {
   /** Carries it out. Throws MailchuteError when it cannot be done; the text goes into the error record. */
   apply(inHand: ClaimedCommand): object | Promise<object>;
-  /** Whether its effect is there already, so that it must be acknowledged even if it has expired since. */
-  isApplied(nonce: string): boolean;
-  /** The last command of a subject that overtook others, by any supervisor. */
-  lastWord(subject: Subject): LastWord | undefined;
-  /** In force at once; `save`, or the effect, saves it. */
-  noteLastWord(subject: Subject, word: LastWord): void;
-  /** None is left that came before one of them. */
-  forgetLastWords(): void;
-  /** Saves what commands have changed. False when the disk refuses: until then nothing is acknowledged. */
-  save(): boolean;
-  /** It will not be asked for again. */
-  onAcknowledged(nonce: string): void;
+  /** What the pool was told: remembers which commands are in effect, and the last one of each subject. */
+  control: CommandMemory;
   onError(error: unknown): void;
 }
+
+export type CommandMemory = Pick<
+  ControlFile,
+  "isApplied" | "keepApplied" | "lastWord" | "noteLastWord" | "forgetLastWords" | "save"
+>;
 
 /** A file that does not parse is refused after it was quiet for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
@@ -135,7 +131,7 @@ export class CommandInbox {
     this.carryOut(this.trays.clock.monotonicMs() + CARRY_OUT_MS, this.arrivals.overdue());
     if (this.hasLastWords && !this.arrivals.hasWork && !this.isBusy) {
       this.hasLastWords = false;
-      this.hooks.forgetLastWords();
+      this.hooks.control.forgetLastWords();
     }
     if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
   }
@@ -270,7 +266,7 @@ export class CommandInbox {
       subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
       isRead = true;
       // One that was carried out, or half so, is brought to its end.
-      const isBegun = isAgain && (subject !== undefined || this.hooks.isApplied(nonce));
+      const isBegun = isAgain && (subject !== undefined || this.hooks.control.isApplied(nonce));
       const expiresMs = isBegun ? undefined : command.expiresAtMs;
       if (expiresMs !== undefined && expiresMs < this.trays.clock.wallMs()) {
         throw new ErrInvalidCommand(`the command expired at ${new Date(expiresMs).toISOString()}`, {
@@ -304,12 +300,12 @@ export class CommandInbox {
   private laterWord(command: Command, arrival: Arrival): LastWord | undefined {
     const subject = subjectOf(command);
     if (subject === undefined) return undefined;
-    const word = this.hooks.lastWord(subject);
+    const word = this.hooks.control.lastWord(subject);
     if (word !== undefined && word.id !== command.id && isOlder(arrival, word)) return word;
     if (arrival.isOvertaking) {
       this.hasLastWords = true;
       const { arrivedMs, name } = arrival;
-      this.hooks.noteLastWord(subject, { arrivedMs, name, id: command.id });
+      this.hooks.control.noteLastWord(subject, { arrivedMs, name, id: command.id });
     }
     return undefined;
   }
@@ -335,7 +331,7 @@ export class CommandInbox {
     this.isAcknowledging = true;
     try {
       // It is in force, but the next supervisor would not know: acknowledged with a later look.
-      while (this.unacknowledged.length > 0 && this.hooks.save()) {
+      while (this.unacknowledged.length > 0 && this.hooks.control.save()) {
         const batch = this.unacknowledged;
         this.unacknowledged = [];
         await acknowledgeAll(this.trays, batch);
@@ -354,7 +350,8 @@ export class CommandInbox {
   }
 
   private forget(claim: Claim): void {
-    this.hooks.onAcknowledged(claim.name.submission);
+    const { submission } = claim.name;
+    this.hooks.control.keepApplied((nonce) => nonce !== submission);
     try {
       forgetSubject(this.trays, claim.name);
     } catch (error) {

@@ -40,13 +40,13 @@ export interface Environment {
 export function openEnvironment(options: SupervisorOptions, wake: () => void): Environment {
   const { tree, settings } = options;
   const { durability, uids, mailbox_enabled: isOn } = settings;
-  const isDryRun = options.dryRun === true;
+  const { dryRun: isDryRun = false, once: isOnePass = false } = options;
   if (!isDryRun) makeStateDir(tree.dir);
   checkStateDir(tree.dir, uids);
   const open = isDryRun ? viewTrays : openTrays;
   const trays = (isOn ? open : traysAt)(tree.mailbox, { durability, uids });
   const { clock, storage } = trays;
-  const isMended = options.once === true && storage.look(trays.inbox) !== undefined;
+  const isMended = isOnePass && storage.look(trays.inbox) !== undefined;
   const controlTrays = (isMended ? openTrays : open)(tree.control, { durability, uids });
   const journals = { events: tree.events, leases: tree.leases };
   const onNotice = (notice: string): void => options.onNotice?.(notice);

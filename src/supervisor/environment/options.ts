@@ -1,13 +1,21 @@
 /** What a supervisor is asked for, and what its run came to. Shapes only. */
-import type { HeldTask, PlanHolds } from "../../core/documents.ts";
+import type { HeldTask } from "../../core/documents.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import type { StatusCounts } from "../../parts/plan/rules/progress.ts";
 import type { EndReason } from "./lifecycle.ts";
+import type { PartReport } from "./part.ts";
 
-export interface SupervisorOptions {
+export interface SupervisorOptions extends RunMode {
   tree: StateTree;
   settings: Settings;
+  /** It owns the tree and begins. */
+  onStart?: (start: RunStart) => void;
+  /** Lines for people: what is worth knowing as it happens. */
+  onNotice?: (notice: string) => void;
+}
+
+/** How long it runs, and what for. All left out: until it is stopped. */
+export interface RunMode {
   /** One pass over what waits, then end. */
   once?: boolean;
   /** End when nothing is left that could run. */
@@ -19,10 +27,6 @@ export interface SupervisorOptions {
   paused?: boolean;
   /** `settings.workers` was given for this very run. When it is another than `set-workers` overrode, it is the newer wish. */
   areWorkersGiven?: boolean;
-  /** It owns the tree and begins. */
-  onStart?: (start: RunStart) => void;
-  /** Lines for people: what is worth knowing as it happens. */
-  onNotice?: (notice: string) => void;
 }
 
 export interface RunStart {
@@ -32,7 +36,8 @@ export interface RunStart {
   areSlotsRemembered: boolean;
 }
 
-export interface RunSummary {
+/** Tasks settled since the start. */
+export interface RunCounts {
   completed: number;
   failed: number;
   /** Of these, nodes of the plan: it may have gone on without them, as `roadmap` tells. */
@@ -40,6 +45,10 @@ export interface RunSummary {
   /** Completed batches some of whose lines failed, and how many lines that are. */
   batchesWithFailedLines: number;
   failedLines: number;
+}
+
+/** As `run --json` prints it. */
+export interface RunSummary extends RunCounts, PartReport {
   /** Files that are no tasks, or whose id was taken. */
   refused: number;
   /** Waiting tasks that cannot run: dependencies unmet, no agent fits, not to be read. */
@@ -49,9 +58,4 @@ export interface RunSummary {
   /** With `dryRun`: what would run, best first. */
   wouldRun: string[];
   endedBy: EndReason;
-  /** Nodes of the plan by status; left out without a plan. */
-  roadmap?: StatusCounts;
-  planHolds?: PlanHolds;
-  /** What is wrong with `roadmap.yaml`, when it cannot be used. */
-  roadmapProblem?: string;
 }

@@ -1,23 +1,16 @@
 /** What follows when a task has settled: it is counted, who waited for it may run, and people hear of it when it failed. */
 import { join } from "node:path";
-import type { Backlog } from "../../core/backlog.ts";
 import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
 import { resultName, resultsName } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts";
-import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Pool } from "../pool/pool.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import type { FinishedIds } from "./finished-ids.ts";
+import type { RunCounts } from "../environment/options.ts";
+import type { Parts } from "../environment/parts.ts";
+import type { Queue } from "./queue.ts";
 
-export interface CompletionsParts {
-  backlog: Backlog;
-  dispatcher: Dispatcher;
-  finishedIds: FinishedIds;
-  plan: PlanEngine;
-  pool: Pick<Pool, "isOrWasOwn">;
-}
+type CompletionsEnvironment = Pick<Environment, "trays" | "alerts" | "facts">;
+type CompletionsQueue = Pick<Queue, "backlog" | "dispatcher" | "finishedIds" | "pool">;
 
 /** Dependencies looked at again at a time. */
 const RECHECKS_MAX = 512;
@@ -31,10 +24,10 @@ function ownerPrefixOf(lease: string): string {
 }
 
 export class Completions {
-  private readonly env: Pick<Environment, "trays" | "alerts" | "facts">;
-  private readonly p: CompletionsParts;
-  /** Tasks settled since the start. What becomes of `failedNodes`, which are among `failed`, is for the plan to say. */
-  readonly counts = {
+  private readonly env: CompletionsEnvironment;
+  private readonly queue: CompletionsQueue;
+  private readonly parts: Parts;
+  readonly counts: RunCounts = {
     completed: 0,
     failed: 0,
     failedNodes: 0,
@@ -44,10 +37,11 @@ export class Completions {
 
   private rechecking: Iterator<string, undefined>;
 
-  constructor(env: Pick<Environment, "trays" | "alerts" | "facts">, parts: CompletionsParts) {
+  constructor(env: CompletionsEnvironment, queue: CompletionsQueue, parts: Parts) {
     this.env = env;
-    this.p = parts;
-    this.rechecking = parts.backlog.dependencies();
+    this.queue = queue;
+    this.parts = parts;
+    this.rechecking = queue.backlog.dependencies();
     const { facts } = env;
     facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));
     facts.on("task:vanished", (id) => this.noteVanished(id));
@@ -55,17 +49,15 @@ export class Completions {
   }
 
   /** @param batch what its lines came to, when it is one */
-  noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
-    const { dispatcher, plan } = this.p;
-    dispatcher.onSettled(id);
-    plan.noteSettled(id);
+  private noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
+    this.queue.dispatcher.onSettled(id);
     if (isCompleted) {
       this.counts.completed++;
       this.noteCompleted(id);
       if (batch !== undefined) this.tellFailedLines(id, batch);
     } else {
       this.counts.failed++;
-      if (plan.isNode(id)) this.counts.failedNodes++;
+      if (this.parts.ownerOf(id) !== undefined) this.counts.failedNodes++;
       else this.tellFailure(id);
     }
   }
@@ -74,7 +66,7 @@ export class Completions {
    * It is gone from `processing/` and no worker has said so: one that is not our child has settled it, or another program has taken it
    * away. Our own children say so themselves, if late.
    */
-  noteVanished(id: string): void {
+  private noteVanished(id: string): void {
     let record: SettledRecord["record"] | undefined;
     try {
       record = readSettled(this.env.trays, id)?.record;
@@ -83,8 +75,8 @@ export class Completions {
     }
     // Without a run it is the record of a file that was refused.
     if (record === undefined || record.attempts === 0) return;
-    if (!this.p.pool.isOrWasOwn(ownerPrefixOf(record.lease)))
-      this.noteSettled(id, record.status === "completed", record.batch);
+    if (!this.queue.pool.isOrWasOwn(ownerPrefixOf(record.lease)))
+      this.env.facts.emit("task:settled", id, record.status === "completed", record.batch);
   }
 
   /** A batch has completed when each of its lines has a result: a good one, or not. */
@@ -119,25 +111,24 @@ export class Completions {
     }
   }
 
-  /** A node's task may have completed with a question, or without what the plan wants: the plan knows. */
-  noteCompleted(id: string): void {
-    if (this.p.plan.isDone(id) !== false) this.p.backlog.resolveDependency(id);
+  /** The task of a part may have completed without what the part wants of it, as with a question: the part knows. */
+  private noteCompleted(id: string): void {
+    if (this.parts.isDone(id) !== false) this.queue.backlog.resolveDependency(id);
   }
 
   /** In any case. False, too, while it is found out whether it has completed under another spelling. */
   isMet(dependency: string): boolean {
     const { trays } = this.env;
-    const { plan, finishedIds } = this.p;
     const result = join(trays.outbox, resultName(dependency));
     return (
-      plan.isDone(dependency) ??
-      (trays.storage.look(result) !== undefined || finishedIds.hasResult(dependency))
+      this.parts.isDone(dependency) ??
+      (trays.storage.look(result) !== undefined || this.queue.finishedIds.hasResult(dependency))
     );
   }
 
   /** Looks whether what others wait for is there, in case it was not told: the next so many of them, round and round. */
   recheckDependencies(): void {
-    const { backlog } = this.p;
+    const { backlog } = this.queue;
     for (let count = 0; count < RECHECKS_MAX; count++) {
       const { value: id, done } = this.rechecking.next();
       if (done === true) {

@@ -22,16 +22,11 @@ import { freeRefusedId } from "../../mailbox/quarantine.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import { pathIn, type Trays } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { Choice } from "../environment/part.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { FinishedIds } from "./finished-ids.ts";
 
 export type DispatcherEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts">;
-
-/** Which of the tasks that wait may be chosen: `ids` are nodes that were launched before that, of which only the first run. */
-export type Choice =
-  | { kind: "all" }
-  | { kind: "planners"; ids: readonly string[] }
-  | { kind: "these"; ids: readonly string[] };
 
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 

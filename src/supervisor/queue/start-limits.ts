@@ -1,42 +1,51 @@
 /**
- * Whether tasks and nodes may start now, and how many: not before the first scan, not while paused or short of room, not beyond
- * a limit.
+ * Whether tasks may start now, and how many: not before the first scan, not while paused or short of room, not beyond a limit.
  */
-
-import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
-import type { LaunchAllowance } from "../../parts/plan/engine/launch-nodes.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { InboxScanner } from "../inbox/scanner.ts";
-import type { Pool } from "../pool/pool.ts";
+import type { Choice } from "../environment/part.ts";
+import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
-import type { Choice, Dispatcher } from "./dispatcher.ts";
-import type { FinishedIds } from "./finished-ids.ts";
+import type { Queue } from "./queue.ts";
 
-export interface StartLimitsParts {
-  /** Tasks that may be started in all. */
+/** What a part may start. */
+export interface StartAllowance {
+  /** Tasks of its own that may be under way at once, beside those that wait for their retry. */
+  slots: number;
+  /** New ones at most. */
   launchesMax: number;
-  control: ControlFile;
-  disk: DiskLimit;
-  scanner: InboxScanner;
-  finishedIds: FinishedIds;
-  dispatcher: Dispatcher;
-  plan: PlanEngine;
-  pool: Pool;
 }
+
+type StartQueue = Pick<Queue, "scanner" | "finishedIds" | "dispatcher" | "pool">;
 
 /** The dispatcher waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
 const FIRST_SCAN_MS = 250;
 
 export class StartLimits {
-  private readonly env: Pick<Environment, "isOn" | "telemetry">;
-  private readonly p: StartLimitsParts;
+  private readonly env: Pick<Environment, "isOn">;
+  private readonly queue: StartQueue;
+  private readonly control: ControlFile;
+  private readonly disk: DiskLimit;
+  private readonly parts: Parts;
+  private readonly launchesMax: number;
   /** Monotonic ms. */
   private startedMs = 0;
 
-  constructor(env: Pick<Environment, "isOn" | "telemetry">, parts: StartLimitsParts) {
+  /** @param launchesMax tasks that may be started in all */
+  constructor(
+    env: Pick<Environment, "isOn">,
+    queue: StartQueue,
+    control: ControlFile,
+    disk: DiskLimit,
+    parts: Parts,
+    launchesMax: number,
+  ) {
     this.env = env;
-    this.p = parts;
+    this.queue = queue;
+    this.control = control;
+    this.disk = disk;
+    this.parts = parts;
+    this.launchesMax = launchesMax;
   }
 
   /** The wait for the first scan begins. @param nowMs monotonic */
@@ -45,57 +54,38 @@ export class StartLimits {
   }
 
   /**
-   * Which tasks may start; undefined: none. A node that is in progress when the pool is paused has been launched, and what
-   * waits for its end must not wait for ever.
+   * Which tasks may start; undefined: none. What a part has as good as begun when the pool is paused begins all the same:
+   * what waits for its end must not wait for ever.
    */
   whichMayStart(nowMs: number): Choice | undefined {
-    const { control, plan } = this.p;
+    const { control, parts } = this;
     if (!this.isReady(nowMs)) return undefined;
-    const unbegun = plan.unbegun();
-    if (control.current.paused) {
-      // Before the plan is read it is not known what has begun.
-      if (!plan.isStarted) return undefined;
-      const launched = control.current.launched.filter((id) => unbegun.includes(id));
-      // What has begun is forgotten: a pause holds for its next run.
-      if (launched.length < control.current.launched.length) control.change({ launched });
-      return launched.length === 0 ? undefined : { kind: "these", ids: launched };
-    }
-    return this.isReplanning() ? { kind: "planners", ids: unbegun } : { kind: "all" };
+    if (!control.current.paused) return parts.choice() ?? { kind: "all" };
+    // Before the parts have looked it is not known what has begun.
+    if (!parts.isStarted) return undefined;
+    const unbegun = parts.unbegun();
+    const launched = control.current.launched.filter((id) => unbegun.includes(id));
+    // What has begun is forgotten: a pause holds for its next run.
+    if (launched.length < control.current.launched.length) control.change({ launched });
+    return launched.length === 0 ? undefined : { kind: "these", ids: launched };
   }
 
   private isReady(nowMs: number): boolean {
-    const { scanner, finishedIds, disk } = this.p;
+    const { scanner, finishedIds } = this.queue;
     const isScanned =
       (scanner.isComplete && finishedIds.isComplete) || nowMs - this.startedMs > FIRST_SCAN_MS;
-    return isScanned && disk.shortage === undefined && this.env.isOn;
+    return isScanned && this.disk.shortage === undefined && this.env.isOn;
   }
 
   /** How many more may start. */
   get left(): number {
-    return Math.max(0, this.p.launchesMax - this.p.dispatcher.launchedCount);
+    return Math.max(0, this.launchesMax - this.queue.dispatcher.launchedCount);
   }
 
-  /**
-   * While the plan is made anew only planners start, unless the planner itself waits for other nodes. Ends when the planner
-   * node has settled.
-   */
-  isReplanning(): boolean {
-    const { control, plan } = this.p;
-    if (!control.current.replan_paused || !plan.isStarted) return control.current.replan_paused;
-    if (plan.isPlanning()) return !plan.isPlannerWaiting();
-    control.change({ replan_paused: false });
-    this.env.telemetry.note("replan_finished");
-    return false;
-  }
-
-  /** @returns what the plan may launch; undefined when nothing may start */
-  allowance(nowMs: number): LaunchAllowance | undefined {
-    if (!this.isReady(nowMs) || this.p.control.current.paused) return undefined;
-    return {
-      // A node is in progress when it is about to run, not while the workers are still starting.
-      slots: this.p.pool.readySlots,
-      launchesMax: this.left - this.p.plan.unselectedCount,
-      onlyPlanners: this.isReplanning(),
-    };
+  /** @returns what a part may start; undefined: nothing */
+  allowance(nowMs: number): StartAllowance | undefined {
+    if (!this.isReady(nowMs) || this.control.current.paused) return undefined;
+    // What is begun is about to run, and does not wait for workers that are still starting.
+    return { slots: this.queue.pool.readySlots, launchesMax: this.left };
   }
 }

@@ -1,14 +1,12 @@
 /** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
 import { parseName } from "../../core/names.ts";
 import { tellConflict } from "../../journal/alerts.ts";
-import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Progress } from "../pool/child-worker.ts";
 import type { Pool, WorkerDeath } from "../pool/pool.ts";
 import type { Shortages } from "../pool/shortages.ts";
 import { roomText } from "../pool/thread-budget.ts";
 import type { WorkerInfo } from "../pool/worker-info.ts";
-import type { Completions } from "./completions.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { SlotSharing } from "./slot-sharing.ts";
 
@@ -22,8 +20,6 @@ const RAISE_MEMORY =
 export interface WorkerEventsParts {
   pool: Pool;
   dispatcher: Dispatcher;
-  completions: Completions;
-  plan: PlanEngine;
   shortages: Shortages;
   slots: SlotSharing;
 }
@@ -99,7 +95,8 @@ export class WorkerEvents {
   }
 
   private onProgress(message: Progress): void {
-    const { dispatcher, pool, completions } = this.p;
+    const { dispatcher, pool } = this.p;
+    const { facts } = this.env;
     for (const { file, delayMs, trouble } of message.returned) {
       const id = parseName(file)?.id;
       if (id !== undefined) {
@@ -116,7 +113,7 @@ export class WorkerEvents {
       const before = [...message.done]
         .map((f) => dispatcher.offeredTask(f))
         .find((t) => t?.id === parseName(file)?.id);
-      if (id !== undefined) this.p.plan.noteBegun(id);
+      if (id !== undefined) facts.emit("task:begun", id);
       if (!dispatcher.onReturned(file, delayMs, before)) this.look();
     }
     dispatcher.onDone(message.done);
@@ -124,7 +121,7 @@ export class WorkerEvents {
     for (const { id, isCompleted, batch, recordAs } of message.settled) {
       if (recordAs !== undefined) tellConflict(this.env.alerts, id, recordAs);
       this.p.shortages.endTask(id);
-      completions.noteSettled(id, isCompleted, batch);
+      facts.emit("task:settled", id, isCompleted, batch);
     }
     this.env.wake();
   }

@@ -1,61 +1,55 @@
 /** Names some of the tasks that do not start, and says why, for people. Looks only. */
 import { join } from "node:path";
-import type { Backlog } from "../../core/backlog.ts";
 import type { HeldTask } from "../../core/documents.ts";
 import { errorName, foldId, inboxName, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import type { Trays } from "../../mailbox/trays.ts";
-import type { PlanEngine } from "../../parts/plan/engine/engine.ts";
-import type { InboxScanner } from "../inbox/scanner.ts";
-import type { Dispatcher } from "../queue/dispatcher.ts";
-import type { FinishedIds } from "../queue/finished-ids.ts";
+import type { Parts } from "../environment/parts.ts";
+import type { Queue } from "../queue/queue.ts";
 
 export interface BlockedTasksParts {
-  backlog: Backlog;
-  scanner: InboxScanner;
-  dispatcher: Dispatcher;
-  finishedIds: FinishedIds;
-  plan: PlanEngine;
+  queue: Queue;
+  parts: Parts;
 }
 
 /** So many of each state are named. */
 const NAMED_MAX = 5;
 
 /** @returns at most five that are blocked, five that no agent fits, and five that cannot be read */
-export function findBlockedTasks(trays: Trays, parts: BlockedTasksParts): HeldTask[] {
+export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTask[] {
   const held: HeldTask[] = [];
   for (const state of ["blocked", "unmatched"] as const) {
     let count = 0;
-    for (const { id, reason } of parts.backlog.waitingAs(state)) {
+    for (const { id, reason } of from.queue.backlog.waitingAs(state)) {
       if (count++ === NAMED_MAX) break;
-      if (state === "blocked") held.push(explainBlocked(id, trays, parts));
+      if (state === "blocked") held.push(explainBlocked(id, trays, from));
       else held.push({ id, state, why: reason ?? "no agent fits" });
     }
   }
-  for (const { name, why } of parts.scanner.letBe(NAMED_MAX))
+  for (const { name, why } of from.queue.scanner.letBe(NAMED_MAX))
     held.push({ id: name.replace(/\.(?:nd)?json$/, ""), state: "unreadable", why });
   return held;
 }
 
-function explainBlocked(id: string, trays: Trays, parts: BlockedTasksParts): HeldTask {
-  const unmet = parts.backlog.unmetOf(id);
-  const { named, count } = findUnmet(id, unmet, (one) => standingOf(one, trays, parts));
+function explainBlocked(id: string, trays: Trays, from: BlockedTasksParts): HeldTask {
+  const unmet = from.queue.backlog.unmetOf(id);
+  const { named, count } = findUnmet(id, unmet, (one) => standingOf(one, trays, from));
   const on = named.map(({ id: one, how, isUnknown }) => ({
     id: one,
     how,
     ...(isUnknown ? { is_unknown: true } : {}),
-    ...(parts.plan.isDone(one) === undefined ? {} : { is_node: true }),
+    ...(from.parts.isDone(one) === undefined ? {} : { is_node: true }),
   }));
   // What has completed this instant is counted in the next.
   const why = count === 0 ? "is about to start" : describeUnmet(on, count);
   return { id, state: "blocked", why, on, on_count: count };
 }
 
-function standingOf(id: string, trays: Trays, parts: BlockedTasksParts): Standing {
-  const { backlog, dispatcher, plan } = parts;
-  const node = plan.standing(id);
-  if (node !== undefined) return node;
+function standingOf(id: string, trays: Trays, { queue, parts }: BlockedTasksParts): Standing {
+  const { backlog, dispatcher } = queue;
+  const known = parts.standing(id);
+  if (known !== undefined) return known;
   switch (backlog.stateOfId(id)) {
     case "blocked":
       return { is: "moving", how: "waits its turn", on: backlog.unmetOf(id) };
@@ -68,14 +62,10 @@ function standingOf(id: string, trays: Trays, parts: BlockedTasksParts): Standin
     default:
   }
   if (dispatcher.inFlight.has(foldId(id))) return { is: "moving", how: "runs" };
-  return settledStanding(id, trays, parts);
+  return settledStanding(id, trays, queue);
 }
 
-function settledStanding(
-  id: string,
-  trays: Trays,
-  { finishedIds, scanner }: BlockedTasksParts,
-): Standing {
+function settledStanding(id: string, trays: Trays, { finishedIds, scanner }: Queue): Standing {
   const { storage } = trays;
   const isThere = (dir: string, name: string): boolean =>
     storage.look(join(dir, name)) !== undefined;

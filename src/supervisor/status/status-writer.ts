@@ -1,4 +1,4 @@
-/** What a supervisor writes of itself: supervisor.json, metrics.json, control.json; and it keeps the journals short. */
+/** What a supervisor writes of itself: supervisor.json and control.json; and it keeps the journals short. */
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { JOURNAL_ROTATE_BYTES, KV_HISTORY_ROTATE_BYTES } from "../../core/limits.ts";
@@ -7,6 +7,8 @@ import { rotate } from "../../journal/journal.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Ownership, OwnershipFacts } from "../documents/ownership.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { PartReport } from "../environment/part.ts";
+import type { Parts } from "../environment/parts.ts";
 import { NEVER, type Service, type Tick } from "../environment/service.ts";
 import type { Shortages } from "../pool/shortages.ts";
 import type { DiskLimit } from "../queue/disk-limit.ts";
@@ -15,11 +17,11 @@ import { MissingAgents } from "./missing-agents.ts";
 
 export interface StatusWriterParts extends BlockedTasksParts {
   ownership: Ownership;
-  metrics: { write(wallMs: number): void };
   control: ControlFile;
+  /** What keeps tasks from starting. */
   shortages: Shortages;
-  watchers: { readonly watching: SupervisorDocument["watching"] };
   disk: DiskLimit;
+  watchers: { readonly watching: SupervisorDocument["watching"] };
 }
 
 /** Done with the look around that comes next: it wakes nothing by itself. */
@@ -38,7 +40,7 @@ export class StatusWriter implements Service {
   constructor(env: Environment, parts: StatusWriterParts) {
     this.env = env;
     this.p = parts;
-    this.noAgent = new MissingAgents(parts.backlog, parts.plan, env.alerts);
+    this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);
     env.facts.on("status:changed", () => this.hurry());
   }
 
@@ -65,10 +67,8 @@ export class StatusWriter implements Service {
     }
     this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
     const { tree, clock, telemetry, alerts } = this.env;
-    const { metrics, control } = this.p;
     this.tell();
-    this.write(() => metrics.write(clock.wallMs()));
-    control.save();
+    this.p.control.save();
     for (const path of [tree.events, tree.leases, tree.alerts])
       this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, clock.wallMs()));
     this.write(() => rotate(kvHistoryOf(tree), KV_HISTORY_ROTATE_BYTES, clock.wallMs()));
@@ -86,14 +86,11 @@ export class StatusWriter implements Service {
 
   /** The last words. @param isOwner false: another supervisor has taken over, and supervisor.json is its own */
   async leave(isOwner: boolean): Promise<void> {
-    const { clock, alerts } = this.env;
-    const { metrics, ownership } = this.p;
     this.noAgent.tell();
     try {
-      metrics.write(clock.wallMs());
-      if (isOwner) await ownership.leave(this.facts());
+      if (isOwner) await this.p.ownership.leave(this.facts());
     } catch (error) {
-      alerts.notice(`cannot write the last state: ${messageOf(error)}`);
+      this.env.alerts.notice(`cannot write the last state: ${messageOf(error)}`);
     }
   }
 
@@ -111,7 +108,8 @@ export class StatusWriter implements Service {
 
   /** Differs when people should read something else. What can run is left out: while much runs it differs at each look. */
   private news(): string {
-    const { backlog, scanner, plan, shortages } = this.p;
+    const { backlog, scanner } = this.p.queue;
+    const { parts, shortages } = this.p;
     return [
       backlog.count("delayed"),
       backlog.count("blocked"),
@@ -119,14 +117,16 @@ export class StatusWriter implements Service {
       scanner.unsettledCount,
       scanner.unreadableCount,
       scanner.isComplete,
-      plan.version,
+      ...parts.statuses.map((status) => status.version),
       JSON.stringify(shortages.list()),
     ].join();
   }
 
   private facts(): OwnershipFacts {
     const { settings, lifecycle } = this.env;
-    const { control, watchers, disk, backlog, scanner, plan, shortages } = this.p;
+    const { control, watchers, disk, parts, shortages } = this.p;
+    const { backlog, scanner } = this.p.queue;
+    const report = reportOf(parts);
     return {
       status: lifecycle.status,
       workers: control.current.max_workers ?? settings.workers,
@@ -143,10 +143,15 @@ export class StatusWriter implements Service {
         is_complete: scanner.isComplete,
         held: findBlockedTasks(this.env.trays, this.p),
       },
-      roadmap: plan.counts() ?? null,
-      plan_holds: plan.holds() ?? null,
-      roadmap_problem: plan.problem ?? null,
+      roadmap: report.roadmap ?? null,
+      plan_holds: report.planHolds ?? null,
+      roadmap_problem: report.roadmapProblem ?? null,
       troubles: shortages.list(),
     };
   }
+}
+
+/** What all parts have to tell. */
+export function reportOf({ statuses }: Parts): PartReport {
+  return Object.assign({}, ...statuses.map((status) => status.report()));
 }

@@ -22,7 +22,6 @@ import { ownerSequence } from "../../../src/host/identity.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
-import { KvStore } from "../../../src/kv/store.ts";
 import { claimReady, putBack } from "../../../src/mailbox/claim.ts";
 import { retry } from "../../../src/mailbox/retry.ts";
 import { settleAll } from "../../../src/mailbox/settle.ts";
@@ -118,6 +117,7 @@ async function workOn(
 ): Promise<void> {
   // Most victims need none of this and live for milliseconds.
   const { decideAttempt, readAttempt, runAttempt } = await import("../../../src/worker/attempt.ts");
+  const { batch } = await import("../../../src/parts/batch/runner.ts");
   const { place, trays, durability } = tools;
   const claim = claimReady(trays, ready, owners());
   if (claim === undefined) return;
@@ -126,10 +126,7 @@ async function workOn(
     trays,
     settings,
     agents: new AgentRegistry(settings.agents),
-    runsDir: place.tree.runs,
-    evidenceDir: place.tree.evidence,
-    kv: new KvStore(place.tree.kv, trays.clock, durability),
-    stateDir: place.tree.dir,
+    tree: place.tree,
   };
   const telemetry = telemetryOf(place);
   const attempt = readAttempt(attemptTools, claim, formatName(ready), true);
@@ -137,7 +134,7 @@ async function workOn(
   telemetry.event("assigned", attempt.subject);
   telemetry.event("started", attempt.subject);
   telemetry.flush();
-  await runAttempt(attemptTools, attempt, {
+  await runAttempt(attemptTools, [batch(attemptTools)], attempt, {
     room: () => 2,
     onDeadline: () => {},
     onProgress: () => {},

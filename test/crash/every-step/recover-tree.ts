@@ -2,16 +2,18 @@
  * Brings a state tree to its end with the production supervisor: it recovers, runs what is left, and drains. Its worker
  * lives in the same process, so that hundreds of cases need no process each; processes of their own are tested beside it.
  */
+
 import type { ChildProcess } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
+import { RUNNERS } from "../../../src/app/runners.ts";
+import { Supervisor } from "../../../src/app/supervisor.ts";
 import type { Settings } from "../../../src/core/settings.ts";
 import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../../../src/host/identity.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
 import type { RunSummary } from "../../../src/supervisor/environment/options.ts";
 import { ChildWorker } from "../../../src/supervisor/pool/child-worker.ts";
-import { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import type { WorkerBoot } from "../../../src/worker/main.ts";
 import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
 import { Worker } from "../../../src/worker/worker.ts";
@@ -43,6 +45,7 @@ class InsideChild extends EventEmitter {
         ...(storage === undefined ? {} : { storage }),
       }),
       settings: orders.settings,
+      runners: RUNNERS,
       ownerPrefix: prefix,
       newOwner: ownerSequence(thisProcess(), mark),
       workerFile: join(tree.workers, "inside"),

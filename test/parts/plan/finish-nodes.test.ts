@@ -5,10 +5,10 @@ import { expect, it } from "vitest";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
-import { Flights } from "../../../src/parts/plan/engine/active-nodes.ts";
+import { ActiveNodes } from "../../../src/parts/plan/engine/active-nodes.ts";
 import type { EngineParts } from "../../../src/parts/plan/engine/engine-parts.ts";
-import { NodeEnds } from "../../../src/parts/plan/engine/finish-nodes.ts";
-import type { Launcher } from "../../../src/parts/plan/engine/launch-nodes.ts";
+import { NodeFinisher } from "../../../src/parts/plan/engine/finish-nodes.ts";
+import type { NodeLauncher } from "../../../src/parts/plan/engine/launch-nodes.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -20,39 +20,36 @@ it("tries again after a pause what cannot be written", async () => {
   const trays = openTrays(tree.mailbox, { durability: "process", clock });
   const record = { task_id: "n", status: "completed", lease: "12345678.1.x", task: {} };
   fs.writeFileSync(join(trays.outbox, "n_result.json"), JSON.stringify(record));
-  const flights = new Flights();
-  flights.launch("n");
+  const active = new ActiveNodes();
+  active.launch("n");
   const { task_id, lease } = record;
-  flights.events.addLine(JSON.stringify({ event: "completed", task_id, lease, t: 1, seq: 1 }));
+  active.events.addLine(JSON.stringify({ event: "completed", task_id, lease, t: 1, seq: 1 }));
   let tries = 0;
   let wakes = 0;
   const wake = (): void => void wakes++;
   const nothing = (): void => {};
   const parts = {
-    tree,
-    trays,
-    flights,
-    wake,
-    report: nothing,
+    env: { tree, trays, wake, alerts: { report: nothing } },
+    active,
     readJournal: nothing,
   } as unknown as EngineParts;
   const refuse = (): void => {
     tries++;
     throw Object.assign(new Error("no room"), { code: "ENOSPC" });
   };
-  const ends = new NodeEnds(parts, { noteForeign: refuse } as unknown as Launcher);
+  const finisher = new NodeFinisher(parts, { noteForeign: refuse } as unknown as NodeLauncher);
 
-  ends.noteSettled("n");
-  expect(ends.nextMs).toBe(nowMs);
-  ends.work();
-  expect(ends.nextMs, "while it is tried").toBe(Number.POSITIVE_INFINITY);
+  finisher.noteSettled("n");
+  expect(finisher.nextMs).toBe(nowMs);
+  finisher.work();
+  expect(finisher.nextMs, "while it is tried").toBe(Number.POSITIVE_INFINITY);
   await waitFor(() => wakes === 1, { what: "the first try" });
-  expect(ends.nextMs).toBeGreaterThan(nowMs + 100);
-  ends.work();
-  expect(ends.nextMs, "not tried again").toBeGreaterThan(nowMs + 100);
-  nowMs = ends.nextMs;
-  ends.work();
+  expect(finisher.nextMs).toBeGreaterThan(nowMs + 100);
+  finisher.work();
+  expect(finisher.nextMs, "not tried again").toBeGreaterThan(nowMs + 100);
+  nowMs = finisher.nextMs;
+  finisher.work();
   await waitFor(() => wakes === 2, { what: "the second try" });
   expect(tries).toBe(2);
-  expect(ends.has("n")).toBe(true);
+  expect(finisher.has("n")).toBe(true);
 });

@@ -4,7 +4,7 @@ import type { RoadmapNode } from "../../../src/core/roadmap.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { KvStore } from "../../../src/kv/store.ts";
 import { answer } from "../../../src/parts/plan/answers.ts";
-import { CheckpointDesk } from "../../../src/parts/plan/engine/questions.ts";
+import { Questions } from "../../../src/parts/plan/engine/questions.ts";
 import { parseRoadmap } from "../../../src/parts/plan/read/document.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -19,21 +19,21 @@ test("a question that a person has answered does not answer itself, a new one do
   let nowMs = 1_000_000;
   const clock = { ...systemClock, wallMs: () => nowMs };
   const kv = new KvStore(tempDir(), clock, "process");
-  const desk = new CheckpointDesk(kv, clock);
-  await desk.ask("ask", QUESTION, SOURCE);
-  expect(desk.due(nodes("needs_human"))).toEqual([]);
+  const questions = new Questions(kv, clock);
+  await questions.ask("ask", QUESTION, SOURCE);
+  expect(questions.due(nodes("needs_human"))).toEqual([]);
   nowMs += 1000;
   await answer(kv, "ask", "yes", "cli");
-  expect(desk.due(nodes("done"))).toEqual([]);
+  expect(questions.due(nodes("done"))).toEqual([]);
   nowMs += 10_000;
   // Somebody wants to be asked once more; the old question is no longer open.
-  expect(desk.due(nodes("needs_human"))).toEqual([]);
-  expect(desk.nextInMs()).toBeUndefined();
-  await desk.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
-  desk.due(nodes("needs_human"));
-  expect(desk.nextInMs()).toBe(4000);
+  expect(questions.due(nodes("needs_human"))).toEqual([]);
+  expect(questions.nextInMs()).toBeUndefined();
+  await questions.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
+  questions.due(nodes("needs_human"));
+  expect(questions.nextInMs()).toBe(4000);
   nowMs += 4000;
-  expect(desk.due(nodes("needs_human"))).toEqual(["ask"]);
+  expect(questions.due(nodes("needs_human"))).toEqual(["ask"]);
   kv.close();
 });
 
@@ -41,16 +41,16 @@ test("a new question waits for an answer of its own, also with a clock that was 
   let nowMs = 1_000_000;
   const clock = { ...systemClock, wallMs: () => nowMs };
   const kv = new KvStore(tempDir(), clock, "process");
-  const desk = new CheckpointDesk(kv, clock);
-  await desk.ask("ask", QUESTION, SOURCE);
+  const questions = new Questions(kv, clock);
+  await questions.ask("ask", QUESTION, SOURCE);
   await answer(kv, "ask", "yes", "cli");
-  expect(desk.questionOf("ask")).toBeNull();
+  expect(questions.questionOf("ask")).toBeNull();
   nowMs -= 60_000;
-  await desk.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
-  expect(desk.questionOf("ask")).toBe("Really?");
+  await questions.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
+  expect(questions.questionOf("ask")).toBe("Really?");
   await answer(kv, "ask", "yes", "cli");
-  expect(desk.questionOf("ask")).toBeNull();
-  expect(desk.answersOf("ask")).toEqual([
+  expect(questions.questionOf("ask")).toBeNull();
+  expect(questions.answersOf("ask")).toEqual([
     { question: "Go on?", answer: "yes" },
     { question: "Really?", answer: "yes" },
   ]);

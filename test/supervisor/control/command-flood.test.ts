@@ -104,12 +104,14 @@ function hooksOf(control: Control): CommandHooks {
       if (command.command === "resume") control.isPaused = false;
       return {};
     },
-    isApplied: () => false,
-    lastWord: (subject) => control.words.get(subject),
-    noteLastWord: (subject, word) => void control.words.set(subject, word),
-    forgetLastWords: () => control.words.clear(),
-    save: () => true,
-    onAcknowledged: () => {},
+    control: {
+      isApplied: () => false,
+      lastWord: (subject) => control.words.get(subject),
+      noteLastWord: (subject, word) => void control.words.set(subject, word),
+      forgetLastWords: () => control.words.clear(),
+      save: () => true,
+      keepApplied: () => {},
+    },
     onError: (error) => {
       throw error;
     },

@@ -2,7 +2,7 @@
 import { foldId } from "../../../core/names.ts";
 import { NodeEvents } from "./node-events.ts";
 
-export class Flights {
+export class ActiveNodes {
   /** What the journal says of them. */
   readonly events = new NodeEvents();
   /** Their ids by folded id. */
@@ -38,7 +38,7 @@ export class Flights {
     return this.ids.get(key);
   }
 
-  /** A copy: the caller may end flights while it walks it. */
+  /** A copy: the caller may end active while it walks it. */
   list(): string[] {
     return [...this.ids.values()];
   }

@@ -1,35 +1,25 @@
-/** What the parts of the plan's engine work with. Shapes only. */
-import type { ControlDocument } from "../../../core/documents.ts";
-import type { Settings } from "../../../core/settings.ts";
-import type { StateTree } from "../../../core/state-tree.ts";
-import type { Telemetry } from "../../../journal/telemetry.ts";
+/** What the engine of the plan works with. Shapes only. */
 import type { KvStore } from "../../../kv/store.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
-import type { Flights } from "./active-nodes.ts";
-import type { CheckpointDesk } from "./questions.ts";
+import type { ControlFile } from "../../../supervisor/documents/control-file.ts";
+import type { Environment } from "../../../supervisor/environment/environment.ts";
+import type { ActiveNodes } from "./active-nodes.ts";
+import type { Questions } from "./questions.ts";
 import type { PlanStore } from "./store.ts";
 
 export interface PlanParts {
-  tree: StateTree;
-  settings: Settings;
-  trays: Trays;
-  telemetry: Telemetry;
+  env: Environment;
   store: PlanStore;
   kv: KvStore;
-  /** Brings what the journal says up to date: calls `addLine`. */
+  /** What the pool was told: while it is paused, only what was launched before begins. */
+  control: Pick<ControlFile, "current">;
+  /** Brings what the journal says up to date. */
   readJournal(): void;
   /** Whether the task of this id waits for its next attempt, and needs no worker. */
   isDelayed(id: string): boolean;
-  /** What the pool was told: while it is paused, only what was launched before begins. */
-  control(): Pick<ControlDocument, "paused" | "launched">;
-  alert(kind: string, message: string): void;
-  report(key: string, message: string): void;
-  hint(file: string): void;
-  wake(): void;
 }
 
-/** With what the engine's own parts share. */
+/** With what the parts of the engine share. */
 export interface EngineParts extends PlanParts {
-  flights: Flights;
-  desk: CheckpointDesk;
+  active: ActiveNodes;
+  questions: Questions;
 }

@@ -6,22 +6,27 @@
  * settled task waits for what follows from it; both are found again at the start.
  */
 import fs from "node:fs";
+import { compact } from "../../../core/compact.ts";
 import type { PlanHolds } from "../../../core/documents.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
-import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
+import {
+  isContainer,
+  isNodeTask,
+  type RoadmapNode,
+  type StatusCounts,
+} from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
 import { withdraw } from "../../../mailbox/withdraw.ts";
+import type { PartReport } from "../../../supervisor/environment/part.ts";
 import type { RoadmapDocument } from "../read/document.ts";
-import type { WaitingNode } from "../rules/next.ts";
 import { isNodeDone, nodeStanding } from "../rules/node-standing.ts";
-import { isNodeTask } from "../rules/node-task.ts";
-import { countStatuses, type StatusCounts } from "../rules/progress.ts";
-import { Flights } from "./active-nodes.ts";
+import { countStatuses } from "../rules/progress.ts";
+import { ActiveNodes } from "./active-nodes.ts";
 import type { PlanParts } from "./engine-parts.ts";
-import { NodeEnds } from "./finish-nodes.ts";
-import { type LaunchAllowance, Launcher } from "./launch-nodes.ts";
-import { CheckpointDesk } from "./questions.ts";
-import { FlightSurvey } from "./reconcile.ts";
+import { NodeFinisher } from "./finish-nodes.ts";
+import { type LaunchAllowance, NodeLauncher } from "./launch-nodes.ts";
+import { Questions } from "./questions.ts";
+import { Reconciler } from "./reconcile.ts";
 
 /** The planner that `replan` opens again. */
 const PLANNER_ID = "plan-000";
@@ -32,30 +37,24 @@ const NAMED_MAX = 5;
 
 export class PlanEngine {
   private readonly p: PlanParts;
-  private readonly desk: CheckpointDesk;
-  private readonly flights = new Flights();
-  private readonly launcher: Launcher;
-  private readonly ends: NodeEnds;
-  private readonly flightSurvey: FlightSurvey;
+  private readonly questions: Questions;
+  private readonly active = new ActiveNodes();
+  private readonly launcher: NodeLauncher;
+  private readonly finisher: NodeFinisher;
+  private readonly reconciler: Reconciler;
   /** Nodes whose tasks are to go: see `takeUnwanted`. */
   private readonly unwanted = new Set<string>();
   private versionOf: RoadmapDocument | undefined;
   private versionNumber = 0;
   isStarted = false;
 
-  readonly started: Promise<void>;
-  private tellStarted: () => void = () => {};
-
   constructor(parts: PlanParts) {
     this.p = parts;
-    this.started = new Promise((resolve) => {
-      this.tellStarted = resolve;
-    });
-    this.desk = new CheckpointDesk(parts.kv, parts.trays.clock);
-    const shared = { ...parts, flights: this.flights, desk: this.desk };
-    this.launcher = new Launcher(shared, (id) => this.noteSelected(id));
-    this.ends = new NodeEnds(shared, this.launcher);
-    this.flightSurvey = new FlightSurvey(shared, this.launcher, this.ends);
+    this.questions = new Questions(parts.kv, parts.env.trays.clock);
+    const shared = { ...parts, active: this.active, questions: this.questions };
+    this.launcher = new NodeLauncher(shared, (id) => this.noteSelected(id));
+    this.finisher = new NodeFinisher(shared, this.launcher);
+    this.reconciler = new Reconciler(shared, this.launcher, this.finisher);
   }
 
   /**
@@ -68,15 +67,14 @@ export class PlanEngine {
       await this.takeOver();
       if (isOnePass) this.launcher.beginPass();
     } catch (error) {
-      this.p.report("roadmap:start", `cannot load the roadmap: ${messageOf(error)}`);
+      this.p.env.alerts.report("roadmap:start", `cannot load the roadmap: ${messageOf(error)}`);
     }
     this.isStarted = true;
-    this.tellStarted();
   }
 
   private async takeOver(): Promise<void> {
-    this.flightSurvey.adoptRunning();
-    await this.flights.events.load(this.p.tree.events);
+    this.reconciler.adoptRunning();
+    await this.active.events.load(this.p.env.tree.events);
     this.surveyNow();
   }
 
@@ -88,38 +86,30 @@ export class PlanEngine {
     return `roadmap.yaml:${first.line}:${first.col}: ${first.message}${others}`;
   }
 
-  /** Tasks that are on their way to be selected. */
-  get unselectedCount(): number {
-    return this.flights.unselectedCount;
-  }
-
   /** Nodes that are in progress and that no worker has claimed yet: a pause lets them begin. */
   unbegun(): string[] {
-    return this.flights.listUnbegun();
+    return this.active.listUnbegun();
   }
 
-  summary(): { roadmap?: StatusCounts; planHolds?: PlanHolds; roadmapProblem?: string } {
-    const roadmap = this.counts();
-    const planHolds = this.holds();
-    const { problem } = this;
-    return {
-      ...(roadmap === undefined ? {} : { roadmap }),
-      ...(planHolds === undefined ? {} : { planHolds }),
-      ...(problem === undefined ? {} : { roadmapProblem: problem }),
-    };
+  report(): PartReport {
+    return compact({
+      roadmap: this.counts(),
+      planHolds: this.holds(),
+      roadmapProblem: this.problem,
+    });
   }
 
   // ── what the supervisor tells ───────────────────────────────────────────────────────────────────────────────────
 
   addLine(line: string): void {
-    this.flights.events.addLine(line);
+    this.active.events.addLine(line);
   }
 
   /** A task was selected to run: also one that a person retried, or that came back. */
   noteSelected(id: string): void {
     const node = this.p.store.find(id);
     if (node === undefined || node.id !== id || isContainer(node)) return;
-    this.flights.noteSelected(id);
+    this.active.noteSelected(id);
     if (node.status === "in_progress") return;
     // Blocked, done: a person's word about a node whose task runs all the same stands.
     if (node.status === "open" || node.status === "failed")
@@ -128,16 +118,16 @@ export class PlanEngine {
 
   /** The first run of a node's task has begun, or it is being taken back: a pause holds for what comes next. */
   noteBegun(id: string): void {
-    this.flights.noteBegun(id);
+    this.active.noteBegun(id);
   }
 
   noteSettled(id: string): void {
-    if (this.flights.has(id)) this.ends.noteSettled(id);
+    if (this.active.has(id)) this.finisher.noteSettled(id);
   }
 
   /** Whether the mailbox holds, or is about to hold, the node's task. */
   isLive(id: string): boolean {
-    return this.flights.has(id);
+    return this.active.has(id);
   }
 
   isNode(id: string): boolean {
@@ -179,19 +169,19 @@ export class PlanEngine {
   /** Another plan is in force. */
   onAdopted(): void {
     this.launcher.onAdopted();
-    this.flightSurvey.adoptRunning();
+    this.reconciler.adoptRunning();
     this.findUnwanted();
-    this.p.wake();
+    this.p.env.wake();
   }
 
   /** What follows from a node's end cannot be written any more. */
   onEndRefused(id: string, why: string): void {
-    this.ends.fail(id, why);
+    this.finisher.fail(id, why);
   }
 
   /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
   survey(files: readonly string[]): void {
-    this.flightSurvey.compare(files);
+    this.reconciler.compare(files);
     this.findUnwanted();
   }
 
@@ -200,13 +190,13 @@ export class PlanEngine {
    * node begin that a supervisor before us has launched, when the pool was paused before we came: it is open again.
    */
   private findUnwanted(): void {
-    const { paused, launched } = this.p.control();
-    const unbegun = new Set(paused ? this.flights.listUnbegun() : []);
-    for (const id of this.flights.list()) {
+    const { paused, launched } = this.p.control.current;
+    const unbegun = new Set(paused ? this.active.listUnbegun() : []);
+    for (const id of this.active.list()) {
       const status = this.p.store.find(id)?.status;
       const isHeldUp = unbegun.has(id) && !launched.includes(id);
       if (status !== "blocked" && status !== "done" && !isHeldUp) continue;
-      if (!this.launcher.isOnTheWay(id) && !this.ends.has(id)) this.unwanted.add(id);
+      if (!this.launcher.isOnTheWay(id) && !this.finisher.has(id)) this.unwanted.add(id);
     }
   }
 
@@ -224,7 +214,7 @@ export class PlanEngine {
     const { store } = this.p;
     store.look(this.nowMs());
     if (store.doc === undefined) return;
-    this.ends.work();
+    this.finisher.work();
     this.answerInTime();
     if (allowance !== undefined) this.launcher.launch(allowance);
     if (store.flush()) this.launcher.submitDue();
@@ -235,24 +225,24 @@ export class PlanEngine {
     const soon = this.nowMs() + LOOK_AGAIN_MS;
     if (this.p.store.hasPending) return Math.max(soon, this.p.store.writeAgainMs);
     return Math.min(
-      Math.max(soon, Math.min(this.launcher.submitDueMs, this.ends.nextMs)),
-      this.nowMs() + (this.desk.nextInMs() ?? Number.POSITIVE_INFINITY),
+      Math.max(soon, Math.min(this.launcher.submitDueMs, this.finisher.nextMs)),
+      this.nowMs() + (this.questions.nextInMs() ?? Number.POSITIVE_INFINITY),
     );
   }
 
   /** Nothing is under way and nothing could be launched. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
-      this.flights.size === 0 &&
+      this.active.size === 0 &&
       !this.isApplying() &&
       !this.launcher.canLaunch(onlyPlanners) &&
-      this.desk.nextInMs() === undefined
+      this.questions.nextInMs() === undefined
     );
   }
 
   /** What settled is being carried into the plan, or is about to be launched. */
   isApplying(): boolean {
-    const isBusy = this.ends.isBusy || this.launcher.isBusy || this.flights.unselectedCount > 0;
+    const isBusy = this.finisher.isBusy || this.launcher.isBusy || this.active.unselectedCount > 0;
     return isBusy || this.p.store.hasPending;
   }
 
@@ -263,17 +253,23 @@ export class PlanEngine {
       this.surveyNow();
     } catch (error) {
       // What settled unnoticed is found at the next start.
-      this.p.report("roadmap:survey", `cannot look at what settled last: ${messageOf(error)}`);
+      this.p.env.alerts.report(
+        "roadmap:survey",
+        `cannot look at what settled last: ${messageOf(error)}`,
+      );
     }
     while (this.nowMs() < untilMs) {
       this.work(undefined);
-      if (!this.ends.isBusy && !this.p.store.hasPending) break;
+      if (!this.finisher.isBusy && !this.p.store.hasPending) break;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
     try {
       await this.p.store.close();
     } catch (error) {
-      this.p.report("roadmap:close", `the last look at the roadmap failed: ${messageOf(error)}`);
+      this.p.env.alerts.report(
+        "roadmap:close",
+        `the last look at the roadmap failed: ${messageOf(error)}`,
+      );
     }
     this.p.kv.close();
   }
@@ -285,7 +281,8 @@ export class PlanEngine {
 
   /** Whether the plan in force has a node or item; undefined while it is not known which plan that is. */
   membership(): ((id: string) => boolean) | undefined {
-    const { store, tree } = this.p;
+    const { store } = this.p;
+    const { tree } = this.p.env;
     if (!this.isStarted || (store.doc === undefined && fs.existsSync(tree.roadmap)))
       return undefined;
     return (id) => store.find(id) !== undefined;
@@ -313,20 +310,21 @@ export class PlanEngine {
     const asking = nodes
       .filter((node) => node.status === "needs_human" && !isContainer(node))
       .slice(0, NAMED_MAX)
-      .map(({ id }) => ({ id, question: this.desk.questionOf(id) }));
-    const isMoving = this.flights.size > 0 || this.isApplying() || this.launcher.canLaunch(false);
+      .map(({ id }) => ({ id, question: this.questions.questionOf(id) }));
+    const isMoving = this.active.size > 0 || this.isApplying() || this.launcher.canLaunch(false);
     const open = isMoving ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
     const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
     return { asking, held, held_count: open.length };
   }
 
   /** Open nodes that wait for nothing but an agent: the first of them, in the order of the file. */
-  unmatched(max: number): readonly WaitingNode[] {
+  unmatched(max: number): string[] {
     if (this.p.store.doc === undefined) return [];
     return this.launcher
       .held()
       .filter((one) => one.isUnmatched === true)
-      .slice(0, max);
+      .slice(0, max)
+      .map(({ node, reason }) => `node ${node.id} cannot run: ${reason}`);
   }
 
   /** What would be launched, best first. */
@@ -336,18 +334,18 @@ export class PlanEngine {
 
   /** Checkpoints with a time limit and a safe default answer themselves. */
   private answerInTime(): void {
-    for (const id of this.desk.due(this.p.store.nodes)) {
-      void this.desk.answerByDefault(id).then(
+    for (const id of this.questions.due(this.p.store.nodes)) {
+      void this.questions.answerByDefault(id).then(
         (answer) => {
           if (answer === undefined) return;
-          this.p.alert(
+          this.p.env.alerts.alert(
             "answered",
             `${id} got no answer in time: it goes on with ${JSON.stringify(answer)}`,
           );
           if (this.p.store.find(id)?.status === "needs_human") this.p.store.setStatus(id, "open");
-          this.p.wake();
+          this.p.env.wake();
         },
-        (error: unknown) => this.p.report(`answer:${id}`, messageOf(error)),
+        (error: unknown) => this.p.env.alerts.report(`answer:${id}`, messageOf(error)),
       );
     }
   }
@@ -378,7 +376,8 @@ export class PlanEngine {
 
   /** A node's task was stopped and put back: out of the mailbox with it, and the node is open again. */
   async withdraw(id: string): Promise<boolean> {
-    const { store, trays } = this.p;
+    const { store } = this.p;
+    const { trays } = this.p.env;
     const node = store.find(id);
     if (node === undefined || isContainer(node)) return false;
     if (node.status === "in_progress") this.p.store.setStatus(id, "open");
@@ -391,7 +390,7 @@ export class PlanEngine {
       }
     };
     const isOut = withdraw(trays, id, isOurs);
-    if (isOut) this.flights.leave(id);
+    if (isOut) this.active.leave(id);
     return isOut;
   }
 
@@ -413,7 +412,7 @@ export class PlanEngine {
 
   /** When `processing/` cannot be listed, the next look at it finds out. */
   private surveyNow(): void {
-    const { storage, processing } = this.p.trays;
+    const { storage, processing } = this.p.env.trays;
     let files: string[] = [];
     try {
       files = storage.list(processing);
@@ -425,6 +424,6 @@ export class PlanEngine {
   }
 
   private nowMs(): number {
-    return this.p.trays.clock.monotonicMs();
+    return this.p.env.trays.clock.monotonicMs();
   }
 }

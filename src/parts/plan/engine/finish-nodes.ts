@@ -6,15 +6,15 @@ import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
 import type { EventSubject, LifecycleEvent } from "../../../core/events.ts";
 import { foldId, leaseOfLine, parseLease, parseName } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
+import { isNodeTask } from "../../../core/roadmap.ts";
 import { hasRecord } from "../../../journal/lookup.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
 import { type FollowUp, followUp } from "../rules/follow-up.ts";
-import { isNodeTask } from "../rules/node-task.ts";
 import { finishedContainers } from "../rules/progress.ts";
 import { eventsInEvidence, writeEvidence } from "../run/evidence.ts";
 import { outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
 import type { EngineParts } from "./engine-parts.ts";
-import type { Launcher } from "./launch-nodes.ts";
+import type { NodeLauncher } from "./launch-nodes.ts";
 import { readRun } from "./settled-run.ts";
 
 /** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
@@ -29,14 +29,14 @@ interface SettledNode {
   dueMs: number;
 }
 
-export class NodeEnds {
+export class NodeFinisher {
   private readonly p: EngineParts;
-  private readonly launcher: Launcher;
+  private readonly launcher: NodeLauncher;
   /** By folded id what settled, or is said to have: what follows is to be done. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
-  constructor(parts: EngineParts, launcher: Launcher) {
+  constructor(parts: EngineParts, launcher: NodeLauncher) {
     this.p = parts;
     this.launcher = launcher;
   }
@@ -58,20 +58,20 @@ export class NodeEnds {
   }
 
   noteSettled(id: string): void {
-    const nowMs = this.p.trays.clock.monotonicMs();
+    const nowMs = this.p.env.trays.clock.monotonicMs();
     if (!this.settled.has(foldId(id)))
       this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs });
   }
 
   work(): void {
-    const nowMs = this.p.trays.clock.monotonicMs();
+    const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [key, settled] of this.settled)
       if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
   }
 
   /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
   private async apply(key: string, settled: SettledNode): Promise<void> {
-    const id = this.p.flights.idOf(key);
+    const id = this.p.active.idOf(key);
     let againMs = TRY_AGAIN_MS;
     try {
       const record = id === undefined ? undefined : this.settledRecord(id);
@@ -79,31 +79,31 @@ export class NodeEnds {
         this.settled.delete(key);
         return;
       }
-      const { isAsked } = this.p.flights.events;
+      const { isAsked } = this.p.active.events;
       if (record === "settling" || (isAsked && !this.areEventsThere(settled, id, record))) {
         againMs = LOOK_AGAIN_MS;
         return;
       }
       this.applying.add(key);
-      await this.p.flights.events.load(this.p.tree.events);
+      await this.p.active.events.load(this.p.env.tree.events);
       await this.applyRecord(id, record);
       this.settled.delete(key);
-      this.p.flights.leave(id);
+      this.p.active.leave(id);
     } catch (error) {
-      this.p.report(
+      this.p.env.alerts.report(
         `apply:${systemCode(error)}`,
         `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
       );
       // `settled` still holds it: all of it is repeated.
     } finally {
-      settled.dueMs = this.p.trays.clock.monotonicMs() + againMs;
-      if (this.applying.delete(key)) this.p.wake();
+      settled.dueMs = this.p.env.trays.clock.monotonicMs() + againMs;
+      if (this.applying.delete(key)) this.p.env.wake();
     }
   }
 
   /** "settling" while its marker is there: its journal lines may not be written yet. */
   private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
-    const { trays } = this.p;
+    const { trays } = this.p.env;
     const settled = readSettled(trays, id);
     if (settled === undefined) return undefined;
     for (const file of trays.storage.list(trays.processing)) {
@@ -120,10 +120,10 @@ export class NodeEnds {
     record: SettledRecord["record"],
   ): boolean {
     this.p.readJournal();
-    const isThere = this.p.flights.events
+    const isThere = this.p.active.events
       .of(id)
       .some((event) => event.event === "completed" && leaseOfLine(event) === record.lease);
-    return isThere || this.p.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
+    return isThere || this.p.env.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
   }
 
   private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {
@@ -137,7 +137,7 @@ export class NodeEnds {
     const { run, checkpoint } = readRun(record);
     await this.writeOutputs(record);
     if (checkpoint !== undefined)
-      await this.p.desk.ask(id, checkpoint, {
+      await this.p.questions.ask(id, checkpoint, {
         run: record.run,
         lease: record.lease,
         attempt: record.attempts,
@@ -150,7 +150,7 @@ export class NodeEnds {
       (other) => store.find(other),
       (edits) => store.explainRefused(edits),
     );
-    this.keepEvidence(node, record, follow, this.p.flights.events.of(id));
+    this.keepEvidence(node, record, follow, this.p.active.events.of(id));
     this.tell(id, record, follow);
     store.edit(follow.edits, id);
     const finished = finishedContainers(this.p.store.nodes).filter((each) =>
@@ -165,12 +165,13 @@ export class NodeEnds {
    * was not wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
    */
   fail(id: string, why: string): void {
-    const { store, trays, tree } = this.p;
+    const { store } = this.p;
+    const { trays, tree } = this.p.env;
     const node = store.find(id);
     const record = readSettled(trays, id)?.record;
     const error = `what follows from it is not possible any more: ${why}`;
     if (node?.status !== "in_progress" || record === undefined) {
-      this.p.report(`end:${id}`, `the end of ${id} changes nothing: ${error}`);
+      this.p.env.alerts.report(`end:${id}`, `the end of ${id} changes nothing: ${error}`);
       return;
     }
     const run = { ended: "failed", kind: "invalid_result", error } as const;
@@ -186,7 +187,10 @@ export class NodeEnds {
       store.edit(follow.edits, id);
       this.tell(id, record, follow);
     } catch (fault) {
-      this.p.report(`end:${id}`, `cannot escalate ${id}, which failed: ${messageOf(fault)}`);
+      this.p.env.alerts.report(
+        `end:${id}`,
+        `cannot escalate ${id}, which failed: ${messageOf(fault)}`,
+      );
       store.setStatus(id, "failed");
     }
   }
@@ -197,7 +201,7 @@ export class NodeEnds {
     { status = node.status, error }: FollowUp,
     events: readonly LifecycleEvent[],
   ): void {
-    const { tree, settings } = this.p;
+    const { tree, settings } = this.p.env;
     const why = error === undefined ? {} : { error };
     const facts = { node, status, record, events, runsDir: tree.runs, ...why };
     writeEvidence(tree.evidence, facts, settings.durability === "power");
@@ -207,7 +211,7 @@ export class NodeEnds {
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
-      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.tree.runs));
+      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.env.tree.runs));
     } catch (error) {
       // A newer run has written already.
       if (!(error instanceof ErrLeaseLost)) throw error;
@@ -215,7 +219,7 @@ export class NodeEnds {
   }
 
   private tell(id: string, record: SettledRecord["record"], follow: FollowUp): void {
-    const { telemetry, tree } = this.p;
+    const { telemetry, tree } = this.p.env;
     const subject: EventSubject = {
       task_id: id,
       agent_id: record.agent_id,
@@ -223,13 +227,13 @@ export class NodeEnds {
       lease: record.lease,
     };
     const say = (event: "escalated" | "blocked", details: Record<string, unknown>): void => {
-      if (this.p.flights.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
+      if (this.p.active.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
       telemetry.event(event, subject, details);
     };
     if (follow.escalation !== undefined)
       say("escalated", { to: follow.escalation.id, subject: follow.escalation.subject });
     if (follow.status === "needs_human") say("blocked", { reason: "needs_human" });
     telemetry.flush();
-    for (const { kind, message } of follow.alerts) this.p.alert(kind, message);
+    for (const { kind, message } of follow.alerts) this.p.env.alerts.alert(kind, message);
   }
 }

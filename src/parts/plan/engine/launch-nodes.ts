@@ -9,20 +9,18 @@ import { TASK_BYTES_MAX } from "../../../core/limits.ts";
 import { resolveAgent } from "../../../core/matching.ts";
 import { foldId, parseLease, parseName, parsePlainClaim } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
+import { isNodeTask } from "../../../core/roadmap.ts";
 import { archive } from "../../../mailbox/archive.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
 import { submitAll } from "../../../mailbox/submit.ts";
+import type { StartAllowance } from "../../../supervisor/queue/start-limits.ts";
 import type { RoadmapDocument } from "../read/document.ts";
 import { Planner, type WaitingNode } from "../rules/next.ts";
-import { isNodeTask, taskOfNode } from "../rules/node-task.ts";
+import { taskOfNode } from "../rules/node-task.ts";
 import type { EngineParts } from "./engine-parts.ts";
 
 /** What the supervisor allows at this tick. */
-export interface LaunchAllowance {
-  /** Nodes that may be in flight at once, beside those that wait for their retry. */
-  slots: number;
-  /** New launches at most. */
-  launchesMax: number;
+export interface LaunchAllowance extends StartAllowance {
   onlyPlanners: boolean;
 }
 
@@ -30,7 +28,7 @@ const SUBMIT_AGAIN_MS = 250;
 /** A node whose id turned out to be taken is launched again no sooner: each try writes the plan twice (ms). */
 const TAKEN_AGAIN_MS = 5000;
 
-export class Launcher {
+export class NodeLauncher {
   private readonly p: EngineParts;
   /** A supervisor before us launched this node. */
   private readonly takeUp: (id: string) => void;
@@ -79,7 +77,7 @@ export class Launcher {
 
   /** What is in the mailbox is to be looked at anew. */
   forgetForeign(): void {
-    const nowMs = this.p.trays.clock.monotonicMs();
+    const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
   }
 
@@ -94,9 +92,10 @@ export class Launcher {
   }
 
   launch(allowance: LaunchAllowance): void {
-    const { flights } = this.p;
+    const { active } = this.p;
     const isDelayed = (id: string): boolean => this.p.isDelayed(id);
-    let room = Math.min(allowance.slots - flights.countBut(isDelayed), allowance.launchesMax);
+    const left = allowance.launchesMax - active.unselectedCount;
+    let room = Math.min(allowance.slots - active.countBut(isDelayed), left);
     if (room <= 0) return;
     for (const node of this.launchable()) {
       if (room <= 0) break;
@@ -108,7 +107,7 @@ export class Launcher {
         continue;
       }
       room--;
-      flights.launch(node.id);
+      active.launch(node.id);
       this.toSubmit.add(node.id);
     }
   }
@@ -120,11 +119,11 @@ export class Launcher {
 
   /** Best first; with `--once` only what could run when the pass began. */
   launchable(): RoadmapNode[] {
-    const { flights } = this.p;
+    const { active } = this.p;
     this.choose();
     return this.ready.filter(
       (node) =>
-        !flights.has(node.id) &&
+        !active.has(node.id) &&
         !this.foreign.has(node.id) &&
         !this.unwritable.has(node.id) &&
         this.pass?.has(node.id) !== false,
@@ -138,7 +137,8 @@ export class Launcher {
   }
 
   private choose(): void {
-    const { store, settings } = this.p;
+    const { store } = this.p;
+    const { settings } = this.p.env;
     if (this.readyOf === store.doc) return;
     this.readyOf = store.doc;
     const next = this.chooser.next(store.nodes, {
@@ -150,7 +150,7 @@ export class Launcher {
 
   /** The id is free in the mailbox. The record of its last run moves to the evidence first. */
   private isFree(node: RoadmapNode): boolean {
-    const { trays, tree } = this.p;
+    const { trays, tree } = this.p.env;
     const live = this.liveTask(node.id);
     if (live !== undefined) {
       // Ours: a supervisor before us launched it, and an old copy of the file has hidden that.
@@ -169,21 +169,21 @@ export class Launcher {
     const target = join(tree.evidence, node.id, "earlier", submission, "record.json");
     archive(trays, settled.path, target)
       .catch((error: unknown) =>
-        this.p.report(
+        this.p.env.alerts.report(
           `archive:${systemCode(error)}`,
           `cannot move the last record of ${node.id} to its evidence: ${messageOf(error)}`,
         ),
       )
       .finally(() => {
         this.archiving.delete(node.id);
-        this.p.wake();
+        this.p.env.wake();
       });
     return false;
   }
 
   /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
   liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
-    const { trays } = this.p;
+    const { trays } = this.p.env;
     const waiting = join(trays.inbox, `${id}.json`);
     const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];
     for (const file of trays.storage.list(trays.processing)) {
@@ -206,23 +206,23 @@ export class Launcher {
   /** Something else has this id: the node waits until it is gone, and it is looked again at the next survey after `pauseMs`. */
   noteForeign(id: string, pauseMs = 0): void {
     const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
-    this.foreign.set(id, this.p.trays.clock.monotonicMs() + pauseMs);
-    this.p.report(`foreign:${id}`, why);
+    this.foreign.set(id, this.p.env.trays.clock.monotonicMs() + pauseMs);
+    this.p.env.alerts.report(`foreign:${id}`, why);
   }
 
   submitDue(): void {
-    const { trays, settings } = this.p;
-    if (this.toSubmit.size === 0 || this.p.trays.clock.monotonicMs() < this.submitAtMs) return;
+    const { trays, settings } = this.p.env;
+    if (this.toSubmit.size === 0 || this.p.env.trays.clock.monotonicMs() < this.submitAtMs) return;
     const submissions: { id: string; bytes: Buffer }[] = [];
     for (const id of this.toSubmit) {
       this.toSubmit.delete(id);
       const node = this.p.store.find(id);
       if (node === undefined || node.status !== "in_progress") {
-        this.p.flights.leave(id);
+        this.p.active.leave(id);
         continue;
       }
       const agent = resolveAgent(node, settings.agents).agent?.name ?? "none";
-      const answers = this.p.desk.answersOf(id);
+      const answers = this.p.questions.answersOf(id);
       const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
       submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
     }
@@ -231,10 +231,11 @@ export class Launcher {
       (outcomes) => {
         for (const outcome of outcomes) {
           this.submitting.delete(outcome.id);
-          if (outcome.outcome !== "refused") this.p.hint(`${outcome.id}.json`);
+          if (outcome.outcome !== "refused")
+            this.p.env.facts.emit("inbox:written", `${outcome.id}.json`);
           else this.submitRefused(outcome.id, outcome.error);
         }
-        this.p.wake();
+        this.p.env.wake();
       },
       (error: unknown) => {
         for (const { id } of submissions) {
@@ -247,13 +248,13 @@ export class Launcher {
 
   private submitRefused(id: string, error: unknown): void {
     const code = systemCode(error);
-    this.p.report(`submit:${code}`, `cannot launch ${id}: ${messageOf(error)}`);
+    this.p.env.alerts.report(`submit:${code}`, `cannot launch ${id}: ${messageOf(error)}`);
     if (code === "ErrIo") {
       this.toSubmit.add(id);
-      this.submitAtMs = this.p.trays.clock.monotonicMs() + SUBMIT_AGAIN_MS;
+      this.submitAtMs = this.p.env.trays.clock.monotonicMs() + SUBMIT_AGAIN_MS;
       return;
     }
-    this.p.flights.leave(id);
+    this.p.active.leave(id);
     // Too large, or another task was faster: a person must look.
     this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
     if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);

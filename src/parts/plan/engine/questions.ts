@@ -7,7 +7,7 @@ import type { KvStore } from "../../../kv/store.ts";
 import { answer, answersOf, askedAtMs, QUESTION_KEY, questionOf } from "../answers.ts";
 import type { Answer } from "../rules/node-task.ts";
 
-export class CheckpointDesk {
+export class Questions {
   private readonly kv: KvStore;
   private readonly clock: Clock;
   /** Node id → wall ms at which its default answer holds; null = it waits for a person. */

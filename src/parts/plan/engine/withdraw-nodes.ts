@@ -1,54 +1,66 @@
-/** Takes the tasks of nodes out of the mailbox that the plan does not want to run any more. */
-import type { Backlog } from "../../../core/backlog.ts";
+/** Takes the tasks of nodes out of the mailbox: because a person cancels them, or because the plan does not want them any more. */
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
-import type { Alerts } from "../../../journal/alerts.ts";
-import { NEVER, type Service } from "../../../supervisor/environment/service.ts";
-import type { Dispatcher } from "../../../supervisor/queue/dispatcher.ts";
+import { cancellingSequence } from "../../../host/identity.ts";
+import { claimReady } from "../../../mailbox/claim.ts";
+import { requeue } from "../../../mailbox/requeue.ts";
+import { findLive } from "../../../supervisor/control/find-task.ts";
+import type { PartHost } from "../../../supervisor/part.ts";
+import type { PlanEngine } from "./engine.ts";
 
-interface UnwantedNodes {
-  /** Nodes whose tasks are to go. Told again while they are there. */
-  takeUnwanted(): string[];
-}
-
-export class NodeWithdrawals implements Service {
-  private readonly plan: UnwantedNodes;
-  private readonly backlog: Backlog;
-  private readonly dispatcher: Dispatcher;
-  private readonly alerts: Alerts;
-  private readonly takeBack: (id: string) => Promise<unknown>;
+export class NodeWithdrawals {
+  private readonly host: Pick<PartHost, "env" | "queue">;
+  private readonly engine: PlanEngine;
+  private readonly newOwner = cancellingSequence();
   private readonly underWay = new Set<string>();
 
-  constructor(
-    plan: UnwantedNodes,
-    backlog: Backlog,
-    dispatcher: Dispatcher,
-    alerts: Alerts,
-    takeBack: (id: string) => Promise<unknown>,
-  ) {
-    this.plan = plan;
-    this.backlog = backlog;
-    this.dispatcher = dispatcher;
-    this.alerts = alerts;
-    this.takeBack = takeBack;
+  constructor(host: Pick<PartHost, "env" | "queue">, engine: PlanEngine) {
+    this.host = host;
+    this.engine = engine;
   }
 
+  /** Those that the plan does not want. Each survey finds those again that are still there. */
   work(): void {
-    for (const id of this.plan.takeUnwanted()) {
+    for (const id of this.engine.takeUnwanted()) {
       if (this.underWay.has(id) || this.isOffered(id)) continue;
       this.underWay.add(id);
-      this.takeBack(id)
-        .catch((error: unknown) => this.alerts.report(`take-back:${id}`, messageOf(error)))
+      this.takeBack(id, false)
+        .catch((error: unknown) => this.host.env.alerts.report(`take-back:${id}`, messageOf(error)))
         .finally(() => this.underWay.delete(id));
     }
   }
 
-  nextMs(): number {
-    return NEVER;
+  /** See `TaskSource.takeBack`; a node in progress is open then. */
+  async takeBack(id: string, isAgain: boolean): Promise<boolean> {
+    const { engine } = this;
+    const { trays } = this.host.env;
+    if (!engine.isNode(id) || engine.isForeignLive(id)) return false;
+    const live = findLive(trays, id);
+    if (live?.name.stage === "w") return false;
+    engine.noteBegun(id);
+    if (live?.name.stage === "ready") {
+      const claim = claimReady(trays, live.name, this.newOwner());
+      if (claim === undefined) return false;
+      requeue(trays, claim);
+    }
+    const isOut = await this.withdraw(id);
+    return isOut || (isAgain && engine.isOpen(id));
+  }
+
+  /** See `TaskSource.withdraw`; the node is open again. */
+  async withdraw(id: string): Promise<boolean> {
+    const { env, queue } = this.host;
+    queue.backlog.remove(id);
+    queue.dispatcher.inFlight.delete(foldId(id));
+    const isOut = await this.engine.withdraw(id);
+    env.facts.emit("inbox:written", `${id}.json`);
+    env.facts.emit("processing:changed");
+    return isOut;
   }
 
   /** What was offered to a worker counts as running. At the start nothing was, and nothing is known yet. */
   private isOffered(id: string): boolean {
-    return this.dispatcher.inFlight.has(foldId(id)) && this.backlog.stateOfId(id) === undefined;
+    const { backlog, dispatcher } = this.host.queue;
+    return dispatcher.inFlight.has(foldId(id)) && backlog.stateOfId(id) === undefined;
   }
 }

@@ -59,12 +59,6 @@ export function taskOfNode(
   };
 }
 
-/** True for a task that was made from a node: only such a one is the plan's own. */
-export function isNodeTask(task: unknown, id: string): boolean {
-  const metadata = (task as { metadata?: { roadmap?: { id?: unknown } } } | null)?.metadata;
-  return metadata?.roadmap?.id === id;
-}
-
 /** The nodes whose values its run was shown. */
 export function inputNodesOf(task: unknown): string[] {
   const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;

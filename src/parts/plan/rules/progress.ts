@@ -4,13 +4,10 @@ import {
   isContainer,
   isTerminal,
   NODE_STATUSES,
-  type NodeStatus,
   type RoadmapNode,
+  type StatusCounts,
 } from "../../../core/roadmap.ts";
 import { type FindNode, inheritance } from "./belonging.ts";
-
-/** Nodes that are run, by status. */
-export type StatusCounts = Record<NodeStatus, number>;
 
 export function countStatuses(nodes: readonly RoadmapNode[]): StatusCounts {
   const counts = Object.fromEntries(NODE_STATUSES.map((status) => [status, 0])) as StatusCounts;

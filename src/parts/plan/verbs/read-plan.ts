@@ -1,7 +1,6 @@
 /** What the verbs of the plan share: reading it, refusing a broken one, and changing it beside people and a supervisor. */
-import { relative } from "node:path";
 import type { Context } from "../../../cli/shell/command-spec.ts";
-import { existingTree, openSettings } from "../../../cli/shell/options.ts";
+import { existingTree, openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { applyEdits, type RoadmapEdit } from "../edit/edit.ts";
@@ -72,11 +71,6 @@ export function placeOf(
   { line, col }: Pick<RoadmapProblem, "line" | "col">,
 ): string {
   return `${shortPath(ctx, tree.roadmap)}:${line}:${col}`;
-}
-
-export function shortPath(ctx: Pick<Context, "cwd">, path: string): string {
-  const short = relative(ctx.cwd, path);
-  return short.startsWith("..") ? path : short;
 }
 
 /** "1 problem", "3 problems". */

@@ -3,7 +3,7 @@
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { isDebugging } from "../../../cli/shell/found-value.ts";
-import { openSettings } from "../../../cli/shell/options.ts";
+import { openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
 import { resolveAgent } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
@@ -17,7 +17,7 @@ import { type Column, type Paint, paint, safe, table } from "../../../text/rende
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
 import { type PlanFilters, planNext } from "../rules/next.ts";
-import { count, lineAt, placeOf, readGoodPlan, readPlan, shortPath } from "./read-plan.ts";
+import { count, lineAt, placeOf, readGoodPlan, readPlan } from "./read-plan.ts";
 
 const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
   open: "bold",

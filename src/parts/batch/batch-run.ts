@@ -11,13 +11,13 @@ import {
   StopSignal,
   stoppedOutcome,
   timeoutOf,
-} from "../agents/agent.ts";
-import { encodeBadLine, encodeLineResult } from "../codec/batch-codec.ts";
-import { Heap } from "../core/backlog.ts";
-import { type BatchCounts, noCounts, Slots } from "../core/batch.ts";
-import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BAD_LINES_MAX, SLICE_MS_MAX } from "../core/limits.ts";
-import { leaseOf, runOf } from "../core/names.ts";
+} from "../../agents/agent.ts";
+import { encodeBadLine, encodeLineResult } from "../../codec/batch-codec.ts";
+import { Heap } from "../../core/backlog.ts";
+import { type BatchCounts, noCounts, Slots } from "../../core/batch.ts";
+import { ErrInvalidTask, messageOf } from "../../core/errors.ts";
+import { BAD_LINES_MAX, SLICE_MS_MAX } from "../../core/limits.ts";
+import { leaseOf, runOf } from "../../core/names.ts";
 import {
   type AttemptOutcome,
   type Completed,
@@ -27,26 +27,19 @@ import {
   hindered,
   retryPolicyOf,
   unwritable,
-} from "../core/outcome.ts";
-import { isBlank, type Line, LineReader } from "../mailbox/batch-lines.ts";
-import { type BatchResults, takeOverResults } from "../mailbox/batch-results.ts";
-import { dropOwnResults } from "../mailbox/batch-settle.ts";
-import type { Claim } from "../mailbox/claim.ts";
-import { explainBadClaim } from "../mailbox/dropped-file.ts";
-import type { AttemptTools } from "./attempt.ts";
+} from "../../core/outcome.ts";
+import { isBlank, type Line, LineReader } from "../../mailbox/batch-lines.ts";
+import { type BatchResults, takeOverResults } from "../../mailbox/batch-results.ts";
+import { dropOwnResults } from "../../mailbox/batch-settle.ts";
+import type { Claim } from "../../mailbox/claim.ts";
+import { explainBadClaim } from "../../mailbox/dropped-file.ts";
+import type { AttemptTools, RunHooks } from "../../worker/runner.ts";
+import { runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
-import { runVerify } from "./verify.ts";
 
-export interface BatchHooks {
-  /** Programs that the lines of this batch may run at once; 0 = paused, or short of disk: nothing new starts. */
-  room: () => number;
-  /** Monotonic ms by which well-behaved handlers give way; 0 = no limit. */
-  onDeadline: (deadlineMs: number) => void;
-  onProgress: (details: Record<string, unknown>) => void;
-  /** A handler does not let go: the process must end. */
-  onStuck: () => void;
-}
+/** What it tells, and is told, while it runs. */
+type BatchHooks = Omit<RunHooks, "onPhase">;
 
 export interface BatchEnd {
   outcome: AttemptOutcome;
@@ -127,7 +120,7 @@ class BatchRun {
     const { trays } = tools;
     const { id } = claim.name;
     this.lease = leaseOf(claim.name);
-    this.runDir = join(tools.runsDir, runOf(claim.name));
+    this.runDir = join(tools.tree.runs, runOf(claim.name));
     const { onProgress } = hooks;
     this.output = new BatchOutput(
       {
@@ -355,7 +348,7 @@ class BatchRun {
   }
 
   private start(line: LineRun): void {
-    const { settings, stateDir } = this.p.tools;
+    const { settings, tree } = this.p.tools;
     const runDir = `${this.runDir}/${line.number}`;
     line.stop = new StopSignal();
     line.startedMs = this.nowMs();
@@ -368,7 +361,7 @@ class BatchRun {
       lease: `${this.lease}.${line.number}`,
       claimFile: this.p.claim.path,
       runDir,
-      stateDir,
+      stateDir: tree.dir,
       settings,
       stop: line.stop,
       onProgress: (details: Record<string, unknown>) =>

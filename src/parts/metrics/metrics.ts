@@ -1,13 +1,14 @@
 /** Counts and durations of a state tree: a fold over the lifecycle journal, so that restarts and helpers are all in it. */
-import { isObject, parseObject } from "../core/json-object.ts";
+import { isObject } from "../../core/json-object.ts";
 import {
   addDuration,
   type DurationBins,
   durationBinsOf,
   percentileOf,
-} from "../core/percentiles.ts";
-import { readDocument, replaceDocument } from "../host/documents.ts";
-import { JournalTail } from "../journal/read.ts";
+} from "../../core/percentiles.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import type { JournalRecord } from "../../supervisor/environment/facts.ts";
+import type { JournalPlace } from "../../supervisor/environment/journal-reader.ts";
 
 export interface MetricsDocument {
   updated_at: string;
@@ -44,7 +45,6 @@ export interface MetricsDocument {
 
 export class Metrics {
   private readonly path: string;
-  private readonly tail: JournalTail;
   private readonly events: Record<string, number>;
   private completed: number;
   private failed: number;
@@ -53,21 +53,17 @@ export class Metrics {
   private count: number;
   private sum: number;
   private max: number;
-  private badBefore: number;
+  private readonly badBefore: number;
   private lastDuplicate: MetricsDocument["last_duplicate"];
   private isChanged = true;
-  private readonly onLine: (line: string) => void;
+  /** Up to here the journal was counted before. */
+  readonly place: JournalPlace;
 
-  /** Goes on from what `metrics.json` says was counted already. @param onLine called with each line that is read */
-  constructor(path: string, eventsPath: string, onLine: (line: string) => void) {
+  /** Goes on from what `metrics.json` says was counted already. */
+  constructor(path: string) {
     this.path = path;
-    this.onLine = onLine;
     const old = readDocument<MetricsDocument>(path);
-    this.tail = new JournalTail(
-      eventsPath,
-      numberOf(old?.journal?.offset),
-      numberOf(old?.journal?.ino),
-    );
+    this.place = { ino: numberOf(old?.journal?.ino), offset: numberOf(old?.journal?.offset) };
     this.events = { ...old?.events };
     this.completed = numberOf(old?.tasks?.completed);
     this.failed = numberOf(old?.tasks?.failed);
@@ -82,54 +78,30 @@ export class Metrics {
     this.lastDuplicate = old?.last_duplicate ?? null;
   }
 
-  /** Reads what came since the last time; a bounded piece. @returns ids of tasks that completed, and whether there is more */
-  read(): { completedIds: string[]; hasMore: boolean } {
-    const completedIds: string[] = [];
-    const lines = this.tail.nextLines();
-    for (const line of lines) {
-      this.add(line, completedIds);
-      this.onLine(line);
-    }
-    if (lines.length > 0) this.isChanged = true;
-    return { completedIds, hasMore: lines.length > 0 };
-  }
-
-  private add(line: string, completedIds: string[]): void {
-    // Our records begin with their event; most need not be parsed to be counted.
-    const name = line.endsWith("}") ? EVENT_FIRST.exec(line)?.[1] : undefined;
-    if (name !== undefined && name !== "completed" && name !== "duplicate") {
-      this.events[name] = (this.events[name] ?? 0) + 1;
-      return;
-    }
-    const record = parseObject(line);
-    if (typeof record?.["event"] !== "string") {
-      this.tail.counts.bad++;
-      return;
-    }
-    this.events[record["event"]] = (this.events[record["event"]] ?? 0) + 1;
-    if (record["event"] === "completed") this.addCompleted(record, completedIds);
+  /** @param event undefined: the line is no record. @param record of events whose name does not say all */
+  add(event: string | undefined, record: JournalRecord | undefined): void {
+    this.isChanged = true;
+    if (event === undefined) return;
+    this.events[event] = (this.events[event] ?? 0) + 1;
+    if (record === undefined) return;
+    if (event === "completed") this.addCompleted(record);
     const { task_id: id, t } = record;
-    if (record["event"] === "duplicate" && typeof id === "string")
+    if (event === "duplicate" && typeof id === "string")
       this.lastDuplicate = { task_id: id, t: numberOf(t) };
   }
 
-  write(nowWallMs: number): void {
+  /** @param badCount lines since the start that are no records. @throws a system error */
+  write(nowWallMs: number, place: JournalPlace, badCount: number): void {
     if (!this.isChanged) return;
-    replaceDocument(this.path, this.document(nowWallMs), { missingMax: 2 });
+    replaceDocument(this.path, this.document(nowWallMs, place, badCount), { missingMax: 2 });
     this.isChanged = false;
   }
 
-  /** Lets go of the journal; `write` still works. */
-  close(): void {
-    this.tail.close();
-  }
-
-  private addCompleted(record: Record<string, unknown>, completedIds: string[]): void {
+  private addCompleted(record: JournalRecord): void {
     if (record["status"] === "failed") this.failed++;
     else {
       this.completed++;
       if (failuresIn(record["batch"]) > 0) this.withFailedLines++;
-      if (typeof record["task_id"] === "string") completedIds.push(record["task_id"]);
     }
     const ms = record["duration_ms"];
     if (typeof ms !== "number" || !(ms >= 0)) return;
@@ -139,7 +111,7 @@ export class Metrics {
     addDuration(this.bins, ms);
   }
 
-  private document(nowWallMs: number): MetricsDocument {
+  private document(nowWallMs: number, place: JournalPlace, badCount: number): MetricsDocument {
     const settled = this.completed + this.failed;
     const of = (name: string): number => this.events[name] ?? 0;
     return {
@@ -166,16 +138,10 @@ export class Metrics {
         p95: percentileOf(this.bins, 0.95, this.max),
       },
       duration_bins: this.bins,
-      journal: {
-        ino: this.tail.ino,
-        offset: this.tail.offset,
-        bad_lines: this.badBefore + this.tail.counts.bad,
-      },
+      journal: { ...place, bad_lines: this.badBefore + badCount },
     };
   }
 }
-
-const EVENT_FIRST = /^\{"event":"([a-z_]+)",/;
 
 function failuresIn(batch: unknown): number {
   return isObject(batch) ? numberOf(batch["failures"]) : 0;

@@ -1,25 +1,40 @@
 /** `metrics.json`: what it counts, and what it takes over from the one that is there. */
+
+import { EventEmitter } from "node:events";
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { expect, it } from "vitest";
-import { Metrics, type MetricsDocument } from "../../src/supervisor/metrics.ts";
+import { stateTree } from "../../src/core/state-tree.ts";
+import { Metrics, type MetricsDocument } from "../../src/parts/metrics/metrics.ts";
+import type { FactMap } from "../../src/supervisor/environment/facts.ts";
+import { JournalReader } from "../../src/supervisor/environment/journal-reader.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const completed = (ms: number): string =>
   `${JSON.stringify({ event: "completed", task_id: "t", status: "completed", duration_ms: ms })}\n`;
 
 function count(dir: string): MetricsDocument {
-  const path = join(dir, "metrics.json");
-  const metrics = new Metrics(path, join(dir, "events.jsonl"), () => {});
-  while (metrics.read().hasMore);
-  metrics.write(0);
-  metrics.close();
-  return JSON.parse(fs.readFileSync(path, "utf8")) as MetricsDocument;
+  const tree = stateTree(dir);
+  const facts = new EventEmitter<FactMap>();
+  const journal = new JournalReader({ tree, facts, alerts: {} as never });
+  const metrics = new Metrics(tree.metrics);
+  journal.startAt(metrics.place);
+  facts.on("journal:line", (_line, event, record) => metrics.add(event, record));
+  journal.readAll();
+  metrics.write(0, journal.place, journal.badCount);
+  journal.close();
+  return JSON.parse(fs.readFileSync(tree.metrics, "utf8")) as MetricsDocument;
+}
+
+function madeTree(): string {
+  const dir = tempDir();
+  fs.mkdirSync(dirname(stateTree(dir).events));
+  return dir;
 }
 
 it("shows percentiles that a run can have taken, over restarts, too", () => {
-  const dir = tempDir();
-  const events = join(dir, "events.jsonl");
+  const dir = madeTree();
+  const events = stateTree(dir).events;
   fs.writeFileSync(events, completed(21).repeat(19) + completed(518));
   const first = count(dir).duration_ms;
   expect(first.p50).toBeCloseTo(21, 0);
@@ -32,7 +47,7 @@ it("shows percentiles that a run can have taken, over restarts, too", () => {
 });
 
 it("goes on with the counts of a version that kept powers of two, and begins its percentiles anew", () => {
-  const dir = tempDir();
+  const dir = madeTree();
   const old = {
     events: { completed: 4 },
     tasks: { completed: 3, failed: 1 },
@@ -40,10 +55,10 @@ it("goes on with the counts of a version that kept powers of two, and begins its
     duration_histogram: { 128: 3, 256: 1 },
     journal: { ino: 0, offset: 0, bad_lines: 2 },
   };
-  fs.writeFileSync(join(dir, "metrics.json"), JSON.stringify(old));
-  fs.writeFileSync(join(dir, "events.jsonl"), "");
+  fs.writeFileSync(stateTree(dir).metrics, JSON.stringify(old));
+  fs.writeFileSync(stateTree(dir).events, "");
   expect(count(dir)).toMatchObject({ duration_ms: { count: 4, sum: 400, p50: null, p95: null } });
-  fs.writeFileSync(join(dir, "events.jsonl"), completed(10));
+  fs.writeFileSync(stateTree(dir).events, completed(10));
   const document = count(dir);
   expect(document.tasks).toMatchObject({ completed: 4, failed: 1 });
   expect(document.duration_ms).toMatchObject({ count: 5, sum: 410, max: 200 });

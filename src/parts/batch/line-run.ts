@@ -1,11 +1,11 @@
 /** From a line of a batch to what is to be run: its task and its agent, or why there is neither. */
-import { type Agent, StopSignal } from "../agents/agent.ts";
-import { decodeLine } from "../codec/batch-codec.ts";
-import { messageOf } from "../core/errors.ts";
-import { matchAgent } from "../core/matching.ts";
-import type { Task } from "../core/task.ts";
-import type { Line } from "../mailbox/batch-lines.ts";
-import type { AttemptTools } from "./attempt.ts";
+import { type Agent, StopSignal } from "../../agents/agent.ts";
+import { decodeLine } from "../../codec/batch-codec.ts";
+import { messageOf } from "../../core/errors.ts";
+import { matchAgent } from "../../core/matching.ts";
+import type { Task } from "../../core/task.ts";
+import type { Line } from "../../mailbox/batch-lines.ts";
+import type { AttemptTools } from "../../worker/runner.ts";
 
 /** A line that is a task. */
 export interface LineRun {

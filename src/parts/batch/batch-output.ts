@@ -1,14 +1,14 @@
 /** What others see of a batch while it runs: its results on disk, and how far it is. */
 
 import { join } from "node:path";
-import type { BatchProgress } from "../core/batch.ts";
-import { messageOf } from "../core/errors.ts";
-import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
-import { replaceDocument } from "../host/documents.ts";
-import { say } from "../host/say.ts";
-import type { LineReader } from "../mailbox/batch-lines.ts";
-import type { BatchResults } from "../mailbox/batch-results.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { BatchProgress } from "../../core/batch.ts";
+import { messageOf } from "../../core/errors.ts";
+import { RUN_DIR_DEPTH } from "../../core/state-tree.ts";
+import { replaceDocument } from "../../host/documents.ts";
+import { say } from "../../host/say.ts";
+import type { LineReader } from "../../mailbox/batch-lines.ts";
+import type { BatchResults } from "../../mailbox/batch-results.ts";
+import type { Trays } from "../../mailbox/trays.ts";
 
 export interface BatchOutputParts {
   id: string;

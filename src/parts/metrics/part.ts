@@ -1,0 +1,59 @@
+/** Keeps `metrics.json` up to date while a supervisor runs. */
+import { messageOf, systemCode } from "../../core/errors.ts";
+import type { Part } from "../../supervisor/environment/part.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { Metrics } from "./metrics.ts";
+
+/** Written with the look around that comes next: it wakes nothing by itself (ms). */
+const WRITE_MS = 2000;
+
+class MetricsPart implements Part {
+  readonly ports = {};
+  private readonly host: Pick<PartHost, "env" | "journal">;
+  private readonly metrics: Metrics;
+  private writeAtMs = 0;
+
+  constructor(host: Pick<PartHost, "env" | "journal">) {
+    const { env, journal } = host;
+    this.host = host;
+    this.metrics = new Metrics(env.tree.metrics);
+    journal.startAt(this.metrics.place);
+    env.facts.on("journal:line", (_line, event, record) => this.metrics.add(event, record));
+  }
+
+  async start(): Promise<void> {}
+
+  work({ nowMs, dueMs }: Tick): void {
+    if (dueMs < this.writeAtMs) return;
+    this.writeAtMs = nowMs + WRITE_MS;
+    this.write();
+  }
+
+  nextMs(): number {
+    return NEVER;
+  }
+
+  async finish(): Promise<void> {}
+
+  /** With what the last services have written. */
+  close(): void {
+    this.host.journal.readAll();
+    this.write();
+  }
+
+  /** A full disk must not end the work: the next write has it all. */
+  private write(): void {
+    const { env, journal } = this.host;
+    try {
+      this.metrics.write(env.clock.wallMs(), journal.place, journal.badCount);
+    } catch (error) {
+      env.alerts.report(
+        `document:${systemCode(error)}`,
+        `cannot write metrics.json: ${messageOf(error)}`,
+      );
+    }
+  }
+}
+
+export const metrics: MakePart = (host) => new MetricsPart(host);

@@ -1,0 +1,24 @@
+/** The commands `pause` and `resume`: whether anything new starts. */
+import type { CommandHandler } from "./command-context.ts";
+import { steer, tellOnce } from "./steer.ts";
+
+export const pause: CommandHandler = (context, inHand) => {
+  tellOnce(context, inHand, "paused: nothing starts before `mailchute resume`");
+  steer(context, inHand, "paused", () => {
+    if (context.control.current.paused) return undefined;
+    const now = new Date(context.env.clock.wallMs()).toISOString();
+    const launched = context.parts.unbegun();
+    return { paused: true, paused_at: now, paused_by: inHand.command.id, launched };
+  });
+  return { paused: true };
+};
+
+export const resume: CommandHandler = (context, inHand) => {
+  tellOnce(context, inHand, "resumed");
+  steer(context, inHand, "resumed", () =>
+    context.control.current.paused
+      ? { paused: false, paused_at: null, paused_by: null, launched: [] }
+      : undefined,
+  );
+  return { paused: false };
+};

@@ -1,0 +1,19 @@
+/** The command `retry`: puts a failed task back into the inbox. */
+import { foldId } from "../../core/names.ts";
+import { deadLetterOf, retry as retryTask } from "../../mailbox/retry.ts";
+import type { CommandHandler } from "./command-context.ts";
+
+/** Once: a dead letter that is not the one it was first carried out on has gone back already. */
+export const retry: CommandHandler = async ({ env, queue }, inHand) => {
+  const { trays, facts } = env;
+  const id = inHand.command.args.node ?? "";
+  const letter = deadLetterOf(trays, id);
+  if (inHand.subject === undefined || inHand.subject === letter) {
+    if (inHand.subject === undefined && letter !== undefined) await inHand.noteSubject(letter);
+    await retryTask(trays, id);
+  }
+  queue.dispatcher.inFlight.delete(foldId(id));
+  facts.emit("inbox:written", `${id}.json`);
+  facts.emit("processing:changed");
+  return { retried: id };
+};

@@ -1,0 +1,120 @@
+/** The parts of a supervisor as one: services ask it without knowing which parts there are. */
+import type { Standing } from "../../core/unmet.ts";
+import type {
+  Choice,
+  DependencySource,
+  Part,
+  StartLimit,
+  StatusSource,
+  TaskSource,
+  WorkSource,
+} from "./part.ts";
+import { NEVER, type Service, type Tick } from "./service.ts";
+
+export class Parts implements Service {
+  private readonly list: Part[] = [];
+  private readonly tasks: TaskSource[] = [];
+  private readonly works: WorkSource[] = [];
+  private readonly dependencies: DependencySource[] = [];
+  private readonly limits: StartLimit[] = [];
+  readonly statuses: StatusSource[] = [];
+  /** All of them know what they go on with. */
+  isStarted = false;
+  readonly started: Promise<void>;
+  private tellStarted: () => void = () => {};
+
+  constructor() {
+    this.started = new Promise((resolve) => {
+      this.tellStarted = resolve;
+    });
+  }
+
+  /** Before `start`. */
+  add(part: Part): void {
+    const { tasks, work, dependencies, startLimit, status } = part.ports;
+    this.list.push(part);
+    if (tasks !== undefined) this.tasks.push(tasks);
+    if (work !== undefined) this.works.push(work);
+    if (dependencies !== undefined) this.dependencies.push(dependencies);
+    if (startLimit !== undefined) this.limits.push(startLimit);
+    if (status !== undefined) this.statuses.push(status);
+  }
+
+  async start(isOnePass: boolean): Promise<void> {
+    await Promise.all(this.list.map((part) => part.start(isOnePass)));
+    this.isStarted = true;
+    this.tellStarted();
+  }
+
+  async finish(limitMs: number): Promise<void> {
+    await Promise.all(this.list.map((part) => part.finish(limitMs)));
+  }
+
+  close(): void {
+    for (const part of this.list) part.close();
+  }
+
+  work(tick: Tick): void {
+    for (const part of this.list) part.work(tick);
+  }
+
+  nextMs(nowMs: number): number {
+    return this.list.reduce((soonest, part) => Math.min(soonest, part.nextMs(nowMs)), NEVER);
+  }
+
+  /** The part that would make a task of this id; undefined: it is a plain task. */
+  ownerOf(id: string): TaskSource | undefined {
+    return this.tasks.find((tasks) => tasks.isOwn(id));
+  }
+
+  /** See `TaskSource.unbegun`. */
+  unbegun(): string[] {
+    return this.tasks.flatMap((tasks) => tasks.unbegun());
+  }
+
+  /** Whether a part knows an id; undefined when that cannot be said now, or there is no such part. */
+  membership(): ((id: string) => boolean) | undefined {
+    const all = this.tasks.map((tasks) => tasks.membership());
+    if (all.length === 0 || all.includes(undefined)) return undefined;
+    return (id) => all.some((isMember) => isMember?.(id));
+  }
+
+  /** Undefined when no part knows the id. */
+  isDone(id: string): boolean | undefined {
+    for (const dependencies of this.dependencies) {
+      const isDone = dependencies.isDone(id);
+      if (isDone !== undefined) return isDone;
+    }
+    return undefined;
+  }
+
+  /** Undefined when no part knows the id. */
+  standing(id: string): Standing | undefined {
+    for (const dependencies of this.dependencies) {
+      const standing = dependencies.standing(id);
+      if (standing !== undefined) return standing;
+    }
+    return undefined;
+  }
+
+  /** The first limit that holds something back. */
+  choice(): Choice | undefined {
+    for (const limit of this.limits) {
+      const choice = limit.choice();
+      if (choice !== undefined) return choice;
+    }
+    return undefined;
+  }
+
+  canStart(): boolean {
+    return this.works.some((work) => work.canStart());
+  }
+
+  isBusy(): boolean {
+    return this.works.some((work) => work.isBusy());
+  }
+
+  isIdle(): boolean {
+    return this.works.every((work) => work.isIdle());
+  }
+}

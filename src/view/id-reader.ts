@@ -1,0 +1,52 @@
+/** What knows ids beside the trays, as the plan does: the port for those who look. Reads only. */
+import type { AgentSettings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import type { Standing } from "../core/unmet.ts";
+
+export interface IdReader {
+  /** Reads what has changed. What cannot be read has no ids. */
+  refresh(): Promise<void>;
+  ids(): string[];
+  /** How it stands, for what waits for it; undefined when it does not know the id. */
+  standing(id: string): Standing | undefined;
+  /** Whether it has an id, read anew; undefined when that cannot be said, because what it reads is broken. */
+  membership(): Promise<((id: string) => boolean) | undefined>;
+}
+
+/** @param agents undefined when the settings cannot be read: then an agent is taken to be there */
+export type MakeIdReader = (
+  tree: StateTree,
+  agents: readonly AgentSettings[] | undefined,
+) => IdReader;
+
+/** Several as one. */
+export class IdReaders implements IdReader {
+  private readonly readers: readonly IdReader[];
+
+  constructor(readers: readonly IdReader[]) {
+    this.readers = readers;
+  }
+
+  async refresh(): Promise<void> {
+    for (const reader of this.readers) await reader.refresh();
+  }
+
+  ids(): string[] {
+    return this.readers.flatMap((reader) => reader.ids());
+  }
+
+  standing(id: string): Standing | undefined {
+    for (const reader of this.readers) {
+      const standing = reader.standing(id);
+      if (standing !== undefined) return standing;
+    }
+    return undefined;
+  }
+
+  /** Undefined, too, when there is none that could say. */
+  async membership(): Promise<((id: string) => boolean) | undefined> {
+    const all = await Promise.all(this.readers.map((reader) => reader.membership()));
+    if (all.length === 0 || all.includes(undefined)) return undefined;
+    return (id) => all.some((isMember) => isMember?.(id));
+  }
+}
