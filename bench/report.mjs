@@ -131,14 +131,12 @@ function shortTable(report) {
 }
 
 /**
- * For README.md: how it was measured, the chart, a row for each kind of work, and where the rest is.
+ * For README.md: the machine, the chart, a row for each kind of work, and where the rest is.
  * @param dir where results.md and chart.svg are, as README.md names it
  */
 export function renderSummary(report, dir) {
   const { machine, command, image_on, size, rounds } = report;
   const { fileSystem } = report.rows.find((one) => one.fileSystem !== undefined);
-  const goals = report.rows.flatMap((one) => one.goals);
-  const met = goals.filter(({ isMet }) => isMet === true).length;
   return `\`${command}\` at ${machine.at.slice(0, 10)}: ${size === "quick" ? "a quick run with small numbers, " : ""}medians of ${rounds} runs by turns.
 ${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in \`${image_on}\`.
 
@@ -146,6 +144,6 @@ ${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in 
 
 ${shortTable(report)}
 
-${met} of ${goals.length} goals are met; all of them, met and not met, and every figure: [${dir}](${dir}/results.md).
+A bare loop makes the same file-system calls and decides nothing. Every figure: [${dir}](${dir}/results.md). How it is measured: [bench](bench/README.md).
 `;
 }

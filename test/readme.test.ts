@@ -1,4 +1,4 @@
-/** README.md and docs/ name every verb, code, setting and field that there is, and none that is not; what they show runs as it stands. */
+/** README.md, ARCHITECTURE.md and docs/ name every verb, code, setting and field that there is, and nothing that is not; what they show runs as it stands. */
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { delimiter, join } from "node:path";
@@ -16,6 +16,9 @@ import { tempDir } from "./support/temp-dir.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string): string => fs.readFileSync(join(ROOT, path), "utf8");
 const readme = read("README.md");
+const commands = read("docs/commands.md");
+const errors = read("docs/errors.md");
+const pages = fs.readdirSync(join(ROOT, "docs")).map((name) => read(`docs/${name}`));
 const tasks = read("docs/tasks.md");
 const settings = read("docs/settings.md");
 
@@ -79,26 +82,14 @@ test("the package ships every file that it lists, its licence among them", () =>
 });
 
 describe("the README", () => {
-  test("is short enough for somebody who has one minute", () => {
-    expect(readme.split("\n").length).toBeLessThan(280);
+  test("is short enough for a reader who has one minute", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(121);
   });
 
-  test.each(Object.keys(REGISTRY))("names the command %s", (verb) => {
-    expect(readme).toMatch(new RegExp(`^\\|.*\`${verb}[ \`]`, "m"));
-  });
-
-  // Given to what never ran because it was put back: no record can hold it.
-  test.each(codesInSources())("explains %s", (code) => {
-    expect(readme).toMatch(new RegExp(`^\\| \`${code}\` \\|`, "m"));
-  });
-
-  test("explains no error code that does not exist", () => {
-    const known = codesInSources();
-    for (const [, code] of readme.matchAll(/`(Err[A-Z]\w+)`/g)) expect(known).toContain(code);
-  });
-
-  test.each(Object.values(EXIT))("explains exit code %i", (code) => {
-    expect(readme).toMatch(new RegExp(`\\| ${code} \\|`));
+  test("leads to each page of docs/, by itself or by ARCHITECTURE.md", () => {
+    const links = readme + read("ARCHITECTURE.md");
+    for (const name of fs.readdirSync(join(ROOT, "docs")))
+      expect(links).toContain(`](docs/${name}`);
   });
 
   test("shows a task that is one", () => {
@@ -116,6 +107,48 @@ describe("the README", () => {
       renderSummary: (report: unknown, dir: string) => string;
     };
     expect(block).toBe(renderSummary(JSON.parse(read(`${dir}/results.json`)), dir));
+  });
+});
+
+describe("docs/commands.md", () => {
+  test.each(Object.keys(REGISTRY))("names the command %s", (verb) => {
+    expect(commands).toMatch(new RegExp(`^\\|.*\`${verb}[ \`]`, "m"));
+  });
+
+  test.each(Object.values(EXIT))("explains exit code %i", (code) => {
+    expect(commands).toMatch(new RegExp(`\\| ${code} \\|`));
+  });
+});
+
+describe("docs/errors.md", () => {
+  test.each(codesInSources())("explains %s", (code) => {
+    expect(errors).toMatch(new RegExp(`^\\| \`${code}\` \\|`, "m"));
+  });
+});
+
+test("no page explains an error code that does not exist", () => {
+  const known = codesInSources();
+  for (const page of [readme, ...pages])
+    for (const [, code] of page.matchAll(/`(Err[A-Z]\w+)`/g)) expect(known).toContain(code);
+});
+
+describe("ARCHITECTURE.md", () => {
+  const architecture = read("ARCHITECTURE.md");
+  const named = [...architecture.matchAll(/`([\w.-]+\/[\w./-]*|[\w.-]+\.(?:ts|mjs|md))`/g)].map(
+    ([, path = ""]) => path,
+  );
+
+  test("names many files and folders", () => {
+    expect(named.length).toBeGreaterThan(60);
+  });
+
+  test.each([...new Set(named)].sort())("speaks of %s, which is there", (path) => {
+    const places = ["", "src", "src/supervisor", "src/parts", "state", "state/mailbox"];
+    expect(places.some((place) => fs.existsSync(join(ROOT, place, path)))).toBe(true);
+  });
+
+  test("is short enough for a reader who has ten minutes", () => {
+    expect(architecture.split("\n").length).toBeLessThanOrEqual(185);
   });
 });
 
@@ -204,16 +237,20 @@ async function runAsNewcomer(dir: string, script: string): Promise<string> {
 const STEPS_MS_MAX = 600_000;
 
 test.skipIf(!isThere("jq") || !isThere("python3"))(
-  "a newcomer who runs all that the README shows, in its order, gets what it says; then the recipes",
+  "a newcomer who runs all that the README shows, in its order, gets what it says; then the examples of docs/tasks.md",
   async () => {
     const dir = tempDir();
     const shown = blocksOf(readme).filter(({ text }) => !text.includes("npm ci"));
+    const drops = blocksOf(
+      tasks.slice(tasks.indexOf("## Dropping a task"), tasks.indexOf("## Task file")),
+    );
     const recipes = blocksOf(tasks.slice(tasks.indexOf("## Recipes")));
     const output = await runAsNewcomer(
       dir,
       [
         "npx mailchute init >&2",
         ...shown.map(asShell),
+        ...drops.map(asShell),
         "npx mailchute enqueue --id broken --max-attempts 1 -- false",
         "npx mailchute run --drain || test $? = 1",
         ...recipes.map(asShell),
@@ -226,13 +263,7 @@ test.skipIf(!isThere("jq") || !isThere("python3"))(
     const numbers = JSON.parse(fs.readFileSync(join(outbox, "numbers_result.json"), "utf8"));
     expect(numbers.batch).toMatchObject({ lines: 100, completed: 100 });
     const site = fs.readdirSync(join(dir, "site", "mailbox", "outbox"));
-    for (const id of ["plan-000", "build", "test", "report"])
-      expect(site).toContain(`${id}_result.json`);
-    const events = fs.readFileSync(
-      join(dir, "site", "analytics", "supervisor_lifecycle.jsonl"),
-      "utf8",
-    );
-    expect(events).toContain('"replan_finished"');
+    for (const id of ["plan-000", "build", "test"]) expect(site).toContain(`${id}_result.json`);
     expect(output).toMatch(/^answer\t1\t/m);
     expect(output).toMatch(/^broken\tErrExit\t/m);
   },
@@ -240,14 +271,15 @@ test.skipIf(!isThere("jq") || !isThere("python3"))(
 );
 
 test(
-  "the example of docs/plan.md is a plan, and the one of docs/library.md runs",
+  "the plan of docs/plan.md can be read, its commands do what they say, and the example of docs/library.md runs",
   async () => {
     const dir = tempDir();
-    const [plan] = blocksOf(read("docs/plan.md"));
-    expect(plan?.language).toBe("yaml");
+    const blocks = blocksOf(read("docs/plan.md"));
+    const plan = blocks.find(({ language }) => language === "yaml");
     await runAsNewcomer(
       dir,
       [
+        ...blocks.map(asShell),
         "npx mailchute init",
         `cat > state/roadmap.yaml <<'YAML'\n${plan?.text}YAML`,
         "npx mailchute roadmap check",
@@ -256,6 +288,12 @@ test(
     );
     const outbox = fs.readdirSync(join(dir, "state", "mailbox", "outbox"));
     expect(outbox.filter((name) => name.endsWith("_result.json"))).toHaveLength(1);
+    const site = join(dir, "site");
+    const done = fs.readdirSync(join(site, "mailbox", "outbox"));
+    for (const id of ["plan-000", "build", "test", "report"])
+      expect(done).toContain(`${id}_result.json`);
+    const events = fs.readFileSync(join(site, "analytics", "supervisor_lifecycle.jsonl"), "utf8");
+    expect(events).toContain('"replan_finished"');
   },
   STEPS_MS_MAX,
 );
