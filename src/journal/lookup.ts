@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import { leaseOfLine, submissionOf } from "../core/names.ts";
 import { lastRotated } from "./journal.ts";
+import { linesWith } from "./read-back.ts";
 
 /** The last lines of a dead process stand near the end. Only so many bytes of it are read. */
 const TAIL_BYTES = 8 * 1024 * 1024;
@@ -42,13 +43,9 @@ function isOf(line: Line, lease: string, what: string): boolean {
 /** Whether `test` holds for one of the lines that contain this text, the last line first. */
 function someLine(tail: Buffer | undefined, text: string, test: (line: Line) => boolean): boolean {
   if (tail === undefined) return false;
-  for (let at = tail.lastIndexOf(text); at >= 0; ) {
-    const from = tail.lastIndexOf("\n", at) + 1;
-    const to = tail.indexOf("\n", at);
-    const line = parseObject(tail.toString("utf8", from, to === -1 ? undefined : to));
-    if (line !== undefined && test(line)) return true;
-    if (from <= 1) return false;
-    at = tail.lastIndexOf(text, from - 1);
+  for (const { line } of linesWith(tail, text)) {
+    const record = parseObject(line);
+    if (record !== undefined && test(record)) return true;
   }
   return false;
 }

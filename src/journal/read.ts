@@ -101,8 +101,8 @@ export async function* readJournal(
   }
 }
 
-/** Undefined when there is none. @throws a system error */
-function openJournal(path: string): number | undefined {
+/** Opens it to read; undefined when there is none. @throws a system error */
+export function openJournal(path: string): number | undefined {
   try {
     return fs.openSync(path, TO_READ);
   } catch (error) {
