@@ -8,13 +8,13 @@ import { parseObject } from "../core/json-object.ts";
 export const COUNT_MAX = 100_000;
 const BUFFER_ENTRIES = 1024;
 
-/** Calls `visit` with each name until it returns false or the directory ends. A missing directory is empty. @returns false when cut short. @throws ErrIo */
-export function eachName(dir: string, visit: (name: string) => boolean): boolean {
+/** The names in a directory, as they come. A missing directory is empty. @throws ErrIo */
+export function* namesIn(dir: string): Generator<string> {
   let handle: fs.Dir;
   try {
     handle = fs.opendirSync(dir, { bufferSize: BUFFER_ENTRIES });
   } catch (error) {
-    if (systemCode(error) === "ENOENT") return true;
+    if (systemCode(error) === "ENOENT") return;
     // The system's own error does not name the directory.
     throw new ErrIo(`cannot read ${dir}: ${messageOf(error)}`, {
       path: dir,
@@ -23,13 +23,16 @@ export function eachName(dir: string, visit: (name: string) => boolean): boolean
     });
   }
   try {
-    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) {
-      if (!visit(entry.name)) return false;
-    }
-    return true;
+    for (let entry = handle.readSync(); entry !== null; entry = handle.readSync()) yield entry.name;
   } finally {
     handle.closeSync();
   }
+}
+
+/** Calls `visit` with each name until it returns false or the directory ends. @returns false when cut short. @throws ErrIo */
+export function eachName(dir: string, visit: (name: string) => boolean): boolean {
+  for (const name of namesIn(dir)) if (!visit(name)) return false;
+  return true;
 }
 
 export interface Count {

@@ -1,12 +1,7 @@
 /** `show`: everything that the state tree knows about one task. */
 import { openIdReaders } from "../../app/id-readers.ts";
-import { failedLinesText } from "../../core/batch.ts";
 import { ErrTaskNotFound } from "../../core/errors.ts";
-import { parseObject } from "../../core/json-object.ts";
-import { leaseOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { judgeOwner, parseOwner } from "../../host/identity.ts";
-import { lastRotated } from "../../journal/journal.ts";
 import {
   ago,
   countText,
@@ -17,47 +12,17 @@ import {
   tableWithTexts,
   wrap,
 } from "../../text/render.ts";
-import { batchBar, countsOf, countsText, readBatchProgress } from "../../view/batches.ts";
-import {
-  findRun,
-  findTask,
-  listRuns,
-  lookBeside,
-  lookInAnyCase,
-  type TaskPlace,
-} from "../../view/find-task.ts";
-import { countNames, findFiles, readJsonObject, textOf } from "../../view/scan.ts";
+import { type Knowledge, learnTask } from "../../view/know-task.ts";
+import { countNames, findFiles, textOf } from "../../view/scan.ts";
+import { describeTask, numberIn } from "../../view/task-rows.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { describeTask, numberIn } from "./ls.ts";
 
-/** Of a task with very many events the latest are kept. */
-const EVENTS_MAX = 200;
 const RUN_FILES_MAX = 100;
 /** Of one value on a terminal: what people read at a glance. */
 const VALUE_LINES_MAX = 20;
 const MARGIN = 14;
-
-export interface Knowledge {
-  id: string;
-  state: string;
-  path: string;
-  attempt: number | null;
-  lease: string | null;
-  owner: { pid: number | null; verdict: string } | null;
-  task: Record<string, unknown> | null;
-  record: Record<string, unknown> | null;
-  run: string | null;
-  runs: string[];
-  /** Ids in metadata.dependencies and how they stand. */
-  dependencies: { id: string; state: string }[];
-  events: Record<string, unknown>[];
-  /** Of a batch: how far it has come, or what its lines came to. */
-  batch: string | null;
-  /** Of a batch: `5 of 9 lines failed`. */
-  failed_lines: string | null;
-}
 
 export const command = defineCommand({
   usage: "ID",
@@ -66,7 +31,7 @@ export const command = defineCommand({
   async run(ctx) {
     const tree = existingTree(ctx);
     const id = ctx.positionals[0] ?? "";
-    const known = await learn(tree, id);
+    const known = await learnTask(tree, id);
     if (known === undefined) throw await explainUnknown(tree, id);
     if (ctx.json) ctx.out.json(known);
     else for (const line of renderTask(known, ctx)) ctx.out.line(line);
@@ -85,86 +50,6 @@ async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFo
       ? `the plan has a node of this id, which was not launched yet: mailchute roadmap show ${id}`
       : "`mailchute ls` lists tasks",
   });
-}
-
-/** Undefined when neither a tray nor the journal knows it. */
-async function learn(tree: StateTree, id: string): Promise<Knowledge | undefined> {
-  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
-  const events = await eventsOf(tree, id);
-  if (place === undefined && events.length === 0) return undefined;
-  const isRecord = place?.state === "done" || place?.state === "failed";
-  const content = place === undefined ? undefined : readJsonObject(place.path);
-  const record = isRecord ? content : undefined;
-  const task = (isRecord ? content?.["task"] : content) as Record<string, unknown> | undefined;
-  const owner = place?.name?.stage === "w" ? place.name.token : undefined;
-  const { task: _inside, ...bare } = record ?? {};
-  const run = findRun(tree, id, place, record);
-  return {
-    id,
-    state: place?.state ?? "gone",
-    path: place?.path ?? "",
-    attempt: place?.name?.attempt ?? numberIn(record, "attempts"),
-    lease: place?.name === undefined ? null : leaseOf(place.name),
-    owner:
-      owner === undefined
-        ? null
-        : { pid: parseOwner(owner)?.pid ?? null, verdict: judgeOwner(owner) },
-    task: task ?? null,
-    record: record === undefined ? null : bare,
-    run: run ?? null,
-    runs: listRuns(tree, id),
-    dependencies: dependenciesOf(tree, task),
-    events,
-    batch: batchText(place, record, run) ?? null,
-    failed_lines: failedLinesText(countsOf(record)) ?? null,
-  };
-}
-
-function batchText(
-  place: TaskPlace | undefined,
-  record: Record<string, unknown> | undefined,
-  run: string | undefined,
-): string | undefined {
-  const counts = countsOf(record);
-  if (counts !== undefined) return `batch, ${countsText(counts)}`;
-  if (place?.path.endsWith(".ndjson") !== true) return undefined;
-  const progress = run === undefined ? undefined : readBatchProgress(run);
-  return progress === undefined ? "batch" : `batch ${batchBar(progress)}`;
-}
-
-function dependenciesOf(
-  tree: StateTree,
-  task: Record<string, unknown> | undefined,
-): Knowledge["dependencies"] {
-  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  if (!Array.isArray(ids)) return [];
-  return ids.map((one) => ({
-    id: String(one),
-    state: (lookInAnyCase(tree, String(one)) as TaskPlace | undefined)?.state ?? "unknown",
-  }));
-}
-
-/** The latest of its events; where the journal does not hold the first one, those before its last rotation, too. */
-async function eventsOf(tree: StateTree, id: string): Promise<Record<string, unknown>[]> {
-  const { JournalTail } = await import("../../journal/read.ts");
-  const mark = JSON.stringify(id);
-  const eventsIn = (path: string): Record<string, unknown>[] => {
-    const events: Record<string, unknown>[] = [];
-    const tail = new JournalTail(path);
-    for (let lines = tail.nextLines(); lines.length > 0; lines = tail.nextLines()) {
-      for (const line of lines) {
-        const event = line.includes(mark) ? parseObject(line.replaceAll("\0", "")) : undefined;
-        if (event?.["task_id"] === id) events.push(event);
-      }
-      if (events.length > EVENTS_MAX) events.splice(0, events.length - EVENTS_MAX);
-    }
-    tail.close();
-    return events;
-  };
-  const events = eventsIn(tree.events);
-  const hasFirst = events.some(({ event, attempt }) => event === "selected" && attempt === 1);
-  const before = hasFirst ? undefined : lastRotated(tree.events);
-  return before === undefined ? events : [...eventsIn(before), ...events].slice(-EVENTS_MAX);
 }
 
 type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;

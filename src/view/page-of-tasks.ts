@@ -1,0 +1,63 @@
+/** A page of the tasks of one state, at a bounded cost however many there are: of their files only those of its rows are read. */
+import { setImmediate as othersTurn } from "node:timers/promises";
+import type { StateTree } from "../core/state-tree.ts";
+import { chooseFiles } from "./choose-files.ts";
+import { processingPlaces, type TaskState } from "./find-task.ts";
+import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
+
+export const LISTED_STATES = ["waiting", "ready", "running", "failed", "done"] as const;
+export type ListedState = (typeof LISTED_STATES)[number];
+
+/** So many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
+const LOOKED_AT_MAX = 10_000;
+
+export interface PageQuery {
+  state: ListedState;
+  /** At most so many rows. */
+  limit: number;
+  /** `next` of the page before. */
+  after?: string;
+  /** Only tasks whose ids begin so. */
+  idPrefix?: string;
+}
+
+export interface Page {
+  rows: TaskRow[];
+  /** Where the next page begins; undefined: there is none. */
+  next: string | undefined;
+  /** False for a tray with more tasks than were looked at: some may be on no page. */
+  is_all: boolean;
+}
+
+/** What waits comes oldest first, what has ended latest first (see `chooseFiles`), what was accepted by name. */
+export async function pageOfTasks(tree: StateTree, query: PageQuery): Promise<Page> {
+  const { state } = query;
+  if (state === "running") return pageOfAccepted(tree, ["running", "settling"], query);
+  if (state === "ready") return pageOfAccepted(tree, ["ready"], query);
+  const choosing = chooseFiles(tree, state, { ...query, lookedAtMax: LOOKED_AT_MAX });
+  let step = choosing.next();
+  for (; step.done !== true; step = choosing.next()) await othersTurn();
+  const { files, next, isAll } = step.value;
+  const rows = files.map((file) =>
+    state === "waiting" ? waitingRow(file) : settledRow(file, state),
+  );
+  return { rows, next, is_all: isAll };
+}
+
+function pageOfAccepted(
+  tree: StateTree,
+  states: readonly TaskState[],
+  { limit, after = "", idPrefix = "" }: PageQuery,
+): Page {
+  const places = processingPlaces(tree)
+    .filter(
+      ({ id, state, path }) => states.includes(state) && id.startsWith(idPrefix) && path > after,
+    )
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+  const shown = places.slice(0, limit);
+  return {
+    rows: shown.map((place) => placeRow(tree, place)),
+    next: places.length > limit ? shown.at(-1)?.path : undefined,
+    is_all: true,
+  };
+}

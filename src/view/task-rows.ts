@@ -1,0 +1,133 @@
+/** One row for each task, as lists show it. Of its file only what the row needs is read. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { bytesText } from "../core/bytes-text.ts";
+import { compact } from "../core/compact.ts";
+import { runOf } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judgeOwner, parseOwner } from "../host/identity.ts";
+import {
+  batchBar,
+  batchesWithFailures,
+  countsOf,
+  countsText,
+  readBatchProgress,
+} from "./batches.ts";
+import type { Choice } from "./choose-files.ts";
+import type { TaskPlace } from "./find-task.ts";
+import { readJsonObject } from "./scan.ts";
+
+type ChosenFile = Choice["files"][number];
+type JsonObject = Record<string, unknown>;
+/** Of a larger task file the row tells nothing (bytes). */
+const TASK_BYTES_READ_MAX = 1024 * 1024;
+
+export interface TaskRow {
+  id: string;
+  state: string;
+  attempt: number | null;
+  priority: number | null;
+  /** Epoch ms: dropped, due, or settled; null when not known. */
+  time_ms: number | null;
+  pid: number | null;
+  title: string;
+  error: string | null;
+  /** Of a completed batch. */
+  failed_lines: number;
+}
+
+/** A task that waits in the inbox. */
+export function waitingRow(file: ChosenFile): TaskRow {
+  const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
+  const due = (numberIn(task, "not_before") ?? 0) * 1000;
+  return rowOf(file.id, "waiting", task, {
+    time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
+    ...(file.name.endsWith(".ndjson") ? { title: `batch, ${bytesText(file.size)}` } : {}),
+  });
+}
+
+/** A task that has ended, from its record. */
+export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow {
+  const record = readJsonObject(file.path);
+  const counts = countsOf(record);
+  const task = record?.["task"] as JsonObject | undefined;
+  return rowOf(file.id, state, task, {
+    attempt: numberIn(record, "attempts"),
+    time_ms: Math.round(file.mtimeMs),
+    error: typeof record?.["error"] === "string" ? record["error"] : null,
+    failed_lines: state === "done" ? (counts?.failures ?? 0) : 0,
+    ...compact({ title: counts && `batch, ${countsText(counts)}` }),
+  });
+}
+
+/** A person who asks for what failed asks for the failed lines of batches, too. */
+export function failedBatchRows(tree: StateTree): TaskRow[] {
+  return batchesWithFailures(tree).map(({ id, counts, settledMs }) =>
+    rowOf(id, "done", undefined, {
+      title: `batch, ${countsText(counts)}`,
+      time_ms: Math.round(settledMs),
+      failed_lines: counts.failures,
+    }),
+  );
+}
+
+/** The title of an accepted batch; undefined for a task. */
+function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
+  if (name?.isBatch !== true) return undefined;
+  const progress = name.stage === "w" ? readBatchProgress(join(tree.runs, runOf(name))) : undefined;
+  return progress === undefined ? "batch" : batchBar(progress);
+}
+
+/** An accepted task, by its place in `processing/`. */
+export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
+  const title = batchTitle(tree, place);
+  const task = title === undefined ? readJsonObject(place.path, TASK_BYTES_READ_MAX) : undefined;
+  const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
+  const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
+  const owner = place.name?.stage === "w" ? place.name.token : undefined;
+  const isOrphan = owner !== undefined && judgeOwner(owner) === "dead";
+  const state = isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state;
+  return rowOf(place.id, state, task, {
+    attempt: place.name?.attempt ?? null,
+    // The mtime of a claim is its heartbeat; that of a ready task is the moment it is due.
+    time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
+    pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
+    ...compact({ title }),
+  });
+}
+
+function rowOf(
+  id: string,
+  state: string,
+  task: JsonObject | undefined,
+  more: Partial<TaskRow>,
+): TaskRow {
+  return {
+    id,
+    state,
+    attempt: null,
+    priority: numberIn(task, "priority"),
+    time_ms: null,
+    pid: null,
+    title: describeTask(task),
+    error: null,
+    failed_lines: 0,
+    ...more,
+  };
+}
+
+export function numberIn(object: JsonObject | null | undefined, field: string): number | null {
+  const value = object?.[field];
+  return typeof value === "number" ? value : null;
+}
+
+/** What a task is about, in one line: its title, its program, or its prompt. */
+export function describeTask(task: JsonObject | undefined): string {
+  if (typeof task?.["title"] === "string") return task["title"];
+  if (Array.isArray(task?.["exec"])) return task["exec"].map(String).join(" ");
+  for (const field of ["prompt", "description", "agent"]) {
+    const value = task?.[field];
+    if (typeof value === "string") return value;
+  }
+  return "";
+}

@@ -1,0 +1,122 @@
+/** Pages of tasks: complete and in order, at a cost that does not grow with the tray. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { StateTree } from "../../src/core/state-tree.ts";
+import { type Page, type PageQuery, pageOfTasks } from "../../src/view/page-of-tasks.ts";
+import { seededRandom } from "../support/seeded-random.ts";
+import { fill, MANY, newTree, readsOf } from "./many-files.ts";
+
+function putAt(path: string, seconds: number, content: object = {}): void {
+  fs.writeFileSync(path, JSON.stringify(content));
+  fs.utimesSync(path, seconds, seconds);
+}
+
+async function allPages(tree: StateTree, query: PageQuery): Promise<Page[]> {
+  const pages: Page[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await pageOfTasks(tree, after === undefined ? query : { ...query, after });
+    pages.push(page);
+    after = page.next;
+    if (after === undefined) return pages;
+  }
+}
+
+const idsOf = (pages: readonly Page[]): string[] =>
+  pages.flatMap((page) => page.rows.map(({ id }) => id));
+
+test("the pages of a tray have each task once, in the order of their times and then of their names", async () => {
+  const random = seededRandom(7);
+  for (let round = 0; round < 20; round++) {
+    const tree = newTree();
+    const made = Array.from({ length: 1 + Math.floor(random() * 40) }, (_, n) => ({
+      id: `t${n}`,
+      seconds: 1_000_000 + Math.floor(random() * 8),
+    }));
+    for (const { id, seconds } of made) {
+      putAt(join(tree.mailbox, "inbox", `${id}.json`), seconds);
+      putAt(join(tree.mailbox, "failed", `${id}_error.json`), seconds);
+    }
+    const limit = 1 + Math.floor(random() * 12);
+    const byName = (a: string, b: string): number => (a < b ? -1 : 1);
+    const oldest = made.toSorted((a, b) => a.seconds - b.seconds || byName(a.id, b.id));
+    const latest = made.toSorted((a, b) => b.seconds - a.seconds || byName(`${a.id}_`, `${b.id}_`));
+    const waiting = await allPages(tree, { state: "waiting", limit });
+    expect(idsOf(waiting)).toEqual(oldest.map(({ id }) => id));
+    expect(waiting.every((page) => page.is_all && page.rows.length <= limit)).toBe(true);
+    const failed = await allPages(tree, { state: "failed", limit });
+    expect(idsOf(failed)).toEqual(latest.map(({ id }) => id));
+  }
+});
+
+test("accepted tasks come by name, ready ones and running ones apart", async () => {
+  const tree = newTree();
+  const processing = join(tree.mailbox, "processing");
+  for (const id of ["c", "a", "b"]) putAt(join(processing, `${id}@abc.1~ready.json`), 1000);
+  putAt(join(processing, "r@abc.2~w-0123456789ab-1-1-1.json"), 1000);
+  const ready = await allPages(tree, { state: "ready", limit: 2 });
+  expect(ready.map(({ rows }) => rows.map(({ id }) => id))).toEqual([["a", "b"], ["c"]]);
+  const running = await allPages(tree, { state: "running", limit: 2 });
+  expect(running.map(({ rows }) => rows.map(({ id }) => id))).toEqual([["r"]]);
+});
+
+test("of a very large tray the latest tasks come first, page by page, and each page reads little", async () => {
+  const tree = newTree();
+  const outbox = join(tree.mailbox, "outbox");
+  fill(outbox, "_result.json", MANY);
+  const latest: string[] = [];
+  const lines: string[] = [];
+  for (let n = 0; n < 3000; n++) {
+    const id = `new-${n}`;
+    putAt(join(outbox, `${id}_result.json`), 1_700_000_000 + n, { task: { title: id } });
+    latest.unshift(id);
+    for (const event of ["selected", "started", "completed"])
+      lines.push(JSON.stringify({ event, task_id: id, message: "x".repeat(100) }));
+    // Two processes that write their lines in turn.
+    if (n % 2 === 1) lines.push(...lines.splice(-6, 3));
+  }
+  // What has gone from the tray since then has no row.
+  for (let n = 0; n < 500; n++) lines.push(`{"event":"completed","task_id":"gone-${n}"}`);
+  fs.writeFileSync(tree.events, `${lines.join("\n")}\n{"event":"compl`);
+  let after: string | undefined;
+  for (let shown = 0; shown < latest.length; shown += 300) {
+    let page: Page | undefined;
+    const reads = await readsOf(async () => {
+      const query = { state: "done", limit: 300 } as const;
+      page = await pageOfTasks(tree, after === undefined ? query : { ...query, after });
+    });
+    expect(page?.rows.map(({ title }) => title)).toEqual(latest.slice(shown, shown + 300));
+    expect(page?.is_all).toBe(false);
+    expect(reads.names).toBeLessThanOrEqual(10_000);
+    expect(reads.stats).toBeLessThan(13_000);
+    expect(reads.opened).toBeLessThanOrEqual(302);
+    after = page?.next;
+  }
+});
+
+test("a tray of a million names keeps others waiting for a moment only, and tells what was not looked at", async () => {
+  const tree = newTree();
+  fill(join(tree.mailbox, "inbox"), ".json", MANY);
+  putAt(join(tree.mailbox, "inbox", "wanted-1.json"), 1000);
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  let page: Page | undefined;
+  const reads = await readsOf(async () => {
+    page = await pageOfTasks(tree, { state: "waiting", limit: 5, idPrefix: "wanted" });
+  });
+  isOver = true;
+  expect(page?.rows.map(({ id }) => id)).toEqual(
+    MANY < 1_000_000 ? ["wanted-1"] : expect.anything(),
+  );
+  expect(page?.is_all).toBe(MANY < 1_000_000);
+  expect(turns).toBeGreaterThan(Math.min(MANY, 1_000_000) / 512 - 1);
+  expect(reads).toMatchObject({ stats: 2, opened: 1 });
+  const first = await pageOfTasks(tree, { state: "waiting", limit: 5 });
+  expect(first.rows).toHaveLength(5);
+  expect(first.is_all).toBe(false);
+});
