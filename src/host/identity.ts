@@ -116,7 +116,7 @@ export function isOfThisBoot(owner: string): boolean {
 /**
  * Whether that very process still runs. `unknown`: it lives where our pids say nothing (another host or container), or
  * the system has no descriptor left to look at it.
- * Rule: `protocol.md`, "Who is dead".
+ * Rule: `docs/protocol.md`, "Which process is dead".
  */
 export function judge(identity: ProcessIdentity): Verdict {
   const place = thisPlace();
