@@ -14,7 +14,7 @@ import { existingTree, openMailbox } from "../shell/options.ts";
 export const command = defineCommand({
   usage: "[--dry-run]",
   details: [
-    "Keeps what recovery may still need. Retention is set in config.yaml (retention.outbox_days, failed_days, journal_days, journal_bytes_max, evidence_days); a running supervisor does the same by itself.",
+    "Keeps files that recovery may still need. Retention is set in config.yaml (retention.outbox_days, failed_days, journal_days, journal_bytes_max, evidence_days). A running supervisor does the same by itself.",
   ],
   options: { "dry-run": { type: "flag", short: "n", help: "count, but remove nothing" } },
   async run(ctx) {

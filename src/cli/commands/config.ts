@@ -8,7 +8,7 @@ import { openSettings, treeOf } from "../shell/options.ts";
 export const command = defineCommand({
   usage: "",
   details: [
-    "Precedence: flags of the command that uses them, environment (MAILCHUTE_RETRY_MAX_ATTEMPTS for retry.max_attempts), config.yaml, built-in.",
+    "The first of these that has a value wins: a flag of the command that uses the setting, the environment (MAILCHUTE_RETRY_MAX_ATTEMPTS for retry.max_attempts), config.yaml, the built-in value.",
   ],
   options: {},
   async run(ctx) {

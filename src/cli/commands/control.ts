@@ -116,11 +116,11 @@ function workersOf(text: string | undefined): number {
 const controlCommand = defineCommand({
   usage: "pause | resume | set-workers --workers N | replan | cancel --node ID",
   subcommands: {
-    pause: "launch nothing new; what runs completes",
+    pause: "start nothing new; running tasks go on to their end",
     resume: "go on",
     "set-workers": "change the number of slots: --workers N",
-    replan: "reopen the plan and hold back all but planner nodes until it is done",
-    cancel: "stop what runs and put it back: --node ID",
+    replan: "open the plan again; until it is done, only planner nodes start",
+    cancel: "stop a running task and put it back: --node ID",
   },
   details: [
     "Enqueues the command and prints its id. The same commands may be dropped as files into control/inbox/.",
@@ -171,7 +171,9 @@ const plain = (name: string, usage: string, detail: string) =>
 const setWorkers = defineCommand({
   usage: "N [--wait]",
   args: { min: 1, max: 1 },
-  details: ["More slots start work at once; fewer take effect as tasks end."],
+  details: [
+    "More slots are used at once. With fewer slots, no running task is stopped: slots go as tasks end.",
+  ],
   options: { wait: WAIT, timeout: TIMEOUT },
   run: (ctx) => send(ctx, "set-workers", { workers: workersOf(ctx.positionals[0]) }),
 });
@@ -180,12 +182,12 @@ const cancel = defineCommand({
   usage: "ID… [--requeue]",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
-    "Ends tasks for good, waiting or running: their error record says kind cancelled. With --requeue a running task is stopped and waits " +
-      "in the inbox again, without having used up an attempt. Several are all told before any is waited for; with --json they are one object: " +
-      "what was sent, and with --wait what was refused.",
+    "Ends tasks for good, waiting or running: their error record says kind cancelled. With --requeue a running task is stopped and put back " +
+      "into the inbox, and uses up no attempt. Of several tasks, all are cancelled first, and then --wait waits for them. --json prints one object: " +
+      "the commands that were sent, and with --wait those that were refused.",
   ],
   options: {
-    requeue: { type: "flag", help: "put back instead of ending" },
+    requeue: { type: "flag", help: "put the tasks back instead of ending them" },
     wait: WAIT,
     timeout: TIMEOUT,
   },
@@ -203,13 +205,13 @@ export const commands = {
   pause: plain(
     "pause",
     "[--wait]",
-    "Nothing new is claimed; what runs completes. Survives a restart of the supervisor.",
+    "Nothing new starts; running tasks go on to their end. The pause holds over a restart of the supervisor.",
   ),
-  resume: plain("resume", "[--wait]", "Goes on at once."),
+  resume: plain("resume", "[--wait]", "New tasks start again at once."),
   replan: plain(
     "replan",
     "[--wait]",
-    "Reopens the plan and holds back all but planner nodes until it is done.",
+    "Opens the plan again. Until it is done, only planner nodes start.",
   ),
   "set-workers": setWorkers,
   cancel,

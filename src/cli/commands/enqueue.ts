@@ -77,11 +77,11 @@ export const command = defineCommand({
   usage: "[-- CMD ARGS…]",
   takesRest: true,
   details: [
-    "Puts a task into the inbox and prints its id. No supervisor need run: the next one takes the task up. The program after -- is started " +
+    "Puts a task into the inbox and prints its id. If no supervisor runs, the next one takes the task up. The program after -- is started " +
       "directly, without a shell.",
-    "An id that another task has already is refused with exit code 4. An id that differs from another in case only is refused later, by the " +
-      "supervisor; --wait tells you so.",
-    "A task, a line or a batch may be sent again, for example when you are not sure that it arrived. If the very same waits, runs or has " +
+    "An id that another task has already is refused with exit code 4. If it differs from that id only in case, the supervisor refuses it " +
+      "later; --wait tells you so.",
+    "You may send a task, a line or a batch again, for example when you are not sure that it arrived. If the same one waits, runs or has " +
       "settled, nothing changes: stderr says so, and the exit code is 0. To run it again, use mailchute retry, or another id.",
   ],
   examples: [

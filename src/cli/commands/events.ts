@@ -11,11 +11,11 @@ export const command = defineCommand({
   usage: "[-f] [--task ID] [--event NAME]",
   endsWithReader: true,
   details: [
-    "Each line is one JSON object, with or without --json. Torn and foreign lines are skipped and counted on stderr.",
+    "Each line is one JSON object, with or without --json. Incomplete and foreign lines are skipped; stderr says how many.",
   ],
   examples: ["events --event failed | jq .task_id", "events -f --task nightly"],
   options: {
-    follow: { type: "flag", short: "f", help: "go on with new events, until Ctrl-C" },
+    follow: { type: "flag", short: "f", help: "show new events until Ctrl-C" },
     task: { type: "text", value: "ID", many: true, help: "only events of this task" },
     event: { type: "text", value: "NAME", many: true, help: "only events of this name" },
   },

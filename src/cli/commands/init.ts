@@ -14,7 +14,7 @@ export const command = defineCommand({
   usage: "[DIR]",
   args: { min: 0, max: 1 },
   details: [
-    "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and what is missing in it. Files that are there already stay as they are.",
+    "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and adds what is missing in it. Existing files stay as they are.",
   ],
   options: {},
   async run(ctx) {

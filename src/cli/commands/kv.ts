@@ -117,9 +117,9 @@ export const command = defineCommand({
   },
   args: { min: 1, max: 3 },
   details: [
-    `NODE is the id of a node or task, or ${RUN_SCOPE} for what belongs to the run as a whole. Texts are printed as they are, other values as JSON.`,
-    "After every run of a node there are out.summary, out.last_stdout_path and out.last_result_path, and err.summary when it did not succeed.",
-    `Inside a task only its own keys and those of ${RUN_SCOPE} can be written.`,
+    `NODE is the id of a node or task, or ${RUN_SCOPE} for values of the run as a whole. Texts are printed as they are, other values as JSON.`,
+    "Every run of a node leaves out.summary, out.last_stdout_path and out.last_result_path, and err.summary if it did not succeed.",
+    `A task can write only its own keys and those of ${RUN_SCOPE}.`,
   ],
   examples: [
     "kv get build-1 out.summary",

@@ -22,13 +22,13 @@ export const command = defineCommand({
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
-    "Shows the newest attempt; with #LINE that of one line of a batch. On a terminal colours are kept, and every other control code is shown as text instead of being obeyed; a file or pipe gets the bytes as they are.",
+    "Shows the output of the newest attempt; with #LINE, that of one line of a batch. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
   ],
   options: {
     follow: {
       type: "flag",
       short: "f",
-      help: "go on until the task has settled, over all its attempts",
+      help: "show new output until the task has settled, over all its attempts",
     },
     stderr: { type: "flag", help: "stderr instead of stdout" },
   },

@@ -14,7 +14,7 @@ import { idColumn } from "./status.ts";
 export const command = defineCommand({
   usage: "[--state-is STATE] [--limit N]",
   details: [
-    "Waiting tasks are listed oldest first, settled ones latest first. In a tray of more than 10,000 files the choice is made among 10,000 of them, and the latest that the events name.",
+    "Waiting tasks are listed oldest first, settled ones latest first. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
   ],
   options: {
     "state-is": {
@@ -22,9 +22,9 @@ export const command = defineCommand({
       value: "STATE",
       choices: LISTED_STATES,
       alsoCalled: ["status", "is", "filter", "only"],
-      help: "only tasks in this state; failed: completed batches with failed lines, too",
+      help: "only tasks in this state; failed includes completed batches with failed lines",
     },
-    limit: numberOption("N", "at most so many (default 50)", { min: 1, max: 100_000 }),
+    limit: numberOption("N", "list at most N tasks (default 50)", { min: 1, max: 100_000 }),
   },
   async run(ctx) {
     refuseStateAsPlace(ctx);

@@ -13,8 +13,8 @@ const LOOK_AGAIN_MS = 100;
 export const command = defineCommand({
   usage: "[--dry-run]",
   details: [
-    "Takes back tasks whose worker is dead, and finishes what the dead had begun to settle. A running supervisor does this all the time; " +
-      "doing it beside one is harmless. Exit code 3: nothing to do.",
+    "Takes back tasks whose worker is dead, and finishes settlements that a dead process began. A running supervisor does this all the time; " +
+      "this command beside it does no harm. Exit code 3: nothing to do.",
   ],
   options: { "dry-run": { type: "flag", help: "say what would be done, and do nothing" } },
   async run(ctx) {

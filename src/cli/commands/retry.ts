@@ -17,17 +17,17 @@ export const command = defineCommand({
   usage: "ID… [--completed] | --failed",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "The task runs again from its first attempt; of a batch only the lines that failed. Exit code 3: no such failed task, 4: it waits or runs, or has completed and --completed was not given. " +
-      "Nodes of the plan are opened instead: mailchute node set-status ID open.",
+    "The task runs again from its first attempt. Of a batch only the failed lines run again. Exit code 3: there is no such failed task, 4: the task waits or runs, or it has completed and --completed was not given. " +
+      "To run a node of the plan again, use mailchute node set-status ID open.",
   ],
   options: {
     completed: {
       type: "flag",
-      help: "these tasks, also when they have completed: they run again, and their results go",
+      help: "run completed tasks again, too; their results are removed",
     },
     failed: {
       type: "flag",
-      help: "all failed tasks that can run again; batches that completed with failed lines are retried by id",
+      help: "all failed tasks that can run again; to retry a completed batch with failed lines, give its id",
     },
   },
   async run(ctx) {

@@ -20,9 +20,9 @@ export const command = defineCommand({
   usage: "",
   isLongLived: true,
   details: [
-    "Runs until you stop it. Ctrl-C or `mailchute stop` gives back the running tasks, which the next run starts again, and ends; a second Ctrl-C kills " +
-      "them. Closing the terminal stops it, too, also under nohup, which Node does not heed: use setsid, or a service.",
-    "With --drain, --once or --max-iterations it ends by itself. Exit code 0: all went well and the roadmap is done; 1: a task, or a line " +
+    "Runs until you stop it. Ctrl-C or `mailchute stop` ends it and gives back the running tasks; the next run starts them again. A second Ctrl-C " +
+      "kills them. Closing the terminal stops it, too, even under nohup, which has no effect on Node: use setsid, or a service.",
+    "With --drain, --once or --max-iterations it ends by itself. Exit code 0: all tasks completed and the plan is done; 1: a task, or a line " +
       "of a batch, failed or cannot run.",
   ],
   examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
@@ -33,7 +33,9 @@ export const command = defineCommand({
     drain: { type: "flag", help: "end when nothing is left that could run" },
     "dry-run": { type: "flag", help: "say what would run, in order, and change nothing" },
     "max-iterations": numberOption("N", "end after N tasks were started", { min: 1 }),
-    "interval-ms": numberOption("N", "longest pause between two looks at everything", { min: 0 }),
+    "interval-ms": numberOption("N", "longest pause before the folders are scanned again", {
+      min: 0,
+    }),
     durability: {
       type: "text",
       value: "LEVEL",

@@ -9,10 +9,10 @@ import { findSupervisor, openControl, sendCommand } from "../shell/send-command.
 export const command = defineCommand({
   usage: "[--drain] [--timeout S]",
   details: [
-    "What runs is stopped and given back: it runs again with the next supervisor, without having used up an attempt. With --drain what runs may end first.",
+    "Running tasks are stopped and given back. The next supervisor runs them again; no attempt is used up. With --drain the running tasks end first.",
   ],
   options: {
-    drain: { type: "flag", help: "let what runs end first" },
+    drain: { type: "flag", help: "let running tasks end first" },
     timeout: durationOption(
       "S",
       "give up waiting after this long (default: no limit with --drain, else 60 s)",

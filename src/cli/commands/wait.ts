@@ -16,8 +16,8 @@ export const command = defineCommand({
   usage: "[ID…]",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "Waits until each of the tasks has a result or an error record, and each of the nodes of the plan is done or failed; without ids until nothing waits or runs, in the mailbox or in the plan. " +
-      "What does not start as things are is told on stderr, with the reason, and so is what is open when the time is over. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
+    "Waits until each task has a result or an error record, and each node of the plan is done or failed. Without ids it waits until nothing waits or runs in the mailbox or in the plan.",
+    "It says on stderr which tasks cannot start now and why, and which have not ended when the time is over. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
   ],
   examples: ["wait nightly --timeout 10m", "wait && echo all done"],
   options: {

@@ -10,7 +10,7 @@ export const command = defineCommand({
   usage: "[--slots N]",
   isLongLived: true,
   details: [
-    "It claims tasks that a supervisor has accepted. Its slots are added to those of the supervisor's own workers. " +
+    "Claims tasks that a supervisor has accepted. Its slots are added to those of the supervisor's own workers. " +
       "After Ctrl-C it finishes the tasks that it runs, and ends. A second Ctrl-C, SIGTERM, or closing its terminal (also under nohup) makes it give them back.",
   ],
   options: {

@@ -33,9 +33,9 @@ export const command = defineCommand({
     `Commands: ${Object.values(SLASH_COMMANDS)
       .map(({ usage }) => usage)
       .join(", ")}. Reads lines from a pipe as well; exit code 0 at /exit and at the end of input.`,
-    "Tab completes, Tab Tab lists what fits, Up brings back the lines of this session; they are written to no file.",
-    "Other text goes to a configured agent of kind exec, which may only propose these commands: they are checked, shown, and run after a " +
-      "confirmation; from a pipe only with --yes.",
+    "Tab completes, Tab Tab lists what fits, Up brings back earlier lines of this session. These lines are written to no file.",
+    "Other text goes to a configured agent of kind exec, which can only propose these commands. The proposed commands are checked and shown, and run " +
+      "when you confirm them; from a pipe they run only with --yes.",
   ],
   examples: ["chat", "chat --no-llm", "chat --yes < orders.txt"],
   options: OPTIONS,

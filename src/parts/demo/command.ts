@@ -20,7 +20,7 @@ export const command = defineCommand({
   isLongLived: true,
   details: [
     "Starts a supervisor with two worker processes on a temporary state tree, drops tasks that succeed, fail, retry and wait for each other, " +
-      "kills a worker with SIGKILL, pauses and resumes, and checks the counts at the end. Exit code 1 when one is off. Needs no network.",
+      "kills a worker with SIGKILL, pauses and resumes, and checks the counts at the end. Exit code 1 if a count is wrong. Needs no network.",
   ],
   options: {
     keep: { type: "flag", help: "leave the state tree for you to look at" },

@@ -16,9 +16,7 @@ import { checkStateTree } from "./state.ts";
 
 export const command = defineCommand({
   usage: "",
-  details: [
-    "Each check ends in ok, warn or fail, and says what to do. Exit code 1 when one fails.",
-  ],
+  details: ["Each check ends in ok, warn or fail, and says what to do. Exit code 1 if one fails."],
   options: {},
   async run(ctx) {
     const tree = treeOf(ctx);

@@ -17,7 +17,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "The node's next run finds question and answer in its packet. Exit code 3: no such node, 4: it asks nothing.",
+    "The node's next run finds question and answer in its packet. Exit code 3: there is no such node, 4: it has asked no question.",
   ],
   examples: ["answer paint blue", 'answer deploy "not before Monday"'],
   options: {},

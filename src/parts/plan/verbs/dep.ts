@@ -10,11 +10,11 @@ export const command = defineCommand({
   args: { min: 2, max: 2 },
   subcommands: {
     add: "node ID waits until node ON is done; with --terminal until it is done or failed",
-    remove: "it does not wait for it any more",
+    remove: "node ID no longer waits for node ON",
   },
-  details: ["ON may be an epic or a milestone: that waits for all that is in it."],
+  details: ["If ON is an epic or a milestone, ID waits for everything in it."],
   examples: ["dep add T-7 T-6", "dep remove T-7 T-6"],
-  options: { terminal: { type: "flag", help: "add: a failure is an end too" } },
+  options: { terminal: { type: "flag", help: "add: ON may also have failed" } },
   async run(ctx) {
     const [id = "", on = ""] = ctx.positionals;
     const { terminal } = ctx.options;

@@ -34,16 +34,16 @@ export const command = defineCommand({
   args: { min: 0, max: 1 },
   subcommands: {
     check: "each fault of roadmap.yaml with its line and column",
-    show: "the plan as a tree with its statuses; with ID what is under that node",
-    next: "what would be launched now, best first; --explain says why the rest waits",
+    show: "the plan as a tree with its statuses; with ID, only that node and those under it",
+    next: "the nodes that would be launched now, best first; --explain says why the others wait",
   },
   details: [
-    "`roadmap check` exits with 1 when there are faults, `roadmap next` with 3 when nothing is ready.",
-    "`epics:` holds epics, they hold milestones and tasks, milestones hold tasks. `nodes:` is a flat list; there `parent` says where a node belongs.",
+    "`roadmap check` exits with 1 if there are faults, `roadmap next` with 3 if nothing is ready.",
+    "In the plan, `epics:` is a list of epics. Epics hold milestones and tasks, milestones hold tasks. `nodes:` is a flat list of nodes, where `parent` says where a node belongs.",
   ],
   examples: ["roadmap check", "roadmap next --explain --epic EPIC-1"],
   options: {
-    explain: { type: "flag", help: "next: also why each other node waits" },
+    explain: { type: "flag", help: "next: say why each other node waits" },
     epic: { type: "text", value: "ID", help: "next, show: only what belongs to this epic" },
     milestone: {
       type: "text",
