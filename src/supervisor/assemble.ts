@@ -164,15 +164,15 @@ function makeRounds(
   const { commandInbox: commands, commandRescuer, control, parts, queue, rescuer } = tasks;
   const ownership = new Ownership(tree, clock);
   const watchers = new Watchers(env);
-  const cleaner = new Cleaner({
-    tree,
-    mailboxes: env.isOn ? [trays, controlTrays] : [controlTrays],
-    retention: settings.retention,
-    clock,
-    isNeeded: (id) => queue.backlog.isNeeded(id),
-    isInPlan: () => parts.membership(),
-    onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
-  });
+  const mailboxes = env.isOn ? [trays, controlTrays] : [controlTrays];
+  const cleaner = new Cleaner(
+    { tree, mailboxes, retention: settings.retention, clock },
+    {
+      isNeeded: (id) => queue.backlog.isNeeded(id),
+      isInPlan: () => parts.membership(),
+      onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
+    },
+  );
   const recovery = { rescuer, commandRescuer, commands, control };
   const poll = new Poll(env, { ...tasks, watchers, recovery });
   const status = new StatusWriter(env, { ...tasks, ownership, watchers });

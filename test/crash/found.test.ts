@@ -71,16 +71,10 @@ function resultRecord(): Buffer {
 
 function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): Rescuer {
   const tree = stateTree(dir);
-  const recoverer = makeTaskRescue({
-    tree,
-    trays,
-    settings: DEFAULT_SETTINGS,
-    telemetry: new Telemetry(
-      { events: tree.events, leases: tree.leases },
-      "test",
-      60_000,
-      trays.clock,
-    ),
+  const journals = { events: tree.events, leases: tree.leases };
+  const telemetry = new Telemetry(journals, "test", 60_000, trays.clock);
+  const scope = { tree, trays, settings: DEFAULT_SETTINGS, telemetry };
+  const recoverer = makeTaskRescue(scope, {
     onReady: () => {},
     onSettled: () => {},
     onFailed: () => {},

@@ -120,15 +120,10 @@ it("a supervisor that starts with its clock ahead leaves what others are staging
   const staged = join(tree.dir, ".tmp");
   for (const dir of [run, staged]) fs.mkdirSync(dir, { recursive: true });
   put(staged, "control.json", 1000);
-  const upkeep = new Cleaner({
-    tree,
-    mailboxes: [trays],
-    retention: DEFAULT_SETTINGS.retention,
-    clock: trays.clock,
-    isNeeded: () => false,
-    isInPlan: () => undefined,
-    onError: raise,
-  });
+  const { retention } = DEFAULT_SETTINGS;
+  const scope = { tree, mailboxes: [trays], retention, clock: trays.clock };
+  const checks = { isNeeded: () => false, isInPlan: () => undefined, onError: raise };
+  const upkeep = new Cleaner(scope, checks);
   do upkeep.work(trays.clock.monotonicMs());
   while (upkeep.hasWork);
   expect(fs.readdirSync(trays.tmp)).toEqual(["of-a-producer.json"]);

@@ -29,11 +29,8 @@ export const command = defineCommand({
       loaded.settings.lease_ttl_ms,
       trays.clock,
     );
-    const recoverer = makeTaskRescue({
-      tree,
-      trays,
-      settings: loaded.settings,
-      telemetry,
+    const scope = { tree, trays, settings: loaded.settings, telemetry };
+    const recoverer = makeTaskRescue(scope, {
       onReady: () => {},
       onSettled: () => {},
       onFailed: () => {},

@@ -20,11 +20,16 @@ const SLICE_MS = 2;
 /** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
 const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
 
-export interface CleanerParts {
-  tree: StateTree;
-  mailboxes: readonly Trays[];
-  retention: Settings["retention"];
-  clock: Clock;
+/** What is cleaned, and by which clock. */
+export interface CleanScope {
+  readonly tree: StateTree;
+  readonly mailboxes: readonly Trays[];
+  readonly retention: Settings["retention"];
+  readonly clock: Clock;
+}
+
+/** What the cleaner asks before it removes something. */
+export interface CleanChecks {
   /** Whether something waits for the result of this task. */
   isNeeded: (id: string) => boolean;
   /** Whether the plan in force has this node; undefined: that is not known now. */
@@ -34,14 +39,16 @@ export interface CleanerParts {
 }
 
 export class Cleaner {
-  private readonly p: CleanerParts;
+  private readonly scope: CleanScope;
+  private readonly checks: CleanChecks;
   private readonly clockOffsetMs: number;
   private atMs = 0;
   private pass: Generator<undefined, void, unknown> | undefined;
 
-  constructor(parts: CleanerParts) {
-    this.p = parts;
-    this.clockOffsetMs = parts.clock.wallMs() - parts.clock.monotonicMs();
+  constructor(scope: CleanScope, checks: CleanChecks) {
+    this.scope = scope;
+    this.checks = checks;
+    this.clockOffsetMs = scope.clock.wallMs() - scope.clock.monotonicMs();
   }
 
   get hasWork(): boolean {
@@ -54,14 +61,14 @@ export class Cleaner {
       this.atMs = nowMs + PERIOD_MS;
       if (!this.hasWork && !this.hasClockJumped()) this.pass = this.sweepAll();
     }
-    const untilMs = this.p.clock.monotonicMs() + SLICE_MS;
+    const untilMs = this.scope.clock.monotonicMs() + SLICE_MS;
     try {
       do if (this.pass?.next().done !== false) this.pass = undefined;
-      while (this.hasWork && this.p.clock.monotonicMs() < untilMs);
+      while (this.hasWork && this.scope.clock.monotonicMs() < untilMs);
     } catch (error) {
       // The next pass begins in its time.
       this.close();
-      this.p.onError(error);
+      this.checks.onError(error);
     }
   }
 
@@ -72,7 +79,8 @@ export class Cleaner {
 
   /** Gives way after each name. What breaks in one part does not hold up the others. */
   private *sweepAll(): Generator<undefined, void, unknown> {
-    const { tree, mailboxes, retention, onError } = this.p;
+    const { tree, mailboxes, retention } = this.scope;
+    const { onError } = this.checks;
     let nowMs: number | undefined;
     for (const trays of mailboxes) {
       try {
@@ -87,7 +95,7 @@ export class Cleaner {
     const passes: CleanPass[] = [
       cleanRuns(tree, retention, rules),
       cleanJournals(tree, retention, rules),
-      cleanEvidence(tree, evidenceDays, this.p.isInPlan(), rules),
+      cleanEvidence(tree, evidenceDays, this.checks.isInPlan(), rules),
     ];
     for (const pass of passes) {
       try {
@@ -101,8 +109,8 @@ export class Cleaner {
 
   /** @returns now, as the file system stamps it */
   private *sweepMailbox(trays: Trays): Generator<undefined, number, unknown> {
-    const { retention, isNeeded, onError } = this.p;
-    const { outbox_days: outboxDays, failed_days: failedDays } = retention;
+    const { isNeeded, onError } = this.checks;
+    const { outbox_days: outboxDays, failed_days: failedDays } = this.scope.retention;
     const sweep = new Sweep(trays, { outboxDays, failedDays, isNeeded, onError });
     try {
       while (!sweep.next(1)) yield;
@@ -114,7 +122,7 @@ export class Cleaner {
   }
 
   private hasClockJumped(): boolean {
-    const { clock } = this.p;
+    const { clock } = this.scope;
     const driftMs = clock.wallMs() - clock.monotonicMs() - this.clockOffsetMs;
     return Math.abs(driftMs) > CLOCK_DRIFT_MAX_MS;
   }

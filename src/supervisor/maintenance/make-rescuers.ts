@@ -6,7 +6,7 @@ import { judgeOwner } from "../../host/identity.ts";
 import { tellConflict } from "../../journal/alerts.ts";
 import { LeaseObserver } from "../../mailbox/recover.ts";
 import type { Environment } from "../environment/environment.ts";
-import { type ChildFacts, makeTaskRescue } from "./rescue-tasks.ts";
+import { type ChildFacts, makeTaskRescue, type RescueListener } from "./rescue-tasks.ts";
 import { Rescuer } from "./rescuer.ts";
 
 /** @param children what is known of our own worker processes */
@@ -16,10 +16,7 @@ export function makeTaskRescuer(
   children: ChildFacts,
 ): Rescuer {
   const { settings, alerts, facts, wake } = env;
-  const recoverer = makeTaskRescue({
-    ...env,
-    newOwner,
-    children,
+  const listener: RescueListener = {
     onReady: (name, why, isLastRun) => {
       facts.emit("task:returned", name, isLastRun);
       alerts.notice(`took back ${name.id}: ${why}`);
@@ -33,7 +30,8 @@ export function makeTaskRescuer(
     onConflict: (id, recordAs) => tellConflict(alerts, id, recordAs),
     onUnkillable: (lease, count) =>
       alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
-  });
+  };
+  const recoverer = makeTaskRescue(env, listener, newOwner, children);
   return new Rescuer(recoverer, settings.lease_ttl_ms, (error) =>
     alerts.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
   );

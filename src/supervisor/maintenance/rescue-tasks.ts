@@ -32,14 +32,16 @@ export interface ChildFacts {
   lackedMemory(ownerPrefix: string): boolean;
 }
 
-export interface TaskRescueParts {
-  tree: StateTree;
-  trays: Trays;
-  settings: Settings;
-  telemetry: Telemetry;
-  newOwner?: () => string;
-  /** What is known of the processes that we have started ourselves, by what their leases begin with. */
-  children?: ChildFacts;
+/** Where it rescues tasks, and the journals that it writes. */
+export interface RescueScope {
+  readonly tree: StateTree;
+  readonly trays: Trays;
+  readonly settings: Settings;
+  readonly telemetry: Telemetry;
+}
+
+/** Hears what became of each task. */
+export interface RescueListener {
   /** A task waits to be claimed again. `isLastRun`: its worker died, and no run is left after the next one. */
   onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
@@ -50,14 +52,19 @@ export interface TaskRescueParts {
   onUnkillable(lease: string, count: number): void;
 }
 
-export function makeTaskRescue(parts: TaskRescueParts): Recoverer {
-  const { tree, trays, settings } = parts;
+/** @param children what is known of the processes that we have started ourselves, by what their leases begin with */
+export function makeTaskRescue(
+  scope: RescueScope,
+  listener: RescueListener,
+  newOwner: () => string = ownerSequence(),
+  children?: ChildFacts,
+): Recoverer {
+  const { tree, trays, settings } = scope;
   return {
     trays,
-    newOwner: parts.newOwner ?? ownerSequence(),
-    judge: (owner) =>
-      parts.children?.isChild(processOf(owner)) === true ? "alive" : judgeOwner(owner),
-    lackedMemory: (owner) => parts.children?.lackedMemory(processOf(owner)) === true,
+    newOwner,
+    judge: (owner) => (children?.isChild(processOf(owner)) === true ? "alive" : judgeOwner(owner)),
+    lackedMemory: (owner) => children?.lackedMemory(processOf(owner)) === true,
     beatOf: (owner) => {
       const path = join(tree.workers, `${workerIdOf(owner)}.json`);
       return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
@@ -67,7 +74,7 @@ export function makeTaskRescue(parts: TaskRescueParts): Recoverer {
     excused: new Map(),
     endLease: async (lease) => {
       const left = await endTree(lease, 0, undefined, tree.dir);
-      if (left > 0) parts.onUnkillable(lease, left);
+      if (left > 0) listener.onUnkillable(lease, left);
     },
     policyOf: (task) => ({
       maxAttempts: retryPolicyOf(settings, task).maxAttempts,
@@ -79,8 +86,8 @@ export function makeTaskRescue(parts: TaskRescueParts): Recoverer {
       isProgram: (task) => matchAgent(task, settings.agents).agent?.kind === "exec",
       hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
     },
-    onRecovered: (what) => recordRecovered(parts, what),
-    onSettled: (settled, facts) => recordSettlement(parts, settled, facts),
+    onRecovered: (what) => recordRecovered(scope, listener, what),
+    onSettled: (settled, facts) => recordSettlement(scope, listener, settled, facts),
   };
 }
 
@@ -90,8 +97,11 @@ const REASONS: Record<ReclaimReason, string> = {
   silent: "its worker fell silent",
 };
 
-function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
-  const { telemetry } = parts;
+function recordRecovered(
+  { telemetry }: RescueScope,
+  listener: RescueListener,
+  what: Recovered,
+): void {
   switch (what.action) {
     case "reclaimed": {
       const subject = {
@@ -103,7 +113,7 @@ function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
       const { reason, hasBegun } = what;
       recordReclaimed(telemetry, subject, { reason, hasBegun, nextAttempt: what.next.attempt });
       const why = what.hasBegun ? REASONS[reason] : `${REASONS[reason]} before it was begun`;
-      parts.onReady(what.next, why, what.isLastRun);
+      listener.onReady(what.next, why, what.isLastRun);
       return;
     }
     case "reopened":
@@ -115,7 +125,7 @@ function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
         lease: "",
       };
       telemetry.event("reclaimed", subject, { reason: what.action });
-      parts.onReady(
+      listener.onReady(
         what.next,
         what.action === "reopened"
           ? "its record was lost"
@@ -125,14 +135,14 @@ function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
       return;
     }
     case "failed":
-      parts.onFailed(what.name.id);
+      listener.onFailed(what.name.id);
       return;
     case "conflict": {
       const { name, agentId, lease, recordAs } = what;
       const subject = { task_id: name.id, agent_id: agentId, attempt: name.attempt, lease };
       recordConflict(telemetry, subject, recordAs);
       telemetry.flush();
-      parts.onConflict(name.id, recordAs);
+      listener.onConflict(name.id, recordAs);
       return;
     }
     case "published":
@@ -143,8 +153,12 @@ function recordRecovered(parts: TaskRescueParts, what: Recovered): void {
   }
 }
 
-function recordSettlement(parts: TaskRescueParts, settled: Settlement, facts: SettledFacts): void {
-  const { telemetry, tree } = parts;
+function recordSettlement(
+  { telemetry, tree }: RescueScope,
+  listener: RescueListener,
+  settled: Settlement,
+  facts: SettledFacts,
+): void {
   const record = decodeRecord(settled.record)?.record;
   if (record === undefined) return;
   const subject = {
@@ -172,5 +186,5 @@ function recordSettlement(parts: TaskRescueParts, settled: Settlement, facts: Se
   };
   recordSettled(telemetry, subject, details, mayBeRecorded);
   telemetry.flush();
-  parts.onSettled(record.task_id, record.status === "completed", record.batch);
+  listener.onSettled(record.task_id, record.status === "completed", record.batch);
 }

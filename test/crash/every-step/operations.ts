@@ -910,21 +910,16 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
   const { Rescuer } = await import("../../../src/supervisor/maintenance/rescuer.ts");
   const telemetry = telemetryOf(place);
   const errors: unknown[] = [];
-  const recovery = new Rescuer(
-    makeTaskRescue({
-      tree: place.tree,
-      trays,
-      settings: quickSettings(durability),
-      telemetry,
-      newOwner: owners,
-      onReady: () => {},
-      onSettled: () => {},
-      onFailed: () => {},
-      onConflict: () => {},
-      onUnkillable: () => {},
-    }),
-    60_000,
-    (error) => errors.push(error),
+  const scope = { tree: place.tree, trays, settings: quickSettings(durability), telemetry };
+  const listener = {
+    onReady: () => {},
+    onSettled: () => {},
+    onFailed: () => {},
+    onConflict: () => {},
+    onUnkillable: () => {},
+  };
+  const recovery = new Rescuer(makeTaskRescue(scope, listener, owners), 60_000, (error) =>
+    errors.push(error),
   );
   for (let tries = 0; tries < 200; tries++) {
     errors.length = 0;

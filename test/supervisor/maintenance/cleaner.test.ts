@@ -6,24 +6,28 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
-import { Cleaner, type CleanerParts } from "../../../src/supervisor/maintenance/cleaner.ts";
+import {
+  type CleanChecks,
+  Cleaner,
+  type CleanScope,
+} from "../../../src/supervisor/maintenance/cleaner.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const raise = (error: unknown): never => {
   throw error;
 };
 
-function upkeepOf(tree: StateTree, trays: Trays, parts: Partial<CleanerParts> = {}): Cleaner {
-  return new Cleaner({
-    tree,
-    mailboxes: [trays],
-    retention: DEFAULT_SETTINGS.retention,
-    clock: systemClock,
-    isNeeded: () => false,
-    isInPlan: () => undefined,
-    onError: raise,
-    ...parts,
-  });
+function upkeepOf(
+  tree: StateTree,
+  trays: Trays,
+  scope: Partial<CleanScope> = {},
+  checks: Partial<CleanChecks> = {},
+): Cleaner {
+  const { retention } = DEFAULT_SETTINGS;
+  return new Cleaner(
+    { tree, mailboxes: [trays], retention, clock: systemClock, ...scope },
+    { isNeeded: () => false, isInPlan: () => undefined, onError: raise, ...checks },
+  );
 }
 
 const LONG_AGO_S = Date.now() / 1000 - 365 * 24 * 60 * 60;
@@ -134,7 +138,7 @@ it("a folder that was refused goes with its record, whatever is in it, and when 
   };
   const faults: unknown[] = [];
   const odd = { ...trays, storage: { ...storage, look, unlink } };
-  sweepOnce(upkeepOf(tree, odd, { onError: (error) => faults.push(error) }));
+  sweepOnce(upkeepOf(tree, odd, {}, { onError: (error) => faults.push(error) }));
   expect(fs.readdirSync(trays.failed).sort()).toEqual(["kept-by-someone", "stuck_error.json"]);
   expect(faults).toHaveLength(1);
   expect(fs.existsSync(join(notOurs, "a", "file"))).toBe(true);
@@ -206,7 +210,7 @@ it("evidence goes of nodes that left the plan long ago, and of earlier runs; all
   const upkeep = upkeepOf(tree, trays);
   sweepOnce(upkeep);
   expect(dirs.every((dir) => fs.existsSync(dir))).toBe(true);
-  sweepOnce(upkeepOf(tree, trays, { isInPlan: () => (id) => id === "stays" }));
+  sweepOnce(upkeepOf(tree, trays, {}, { isInPlan: () => (id) => id === "stays" }));
   const names = (path: string): string[] => fs.readdirSync(join(tree.evidence, path)).sort();
   expect(names(".")).toEqual([".tmp", "gone-of-late", "stays"]);
   expect(names("stays")).toEqual(["earlier", "summary.md"]);
