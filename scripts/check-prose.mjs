@@ -15,6 +15,19 @@ const REFUSED = [
   [/\bmeanwhile\b/gi, "say between what: by then, in between, while …"],
   [/\bfor the (?:\w+(?:st|nd|rd|th)|…th) time\b/gi, "give the number: run 3"],
   [/\bhow-manieth\b/gi, "the number of the run"],
+  [/\ball the same\b/gi, "still, even so"],
+  [/\bnone of ours\b/gi, "name whose it is: another program's"],
+  [/\bwhosever\b/gi, "name whose: any process's, any user's"],
+  [/\bever less often\b/gi, "with a growing delay"],
+  [/\b(?:is|are|be) let be\b/gi, "name what stays: is left alone, goes on"],
+  [/\b(?:could|can) be had\b/gi, "can be made, can be started, is available"],
+  [/\b(?:is|are) through\b/gi, "has ended, has done"],
+  [/\bwhatever (?:came|comes|becomes|became) of\b/gi, "whatever its result"],
+  [/\bas good as begun\b/gi, "about to begin"],
+  [
+    /(?:^|[.:;*/]) (?:Who|who) (?:stood|saves|dies|died|meets|measures|loses|has (?:lost|taken|not))\b/gm,
+    "name who: a process that …, a worker that …",
+  ],
 ];
 
 /** @returns {{ line: number, found: string, instead: string }[]} */

@@ -223,6 +223,29 @@ describe("the check of the prose", () => {
     expect(findProse("A worker that waits says so, and runs once more.")).toEqual([]);
   });
 
+  test("finds a few words more, each in the sense that misleads", async () => {
+    const { findProse } = (await import(SCRIPT)) as {
+      findProse: (text: string) => { found: string }[];
+    };
+    for (const bad of [
+      "It runs all the same.",
+      "That file is none of ours.",
+      "It is tried ever less often.",
+      "A file that is let be.",
+      "No lock can be had.",
+      "It is through with it.",
+      "Tell it, whatever came of it.",
+      "/** Who has lost the lease drops the work. */",
+    ])
+      expect(findProse(bad), bad).toHaveLength(1);
+    for (const good of [
+      "Let it be seen.",
+      "It goes through the list.",
+      "A worker who has lost it.",
+    ])
+      expect(findProse(good), good).toEqual([]);
+  });
+
   test("looks at the documents and at all of src", async () => {
     const { checkedFiles } = (await import(SCRIPT)) as { checkedFiles: () => string[] };
     for (const file of ["README.md", "docs/protocol.md", "src/cli/main.ts", "src/mailbox/claim.ts"])

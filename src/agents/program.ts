@@ -60,7 +60,7 @@ export interface ProgramSpec {
   moreEnvironment?: () => Record<string, string>;
 }
 
-/** It ended by itself with this exit code; or what came of it otherwise: not started, stopped, ended by a signal. */
+/** It ended by itself with this exit code; or the outcome of a program that did not start, was stopped, or was ended by a signal. */
 export type ProgramEnd =
   | { exitCode: number; outcome?: undefined }
   /** `isRoomShort`: it wrote on while the disk was nearly full, and what it wrote is to go. */
@@ -120,7 +120,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   return { exitCode: exitCode ?? 0 };
 }
 
-/** @returns what came of the attempt when there can be no directory for it: that is not the fault of its task */
+/** @returns the outcome of the attempt when its directory cannot be made: that is not the fault of its task */
 export function makeRunDir(runDir: string): AttemptOutcome | undefined {
   try {
     makeDirs(runDir, RUN_DIR_DEPTH);
@@ -223,8 +223,8 @@ class Stopper {
   }
 
   /**
-   * After the exit: what is left in its group is ended. What left the group of a run that ended by itself did so on
-   * purpose, and is let be; with one that a signal ended, what was on purpose cannot be told, and all of it goes.
+   * After the exit: processes that are left in its group are ended. A process that left the group of a run that ended by itself did so on
+   * purpose, and goes on. When a signal ended the run, the purpose cannot be told, and all of its processes are ended.
    */
   async finish(isKilled: boolean): Promise<void> {
     this.hasEnded = true;

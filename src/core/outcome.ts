@@ -30,7 +30,7 @@ export interface Deferred {
   kind: "deferred";
   message: string;
   delayMs: number | null;
-  /** True when the disk or the machine refused, by no fault of its own: it is tried ever less often, and not by its number. */
+  /** True when the disk or the machine refused, and the task is not at fault: it is tried again with a growing delay, whatever the number of its run. */
   isHindered?: boolean;
 }
 
@@ -42,7 +42,7 @@ export type AttemptOutcome =
   /** Given back without using up an attempt: graceful stop, `cancel --requeue`. */
   | { kind: "released"; message: string };
 
-/** A failure that another run may mend, without exit code and signal, but for what `more` says. */
+/** A failure that another run may mend. It has no exit code and no signal, unless `more` has them. */
 export function failed(
   failure: FailureKind,
   code: string,

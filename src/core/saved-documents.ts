@@ -11,7 +11,7 @@ import { WORKERS_MAX } from "./limits.ts";
 type Saved = Record<string, unknown> | undefined;
 type Check = (value: unknown) => boolean;
 
-/** `control.json`: each member that says what it may; for the others what holds in the beginning. */
+/** `control.json`: each member with a valid value; for the others the value of a new tree. */
 export function controlOf(saved: Saved): ControlDocument {
   const control: Record<string, unknown> = { ...INITIAL_CONTROL };
   for (const [key, isGood] of Object.entries(CONTROL_MEMBERS))

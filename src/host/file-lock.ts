@@ -22,7 +22,7 @@ const nextOwner = ownerSequence();
 /**
  * Waits for the lock. A lock whose owner is known to be dead is taken at once.
  * @param path of the lock; the directory around it must be there
- * @returns how to give it back, which never throws: the work is done; undefined when it could not be had in time: then go on without it
+ * @returns a function that gives the lock back and never throws, because the work is done by then. Undefined: no lock in time; go on without it
  */
 export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
   // Loaded on first use: most worker processes never lock anything.

@@ -12,7 +12,7 @@ export interface ProcessRoom {
 
 /** A limit of that many is not counted against: to count all threads of a user takes its time (ms on a full machine). */
 const COUNTED_MAX = 8192;
-/** Who has one of these may exceed `ulimit -u`: CAP_SYS_ADMIN, CAP_SYS_RESOURCE. */
+/** A process with one of these may exceed `ulimit -u`: CAP_SYS_ADMIN, CAP_SYS_RESOURCE. */
 const FREE_CAPABILITIES = (1n << 21n) | (1n << 24n);
 
 /** The tightest limit that can be seen from here; undefined when none is near. */

@@ -24,7 +24,7 @@ const POLL_MS = 20;
 const NEWBORN_POLL_MS = 5;
 /** The same while the system has no descriptor left to look. */
 const BLIND_POLL_MS = 250;
-/** Who has not ended by then after SIGKILL will not (ms). */
+/** A process that has not ended this long after SIGKILL never will (ms). */
 const KILL_LIMIT_MS = 5000;
 
 /**
@@ -136,8 +136,8 @@ export async function endTree(
 }
 
 /**
- * SIGKILL to what is left in the group and the session of a program that has ended, until nothing is. What has left both is
- * let be.
+ * SIGKILL to what is left in the group and the session of a program that has ended, until nothing is. A process that has left both
+ * goes on.
  * @returns the number of processes that are still there after five seconds
  */
 export async function endGroup(rootPid: number): Promise<number> {

@@ -150,7 +150,7 @@ export async function takeOverResults(
     taken.delete(stagedResultsName(name));
     if (isHolder && taken.size > 0) {
       if (trays.durability === "power") await results.sync();
-      // Who has taken the lease since has gathered, too: that may be among what was found, and is theirs.
+      // A process that took the lease since then may have gathered results, too. They may be among these files, and belong to it.
       if (!isHeld(trays, claimAt(trays, name))) return results;
       for (const file of taken) unlinkIfThere(trays, join(trays.tmp, file));
     }

@@ -96,7 +96,7 @@ function publishedResults(trays: Trays, s: Settlement): string | undefined {
   return staged === undefined || staged.ino === facts.ino ? path : undefined;
 }
 
-/** For who has lost the lease: what it gathered goes when the batch has settled; else it may still be taken over. */
+/** For a worker that lost its lease: removes the results that it gathered, if the batch has settled. Otherwise another worker may still take them over. */
 export function dropOwnResults(trays: Trays, name: ProcessingName): void {
   const prefix = prefixOf(name);
   if (!trays.storage.list(trays.processing).some((file) => file.startsWith(prefix)))

@@ -1,4 +1,4 @@
-/** Accept, claim, look after and give up a lease. Each is one rename: who loses the race sees ENOENT, and nothing else. */
+/** Accept, claim, look after and give up a lease. Each is one rename: the process that loses the race sees ENOENT, and nothing else. */
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { Clock } from "../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";

@@ -24,7 +24,7 @@ export interface FailureFacts {
   signal?: string | null;
   /** Name of the run's directory. */
   run?: string | null;
-  /** What the program had to say all the same. */
+  /** What the program reported although it failed. */
   output?: unknown;
   /** Of a batch: what its lines came to. */
   batch?: BatchCounts | undefined;

@@ -285,7 +285,7 @@ async function reclaim(
   r: Recoverer,
   { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
 ): Promise<void> {
-  // Who died may have held it only to cancel it: what runs is of an earlier lease, no attempt was begun under this one,
+  // The dead process may have held it only to cancel it: what runs has an earlier lease, no attempt was begun under this one,
   // and perhaps its time has not come yet.
   const wasCancelling = isCancelling(claim.name.token);
   // First its processes, then its lease: two runs of one task must not overlap.

@@ -225,7 +225,7 @@ export async function finishRetry(
     // A name of its own: of two who finish one retry at once, neither may publish what the other has not written yet.
     const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
-    // Neither may the record be back beside what comes of its task.
+    // Nor may the record be back beside the new record of its task.
     if (trays.durability === "power")
       await Promise.all([
         trays.storage.syncFiles([staged]),

@@ -146,7 +146,7 @@ function commit(trays: Trays, s: Settlement, nowMs: number): void {
 }
 
 function publish(trays: Trays, s: Settlement): void {
-  // It has stood there, and was not made durable: who has taken it away since gets no second one.
+  // The record was published, but not made durable: a consumer that took it away since then gets no second one.
   if (s.outcome === "settled" || s.outcome === "conflict") return;
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);

@@ -140,7 +140,7 @@ async function makeNamesDurable(
       if (outcomes.get(index)?.outcome === "refused") continue;
       outcomes.set(
         index,
-        failed(error, id, trays.inbox, "make the task durable (it may run all the same)"),
+        failed(error, id, trays.inbox, "make the task durable (it may still run)"),
       );
     }
   }

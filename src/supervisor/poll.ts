@@ -35,8 +35,8 @@ export interface Recovery {
 }
 
 /**
- * How often it looks around when nothing waits or runs (ms). Who measures silence looks each `RECOVER_MS`: beyond three times that
- * it takes itself for asleep, and begins anew.
+ * How often it looks around when nothing waits or runs (ms). Silence is measured with a look each `RECOVER_MS`: after a gap of
+ * three times that, the measuring process takes itself for asleep, and counts anew.
  */
 const QUIET_MS = 2000;
 /** What is due within this time is done with what is due now, when everything is looked at (ms). */
@@ -50,7 +50,7 @@ export class Poll implements Service {
   private lookAtMs = 0;
   private journalAtMs = 0;
   private isListingWanted = true;
-  /** Whether something lay in `processing/` at the last look, whosever it is: then silence is measured. */
+  /** Whether `processing/` had any file at the last look: then silence is measured. */
   private isAnythingProcessed = false;
 
   constructor(env: Environment, parts: PollParts) {

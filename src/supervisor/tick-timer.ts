@@ -14,7 +14,7 @@ export class TickTimer {
   private timer: NodeJS.Timeout | undefined;
   private timerAtMs = FAR;
 
-  /** @param onError gets what a tick throws; the next one comes all the same */
+  /** @param onError gets what a tick throws; the next tick still comes */
   constructor(clock: Clock, tick: () => void, onError: (error: unknown) => void) {
     this.clock = clock;
     this.tick = tick;

@@ -54,7 +54,7 @@ export class Watchers {
 
   private fallBack(error: unknown): void {
     this.watching = "polling";
-    const text = `no directory watch can be had (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
+    const text = `no directory watch can be made (${systemCode(error)}); polling instead, which costs a little more and is a little slower`;
     this.env.alerts.notice(text);
     this.env.alerts.raise("polling", text);
     this.env.facts.emit("status:changed");

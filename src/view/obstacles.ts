@@ -83,7 +83,7 @@ function sayHolds({ supervisor, control }: Looked, say: Say): void {
     );
   if (control.replan_paused)
     say(
-      "the plan is made anew: other nodes wait until the planner is through",
+      "the plan is made anew: other nodes wait until the planner has ended",
       "wait, or mailchute roadmap next --explain",
     );
   if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");

@@ -54,7 +54,7 @@ export class WhyOpen {
     this.others = others;
   }
 
-  /** Before a round of questions: what holds for all of them. */
+  /** Before a round of questions: reads what all of them need. */
   async refresh(): Promise<void> {
     await this.others.refresh();
     this.general = this.holdsAll();

@@ -1,4 +1,4 @@
-/** The journal lines of a worker's attempts: what becomes of each, and who holds its lease. */
+/** Writes the journal lines of a worker's attempts: the events of each, and the changes of its lease. */
 import { recordClaimed, recordFenced, recordPutBack, recordReleased } from "../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";

@@ -29,7 +29,7 @@ export class Gate {
     return this.control.paused;
   }
 
-  /** Whether what is ready under this name was launched before the pause came, and so begins all the same. */
+  /** Whether what is ready under this name was launched before the pause came, and so still begins. */
   mayBegin(file: string): boolean {
     const name = parseName(file);
     return name?.attempt === 1 && this.control.launched.includes(name.id);

@@ -9,7 +9,7 @@ export interface ProgressReportHooks {
   countUnsettled: () => number;
 }
 
-/** With so many tasks in hand a worker tells of its progress only now and then. */
+/** With so many waiting tasks a worker reports its progress only now and then. */
 const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
 
@@ -25,7 +25,7 @@ export class ProgressReport {
     this.hooks = hooks;
   }
 
-  /** We are through with the file that waited under this name, whatever came of it. */
+  /** This worker has ended the task that waited under this name, with whatever result. */
   noteDone(readyFile: string): void {
     this.done.push(readyFile);
   }
@@ -38,7 +38,7 @@ export class ProgressReport {
     this.returned.push(notice);
   }
 
-  /** At once when we may need more, else in one message for many tasks. @param queuedCount tasks in hand */
+  /** At once when this worker may need more tasks, else in one message for many tasks. @param queuedCount tasks that wait here */
   tell(queuedCount: number): void {
     if (queuedCount > REPORT_QUEUE_MIN)
       this.timer ??= setTimeout(() => this.tellNow(), REPORT_PAUSE_MS);

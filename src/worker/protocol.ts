@@ -35,7 +35,7 @@ export type ToSupervisor =
   | { type: "leaving"; signal: string }
   | {
       type: "progress";
-      /** Files this worker is through with, offered or found, whatever came of them. */
+      /** Files whose tasks this worker has ended, offered or found, with whatever result. */
       done: string[];
       settled: SettledNotice[];
       returned: ReturnedNotice[];

@@ -95,7 +95,7 @@ export class Worker {
   private isTurnDue = false;
   private stopping: "no" | "drain" | "stop" = "no";
   private isStopped = false;
-  /** Monotonic ms until which a failure may come of a signal to all. */
+  /** Monotonic ms until which a failure may be due to a signal that all processes got. */
   private shutdownUntilMs = 0;
   /** Attempts that have waited for our own signal. */
   private readonly awaited = new WeakSet<Attempt>();

@@ -254,7 +254,7 @@ it.each(["task", "node"])(
     const run = await pool.start(["--workers", "1"]);
     const releases = (): unknown[] => pool.events().filter((e) => e["event"] === "released");
     await waitFor(() => releases().length >= 3, { what: "three releases" });
-    const words = "a waits, and is tried again ever less often: cannot make";
+    const words = "a waits, and is tried again with a growing delay: cannot make";
     await waitFor(() => run.stderr().includes(words), { what: "a word about it" });
     fs.rmSync(runs);
     expect(await pool.result("a")).toMatchObject({ attempts: 1 });

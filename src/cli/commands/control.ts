@@ -24,7 +24,7 @@ const ACK_TIMEOUT_MS = 30_000;
 const WAIT = { type: "flag", help: "wait for the effect" } as const;
 const TIMEOUT = durationOption("S", "with --wait: give up after this long (default: 30 s)");
 
-/** Sends one command; prints its id, or with --wait what came of it. */
+/** Sends one command; prints its id, or with --wait its effect. */
 async function send(
   ctx: Context<OptionTable>,
   command: string,

@@ -132,7 +132,7 @@ export interface CommandSpec<O extends OptionTable = OptionTable> {
   args?: { min: number; max: number };
   /** True when `-- CMD ARGS…` may follow. */
   takesRest?: boolean;
-  /** True for `run` and the like: the process goes on whatever becomes of its stdout. */
+  /** True for `run` and the like: the process goes on even when its stdout is closed. */
   isLongLived?: boolean;
   /** True for what only streams: it ends when the reader of its stdout goes away. Everything else does what it was asked to do. */
   endsWithReader?: boolean;

@@ -102,7 +102,7 @@ export async function openMailbox(
   const { durability, uids } = loaded.settings;
   return {
     tree,
-    // Who may enqueue need not own the directories: only files are judged by their owners.
+    // A user who may enqueue need not own the directories: only the owners of files are checked.
     trays: { ...open(tree.mailbox, { durability }), uids },
     loaded,
   };

@@ -27,7 +27,7 @@ export class Stdout {
     if (!this.isDirect) this.handOver();
   }
 
-  /** What lives long goes on whatever becomes of what it says. */
+  /** A long-lived command goes on even if its output can no longer be read. */
   outliveErrors(): void {
     this.onError = () => {};
   }
@@ -64,7 +64,7 @@ function deviceOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
 }
 
-/** The reader is gone: the command still does all that it was asked to do, and its exit code tells what came of it. */
+/** The reader is gone: the command still does all that it was asked to do, and its exit code tells the result. */
 function failUnlessUnread(error: unknown): void {
   if (systemCode(error) !== "EPIPE") fail(error);
 }

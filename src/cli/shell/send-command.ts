@@ -73,7 +73,7 @@ export async function awaitAcknowledgement(
   }
 }
 
-/** `paused: true, slots: 3`: what came of a command. */
+/** `paused: true, slots: 3`: the effect of a command. */
 export function resultText(result: Record<string, unknown>): string {
   return Object.entries(result)
     .map(([key, value]) => `${key}: ${safe(value)}`)

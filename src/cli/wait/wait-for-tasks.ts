@@ -202,7 +202,7 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
     if (listed !== undefined && !listed.has(resultName(id)) && !listed.has(errorName(id))) continue;
     const record = lookForRecord(tree, id);
     if (record === undefined) continue;
-    // A failed task that was put back has its record until the retry is through.
+    // A failed task that was put back keeps its record until the retry is complete.
     if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") continue;
     pending.delete(id);
     if (record.state === "done") {

@@ -1,4 +1,4 @@
-/** Carries out one action of the prompt and prints what came of it. */
+/** Carries out one action of the prompt and prints its effect. */
 
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError } from "../../cli/shell/error-text.ts";

@@ -1,4 +1,4 @@
-/** The demo as data: the files it drops, its acts in order, and what must come of them. */
+/** The demo as data: the files it drops, its acts in order, and the counts that must result. */
 import { duration } from "../../text/render.ts";
 
 export interface DroppedFile {
@@ -34,7 +34,7 @@ function after(id: string): object {
   return { metadata: { dependencies: [id] } };
 }
 
-/** The last of the chain comes first: it waits all the same. */
+/** The last of the chain is dropped first, and still waits for the others. */
 const FIRST_DROP: readonly DroppedFile[] = [
   file("report", { exec: ["echo", "ok"], ...after("count") }),
   file("count", { exec: ["echo", "7"], ...after("fetch") }),

@@ -15,7 +15,7 @@ import { readNames, type Stage } from "./stage.ts";
 
 type Event = Record<string, unknown>;
 
-/** The worker that was killed, and what became of its task. */
+/** The worker that was killed, and the record of its task. */
 interface Killed {
   task_id: string;
   worker: string;

@@ -1,4 +1,4 @@
-/** The plan in a supervisor: its nodes become tasks, and what becomes of those is written into `roadmap.yaml`. */
+/** The plan in a supervisor: its nodes become tasks, and their results are written into `roadmap.yaml`. */
 import { join } from "node:path";
 import { RECOVER_MS } from "../../core/limits.ts";
 import { KvStore } from "../../kv/store.ts";

@@ -49,7 +49,7 @@ function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolea
   if (live !== undefined && isFinal) return leasesOfAttempt(live.name);
   const isWaiting = findWaiting(trays, id) !== undefined;
   const isSettled = hasSettled(trays, id);
-  // With a record beside it, what waits is a duplicate, and none of ours to end.
+  // With a record beside it, the waiting file is a duplicate, which a cancel does not end.
   if (isWaiting && isFinal && !isSettled) return leasesOfAttempt(newSubmission(trays.clock, id, 1));
   const owner = parts.ownerOf(id);
   if (live === undefined && !isWaiting && !isSettled && owner === undefined)

@@ -11,7 +11,7 @@ export interface CommandContext {
   readonly control: ControlFile;
   readonly queue: Pick<Queue, "backlog" | "dispatcher" | "pool">;
   readonly parts: Parts;
-  /** Owners of the leases that are taken to cancel what holds them. */
+  /** Makes owners for leases that are taken only to cancel a task. */
   newOwner(): string;
   readonly run: RunControl;
 }

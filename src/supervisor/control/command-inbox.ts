@@ -32,7 +32,7 @@ import type { Trays } from "../../mailbox/trays.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
 
-/** A command in hand, and what is known of its first time when it is carried out again. */
+/** A claimed command; when it is carried out again after a crash, also what the first try has noted. */
 export interface ClaimedCommand {
   command: Command;
   /** Its nonce: the same each time it is taken up, and of no other command, also of none with the same id. */
@@ -230,7 +230,7 @@ export class CommandInbox {
     }
   }
 
-  /** The claim is what changed it last: who takes it up after a crash sees here when it came. */
+  /** A claim changes the time of the file. This restores it, so that after a crash the next process sees when the command came. */
   private keepArrival(claim: Claim, arrivedMs: number): void {
     try {
       this.trays.storage.touch(claim.path, arrivedMs);
@@ -400,7 +400,7 @@ export class CommandInbox {
   }
 }
 
-/** What the disk says to a command is no fault of ours, nor of the command. Node's own `ERR_…` are faults of ours. */
+/** A system error is no fault of the command, nor of mailchute. Node's own `ERR_…` are faults of mailchute. */
 function codeOf(error: unknown): string {
   if (error instanceof MailchuteError) return error.code;
   return isSystemError(error) ? "ErrIo" : "ErrBug";

@@ -30,7 +30,7 @@ export function steer(
   const wasApplied = control.isApplied(nonce);
   const change = wasApplied ? undefined : changeOf();
   if (change !== undefined) control.apply(nonce, change);
-  // Who had claimed it may have died before, or after, it wrote the event.
+  // The process that claimed it before may have died before or after it wrote the event.
   const isUntold = wasApplied && isAgain && !hasRecord(tree.events, nonce, event);
   if (change !== undefined || isUntold)
     telemetry.event(event, { ...NO_SUBJECT, lease: nonce }, { command: command.id, ...details });

@@ -38,7 +38,7 @@ export class Ownership {
   private lock: SupervisorLock | undefined;
   /** The tree that was taken. */
   private treeId: string | null = null;
-  /** Who stood there when we came. Times would not tell who came last: clocks are set back. */
+  /** Nonce of the supervisor before this one. Nonces are compared, not times, because clocks can go back. */
   private predecessor: string | undefined;
   private isReplaced = false;
 

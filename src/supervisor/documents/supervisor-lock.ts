@@ -28,7 +28,7 @@ export class SupervisorLock {
   private release: () => Promise<void> = () => Promise.resolve();
   /** Set when the lock was lost: another process took us for dead. */
   isCompromised = false;
-  /** The disk refused the last renewal, and may show its time all the same. */
+  /** The disk refused the last renewal, but may still show the new time. */
   private isRefused = false;
   private isFreed = false;
 

@@ -49,7 +49,7 @@ export class JournalReader {
       for (const line of lines) this.tell(line);
       return lines.length > 0;
     } catch (error) {
-      // Tasks run without it: their records say what became of them.
+      // Tasks run without it: their records hold the results.
       this.env.alerts.report("journal", `cannot read the journal of events: ${messageOf(error)}`);
       return false;
     }

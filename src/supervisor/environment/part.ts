@@ -34,7 +34,7 @@ export interface TaskSource {
   takeBack(id: string, isAgain: boolean): Promise<boolean>;
   /** Takes its own task out of the inbox, where it was put back. False when it does not wait there. */
   withdraw(id: string): Promise<boolean>;
-  /** Tasks that are as good as begun, and that no worker has claimed yet: a pause lets them begin. */
+  /** Tasks that are about to begin, and that no worker has claimed yet: a pause lets them begin. */
   unbegun(): string[];
   /** Whether an id is one that it knows; undefined when that cannot be said now. */
   membership(): ((id: string) => boolean) | undefined;
@@ -58,7 +58,7 @@ export interface DependencySource {
   standing(id: string): Standing | undefined;
 }
 
-/** Which of the tasks that wait may be chosen: `ids` are tasks that are as good as begun, of which only the first run counts. */
+/** Which of the waiting tasks may be chosen. `ids` are tasks that are about to begin; only their first run may start. */
 export type Choice =
   | { kind: "all" }
   | { kind: "planners"; ids: readonly string[] }

@@ -36,7 +36,7 @@ export interface IdRegistry {
   hasLeftResults(id: string): boolean;
 }
 
-/** What becomes of files that are not accepted. */
+/** Refuses or removes files that are not accepted. */
 export interface FileRejections {
   /** The file is to be moved to `failed/`. */
   refuse(refusal: Refusal): void;
@@ -401,7 +401,7 @@ export class InboxScanner {
     this.setAside(name, facts, error);
   }
 
-  /** Tried again ever less often; told once. */
+  /** It is tried again with a growing delay, and reported once. */
   private setAside(name: string, facts: FileFacts, error: unknown): void {
     if (this.hopeless.note(name, facts, error)) this.report(name, error);
   }
@@ -479,7 +479,7 @@ export class InboxScanner {
     );
   }
 
-  /** What cannot be done now is let be for a while. */
+  /** A step that fails now is tried again after a while. */
   private attempt(name: string, facts: FileFacts, what: string, step: () => void): void {
     try {
       step();

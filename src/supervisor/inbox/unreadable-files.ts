@@ -1,4 +1,4 @@
-/** Files of the inbox that can be neither read nor moved: tried again ever less often while they stay as they are. */
+/** Inbox files that can be neither read nor moved. Each is tried again with a growing delay until it changes. */
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { FileFacts } from "../../mailbox/storage.ts";

@@ -19,7 +19,7 @@ export interface ExternalWorkersOptions {
   stateDir: string;
   /** One elsewhere that shows no sign of life for so long is gone (ms). */
   silenceMaxMs: number;
-  /** Of our settings: who has others is left to end. */
+  /** Of our settings. A worker with others gets no more tasks, and ends. */
   digest: string;
   /** Its settings differ from ours, or a supervisor elsewhere has left it. */
   onUnlike: (worker: WorkerInfo) => void;
@@ -62,7 +62,7 @@ export class ExternalWorkers {
   survey(own: ReadonlySet<string>): boolean {
     const { workersDir } = this.o;
     const names = tryListDir(workersDir);
-    // Who was there is there still, as far as anybody knows.
+    // Without a listing, the workers that were there count as there.
     if (names === undefined) return false;
     const found = new Map<string, WorkerInfo>();
     this.silence.beginRound(performance.now(), new Set(names));

@@ -192,7 +192,7 @@ export class Pool {
     return this.maxSlots > this.processCount;
   }
 
-  /** Starts a process for this one file, which ends with it. False while there are enough of them, or none can be had. */
+  /** Starts a process for this one file, which ends with it. False while there are enough such processes, or none can be started. */
   startAlone(file: string): boolean {
     if (this.isClosing || this.restartTimer !== undefined) return false;
     return this.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);

@@ -49,7 +49,7 @@ export class Dispatcher {
   private missingOnce = new Set<string>();
   /** Ids whose failed/ record is that of a refused file: it moves aside when the id is accepted. */
   private readonly refused = new Set<string>();
-  /** Offered files and what they are, until a worker is through with them. */
+  /** Offered files and their tasks, until a worker has ended them. */
   private readonly offered = new Map<string, WaitingTask>();
   /** Accepted for workers that we cannot speak to; they find them. */
   private floating = new Map<string, WaitingTask>();
@@ -148,7 +148,7 @@ export class Dispatcher {
     }
   }
 
-  /** A worker is through with these files. */
+  /** A worker has ended the tasks of these files. */
   onDone(files: readonly string[]): void {
     for (const file of files) this.offered.delete(file);
   }

@@ -25,7 +25,7 @@ export class FinishedIds {
   private walk: Walk | undefined;
   private todo: ("outbox" | "failed")[] = [];
   private isWalkWanted = true;
-  /** A tray could not be listed to its end: what was not met may be there all the same. */
+  /** A tray could not be listed to its end: an id that was not found may still be there. */
   private isTorn = false;
   /** Ids (folded) that the present walk looks for, and those that wait for the next one. */
   private suspects = new Set<string>();

@@ -84,7 +84,7 @@ export class ProcessingTray {
       if (bytes !== undefined) task = decodeTask(bytes, name.id).task;
     } catch (error) {
       if (systemCode(error) === "ENOENT") return;
-      // A task that became unreadable is offered all the same: the worker that claims it settles it as failed.
+      // A task that became unreadable is still offered: the worker that claims it settles it as failed.
     }
     const { agent } = matchAgent(task ?? {}, settings.agents);
     // Beyond its last run it has one in a process that it does not share, also after a restart of the supervisor.

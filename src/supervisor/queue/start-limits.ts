@@ -54,8 +54,8 @@ export class StartLimits {
   }
 
   /**
-   * Which tasks may start; undefined: none. What a part has as good as begun when the pool is paused begins all the same:
-   * what waits for its end must not wait for ever.
+   * Which tasks may start; undefined: none. Tasks that a part was about to start when the pool was paused still begin:
+   * those who wait for their end must not wait for ever.
    */
   whichMayStart(nowMs: number): Choice | undefined {
     const { control, parts } = this;

@@ -111,7 +111,7 @@ export class PlanEngine {
     if (node === undefined || node.id !== id || isContainer(node)) return;
     this.active.noteSelected(id);
     if (node.status === "in_progress") return;
-    // Blocked, done: a person's word about a node whose task runs all the same stands.
+    // Blocked, done: a person has set this while the task runs, and it stays.
     if (node.status === "open" || node.status === "failed")
       this.p.store.setStatus(id, "in_progress");
   }

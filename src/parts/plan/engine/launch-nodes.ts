@@ -44,7 +44,7 @@ export class NodeLauncher {
   private readonly archiving = new Set<string>();
   /** With `--once`: what this pass may launch. */
   private pass: Set<string> | undefined;
-  /** Ids that something which is not the plan's own has taken: until when they are let be (monotonic ms). */
+  /** Ids that a task outside the plan has taken, and until when each is left alone (monotonic ms). */
   private readonly foreign = new Map<string, number>();
   /** Whose item in the file cannot be changed: they wait for another text. */
   private readonly unwritable = new Set<string>();

@@ -5,7 +5,7 @@ import { keyOf } from "./file-facts.ts";
 
 /** A plan above this is refused unread (bytes). */
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
-/** A text that was the same for so long is whole: who saves in place empties the file first (ms). */
+/** A text that did not change for this long is complete: a program that saves in place empties the file first (ms). */
 export const SETTLED_MS = 30;
 /**
  * A file that has become much shorter, or empty, is rather one that a slow writer is about to fill (ms):
@@ -13,7 +13,7 @@ export const SETTLED_MS = 30;
  */
 const SHORTER_SETTLED_MS = 1000;
 const MUCH_SHORTER = 0.9;
-/** Who saves all the time must not keep us from reading: after this a text is taken as it is (ms). */
+/** A program that saves all the time must not keep the plan from being read: after this a text is taken as it is (ms). */
 const UNSETTLED_MS_MAX = 2000;
 
 export interface Saved {

@@ -42,7 +42,7 @@ export class RoadmapLoader {
     this.thread ??= this.startThread();
     const { thread } = this;
     const id = this.nextId++;
-    // It must not keep the process alive by itself, but who waits for an answer gets it.
+    // The thread must not keep an idle process alive, but a caller that waits must get its answer.
     if (this.waiting.size === 0) thread.ref();
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { text, nodes: [], resolve, reject });

@@ -1,5 +1,5 @@
 /**
- * Escalation: what becomes of the plan when a node has failed for good. Pure. Rule: a failed task is escalated to its
+ * Escalation: how the plan changes when a node has failed for good. Pure. Rule: a failed task is escalated to its
  * parent plan; a failed escalation promotes that plan one level up; at the root a person must look.
  */
 import { createHash } from "node:crypto";

@@ -21,7 +21,7 @@ export interface FollowUp {
   edits: RoadmapEdit[];
   /** The node's own new status; undefined when a person has decided otherwise while it ran. */
   status: NodeStatus | undefined;
-  /** Why a run that ended well has failed all the same. */
+  /** Why a run that ended well still counts as failed. */
   error?: string;
   escalation?: { id: string; subject: string };
   /** For people: what should be looked at. */

@@ -41,7 +41,7 @@ export interface PlanNext {
   waiting: WaitingNode[];
 }
 
-/** One look; who looks again and again keeps a `Planner`. */
+/** For one look. To look again and again, keep a `Planner`. */
 export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
   return new Planner().next(nodes, options);
 }

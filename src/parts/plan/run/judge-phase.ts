@@ -5,7 +5,7 @@ import { isObject } from "../../../core/json-object.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
 import type { FailureKind } from "../../../core/task.ts";
 
-/** Where a run says what came of it. */
+/** Where a run reports its result. */
 export type Said =
   /** A program: what it reported, unjudged, the last first; it must report something, or may. */
   | { by: "program"; results: readonly Record<string, unknown>[]; isRequired: boolean }

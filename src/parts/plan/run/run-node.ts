@@ -55,7 +55,7 @@ export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { runDir } = assignment;
   const hindrance = makeRunDir(runDir);
   if (hindrance !== undefined) return hindrance;
-  // What kv says of a run is true of every run: both files are there, whatever comes of it.
+  // kv names these two files for every run, so both must be there, whatever its result.
   fs.closeSync(openToAppend(join(runDir, "stdout.log")));
   // A run that was put back may have had this very directory: what it reported is not what this one reports.
   keepFiles(runDir, "before");

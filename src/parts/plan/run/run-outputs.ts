@@ -1,4 +1,4 @@
-/** What every run of a node leaves in kv, whatever came of it. Idempotent: worker and supervisor both write it. */
+/** The values that every run of a node leaves in kv, whatever its result. Idempotent: worker and supervisor both write it. */
 import { join } from "node:path";
 import { decodeEnvelope } from "../../../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../../../core/envelope.ts";
