@@ -43,7 +43,7 @@ function isOf(line: Line, lease: string, what: string): boolean {
 /** Whether `test` holds for one of the lines that contain this text, the last line first. */
 function someLine(tail: Buffer | undefined, text: string, test: (line: Line) => boolean): boolean {
   if (tail === undefined) return false;
-  for (const { line } of linesWith(tail, text)) {
+  for (const { line } of linesWith(tail, [text])) {
     const record = parseObject(line);
     if (record !== undefined && test(record)) return true;
   }

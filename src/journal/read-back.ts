@@ -1,72 +1,79 @@
-/** Reads a journal from its end backwards, a piece at a time: for those who want the latest records of a long one. */
+/** Searches a journal from its end backwards: for those who want the latest records of a long one. */
 import fs from "node:fs";
 import { lastRotated } from "./journal.ts";
 import { openJournal } from "./read.ts";
 
-const PIECE_BYTES = 256 * 1024;
+/** So much is read at once. */
+export const PIECE_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 
-/** Whole lines that stand together in one file. */
-export interface Piece {
-  bytes: Buffer;
+interface Found {
+  /** Undefined between two pieces: a caller can count them, and stop. */
+  line: string | undefined;
   file: string;
-  /** Of the file, which keeps it when it is rotated. */
-  ino: number;
-  /** Where the piece begins. */
-  from: number;
-}
-
-/** The place before this byte of a piece, as text: reading can go on there later. */
-export function placeIn({ ino, from }: Piece, at = 0): string {
-  return `${ino}.${from + at}`;
+  /** What stands before it has not been searched yet; a later search can begin there, also after a rotation. */
+  place: string;
 }
 
 /**
- * The pieces of a journal, the newest first, then those of the file before its last rotation. A last line without its newline
- * is still being written, and is left out.
+ * The whole lines that contain one of these texts, the last one first; then those of the file before the last rotation.
  * @param before only what stands before this place; of a file that is gone by now nothing is read
  * @throws a system error when a file is there and cannot be read
  */
-export function* readBack(path: string, before?: string): Generator<Piece> {
-  const [wantedIno, wantedEnd = 0] = (before ?? "").split(".").map(Number);
+export function* searchBack(
+  path: string,
+  texts: readonly string[],
+  before?: string,
+): Generator<Found> {
+  const [startIno, startEnd = 0] = (before ?? "").split(".").map(Number);
   let isFound = before === undefined;
-  const files = [() => path, () => lastRotated(path)];
-  for (const nextFile of files) {
+  for (const nextFile of [() => path, () => lastRotated(path)]) {
     const file = nextFile();
     const fd = file === undefined ? undefined : openJournal(file);
     if (file === undefined || fd === undefined) continue;
     try {
       const stats = fs.fstatSync(fd);
-      if (!stats.isFile() || !(isFound || stats.ino === wantedIno)) continue;
-      const end = isFound ? stats.size : Math.min(wantedEnd, stats.size);
+      const { ino, size } = stats;
+      if (!stats.isFile() || !(isFound || ino === startIno)) continue;
+      let end = isFound ? size : Math.min(startEnd, size);
       isFound = true;
-      yield* piecesOf(fd, end, { file, ino: stats.ino });
+      while (end > 0) {
+        const { bytes, from } = readPiece(fd, end);
+        for (const { line, at } of linesWith(bytes, texts))
+          yield { line, file, place: `${ino}.${from + at}` };
+        end = from;
+        yield { line: undefined, file, place: `${ino}.${end}` };
+      }
     } finally {
       fs.closeSync(fd);
     }
   }
 }
 
-function* piecesOf(fd: number, end: number, of: Pick<Piece, "file" | "ino">): Generator<Piece> {
-  while (end > 0) {
-    const start = Math.max(0, end - PIECE_BYTES);
-    const buffer = Buffer.allocUnsafe(end - start);
-    const got = buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, start));
-    const first = start === 0 ? 0 : got.indexOf(NEWLINE) + 1;
-    const last = got.lastIndexOf(NEWLINE) + 1;
-    // A line longer than a piece is rubbish: its bytes are passed over.
-    end = first < last ? start + first : start;
-    if (first < last) yield { ...of, bytes: got.subarray(first, last), from: start + first };
-  }
+/** Whole lines that end at or before `end`; none of a line that is longer than a piece: it is rubbish, and passed over. */
+function readPiece(fd: number, end: number): { bytes: Buffer; from: number } {
+  const start = Math.max(0, end - PIECE_BYTES);
+  const buffer = Buffer.allocUnsafe(end - start);
+  const got = buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, start));
+  const first = start === 0 ? 0 : got.indexOf(NEWLINE) + 1;
+  // A last line without its newline is still being written.
+  const last = got.lastIndexOf(NEWLINE) + 1;
+  return first < last
+    ? { bytes: got.subarray(first, last), from: start + first }
+    : { bytes: got.subarray(0, 0), from: start };
 }
 
-/** The lines that contain this text, the last one first. */
-export function* linesWith(bytes: Buffer, text: string): Generator<{ line: string; at: number }> {
-  for (let hit = bytes.lastIndexOf(text); hit >= 0; ) {
+/** The lines that contain one of these texts, the last one first. */
+export function* linesWith(
+  bytes: Buffer,
+  texts: readonly string[],
+): Generator<{ line: string; at: number }> {
+  const hits = texts.map((text) => bytes.lastIndexOf(text));
+  for (let hit = Math.max(...hits); hit >= 0; hit = Math.max(...hits)) {
     const at = bytes.lastIndexOf(NEWLINE, hit) + 1;
     const end = bytes.indexOf(NEWLINE, hit);
     yield { line: bytes.toString("utf8", at, end === -1 ? undefined : end), at };
-    if (at <= 1) return;
-    hit = bytes.lastIndexOf(text, at - 1);
+    for (const [n, text] of texts.entries())
+      if ((hits[n] ?? -1) >= at) hits[n] = at === 0 ? -1 : bytes.lastIndexOf(text, at - 1);
   }
 }

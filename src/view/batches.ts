@@ -60,14 +60,16 @@ export interface BatchWithFailures {
 /** So many results of batches are looked at. */
 const BATCHES_MAX = 1000;
 
-/** Completed batches some of whose lines failed, the latest first; of very many batches some. */
-export function batchesWithFailures(tree: StateTree): BatchWithFailures[] {
-  const ids: string[] = [];
-  let seen = 0;
-  eachName(join(tree.mailbox, "outbox"), (name) => {
-    if (name.endsWith(RESULTS_ENDING)) ids.push(name.slice(0, -RESULTS_ENDING.length));
-    return ++seen < COUNT_MAX && ids.length < BATCHES_MAX;
-  });
+/** The batch whose results are under this name; undefined for other names. */
+export function batchOfResults(name: string): string | undefined {
+  return name.endsWith(RESULTS_ENDING) ? name.slice(0, -RESULTS_ENDING.length) : undefined;
+}
+
+/** Completed batches some of whose lines failed, the latest first; of very many batches some. @param ids batches that are looked at */
+export function batchesWithFailures(
+  tree: StateTree,
+  ids: readonly string[] = settledBatches(tree),
+): BatchWithFailures[] {
   const found = ids.flatMap((id): BatchWithFailures[] => {
     const counts = failedLines(tree, id);
     const record = join(tree.mailbox, "outbox", resultName(id));
@@ -75,4 +77,15 @@ export function batchesWithFailures(tree: StateTree): BatchWithFailures[] {
     return counts === undefined || settledMs === undefined ? [] : [{ id, counts, settledMs }];
   });
   return found.sort((a, b) => b.settledMs - a.settledMs);
+}
+
+function settledBatches(tree: StateTree): string[] {
+  const ids: string[] = [];
+  let seen = 0;
+  eachName(join(tree.mailbox, "outbox"), (name) => {
+    const id = batchOfResults(name);
+    if (id !== undefined) ids.push(id);
+    return ++seen < COUNT_MAX && ids.length < BATCHES_MAX;
+  });
+  return ids;
 }

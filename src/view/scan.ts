@@ -37,8 +37,10 @@ export function eachName(dir: string, visit: (name: string) => boolean): boolean
 
 export interface Count {
   count: number;
-  /** False when counting stopped at the bound. */
+  /** False when counting stopped at the bound, or is not through, or is of some time ago. */
   is_exact: boolean;
+  /** What was counted some time ago; names have come and gone since then. */
+  is_old?: true;
 }
 
 export function countNames(
@@ -72,12 +74,14 @@ export function findFiles(
     if (isWanted(name)) names.push(name);
     return names.length < max;
   });
-  const files = names.flatMap((name): Found[] => {
-    const path = join(dir, name);
-    const stats = fs.lstatSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? [] : [{ name, path, mtimeMs: stats.mtimeMs, size: stats.size }];
-  });
-  return { files, isAll };
+  return { files: names.flatMap((name) => lookAt(dir, name) ?? []), isAll };
+}
+
+/** Undefined when it is not there. */
+export function lookAt(dir: string, name: string): Found | undefined {
+  const path = join(dir, name);
+  const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+  return stats && { name, path, mtimeMs: stats.mtimeMs, size: stats.size };
 }
 
 /** A JSON object from a regular file of at most `bytesMax`; undefined when it is missing, too large, torn or no object. */
@@ -91,31 +95,6 @@ export function readJsonObject(
     return parseObject(fs.readFileSync(path, "utf8").replace(/^\ufeff/, ""));
   } catch {
     return undefined;
-  }
-}
-
-/** A pipe in the place of a file does not keep us waiting for a writer. */
-const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
-
-/** The last whole lines of a regular file, at most about `bytesMax` of them. */
-export function readTailLines(path: string, bytesMax: number): string[] {
-  let fd: number;
-  try {
-    fd = fs.openSync(path, TO_READ);
-  } catch {
-    return [];
-  }
-  try {
-    const stats = fs.fstatSync(fd);
-    if (!stats.isFile()) return [];
-    const { size } = stats;
-    const from = Math.max(0, size - bytesMax);
-    const buffer = Buffer.alloc(size - from);
-    const got = fs.readSync(fd, buffer, 0, buffer.length, from);
-    const lines = buffer.toString("utf8", 0, got).split("\n");
-    return from === 0 ? lines : lines.slice(1);
-  } finally {
-    fs.closeSync(fd);
   }
 }
 

@@ -13,11 +13,10 @@ import {
   countsText,
   readBatchProgress,
 } from "./batches.ts";
-import type { Choice } from "./choose-files.ts";
+import type { ChosenFile } from "./choose-files.ts";
 import type { TaskPlace } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 
-type ChosenFile = Choice["files"][number];
 type JsonObject = Record<string, unknown>;
 /** Of a larger task file the row tells nothing (bytes). */
 const TASK_BYTES_READ_MAX = 1024 * 1024;

@@ -1,12 +1,10 @@
 /** What the journal tells of one task over all its attempts, the latest first, a page at a time. Reads only. */
 import { parseObject } from "../core/json-object.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { linesWith, type Piece, placeIn, readBack } from "../journal/read-back.ts";
+import { PIECE_BYTES, searchBack } from "../journal/read-back.ts";
 
-/** So much of the journal is searched for one page (bytes): some 50 ms. */
-const SEARCHED_BYTES_MAX = 64 * 1024 * 1024;
-/** At the end of a place: a page before it had the task's first event. */
-const FIRST_SEEN = "!";
+/** So much of the journal is searched for one page: some 50 ms. */
+const PIECES_MAX = (64 * 1024 * 1024) / PIECE_BYTES;
 
 interface Timeline {
   /** The latest first. */
@@ -22,22 +20,18 @@ interface Timeline {
  * @param after `next` of the page before
  */
 export function timelineOf(tree: StateTree, id: string, limit: number, after?: string): Timeline {
-  const mark = JSON.stringify(id);
   const events: Record<string, unknown>[] = [];
-  let bytesLeft = SEARCHED_BYTES_MAX;
-  let hasFirst = after?.endsWith(FIRST_SEEN) ?? false;
-  const place = (piece: Piece, at = 0): string => placeIn(piece, at) + (hasFirst ? FIRST_SEEN : "");
-  for (const piece of readBack(tree.events, after?.replace(FIRST_SEEN, ""))) {
-    if (hasFirst && piece.file !== tree.events) break;
-    for (const { line, at } of linesWith(piece.bytes, mark)) {
-      const event = parseObject(line.replaceAll("\0", ""));
-      if (event?.["task_id"] !== id) continue;
+  let pieces = 0;
+  let hasFirst = false;
+  for (const { line, file, place } of searchBack(tree.events, [JSON.stringify(id)], after)) {
+    if (hasFirst && file !== tree.events) break;
+    const event = line === undefined ? undefined : parseObject(line.replaceAll("\0", ""));
+    if (line === undefined) pieces++;
+    if (event?.["task_id"] === id) {
       events.push(event);
       hasFirst ||= event["event"] === "selected" && event["attempt"] === 1;
-      if (events.length >= limit) return { events, next: place(piece, at) };
     }
-    bytesLeft -= piece.bytes.length;
-    if (bytesLeft <= 0) return { events, next: place(piece) };
+    if (events.length >= limit || pieces >= PIECES_MAX) return { events, next: place };
   }
   return { events };
 }

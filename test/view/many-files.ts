@@ -6,7 +6,7 @@ import { onTestFinished, vi } from "vitest";
 import { type StateTree, stateTree } from "../../src/core/state-tree.ts";
 
 /** `MAILCHUTE_VIEW_FILES=1000000` for a larger tray. */
-export const MANY = Number(process.env["MAILCHUTE_VIEW_FILES"] ?? 200_000);
+export const MANY = Number(process.env["MAILCHUTE_VIEW_FILES"] ?? 120_000);
 
 /** A state tree with empty trays, in memory where the system has such a place; it goes away with the test. */
 export function newTree(): StateTree {

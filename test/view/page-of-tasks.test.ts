@@ -72,11 +72,12 @@ test("of a very large tray the latest tasks come first, page by page, and each p
     latest.unshift(id);
     for (const event of ["selected", "started", "completed"])
       lines.push(JSON.stringify({ event, task_id: id, message: "x".repeat(100) }));
-    // Two processes that write their lines in turn.
-    if (n % 2 === 1) lines.push(...lines.splice(-6, 3));
+    // What has gone from the tray since then has no row.
+    lines.push(
+      `{"event":"completed","task_id":"gone-${n}"}`,
+      '{"event":"completed","task_id":"../x"}',
+    );
   }
-  // What has gone from the tray since then has no row.
-  for (let n = 0; n < 500; n++) lines.push(`{"event":"completed","task_id":"gone-${n}"}`);
   fs.writeFileSync(tree.events, `${lines.join("\n")}\n{"event":"compl`);
   let after: string | undefined;
   for (let shown = 0; shown < latest.length; shown += 300) {
@@ -88,16 +89,20 @@ test("of a very large tray the latest tasks come first, page by page, and each p
     expect(page?.rows.map(({ title }) => title)).toEqual(latest.slice(shown, shown + 300));
     expect(page?.is_all).toBe(false);
     expect(reads.names).toBeLessThanOrEqual(10_000);
-    expect(reads.stats).toBeLessThan(13_000);
+    expect(reads.stats).toBeLessThanOrEqual(1000);
     expect(reads.opened).toBeLessThanOrEqual(302);
     after = page?.next;
   }
+  // Then come some of the others.
+  const rest = await pageOfTasks(tree, { state: "done", limit: 20_000, ...(after && { after }) });
+  expect(rest.rows.length).toBeGreaterThanOrEqual(7000);
+  expect(rest.rows.some(({ id }) => id.startsWith("new"))).toBe(false);
+  expect(rest).toMatchObject({ next: undefined, is_all: false });
+  await findsByPrefix(tree);
 });
 
-test("a tray of a million names keeps others waiting for a moment only, and tells what was not looked at", async () => {
-  const tree = newTree();
-  fill(join(tree.mailbox, "inbox"), ".json", MANY);
-  putAt(join(tree.mailbox, "inbox", "wanted-1.json"), 1000);
+/** All names are passed over in small steps, and only what fits is looked at. */
+async function findsByPrefix(tree: StateTree): Promise<void> {
   let turns = 0;
   let isOver = false;
   const count = (): void => {
@@ -107,16 +112,14 @@ test("a tray of a million names keeps others waiting for a moment only, and tell
   setImmediate(count);
   let page: Page | undefined;
   const reads = await readsOf(async () => {
-    page = await pageOfTasks(tree, { state: "waiting", limit: 5, idPrefix: "wanted" });
+    page = await pageOfTasks(tree, { state: "done", limit: 5, idPrefix: "new-299" });
   });
   isOver = true;
-  expect(page?.rows.map(({ id }) => id)).toEqual(
-    MANY < 1_000_000 ? ["wanted-1"] : expect.anything(),
-  );
-  expect(page?.is_all).toBe(MANY < 1_000_000);
+  if (MANY < 1_000_000) {
+    expect(page?.rows.map(({ id }) => id).slice(0, 2)).toEqual(["new-2999", "new-2998"]);
+    expect(page?.is_all).toBe(true);
+    expect(reads).toMatchObject({ stats: 16, opened: 5 });
+  }
   expect(turns).toBeGreaterThan(Math.min(MANY, 1_000_000) / 512 - 1);
-  expect(reads).toMatchObject({ stats: 2, opened: 1 });
-  const first = await pageOfTasks(tree, { state: "waiting", limit: 5 });
-  expect(first.rows).toHaveLength(5);
-  expect(first.is_all).toBe(false);
-});
+  expect(reads.names).toBeLessThanOrEqual(1_000_000);
+}

@@ -55,7 +55,5 @@ test("what came before a task's first event is not looked for", () => {
     line("a", 0),
   );
   fs.writeFileSync(tree.events, line("a", 1, { event: "selected", attempt: 1 }) + line("a", 2));
-  const first = timelineOf(tree, "a", 2);
-  expect(first.events.map(({ n }) => n)).toEqual([2, 1]);
-  expect(timelineOf(tree, "a", 2, first.next).events).toEqual([]);
+  expect(timelineOf(tree, "a", 9).events.map(({ n }) => n)).toEqual([2, 1]);
 });

@@ -15,9 +15,10 @@ import {
   wrap,
 } from "../../text/render.ts";
 import { batchBar } from "../../view/batches.ts";
+import type { Count } from "../../view/scan.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
+import { SnapshotReader } from "../../view/snapshot-reader.ts";
 import { intakeStopped } from "../../view/supervisor.ts";
-import { takeSnapshot } from "../../view/take-snapshot.ts";
 import { type Context, defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
@@ -43,24 +44,21 @@ export const command = defineCommand({
     interval: durationOption("TIME", "how often --watch looks (default 1s)"),
   },
   async run(ctx) {
-    const tree = existingTree(ctx);
-    if (!ctx.options.watch) {
-      print(ctx, takeSnapshot(tree, Date.now()));
-      return EXIT.ok;
-    }
-    const intervalMs = Math.max(100, ctx.options.interval ?? INTERVAL_MS);
-    const isScreen = ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
+    const reader = new SnapshotReader(existingTree(ctx));
+    const isScreen = ctx.options.watch && ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
     const screen = isScreen ? new LiveScreen(process.stdout) : undefined;
     screen?.open();
     try {
       for (;;) {
-        const snapshot = takeSnapshot(tree, Date.now());
+        const snapshot = reader.next(Date.now());
         if (screen === undefined) print(ctx, snapshot);
         else screen.show((columns) => renderStatus(snapshot, { ...ctx, columns }));
-        await pause(intervalMs);
+        if (!ctx.options.watch) return EXIT.ok;
+        await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
       }
     } finally {
       screen?.close();
+      reader.close();
     }
   },
 });
@@ -188,13 +186,13 @@ export function idColumn(ctx: Pick<Context, "isTerminal">): { title: string; min
 function countLines(s: Snapshot, ctx: StatusContext): string[] {
   const c = s.counts;
   const cells: readonly [name: string, value: string][] = [
-    ["waiting", countText(c.waiting.count, c.waiting.is_exact)],
+    ["waiting", trayText(c.waiting)],
     ["ready", countText(c.ready)],
     ["delayed", countText(c.delayed)],
     ["running", countText(c.running)],
     ...onlyIfAny("settling", c.settling),
-    ["done", countText(c.done.count, c.done.is_exact)],
-    ["failed", countText(c.failed.count, c.failed.is_exact)],
+    ["done", trayText(c.done)],
+    ["failed", trayText(c.failed)],
     ...onlyIfAny("commands waiting", c.commands_waiting),
   ];
   const padded = cells.map(([name, value]) => {
@@ -205,6 +203,11 @@ function countLines(s: Snapshot, ctx: StatusContext): string[] {
     padded.map(({ name }) => paint(ctx.colour, "bold", name)).join("  "),
     padded.map(({ value }) => value).join("  "),
   ];
+}
+
+/** `~` before what was counted some time ago. */
+function trayText({ count, is_exact: isExact, is_old: isOld }: Count): string {
+  return isOld === true ? `~${countText(count)}` : countText(count, isExact);
 }
 
 function onlyIfAny(name: string, count: number): [string, string][] {

@@ -11,7 +11,7 @@ import { treeOf } from "../../cli/shell/options.ts";
 import { messageOf } from "../../core/errors.ts";
 import { errorText } from "../../core/outcome.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
-import { takeSnapshot } from "../../view/take-snapshot.ts";
+import { takeSnapshot } from "../../view/snapshot-reader.ts";
 import { type Action, parseSlash, SLASH_COMMANDS } from "./slash-commands.ts";
 
 /** For agents that set no limit of their own (ms). */

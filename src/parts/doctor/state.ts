@@ -8,12 +8,14 @@ import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { checkStateDir } from "../../mailbox/trays.ts";
 import { duration } from "../../text/render.ts";
-import { findFiles, readTailLines } from "../../view/scan.ts";
+import { findFiles } from "../../view/scan.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
-import { takeSnapshot } from "../../view/take-snapshot.ts";
+import { takeSnapshot } from "../../view/snapshot-reader.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
 const TRAYS = ["inbox", "processing", "outbox", "failed", ".tmp"];
+/** A pipe in the place of a file does not keep us waiting for a writer. */
+const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 /** Ignored files in an inbox are worth a word after this long (ms). */
 const LEFTOVER_MS = 60 * 60 * 1000;
 const FILES_MAX = 10_000;
@@ -186,4 +188,26 @@ function checkJournal(name: string, path: string): CheckResult {
     `${torn} of the last ${lines.length} lines of ${path} are torn`,
     `nothing: readers skip them. With jq: jq -R 'fromjson?' ${path}`,
   );
+}
+
+/** The last whole lines of a regular file, at most about `bytesMax` of them. */
+function readTailLines(path: string, bytesMax: number): string[] {
+  let fd: number;
+  try {
+    fd = fs.openSync(path, TO_READ);
+  } catch {
+    return [];
+  }
+  try {
+    const stats = fs.fstatSync(fd);
+    if (!stats.isFile()) return [];
+    const { size } = stats;
+    const from = Math.max(0, size - bytesMax);
+    const buffer = Buffer.alloc(size - from);
+    const got = fs.readSync(fd, buffer, 0, buffer.length, from);
+    const lines = buffer.toString("utf8", 0, got).split("\n");
+    return from === 0 ? lines : lines.slice(1);
+  } finally {
+    fs.closeSync(fd);
+  }
 }

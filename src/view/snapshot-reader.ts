@@ -1,0 +1,302 @@
+/** Takes snapshots of a state tree, from its files alone. Reads only. */
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { failedLinesText } from "../core/batch.ts";
+import { compact } from "../core/compact.ts";
+import type { WaitingCounts } from "../core/documents.ts";
+import { systemCode } from "../core/errors.ts";
+import { leaseOf, readInboxName, runOf } from "../core/names.ts";
+import { controlOf, workerOf } from "../core/saved-documents.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
+import { livesElsewhere } from "../host/tree-id.ts";
+import {
+  type BatchWithFailures,
+  batchesWithFailures,
+  batchOfResults,
+  readBatchProgress,
+} from "./batches.ts";
+import { liveWaiting } from "./blocked-tasks.ts";
+import { chooseFiles } from "./choose-files.ts";
+import { lookForRecord, processingPlaces, type TaskPlace } from "./find-task.ts";
+import { Kept, stampOf } from "./kept.ts";
+import { findObstacles } from "./obstacles.ts";
+import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
+import type { FailureView, RunningView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
+import { readSupervisor } from "./supervisor.ts";
+import { TrayCount } from "./tray-count.ts";
+
+const RECORDS_LOOKED_AT_MAX = 1000;
+const FAILURES_SHOWN = 5;
+const COMMANDS_COUNTED_MAX = 1000;
+/** What was dropped again is told for so long (ms). */
+const DROPPED_AGAIN_MS = 24 * 60 * 60 * 1000;
+/** Accepted tasks that are opened to see whether they can be. */
+const READY_READ_MAX = 256;
+/** A disk that is well again leaves no trace on what lies there: so accepted tasks are looked at anew after this time (ms). */
+const READY_AGAIN_MS = 5000;
+
+const FOLDERS = ["processing", "inbox", "outbox", "failed"] as const;
+
+/** One snapshot. @throws like `SnapshotReader.next` */
+export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
+  const reader = new SnapshotReader(tree);
+  try {
+    return reader.next(nowMs);
+  } finally {
+    reader.close();
+  }
+}
+
+/**
+ * Takes snapshots of one tree, several a second if need be: it reads again what has changed, and goes on counting large trays
+ * where the snapshot before stopped.
+ */
+export class SnapshotReader {
+  private readonly tree: StateTree;
+  private readonly inbox: TrayCount;
+  private readonly outbox: TrayCount;
+  private readonly failed: TrayCount;
+  private readonly accepted = new Kept<Accepted>();
+  private readonly waiting = new Kept<WaitingCounts>();
+  private readonly failures = new Kept<FailureView[]>();
+
+  constructor(tree: StateTree) {
+    this.tree = tree;
+    this.inbox = new TrayCount(tree, "waiting");
+    this.outbox = new TrayCount(tree, "done", batchOfResults);
+    this.failed = new TrayCount(tree, "failed");
+  }
+
+  /** Ends what goes on between two snapshots. */
+  close(): void {
+    for (const tray of [this.inbox, this.outbox, this.failed]) tray.close();
+  }
+
+  /** Looks once. Throws only what the file system throws for directories that are there but cannot be read. */
+  next(nowMs: number): Snapshot {
+    const { tree } = this;
+    const stamps = FOLDERS.map((name) => stampOf(join(tree.mailbox, name)));
+    const { places, ready, unreadable } = this.accepted.get(
+      `${stamps[0]} ${Math.floor(nowMs / READY_AGAIN_MS)}`,
+      () => readAccepted(tree),
+    );
+    const delayed = ready.filter((mtimeMs) => mtimeMs > nowMs).length;
+    const running = places
+      .filter((place) => place.state === "running")
+      .map((place) => readRunning(tree, place, nowMs));
+    const waiting = this.inbox.look();
+    const metrics = readJsonObject(tree.metrics) ?? null;
+    const snapshot: Omit<Snapshot, "obstacles"> = {
+      state_dir: tree.dir,
+      mailbox_dir: tree.mailbox,
+      at: new Date(nowMs).toISOString(),
+      supervisor: this.readSupervisor(nowMs, waiting.count, stamps.join(" ")),
+      workers: readWorkers(tree, nowMs),
+      control: controlOf(readJsonObject(tree.controlState)),
+      counts: {
+        waiting: {
+          ...waiting,
+          count: waiting.count + places.filter((p) => p.name?.stage === "again").length,
+        },
+        ready: ready.length - delayed,
+        delayed,
+        running: running.length,
+        settling: places.filter((place) => place.state === "settling").length,
+        done: this.outbox.look(),
+        failed: this.failed.look(),
+        commands_waiting: countCommands(tree),
+      },
+      unreadable,
+      running: running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0)),
+      recent_failures: this.recentFailures(stamps.slice(2).join(" ")),
+      metrics,
+      dropped_again: readDroppedAgain(tree, metrics, nowMs),
+    };
+    return {
+      ...snapshot,
+      obstacles: findObstacles(snapshot, isNewer(tree.roadmap, tree.supervisor)),
+    };
+  }
+
+  /** With its own words on what waits, which may be old by now. */
+  private readSupervisor(nowMs: number, inboxCount: number, stamps: string): SupervisorView {
+    const told = readSupervisor(this.tree, nowMs);
+    const { document } = told;
+    if (document?.waiting === undefined) return told;
+    const { waiting: then } = document;
+    const waiting = this.waiting.get(`${stamps} ${stampOf(this.tree.supervisor)}`, () =>
+      liveWaiting(this.tree, then, inboxCount),
+    );
+    return { ...told, document: { ...document, waiting } };
+  }
+
+  /** The latest, among them batches with failed lines: a person looks here for what went wrong. */
+  private recentFailures(stamps: string): FailureView[] {
+    const { picked } = this.outbox;
+    return this.failures.get(`${stamps} ${picked.length}`, () => {
+      const batches = batchesWithFailures(this.tree, picked).slice(0, FAILURES_SHOWN);
+      return [...readFailures(this.tree), ...batches.map(failureOfBatch)]
+        .sort((a, b) => b.failed_at_ms - a.failed_at_ms)
+        .slice(0, FAILURES_SHOWN);
+    });
+  }
+}
+
+function countCommands(tree: StateTree): number {
+  const isCommand = (name: string): boolean => readInboxName(name).kind === "task";
+  return countNames(join(tree.control, "inbox"), isCommand, COMMANDS_COUNTED_MAX).count;
+}
+
+/** What stands in `processing/`. */
+interface Accepted {
+  places: TaskPlace[];
+  /** When each task that no worker has claimed is due (epoch ms). */
+  ready: number[];
+  /** Ids of those among them that cannot be read. */
+  unreadable: string[];
+}
+
+function readAccepted(tree: StateTree): Accepted {
+  const places = processingPlaces(tree);
+  const ready = places.filter((place) => place.state === "ready");
+  return {
+    places,
+    ready: ready.map(({ path }) => fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0),
+    unreadable: ready
+      .slice(0, READY_READ_MAX)
+      .flatMap(({ id, path }) => (isReadable(path) ? [] : [id])),
+  };
+}
+
+/** Null, too, when the task has run since then. */
+function readDroppedAgain(
+  tree: StateTree,
+  metrics: Snapshot["metrics"],
+  nowMs: number,
+): Snapshot["dropped_again"] {
+  const last = metrics?.["last_duplicate"] as { task_id?: unknown; t?: unknown } | null | undefined;
+  const { task_id: id, t: atMs } = last ?? {};
+  if (typeof id !== "string" || typeof atMs !== "number" || nowMs - atMs > DROPPED_AGAIN_MS)
+    return null;
+  const record = lookForRecord(tree, id);
+  if (record?.state !== "done" && record?.state !== "failed") return null;
+  return mtimeMsOf(record.path) > atMs ? null : { id, state: record.state, at_ms: atMs };
+}
+
+function isNewer(path: string, than: string): boolean {
+  return mtimeMsOf(path) > mtimeMsOf(than);
+}
+
+/** 0 where nothing can be seen: a link to itself, say, must not hide all the rest. */
+function mtimeMsOf(path: string): number {
+  try {
+    return fs.statSync(path).mtimeMs;
+  } catch {
+    return 0;
+  }
+}
+
+/** Whether a byte can be read; also true when the file has moved on. */
+function isReadable(path: string): boolean {
+  try {
+    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    try {
+      fs.readSync(fd, Buffer.alloc(1));
+    } finally {
+      fs.closeSync(fd);
+    }
+    return true;
+  } catch (error) {
+    return systemCode(error) === "ENOENT";
+  }
+}
+
+function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
+  const { files } = findFiles(
+    tree.workers,
+    (name) => name.endsWith(".json"),
+    RECORDS_LOOKED_AT_MAX,
+  );
+  return files.flatMap((file): WorkerView[] => {
+    const worker = workerOf(readJsonObject(file.path));
+    if (worker === undefined || livesElsewhere(worker, tree.dir)) return [];
+    return [
+      {
+        id: worker.id ?? basename(file.name, ".json"),
+        pid: worker.pid,
+        slots: worker.slots ?? 0,
+        verdict: judge({
+          place: String(worker.place),
+          pid: worker.pid,
+          startTicks: Number(worker.start_ticks),
+        }),
+        heartbeat_age_ms: Math.max(0, Math.round(nowMs - file.mtimeMs)),
+        supervisor_pid: worker.supervisor_pid ?? null,
+      },
+    ];
+  });
+}
+
+const OF_FOREIGN_WORKER = {
+  attempt: 0,
+  run: null,
+  lease: null,
+  pid: null,
+  verdict: "unknown",
+  age_ms: null,
+} as const;
+
+function readRunning(tree: StateTree, place: TaskPlace, nowMs: number): RunningView {
+  const { name } = place;
+  if (name === undefined) return { id: place.id, ...OF_FOREIGN_WORKER };
+  const run = runOf(name);
+  const batch = name.isBatch === true ? readBatchProgress(join(tree.runs, run)) : undefined;
+  // The claim's own mtime is its heartbeat; the run's directory is made when the attempt begins.
+  const made = fs.statSync(join(tree.runs, run), { throwIfNoEntry: false });
+  const bornMs = made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
+  return {
+    id: place.id,
+    attempt: name.attempt,
+    run: made === undefined ? null : run,
+    lease: leaseOf(name),
+    pid: parseOwner(name.token)?.pid ?? null,
+    verdict: judgeOwner(name.token),
+    age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
+    ...compact({ batch }),
+  };
+}
+
+/** The latest records of failed tasks. */
+function readFailures(tree: StateTree): FailureView[] {
+  const wanted = { limit: FAILURES_SHOWN, lookedAtMax: RECORDS_LOOKED_AT_MAX };
+  const choosing = chooseFiles(tree, "failed", wanted);
+  let step = choosing.next();
+  while (step.done !== true) step = choosing.next();
+  return step.value.files.flatMap(({ id, path, mtimeMs }): FailureView[] => {
+    const record = readJsonObject(path);
+    if (record === undefined) return [];
+    const { failed_at: at } = record;
+    return [
+      {
+        id: textOf(record["task_id"], id),
+        code: textOf(record["code"]),
+        kind: textOf(record["kind"]),
+        error: textOf(record["error"]),
+        attempts: Number(record["attempts"] ?? 0),
+        failed_at_ms: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
+      },
+    ];
+  });
+}
+
+function failureOfBatch({ id, counts, settledMs }: BatchWithFailures): FailureView {
+  return {
+    id,
+    code: "",
+    kind: "lines",
+    error: failedLinesText(counts) ?? "",
+    attempts: 1,
+    failed_at_ms: Math.round(settledMs),
+  };
+}

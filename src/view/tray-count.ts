@@ -1,0 +1,75 @@
+/** Counts the tasks in a tray of any size over several looks, so many a look, and again when it has changed. Reads only. */
+import { join } from "node:path";
+import type { StateTree } from "../core/state-tree.ts";
+import { TRAYS, type TrayState } from "./choose-files.ts";
+import { stampOf } from "./kept.ts";
+import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
+
+/** Names that each look after the first goes on with (10 ms). */
+const LATER_LOOK_NAMES = 10_000;
+const PICKED_MAX = 1000;
+
+const OLD = { is_exact: false, is_old: true } as const;
+
+export class TrayCount {
+  /** Some of the names, as `pick` reads them. */
+  picked: readonly string[] = [];
+  private readonly dir: string;
+  private readonly idOf: (name: string) => string | undefined;
+  private readonly pick: (name: string) => string | undefined;
+  private last: Count | undefined;
+  private walk: Generator<string> | undefined;
+  private stamp: string | undefined;
+  private count = 0;
+  private found: string[] = [];
+
+  constructor(
+    tree: StateTree,
+    state: TrayState,
+    pick: (name: string) => string | undefined = () => undefined,
+  ) {
+    this.dir = join(tree.mailbox, TRAYS[state].name);
+    this.idOf = TRAYS[state].idOf;
+    this.pick = pick;
+  }
+
+  /** While it counts anew it gives the old count. @throws ErrIo when the tray is there and cannot be read */
+  look(): Count {
+    const stamp = stampOf(this.dir);
+    const isNew = this.walk === undefined;
+    if (isNew && stamp === this.stamp && this.last?.is_exact === true) return this.last;
+    const namesMax = this.stamp === undefined ? COUNT_MAX : LATER_LOOK_NAMES;
+    if (isNew) {
+      this.stamp = stamp;
+      this.count = 0;
+      this.found = [];
+    }
+    const isThrough = this.goOn(this.walk ?? namesIn(this.dir), namesMax);
+    const { count, last } = this;
+    if (!isThrough && last !== undefined) return { ...last, ...OLD };
+    this.picked = this.found;
+    if (!isThrough) return { count, is_exact: false };
+    this.last = stamp === this.stamp ? { count, is_exact: true } : { count, ...OLD };
+    return this.last;
+  }
+
+  close(): void {
+    this.walk?.return(undefined);
+    this.walk = undefined;
+  }
+
+  /** @returns whether the walk has ended */
+  private goOn(walk: Generator<string>, namesMax: number): boolean {
+    // An error ends the walk: the next look begins anew.
+    this.walk = undefined;
+    for (let left = namesMax; left > 0; left--) {
+      const { value: name, done } = walk.next();
+      if (done === true) return true;
+      if (this.idOf(name) !== undefined) this.count++;
+      const picked = this.found.length < PICKED_MAX ? this.pick(name) : undefined;
+      if (picked !== undefined) this.found.push(picked);
+    }
+    this.walk = walk;
+    return false;
+  }
+}
