@@ -24,6 +24,9 @@ const REFUSED = [
   [/\b(?:is|are) through\b/gi, "has ended, has done"],
   [/\bwhatever (?:came|comes|becomes|became) of\b/gi, "whatever its result"],
   [/\bas good as begun\b/gi, "about to begin"],
+  [/\bbut for\b/gi, "except for, without"],
+  [/\banybody\b/gi, "name who: any user, any process"],
+  [/\b(?:stands?|stood) still\b/gi, "was stopped, hangs"],
   [
     /(?:^|[.:;*/]) (?:Who|who) (?:stood|saves|dies|died|meets|measures|loses|has (?:lost|taken|not))\b/gm,
     "name who: a process that …, a worker that …",

@@ -234,6 +234,9 @@ describe("the check of the prose", () => {
       "A file that is let be.",
       "No lock can be had.",
       "It is through with it.",
+      "All but for the last.",
+      "As far as anybody knows.",
+      "A worker that stood still.",
       "Tell it, whatever came of it.",
       "/** Who has lost the lease drops the work. */",
     ])

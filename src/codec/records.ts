@@ -40,7 +40,7 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   }
 }
 
-/** Of a record that another program wrote what says something wrong counts as not said. */
+/** In a record that another program wrote, a field with an invalid value counts as missing. */
 function correct(record: Record<string, unknown>): void {
   record["attempts"] = Number.isInteger(record["attempts"]) ? record["attempts"] : 0;
   record["lease"] ??= "";

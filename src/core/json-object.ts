@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object that a text is; undefined when it is none, or nests so deep that it could be read but never be written again. */
+/** Parses a text that is one JSON object. Undefined when it is not, or when it nests so deep that it could never be written again. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

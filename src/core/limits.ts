@@ -8,7 +8,7 @@ export const JSON_DEPTH_MAX = 64;
 export const YAML_DEPTH_MAX = 128;
 /** A plan or settings have at most so many keys, values, marks, comments and runs of spaces; a node of a plan has 60 to 90. */
 export const YAML_PARTS_MAX = 2_000_000;
-/** An object in a task has at most so many members: more take longer to read than the supervisor may stand still. */
+/** An object in a task has at most so many members: to read more would block the supervisor for too long. */
 export const JSON_MEMBERS_MAX = 10_000;
 /** What a program or handler says may nest this deep. */
 export const OUTPUT_DEPTH_MAX = 512;

@@ -159,7 +159,7 @@ function findGroup(rootPid: number): number[] {
     .map(({ pid }) => pid);
 }
 
-/** Of a group that is known something can be reached without it. */
+/** A known group can be ended without this list. */
 function tryListProcesses(): ProcessRow[] {
   try {
     return listProcesses();
@@ -177,7 +177,7 @@ export function isGroupAlive(group: number): boolean {
   }
 }
 
-/** Keeps a group from doing anything more, at once; it is still to be ended. */
+/** Stops a group at once, so that it does nothing more; the caller ends it later. */
 export function stopGroup(group: number): void {
   signalAll([-group], "SIGSTOP");
 }

@@ -8,7 +8,7 @@ import { listDir } from "./list-dir.ts";
 const O_ACCMODE = 3;
 /** The result of a look is used for this long (ms). */
 const FRESH_MS = 250;
-/** After a look there is none for this many times as long as it took, at most `FRESH_MS`. */
+/** After a look, the pause is this many times as long as the look took, at most `FRESH_MS`. */
 const REST = 3;
 /** A slice of a look blocks the event loop for about this long (ms). */
 const SLICE_MS = 3;

@@ -15,7 +15,7 @@ export class Alerts {
   private readonly clock: Clock;
   private readonly onNotice: (notice: string) => void;
   private readonly toldAtMs = new Map<string, number>();
-  /** By kind: since when (monotonic ms), and how many in that time. */
+  /** For each kind of alert: when its period began (monotonic ms), and how many came since then. */
   private readonly recent = new Map<string, { sinceMs: number; count: number }>();
 
   constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {

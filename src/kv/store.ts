@@ -159,7 +159,7 @@ export class KvStore {
         const historyEnd = this.log.mark();
         const beganMs = this.clock.monotonicMs();
         overwritten = this.replace(node, next, isBroken ? "" : stamp);
-        // If this process stood still in there, it may have replaced a value that it never saw; the history has that one.
+        // If this process was stopped in there, it may have replaced a value that it never saw; the history has that value.
         if (this.clock.monotonicMs() - beganMs > STALL_MS)
           for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.log.since(
             node,
@@ -259,8 +259,8 @@ export class KvStore {
 
   /**
    * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side. What
-   * is put between these two calls is not seen here; it takes a writer that stands still between them for so long that it
-   * loses the lock, and then sees in the history what it has replaced.
+   * is put between these two calls is not seen here. That happens only when a writer is stopped between them for so long that it
+   * loses the lock; it then sees in the history what it has replaced.
    * @returns the values of a file that was replaced without having been read; mostly none
    */
   private replace(node: string, entries: Entries, stamp: string): Entries {

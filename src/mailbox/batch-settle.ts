@@ -84,7 +84,7 @@ export function reopenResults(trays: Trays, s: Settlement): void {
   else moved(trays, published, resultsOf(trays, s));
 }
 
-/** Results in the tray that are this settlement's, as far as anybody can tell. */
+/** The results of this settlement in the tray, as far as can be told. */
 function publishedResults(trays: Trays, s: Settlement): string | undefined {
   const path = join(
     s.status === "completed" ? trays.outbox : trays.failed,

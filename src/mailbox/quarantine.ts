@@ -129,7 +129,7 @@ export async function finishQuarantine(
   }
   const kept = join(trays.failed, inboxName({ ...marker, id: unique }));
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While we stood still another process filed it, and it was retried: a reason without a file is none.
+  // While this process was stopped, another one filed it, and it was retried: a reason without its file is removed.
   if (isUniqueOurs && !isKept && trays.storage.look(kept) === undefined)
     unlinkIfThere(trays, uniqueRecord);
   unlinkIfThere(trays, staged);

@@ -312,7 +312,7 @@ async function reclaim(
   }
   const settler = r.newOwner();
   const isBatch = claim.name.isBatch === true;
-  // Its lease first: a worker that stood still tidies away what it finds gathered, as long as it holds the lease.
+  // Its lease first: while a worker that was stopped holds the lease, it removes the results that others gathered.
   const taken = isBatch ? claimReady(r.trays, claim.name, settler) : claim;
   if (taken === undefined) return;
   if (isBatch) r.unfinished.add(taken.file);
@@ -432,7 +432,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     return;
   }
   if (isTakenAway || trays.storage.look(staged) === undefined) {
-    // Published and tidied but for the marker; or a retry, or another process, has moved it on.
+    // The record was published and only the marker is left; or a retry, or another process, has moved the record on.
     settlement.phase = "published";
     if (isBeside) noteBeside(trays, settlement);
     else settlement.outcome = "settled";

@@ -126,8 +126,8 @@ function isBeingSettled(trays: Trays, id: string, lease: string): boolean {
 
 /**
  * Taken aside first. While the batch still lies under the name of this settlement, no later run can have left results;
- * if it does not, another process has finished this retry while we stood still, and what we took is put back. A process that stands
- * still between the first look and the rename for the whole of a later run, and then dies before it puts them back, loses that run's results.
+ * if it does not, another process has finished this retry while this one was stopped, and what we took is put back. A process that is
+ * stopped between the first look and the rename for the whole of a later run, and then dies before it puts them back, loses that run's results.
  */
 function dropResults(trays: Trays, { id }: ProcessingName, results: string, batch: string): void {
   if (trays.storage.look(batch) === undefined) return;

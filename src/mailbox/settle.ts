@@ -258,7 +258,7 @@ function record(
   }
 }
 
-/** A process that stood still after the commit may find that recovery has gone on: then the marker is gone. */
+/** When a process was stopped after the commit, recovery may have gone on in its place: then the marker is gone. */
 function noteTakenOver(trays: Trays, s: Settlement, sinceMs: number): void {
   const { committedMs = Number.NEGATIVE_INFINITY } = s;
   if (committedMs < sinceMs && !hasMarker(trays, s)) s.mayBeRecorded = true;

@@ -100,7 +100,7 @@ async function stageAll(
       }
       writeWhole(fd, piece);
     }
-    // By the clock of the file system, which stamps its change too.
+    // By the clock of the file system, which also stamps the change of the file.
     const past = (fs.fstatSync(fd).mtimeMs - AGE_MS) / 1000;
     fs.futimesSync(fd, past, past);
   } finally {

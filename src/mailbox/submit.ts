@@ -259,11 +259,11 @@ function withdraw(trays: Trays, { id, path }: Staged): boolean {
     const aside = asidePath(trays, marker);
     const taken = trays.storage.look(aside);
     if (taken?.ino !== ours.ino || taken.nlink === 1) {
-      // Another producer's file stood there by now; or ours has lost its staged name, and others rest on it.
+      // By then another producer's file was there; or ours has lost its staged name, and others rely on it.
       finishAside(trays, marker);
       return false;
     }
-    // Gone, if we stood still for so long that recovery has put it back.
+    // Gone, if this process was stopped for so long that recovery has put it back.
     trays.storage.unlink(aside);
     return true;
   } catch {

@@ -32,7 +32,7 @@ export interface OpenOptions {
   storage?: Storage;
   clock?: Clock;
   /**
-   * Uids that may own what is run, and the directories, beside our own and root's. Left out: the directories may be anybody's;
+   * Uids that may own what is run, and the directories, beside our own and root's. Left out: any user may own the directories;
    * a file is run only if it is our own or root's.
    */
   uids?: readonly number[];
@@ -40,7 +40,7 @@ export interface OpenOptions {
 
 /**
  * Makes the trays where they are missing and checks that they can hold the protocol.
- * @throws ErrMailboxDir when one is not a directory, not writable, open to everybody, a stranger's, or on another file system
+ * @throws ErrMailboxDir when one is not a directory, not writable, writable by every user, another user's, or on another file system
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, options);
@@ -131,8 +131,8 @@ export function dirsOf(trays: Trays): string[] {
 }
 
 /**
- * Whether the directory around the trays, with the settings and the plan, is safe to run things from. Where everybody may
- * make files, the sticky bit does not help: a plan that is missing would be theirs.
+ * Whether the directory around the trays, with the settings and the plan, is safe to run things from. Where every user may
+ * make files, the sticky bit does not help: any of them could make a plan that is missing.
  * @throws ErrMailboxDir
  */
 export function checkStateDir(dir: string, uids: readonly number[], storage = nodeStorage): void {

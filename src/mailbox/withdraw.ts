@@ -27,7 +27,7 @@ export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => bo
     storage.unlink(aside);
     return true;
   } catch (error) {
-    // We stood still for so long that recovery has put it back.
+    // This process was stopped for so long that recovery has put it back.
     if (systemCode(error) === "ENOENT") return false;
     throw error;
   }

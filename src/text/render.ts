@@ -258,7 +258,7 @@ export function fold(text: string, width: number): string[] {
   });
 }
 
-/** "12 done, 1 failed": what there is none of is left out. */
+/** "12 done, 1 failed": counts of zero are left out. */
 export function describeCounts(counts: Readonly<Record<string, number>>): string {
   const parts = Object.entries(counts)
     .filter(([, count]) => count > 0)

@@ -150,7 +150,7 @@ async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string
   ];
 }
 
-/** The task holds the second it was made in; but for that the same task again is no other one. @throws ErrTaskExists, ErrIo */
+/** Submits a task that contains the second in which it was made. A task that differs only in that second counts as the same. @throws ErrTaskExists, ErrIo */
 async function submitOnce(
   ctx: EnqueueContext,
   trays: Trays,

@@ -147,7 +147,7 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
 }
 
 /**
- * Whole lines but for the last one, and for those that are too long; valid until the next piece is asked for. Not as a stream:
+ * Pieces of whole lines. Only the last line, and lines that are too long, may be cut. A piece is valid until the next one is asked for. No stream:
  * its first read would start all the threads that wait for the disk with `power`.
  */
 function* piecesOf(file: string): Generator<Buffer> {

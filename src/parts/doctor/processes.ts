@@ -42,7 +42,7 @@ export function checkProcesses(settings: Settings | undefined, isRunning: boolea
   return ok(NAME, `${what}${limit}`);
 }
 
-/** Tries it in a process of its own: libuv aborts that when it cannot be, or Node stands still. */
+/** Tries it in a process of its own, because libuv aborts the process, or Node hangs, when it fails. */
 function canHaveThreads(count: number, room: ProcessRoom | undefined): boolean {
   if (room !== undefined && room.left < WORKER_THREADS + count) return false;
   const script =

@@ -80,7 +80,7 @@ export async function settleAsCancelled(
   env.facts.emit("processing:changed");
 }
 
-/** Of a task that was accepted: what it has run so far. A run that was given back has left its number to the next one. */
+/** What an accepted task has run so far. A run that was given back has left its number to the next one. */
 function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Partial<FailureFacts> {
   const last = findLastRun(runsDir, name);
   const before = last?.attempt ?? name.attempt - 1;

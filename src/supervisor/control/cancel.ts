@@ -94,7 +94,7 @@ async function cancelRun(
   telemetry.flush();
 }
 
-/** Ends it as cancelled, wherever it has got to. */
+/** Ends it as cancelled, whatever its state is by now. */
 async function cancelForGood(context: CommandContext, id: string, lease: string): Promise<void> {
   const { trays } = context.env;
   for (;;) {
@@ -117,7 +117,7 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });
     }
     if (taken === undefined) continue;
-    // Of what waits, no lease was noted, only what it would begin with.
+    // For a waiting task only the beginning of its next lease was noted, which ends with a dot.
     const isRun = !lease.endsWith(".");
     await settleAsCancelled(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
     return;

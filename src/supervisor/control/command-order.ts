@@ -284,7 +284,7 @@ export class CommandOrder {
   }
 }
 
-/** Whether the first came before the second; of those that came at one time the first by name. */
+/** Whether the first came before the second. When both came at the same time, the names decide. */
 export function isOlder(
   a: { arrivedMs: number; name: string },
   b: { arrivedMs: number; name: string },

@@ -410,7 +410,7 @@ export class InboxScanner {
     this.alerts.report(`inbox:${systemCode(error)}:${name}`, `inbox/${name}: ${messageOf(error)}`);
   }
 
-  /** Settles the case of a lasting second link: our own staged file of a dead submit goes, anybody else's is refused. */
+  /** Handles a second link that stays: the staged file of a dead submit is removed, any other file is refused. */
   private settleSecondLink(name: string, id: string, facts: FileFacts): void {
     if (dropStagedLink(this.trays, id, facts.ino)) {
       this.look(name);
@@ -422,7 +422,7 @@ export class InboxScanner {
       return;
     }
     if (isTaken) {
-      // A requeue that stands still between its two steps: the task itself is in processing/, and this its second name.
+      // A requeue was interrupted between its two steps: the task itself is in processing/, and this is its second name.
       this.refuseTaken(name, id, facts);
       return;
     }

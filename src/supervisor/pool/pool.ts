@@ -125,7 +125,7 @@ export class Pool {
   retireIdle(running: ReadonlyMap<string, number>): void {
     let surplus = this.staying.length + this.others.adopted.length - this.processCount;
     for (const worker of this.others.inherited) {
-      // The pid of one elsewhere may be anybody's here.
+      // The pid of a worker elsewhere may be that of another process here.
       if (worker.isElsewhere === true) continue;
       const isWanted = worker.isOutdated !== true && surplus <= 0;
       if (isWanted || running.has(ownerPrefixOf(worker.id))) continue;
@@ -370,7 +370,7 @@ export class Pool {
       if (isToSupervisor(message)) this.receive(worker, message);
     });
     child.on("error", () => {});
-    // Node stands still when it gets some of its threads only.
+    // Node hangs when it gets only some of its threads.
     const startLimit = setTimeout(() => {
       if (!worker.isReady) child.kill("SIGKILL");
     }, START_MS_MAX).unref();

@@ -1,7 +1,8 @@
 /** How the slots of a pool are shared among its worker processes. Pure. */
 
 /**
- * While more runs than may, no worker gets a slot; else evenly, but for workers that run more than an even share, who keep it.
+ * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share; a worker that runs more than
+ * that keeps what it has.
  * @param max slots over all workers
  * @param running what each worker runs now
  * @returns slots of each worker

@@ -5,7 +5,7 @@ import { threadsFor, threadsWanted } from "../../host/threads.ts";
 
 /** Node's own threads and the heartbeat, beside those for the disk. */
 const OTHER_THREADS = 8;
-/** With less room than this a worker process cannot start; and Node, when it gets some of its threads only, stands still for ever. */
+/** With less room than this a worker process cannot start, and Node hangs when it gets only some of its threads. */
 const WORKER_THREADS_MIN = 6;
 /** After this long without such a death it is tried again with more (ms). */
 const REMEMBERED_MS = 60_000;

@@ -211,7 +211,7 @@ export class Dispatcher {
     return this.offered.get(file);
   }
 
-  /** A worker died: what it was offered and did not claim waits again. */
+  /** A worker died: the tasks that it was offered and did not claim wait again. */
   reoffer(files: readonly string[]): void {
     for (const file of files) {
       const task = this.offered.get(file);

@@ -48,7 +48,7 @@ export function parseAlone(text: string): Node | undefined {
   return doc.contents ?? undefined;
 }
 
-/** Makes sure that the item says the same as before but for one key, which says `value`. */
+/** Makes sure that the item is the same as before except for one key, which is `value` now. */
 export function verifyItem(
   draft: Draft,
   id: string,

@@ -6,7 +6,7 @@ export function sameShape(a: unknown, b: unknown): boolean {
   return JSON.stringify(shapeOf(a)) === JSON.stringify(shapeOf(b));
 }
 
-/** True when `after` has the pairs of `before` in their order, but for `key`, which says `value` there. */
+/** True when `after` has the pairs of `before` in their order, except that `key` is `value` there. */
 export function sameBut(before: YAMLMap, after: YAMLMap, key: string, value: unknown): boolean {
   const rest = (map: YAMLMap): unknown =>
     (map.items as Pair[]).filter((pair) => keyOf(pair) !== key).map(shapeOfPair);

@@ -39,7 +39,7 @@ export function endOfLine(text: string, from: number): number {
   return text[at - 1] === "\r" && at > from ? at - 1 : at;
 }
 
-/** The line break at an offset; at the end of the text the one that the text uses. */
+/** The line break at an offset; at the end of the text, the kind of line break that the text uses. */
 export function newlineAt(text: string, at: number): string {
   if (at >= text.length) {
     const first = text.indexOf("\n");

@@ -18,7 +18,7 @@ export class ActiveNodes {
     return this.ids.size;
   }
 
-  /** How many there are but for those that `isLeftOut` says. */
+  /** How many there are without those for which `isLeftOut` is true. */
   countBut(isLeftOut: (id: string) => boolean): number {
     let count = 0;
     for (const id of this.ids.values()) if (!isLeftOut(id)) count++;

@@ -25,7 +25,7 @@ export interface LaunchAllowance extends StartAllowance {
 }
 
 const SUBMIT_AGAIN_MS = 250;
-/** A node whose id turned out to be taken is launched again no sooner: each try writes the plan twice (ms). */
+/** Pause before a node whose id was in use is launched again, because each try writes the plan twice (ms). */
 const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {

@@ -53,7 +53,7 @@ export class PlanStore {
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
   private base: RoadmapText | undefined;
   private isLoading = false;
-  /** Since when the plan in force is what it is, but for our own changes (monotonic ms). */
+  /** When the plan in force was taken over from the file (monotonic ms). Changes of our own do not count. */
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
   private isCarrying = false;
   /** What got into the file while its text was being read as a plan, and is not in that plan. */

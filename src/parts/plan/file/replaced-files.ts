@@ -53,7 +53,7 @@ export class ReplacedFiles {
   private readonly path: string;
   private readonly isPower: boolean;
   private olds: Old[] = [];
-  /** Not yet told to anybody. */
+  /** Not yet reported. */
   private conflicts: string[] = [];
   /** Of the text that we published last: no other writer's is in it. */
   ownHash = "";

@@ -104,7 +104,7 @@ class Parser implements ItemSource {
   private readonly lines = new LineCounter();
   private readonly doc: Document.Parsed;
   private readonly targets = new Map<Alias, Node>();
-  /** Of what aliases stand for; and how much they have stood for so far. */
+  /** Sizes of the nodes that aliases stand for; below, the sum of all that were followed so far. */
   private readonly sizes = new Map<Node, number>();
   private aliasedCount = 0;
   private readonly problems: RoadmapProblem[] = [];
@@ -180,7 +180,7 @@ class Parser implements ItemSource {
     };
   }
 
-  /** @throws Boundless when aliases have stood for too much already: a few lines of them may stand for more than there is room */
+  /** @throws Boundless when the aliases followed so far are too large in all: a few lines of them may stand for more than fits into memory */
   follow(raw: unknown): Node | undefined {
     if (!isAlias(raw)) return isNode(raw) ? raw : undefined;
     const target = this.targets.get(raw);
