@@ -275,7 +275,7 @@ class RunLog {
     return space !== undefined && roomOf(space, this.freeBytesMin).bytes < 0;
   }
 
-  /** What it wrote is of no use: the run begins anew when there is room. */
+  /** Removes what the run wrote, because the run begins anew when there is room. */
   private giveUp(fd: number): never {
     fs.ftruncateSync(fd, this.bytesBefore);
     this.bytes = this.bytesBefore;

@@ -11,7 +11,7 @@ const ENDING = extname(import.meta.filename);
 export const isSource = ENDING === ".ts";
 
 /**
- * The file of what runs as a process or a thread of its own, absolute. The build makes one file of each (scripts/bundle.mjs). The
+ * The absolute path of a file that runs as a process or a thread of its own. The build makes one file of each (scripts/bundle.mjs). The
  * library (.mjs) starts the same ones as the command line.
  * @param name path below src, as `worker/entry`: it is called `entry`, or ends in `-thread`
  */

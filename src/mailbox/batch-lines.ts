@@ -69,8 +69,8 @@ export class LineReader {
   }
 
   /**
-   * The next line; empty ones are counted, and most of them left out. "later": a piece was read, and others may have their
-   * turn before there is a line. Undefined at the end.
+   * The next line. Empty ones are counted, and most of them are left out. "later": a piece was read that holds no whole line; the caller
+   * may do something else before it asks again. Undefined at the end.
    * @throws a system error when the disk does not give it
    */
   next(): Line | "later" | undefined {

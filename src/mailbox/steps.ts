@@ -1,6 +1,6 @@
 /**
- * Single steps on files that others move too: who came too late sees that in the answer; any other failure is thrown. So is
- * ENOENT while the whole mailbox is away, moved or unmounted: it may come back, and we have not come too late.
+ * Single steps on files that others move too. The return value says when another process was faster; any other failure is thrown. So is
+ * ENOENT while the whole mailbox is away, moved or unmounted: it may come back, and then no process was faster.
  */
 import { systemCode } from "../core/errors.ts";
 import type { FileFacts } from "./storage.ts";

@@ -20,7 +20,7 @@ import { TickTimer } from "./tick-timer.ts";
 
 export type { RunStart, RunSummary, SupervisorOptions } from "./environment/options.ts";
 
-/** Parts do what follows from what ended last within this time, or at the next start (ms). */
+/** Time for parts to do what follows from the last results (ms); what is left is done at the next start. */
 const PARTS_FINISH_MS = 3000;
 /** How often commands are looked at while the workers end (ms). */
 const COMMANDS_LOOK_MS = 200;

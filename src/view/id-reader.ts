@@ -7,7 +7,7 @@ export interface IdReader {
   /** Reads what has changed. What cannot be read has no ids. */
   refresh(): Promise<void>;
   ids(): string[];
-  /** How it stands, for what waits for it; undefined when it does not know the id. */
+  /** The state of a node, for tasks that wait for it; undefined when the reader does not know the id. */
   standing(id: string): Standing | undefined;
   /** Whether it has an id, read anew; undefined when that cannot be said, because what it reads is broken. */
   membership(): Promise<((id: string) => boolean) | undefined>;

@@ -5,7 +5,7 @@ import type { Verdict } from "../host/identity.ts";
 import type { Count } from "./scan.ts";
 
 export interface SupervisorView {
-  /** `none`: never started or its file is gone. `dead`: it died without a word. `unknown`: on another host or container. */
+  /** `none`: never started or its file is gone. `dead`: it died without writing that it stopped. `unknown`: on another host or container. */
   state: SupervisorDocument["status"] | "dead" | "unknown" | "none";
   document: SupervisorDocument | null;
   heartbeat_age_ms: number | null;

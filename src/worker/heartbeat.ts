@@ -29,7 +29,7 @@ export class Heartbeat {
   private readonly alarm: Int32Array;
   private readonly onBack: () => void;
   private thread: Thread | undefined;
-  /** What waits for its first beat. */
+  /** Called at its first beat. */
   private onRunning: (() => void) | undefined;
   private again: NodeJS.Timeout | undefined;
 

@@ -8,7 +8,7 @@ export class RoomWatch {
   private readonly onRoom: () => void;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param onRoom what was kept from starting can be tried again */
+  /** @param onRoom called when there is room again: what could not start can be tried again */
   constructor(room: DiskRoom, clock: Clock, onRoom: () => void) {
     this.room = room;
     this.clock = clock;

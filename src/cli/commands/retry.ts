@@ -70,7 +70,7 @@ export const command = defineCommand({
   },
 });
 
-/** What the plan has done is not taken up again by its task alone. @throws ErrInvalidTransition */
+/** A completed node is run again through the plan, not by its task alone. @throws ErrInvalidTransition */
 function refuseNode(trays: Trays, id: string): void {
   const settled = readSettled(trays, id)?.record;
   if (settled?.status === "completed" && isNodeTask(settled.task, id))

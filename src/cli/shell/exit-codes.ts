@@ -50,7 +50,7 @@ const TEMPORARY: ReadonlySet<string> = new Set([
 /** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
 export function exitCodeOf(error: unknown): number {
   const code = systemCode(error);
-  // Before the code of our own error: a task's program that ends with our exit code is then tried again, and not given up (78).
+  // This comes before the exit code of the error: a task may run mailchute and end with its exit code. With 75 the task is tried again, with 78 it would fail for good.
   const cause = (error as { cause?: unknown } | null)?.cause;
   if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
   const known = BY_CODE[code];

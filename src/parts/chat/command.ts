@@ -130,7 +130,7 @@ async function listen(
   return false;
 }
 
-/** The agent for free text; without one, what to do instead is explained. */
+/** The agent for free text. If there is none, explains what to do instead. */
 async function chooseAgent(
   ctx: ChatContext,
   text: string,

@@ -34,7 +34,7 @@ export interface Environment {
 }
 
 /**
- * A dry run makes nothing, and tells people only. With `once` it brings an old tree up to date: what steers it is made again.
+ * A dry run makes no file, and reports to people only. With `once` it makes one exception for old trees: a missing `control/` is made again.
  * @throws ErrMailboxDir when the state tree cannot be used
  */
 export function openEnvironment(options: SupervisorOptions, wake: () => void): Environment {

@@ -9,9 +9,9 @@ import type { Service } from "./service.ts";
 
 export interface Part extends Service {
   readonly ports: PartPorts;
-  /** Finds out what it goes on with. Resolves when that is known, and never rejects. @param isOnePass only what is ready now may start */
+  /** Finds out what is under way from before. Resolves when that is known, and never rejects. @param isOnePass only what is ready now may start */
   start(isOnePass: boolean): Promise<void>;
-  /** Nothing runs any more: does what follows from what ended last, for at most so long. Never rejects. */
+  /** Called when nothing runs any more: does what follows from the last results, for at most `limitMs`. Never rejects. */
   finish(limitMs: number): Promise<void>;
   /** Lets go of its files. Called without `finish` when another supervisor has taken over. */
   close(): void;

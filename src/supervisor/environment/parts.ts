@@ -18,7 +18,7 @@ export class Parts implements Service {
   private readonly dependencies: DependencySource[] = [];
   private readonly limits: StartLimit[] = [];
   readonly statuses: StatusSource[] = [];
-  /** All of them know what they go on with. */
+  /** The `start` of all parts has resolved. */
   isStarted = false;
   readonly started: Promise<void>;
   private tellStarted: () => void = () => {};

@@ -60,7 +60,7 @@ function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
     });
 }
 
-/** False when it is not ours to remove, as what a container has left as root. */
+/** False when this user may not remove it, as with files that a container has left as root. */
 function removeFile(path: string): boolean {
   try {
     fs.rmSync(path, { force: true });

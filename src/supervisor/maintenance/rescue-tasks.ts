@@ -52,7 +52,7 @@ export interface RescueListener {
   onUnkillable(lease: string, count: number): void;
 }
 
-/** @param children what is known of the processes that we have started ourselves, by what their leases begin with */
+/** @param children facts about processes that this supervisor started; the beginning of a lease says which process */
 export function makeTaskRescue(
   scope: RescueScope,
   listener: RescueListener,

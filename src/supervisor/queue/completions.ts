@@ -126,7 +126,7 @@ export class Completions {
     );
   }
 
-  /** Looks whether what others wait for is there, in case it was not told: the next so many of them, round and round. */
+  /** Checks whether the results that others wait for are there, in case an event was lost: a few of them in each call, in turn. */
   recheckDependencies(): void {
     const { backlog } = this.queue;
     for (let count = 0; count < RECHECKS_MAX; count++) {

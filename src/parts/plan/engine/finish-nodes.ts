@@ -41,7 +41,7 @@ export class NodeFinisher {
     this.launcher = launcher;
   }
 
-  /** Monotonic ms at which something settled is to be carried back. */
+  /** Monotonic ms at which the next settled node is due to be applied to the plan. */
   get nextMs(): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const [key, { dueMs }] of this.settled)

@@ -1,4 +1,4 @@
-/** Reads a node's settled record as what it means for the plan. */
+/** Reads from a node's settled record what it means for the plan. */
 import type { Checkpoint } from "../../../core/envelope.ts";
 import type { SettledRecord } from "../../../mailbox/settled-record.ts";
 import type { SettledRun } from "../rules/follow-up.ts";

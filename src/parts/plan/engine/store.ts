@@ -245,7 +245,7 @@ export class PlanStore {
   private isOpened({ id, status }: RoadmapNode): boolean {
     if (status !== "open") return false;
     try {
-      // Asked for together with how long ago that was: a moment from before would make the command seem older than it is.
+      // Both times are read here together: with an earlier `nowMs` the command would seem older than it is.
       const nowMs = this.monotonicMs();
       const agoMs = this.hooks.openedAgoMs(id) ?? Number.POSITIVE_INFINITY;
       return agoMs < nowMs - (this.history.lastAtMs(id) ?? nowMs);
@@ -321,7 +321,7 @@ export class PlanStore {
     );
   }
 
-  /** Their text; with what is pending in it already, when that needs no knowledge of it. */
+  /** The text of the others, with the pending changes in it if these can be made without reading it. */
   private async readAndCarryOver(): Promise<RoadmapText> {
     this.isCarrying = true;
     try {
@@ -355,7 +355,7 @@ export class PlanStore {
     this.pending.save();
   }
 
-  /** Takes over what others saved, and puts back what an old copy of theirs has undone. */
+  /** Takes over the text that others saved, and restores changes that an old copy of theirs has undone. */
   private adopt(read: RoadmapDocument): void {
     const before = this.doc;
     const theirs = this.withWritten(read);
@@ -448,7 +448,7 @@ export class PlanStore {
   }
 }
 
-/** What a person has said of a node that was about to be launched counts: blocked, or done without us. */
+/** A person may have set a node blocked or done just before its launch; that counts. */
 function isOverruled(
   edit: RoadmapEdit,
   before: RoadmapDocument | undefined,
@@ -465,8 +465,8 @@ function isOverruled(
 }
 
 /**
- * Open again because a person wants it to run, even if an old copy might say the same. What failed or asks has no result
- * that another run would spoil; and an old copy does not show a node with another text.
+ * Open again because a person wants it to run, even if an old copy might say the same. A node that failed or asks has no result
+ * that another run would spoil, and an old copy never shows a node with another text.
  */
 function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
   if (saved.status !== "open") return false;

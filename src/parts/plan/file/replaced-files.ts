@@ -1,6 +1,6 @@
 /**
- * The files that a replacement of the plan took away. An editor may still write into one, and a process may have died in the
- * middle: what a person saved there comes into force again, or is kept beside the plan. Used by roadmap-file.ts alone.
+ * The files that a replacement of the plan took away. An editor may still write into such a file, and a process may have died in the
+ * middle. If a person's text is in one, it comes into force again, or is kept beside the plan. Used by roadmap-file.ts alone.
  */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";

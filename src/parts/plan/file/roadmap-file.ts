@@ -160,7 +160,7 @@ export class RoadmapFile {
     return this.replaced.settle();
   }
 
-  /** What processes left that died in the middle of a replacement. To be called before the first read. */
+  /** Finishes or undoes replacements in which a process died. To be called before the first read. */
   recoverLeftovers(): Settled {
     return this.replaced.recoverLeftovers();
   }
@@ -194,7 +194,7 @@ export class RoadmapFile {
       key: base.key,
       sinceMs: performance.now(),
     };
-    // From here to the link only these three calls: this long the plan is not there.
+    // The plan is missing from here to the link, so only these three calls stand between.
     try {
       fs.renameSync(target, old.path);
     } catch (error) {

@@ -284,7 +284,7 @@ function writeResult(path: string, envelope: Envelope): void {
   }
 }
 
-/** What later nodes read. The supervisor writes the same once more when it applies the record: nothing hangs on it here. */
+/** Leaves the values that later nodes read. A failure here does no harm: the supervisor writes them again when it applies the record. */
 async function leaveOutputs(
   run: NodeRun,
   outcome: AttemptOutcome,
