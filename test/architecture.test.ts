@@ -195,15 +195,46 @@ test("ARCHITECTURE.md names functions that exist", () => {
   for (const name of names) expect(code, name).toContain(name);
 });
 
-test("the documents speak only of files that are there", () => {
-  const pages = fs.readdirSync(`${ROOT}/docs`).map((name) => `docs/${name}`);
-  for (const document of ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", ...pages]) {
-    const text = fs.readFileSync(`${ROOT}/${document}`, "utf8");
-    for (const [, target = ""] of text.matchAll(/\]\((?!https?:)([^)#]+)\)/g))
-      expect(fs.existsSync(resolve(dirname(`${ROOT}/${document}`), target)), target).toBe(true);
-    for (const [, path = ""] of text.matchAll(/`((?:src|test|docs)\/[\w./-]+)`/g))
-      expect(fs.existsSync(`${ROOT}/${path}`), path).toBe(true);
+/** Documents that link to files, by their paths from the root of the package. */
+const DOCUMENTS = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  ...fs.readdirSync(`${ROOT}/docs`).map((name) => `docs/${name}`),
+];
+
+/** Headings of a page, as links name them. */
+function anchorsOf(page: string): string[] {
+  return [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+test.each(DOCUMENTS)("%s links only to files and headings that are there", (document) => {
+  const text = fs.readFileSync(`${ROOT}/${document}`, "utf8");
+  for (const [, target = "", anchor] of text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
+    const path =
+      target === "" ? `${ROOT}/${document}` : resolve(dirname(`${ROOT}/${document}`), target);
+    expect(fs.existsSync(path), target).toBe(true);
+    if (anchor !== undefined) expect(anchorsOf(fs.readFileSync(path, "utf8"))).toContain(anchor);
   }
+  for (const [, path = ""] of text.matchAll(/`((?:src|test|docs)\/[\w./-]+)`/g))
+    expect(fs.existsSync(`${ROOT}/${path}`), path).toBe(true);
+});
+
+test("ARCHITECTURE.md names files and folders that are there", () => {
+  const text = fs.readFileSync(`${ROOT}/ARCHITECTURE.md`, "utf8");
+  const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*|[\w.-]+\.(?:ts|mjs|md))`/g)];
+  expect(named.length).toBeGreaterThan(60);
+  const places = ["", "src", "src/supervisor", "src/parts", "state", "state/mailbox"];
+  for (const [, path = ""] of named)
+    expect(
+      places.some((place) => fs.existsSync(join(ROOT, place, path))),
+      path,
+    ).toBe(true);
 });
 
 describe("the check of the prose", () => {
