@@ -20,48 +20,35 @@ const PIECES_MAX = 16;
 /** In a cursor: the journal has been searched as far as it may be. */
 const SEARCHED = "-";
 
+export type TrayState = "waiting" | "failed" | "done";
+
 interface Tray {
   name: string;
   /** Times grow with it, or fall. */
   direction: 1 | -1;
-  /** Undefined for a name that is not listed. */
-  idOf: (name: string) => string | undefined;
+  /** Of names behind their ids; in the inbox there are several. */
+  ending?: string;
   /** What the journal's lines contain of tasks that came into this tray. */
   marks: readonly string[];
-  nameOf: (id: string) => string;
 }
 
-export type TrayState = "waiting" | "failed" | "done";
-
 export const TRAYS: Readonly<Record<TrayState, Tray>> = {
-  waiting: {
-    name: "inbox",
-    direction: 1,
-    idOf: (name) => {
-      const meaning = readInboxName(name);
-      return meaning.kind === "task" ? meaning.id : undefined;
-    },
-    marks: [],
-    nameOf: (id) => id,
-  },
+  waiting: { name: "inbox", direction: 1, marks: [] },
   failed: {
     name: "failed",
     direction: -1,
-    idOf: (name) => without("_error.json", name),
+    ending: errorName(""),
     marks: ['"failed"', '"quarantined"'],
-    nameOf: errorName,
   },
-  done: {
-    name: "outbox",
-    direction: -1,
-    idOf: (name) => without("_result.json", name),
-    marks: ['"completed"'],
-    nameOf: resultName,
-  },
+  done: { name: "outbox", direction: -1, ending: resultName(""), marks: ['"completed"'] },
 };
 
-function without(ending: string, name: string): string | undefined {
-  return name.endsWith(ending) ? name.slice(0, -ending.length) : undefined;
+/** The task that this name in a tray stands for; undefined for a name that is not listed. */
+export function taskIn({ ending }: Tray, name: string): string | undefined {
+  if (ending !== undefined)
+    return name.endsWith(ending) ? name.slice(0, -ending.length) : undefined;
+  const meaning = readInboxName(name);
+  return meaning.kind === "task" ? meaning.id : undefined;
 }
 
 export interface Wanted {
@@ -99,7 +86,7 @@ export function* chooseFiles(
   let isAll = true;
   let seen = 0;
   for (const name of namesIn(dir)) {
-    const id = tray.idOf(name);
+    const id = taskIn(tray, name);
     if (id?.startsWith(idPrefix) === true) ids.set(name, id);
     if (++seen % STEP_NAMES === 0) yield;
     isAll = ids.size < lookedAtMax && seen < NAMES_MAX;
@@ -139,8 +126,9 @@ export function* chooseFiles(
 /** The file of the task that a line of the journal names, if it is in the tray now. */
 function fileNamed(line: string | undefined, dir: string, tray: Tray): ChosenFile | undefined {
   const id = /"task_id":"([^"\\/]+)"/.exec(line ?? "")?.[1];
-  const file = id !== undefined && isId(id) ? lookAt(dir, tray.nameOf(id)) : undefined;
-  return file === undefined || id === undefined ? undefined : { ...file, id };
+  if (id === undefined || !isId(id)) return undefined;
+  const file = lookAt(dir, `${id}${tray.ending ?? ""}`);
+  return file && { ...file, id };
 }
 
 type Key = Pick<Found, "mtimeMs" | "name">;

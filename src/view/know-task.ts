@@ -1,4 +1,5 @@
 /** What the state tree knows of one task, put together: for those who show it. Reads only. */
+import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import { leaseOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -7,15 +8,17 @@ import { batchBar, countsOf, countsText, readBatchProgress } from "./batches.ts"
 import {
   findRun,
   findTask,
+  isThere,
   listRuns,
   lookBeside,
   lookInAnyCase,
   type TaskPlace,
 } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
-import { numberIn } from "./task-rows.ts";
+import { dependencyIds, numberIn } from "./task-rows.ts";
 import { timelineOf } from "./timeline.ts";
 
+type JsonObject = Record<string, unknown>;
 /** Of a task with very many events the latest are kept. */
 const EVENTS_MAX = 200;
 
@@ -26,13 +29,13 @@ export interface Knowledge {
   attempt: number | null;
   lease: string | null;
   owner: { pid: number | null; verdict: string } | null;
-  task: Record<string, unknown> | null;
-  record: Record<string, unknown> | null;
+  task: JsonObject | null;
+  record: JsonObject | null;
   run: string | null;
   runs: string[];
   /** Ids in metadata.dependencies and how they stand. */
   dependencies: { id: string; state: string }[];
-  events: Record<string, unknown>[];
+  events: JsonObject[];
   /** Of a batch: how far it has come, or what its lines came to. */
   batch: string | null;
   /** Of a batch: `5 of 9 lines failed`. */
@@ -41,16 +44,14 @@ export interface Knowledge {
 
 /** All of it; undefined when neither a tray nor the journal knows the task. */
 export async function learnTask(tree: StateTree, id: string): Promise<Knowledge | undefined> {
-  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
+  const { place, record, run } = await lookUp(tree, id);
   const events = latestEvents(tree, id);
   if (place === undefined && events.length === 0) return undefined;
-  const isRecord = place?.state === "done" || place?.state === "failed";
-  const content = place === undefined ? undefined : readJsonObject(place.path);
-  const record = isRecord ? content : undefined;
-  const task = (isRecord ? content?.["task"] : content) as Record<string, unknown> | undefined;
+  const isRecord = hasRecord(place);
+  const content = place === undefined || isRecord ? undefined : readJsonObject(place.path);
+  const task = (isRecord ? record?.["task"] : content) as JsonObject | undefined;
   const owner = place?.name?.stage === "w" ? place.name.token : undefined;
   const { task: _inside, ...bare } = record ?? {};
-  const run = findRun(tree, id, place, record);
   return {
     id,
     state: place?.state ?? "gone",
@@ -65,16 +66,46 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     record: record === undefined ? null : bare,
     run: run ?? null,
     runs: listRuns(tree, id),
-    dependencies: dependenciesOf(tree, task),
+    dependencies: dependencyIds(task).map((one) => ({
+      id: one,
+      state: lookInAnyCase(tree, one)?.state ?? "unknown",
+    })),
     events,
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };
 }
 
+/** Where a program's output lies: of a task's newest run, or, for `ID#LINE`, of one line of a batch. */
+export async function findLog(
+  tree: StateTree,
+  id: string,
+): Promise<{ run: string | undefined; isSettled: boolean; isKnown: boolean }> {
+  const [batch = "", line = ""] = id.split("#");
+  const isLine = /^\d+$/.test(line);
+  const { place, run } = await lookUp(tree, isLine ? batch : id);
+  // An earlier run of the batch may be the one that ran the line.
+  const runs = isLine ? listRuns(tree, batch).map((dir) => join(dir, line)) : [];
+  return {
+    run: isLine ? runs.findLast((dir) => isThere(dir)) : run,
+    isSettled: hasRecord(place),
+    isKnown: place !== undefined,
+  };
+}
+
+async function lookUp(tree: StateTree, id: string) {
+  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
+  const record = place !== undefined && hasRecord(place) ? readJsonObject(place.path) : undefined;
+  return { place, record, run: findRun(tree, id, place, record) };
+}
+
+function hasRecord(place: TaskPlace | undefined): boolean {
+  return place?.state === "done" || place?.state === "failed";
+}
+
 function batchText(
   place: TaskPlace | undefined,
-  record: Record<string, unknown> | undefined,
+  record: JsonObject | undefined,
   run: string | undefined,
 ): string | undefined {
   const counts = countsOf(record);
@@ -82,18 +113,6 @@ function batchText(
   if (place?.path.endsWith(".ndjson") !== true) return undefined;
   const progress = run === undefined ? undefined : readBatchProgress(run);
   return progress === undefined ? "batch" : `batch ${batchBar(progress)}`;
-}
-
-function dependenciesOf(
-  tree: StateTree,
-  task: Record<string, unknown> | undefined,
-): Knowledge["dependencies"] {
-  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  if (!Array.isArray(ids)) return [];
-  return ids.map((one) => ({
-    id: String(one),
-    state: (lookInAnyCase(tree, String(one)) as TaskPlace | undefined)?.state ?? "unknown",
-  }));
 }
 
 /** The oldest of them first. */

@@ -1,7 +1,7 @@
 /** A page of the tasks of one state, at a bounded cost however many there are: of their files only those of its rows are read. */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type { StateTree } from "../core/state-tree.ts";
-import { chooseFiles } from "./choose-files.ts";
+import { type Choice, chooseFiles, type Wanted } from "./choose-files.ts";
 import { processingPlaces, type TaskState } from "./find-task.ts";
 import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 
@@ -11,22 +11,13 @@ export type ListedState = (typeof LISTED_STATES)[number];
 /** So many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
 const LOOKED_AT_MAX = 10_000;
 
-export interface PageQuery {
+export interface PageQuery extends Omit<Wanted, "lookedAtMax"> {
   state: ListedState;
-  /** At most so many rows. */
-  limit: number;
-  /** `next` of the page before. */
-  after?: string;
-  /** Only tasks whose ids begin so. */
-  idPrefix?: string;
 }
 
-export interface Page {
+/** `isAll` is false for a tray with more tasks than were looked at: some may be on no page. */
+export interface Page extends Omit<Choice, "files"> {
   rows: TaskRow[];
-  /** Where the next page begins; undefined: there is none. */
-  next: string | undefined;
-  /** False for a tray with more tasks than were looked at: some may be on no page. */
-  is_all: boolean;
 }
 
 /** What waits comes oldest first, what has ended latest first (see `chooseFiles`), what was accepted by name. */
@@ -41,7 +32,7 @@ export async function pageOfTasks(tree: StateTree, query: PageQuery): Promise<Pa
   const rows = files.map((file) =>
     state === "waiting" ? waitingRow(file) : settledRow(file, state),
   );
-  return { rows, next, is_all: isAll };
+  return { rows, next, isAll };
 }
 
 function pageOfAccepted(
@@ -58,6 +49,6 @@ function pageOfAccepted(
   return {
     rows: shown.map((place) => placeRow(tree, place)),
     next: places.length > limit ? shown.at(-1)?.path : undefined,
-    is_all: true,
+    isAll: true,
   };
 }

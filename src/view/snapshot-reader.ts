@@ -113,10 +113,8 @@ export class SnapshotReader {
       metrics,
       dropped_again: readDroppedAgain(tree, metrics, nowMs),
     };
-    return {
-      ...snapshot,
-      obstacles: findObstacles(snapshot, isNewer(tree.roadmap, tree.supervisor)),
-    };
+    const isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
+    return { ...snapshot, obstacles: findObstacles(snapshot, isPlanNewer) };
   }
 
   /** With its own words on what waits, which may be old by now. */
@@ -182,10 +180,6 @@ function readDroppedAgain(
   const record = lookForRecord(tree, id);
   if (record?.state !== "done" && record?.state !== "failed") return null;
   return mtimeMsOf(record.path) > atMs ? null : { id, state: record.state, at_ms: atMs };
-}
-
-function isNewer(path: string, than: string): boolean {
-  return mtimeMsOf(path) > mtimeMsOf(than);
 }
 
 /** 0 where nothing can be seen: a link to itself, say, must not hide all the rest. */

@@ -18,7 +18,7 @@ import type { TaskPlace } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 
 type JsonObject = Record<string, unknown>;
-/** Of a larger task file the row tells nothing (bytes). */
+/** Of a larger task file nothing is told (bytes). */
 const TASK_BYTES_READ_MAX = 1024 * 1024;
 
 export interface TaskRow {
@@ -37,7 +37,7 @@ export interface TaskRow {
 
 /** A task that waits in the inbox. */
 export function waitingRow(file: ChosenFile): TaskRow {
-  const task = readJsonObject(file.path, TASK_BYTES_READ_MAX);
+  const task = readTask(file.path);
   const due = (numberIn(task, "not_before") ?? 0) * 1000;
   return rowOf(file.id, "waiting", task, {
     time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
@@ -80,7 +80,7 @@ function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
 /** An accepted task, by its place in `processing/`. */
 export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
   const title = batchTitle(tree, place);
-  const task = title === undefined ? readJsonObject(place.path, TASK_BYTES_READ_MAX) : undefined;
+  const task = readTask(place.path);
   const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
   const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
   const owner = place.name?.stage === "w" ? place.name.token : undefined;
@@ -113,6 +113,17 @@ function rowOf(
     failed_lines: 0,
     ...more,
   };
+}
+
+/** Undefined for a batch, and for a file that holds no task. */
+export function readTask(path: string): JsonObject | undefined {
+  return path.endsWith(".ndjson") ? undefined : readJsonObject(path, TASK_BYTES_READ_MAX);
+}
+
+/** What a task waits for. */
+export function dependencyIds(task: JsonObject | undefined): string[] {
+  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
+  return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
 }
 
 export function numberIn(object: JsonObject | null | undefined, field: string): number | null {

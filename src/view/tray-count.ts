@@ -1,7 +1,7 @@
 /** Counts the tasks in a tray of any size over several looks, so many a look, and again when it has changed. Reads only. */
 import { join } from "node:path";
 import type { StateTree } from "../core/state-tree.ts";
-import { TRAYS, type TrayState } from "./choose-files.ts";
+import { TRAYS, type TrayState, taskIn } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 
@@ -15,7 +15,7 @@ export class TrayCount {
   /** Some of the names, as `pick` reads them. */
   picked: readonly string[] = [];
   private readonly dir: string;
-  private readonly idOf: (name: string) => string | undefined;
+  private readonly state: TrayState;
   private readonly pick: (name: string) => string | undefined;
   private last: Count | undefined;
   private walk: Generator<string> | undefined;
@@ -29,7 +29,7 @@ export class TrayCount {
     pick: (name: string) => string | undefined = () => undefined,
   ) {
     this.dir = join(tree.mailbox, TRAYS[state].name);
-    this.idOf = TRAYS[state].idOf;
+    this.state = state;
     this.pick = pick;
   }
 
@@ -65,7 +65,7 @@ export class TrayCount {
     for (let left = namesMax; left > 0; left--) {
       const { value: name, done } = walk.next();
       if (done === true) return true;
-      if (this.idOf(name) !== undefined) this.count++;
+      if (taskIn(TRAYS[this.state], name) !== undefined) this.count++;
       const picked = this.found.length < PICKED_MAX ? this.pick(name) : undefined;
       if (picked !== undefined) this.found.push(picked);
     }

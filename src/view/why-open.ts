@@ -14,9 +14,8 @@ import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { readJsonObject } from "./scan.ts";
 import { isAttended, readSupervisor } from "./supervisor.ts";
+import { dependencyIds, readTask } from "./task-rows.ts";
 
-/** Of a larger task file the dependencies are not read (bytes). */
-const TASK_BYTES_READ_MAX = 1024 * 1024;
 /** Whether there is a task of some id in another case is asked this often (ms). */
 const LIST_AGAIN_MS = 10_000;
 
@@ -97,8 +96,8 @@ export class WhyOpen {
   }
 
   private explainWaiting(id: string, place: TaskPlace): Why {
-    const task = this.taskAt(place);
-    const { named, count } = findUnmet(id, dependenciesOf(task), (one) => this.standingOf(one));
+    const task = readTask(place.path);
+    const { named, count } = findUnmet(id, dependencyIds(task), (one) => this.standingOf(one));
     if (count > 0) {
       const shown = named.map((one) => {
         const near = one.isUnknown
@@ -138,8 +137,8 @@ export class WhyOpen {
       case "failed":
         return { is: "stuck", how: "failed" };
       case "waiting": {
-        const task = this.taskAt(place);
-        const on = dependenciesOf(task);
+        const task = readTask(place.path);
+        const on = dependencyIds(task);
         const reason = this.noAgent(task);
         if (on.length > 0) return { is: "moving", how: "waits its turn", on };
         return reason === undefined
@@ -164,10 +163,6 @@ export class WhyOpen {
     return spelled === undefined ? undefined : lookForTask(this.tree, spelled);
   }
 
-  private taskAt({ path }: TaskPlace): Record<string, unknown> | undefined {
-    return path.endsWith(".ndjson") ? undefined : readJsonObject(path, TASK_BYTES_READ_MAX);
-  }
-
   private noAgent(task: Record<string, unknown> | undefined): string | undefined {
     if (task === undefined || this.agents === undefined) return undefined;
     const { capabilities } = task;
@@ -190,9 +185,4 @@ export class WhyOpen {
       ? { text: "waits: there are 0 slots (mailchute set-workers N)", isStuck: true }
       : undefined;
   }
-}
-
-function dependenciesOf(task: Record<string, unknown> | undefined): string[] {
-  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
 }

@@ -43,7 +43,7 @@ test("the pages of a tray have each task once, in the order of their times and t
     const latest = made.toSorted((a, b) => b.seconds - a.seconds || byName(`${a.id}_`, `${b.id}_`));
     const waiting = await allPages(tree, { state: "waiting", limit });
     expect(idsOf(waiting)).toEqual(oldest.map(({ id }) => id));
-    expect(waiting.every((page) => page.is_all && page.rows.length <= limit)).toBe(true);
+    expect(waiting.every((page) => page.isAll && page.rows.length <= limit)).toBe(true);
     const failed = await allPages(tree, { state: "failed", limit });
     expect(idsOf(failed)).toEqual(latest.map(({ id }) => id));
   }
@@ -87,7 +87,7 @@ test("of a very large tray the latest tasks come first, page by page, and each p
       page = await pageOfTasks(tree, after === undefined ? query : { ...query, after });
     });
     expect(page?.rows.map(({ title }) => title)).toEqual(latest.slice(shown, shown + 300));
-    expect(page?.is_all).toBe(false);
+    expect(page?.isAll).toBe(false);
     expect(reads.names).toBeLessThanOrEqual(10_000);
     expect(reads.stats).toBeLessThanOrEqual(1000);
     expect(reads.opened).toBeLessThanOrEqual(302);
@@ -97,7 +97,7 @@ test("of a very large tray the latest tasks come first, page by page, and each p
   const rest = await pageOfTasks(tree, { state: "done", limit: 20_000, ...(after && { after }) });
   expect(rest.rows.length).toBeGreaterThanOrEqual(7000);
   expect(rest.rows.some(({ id }) => id.startsWith("new"))).toBe(false);
-  expect(rest).toMatchObject({ next: undefined, is_all: false });
+  expect(rest).toMatchObject({ next: undefined, isAll: false });
   await findsByPrefix(tree);
 });
 
@@ -117,7 +117,7 @@ async function findsByPrefix(tree: StateTree): Promise<void> {
   isOver = true;
   if (MANY < 1_000_000) {
     expect(page?.rows.map(({ id }) => id).slice(0, 2)).toEqual(["new-2999", "new-2998"]);
-    expect(page?.is_all).toBe(true);
+    expect(page?.isAll).toBe(true);
     expect(reads).toMatchObject({ stats: 16, opened: 5 });
   }
   expect(turns).toBeGreaterThan(Math.min(MANY, 1_000_000) / 512 - 1);

@@ -6,8 +6,7 @@ import { ErrTaskNotFound, systemCode } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { openToRead } from "../../host/regular-file.ts";
 import { safeOutput } from "../../text/render.ts";
-import { findRun, findTask, listRuns, lookBeside } from "../../view/find-task.ts";
-import { readJsonObject } from "../../view/scan.ts";
+import { findLog } from "../../view/know-task.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
@@ -36,7 +35,7 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const id = ctx.positionals[0] ?? "";
     const stream = ctx.options.stderr ? "stderr" : "stdout";
-    const found = await look(tree, id);
+    const found = await findLog(tree, id);
     if (found.run === undefined && !found.isKnown) {
       throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
         id,
@@ -65,7 +64,7 @@ async function follow(ctx: Context, tree: StateTree, id: string, stream: string)
   let log: LogReader | undefined;
   for (;;) {
     // The task is looked up before its log is read: so all that it wrote before it settled is read.
-    const found = await look(tree, id);
+    const found = await findLog(tree, id);
     const path = found.run === undefined ? undefined : join(found.run, `${stream}.log`);
     if (path !== undefined && path !== log?.path) {
       await log?.drain();
@@ -83,25 +82,6 @@ async function follow(ctx: Context, tree: StateTree, id: string, stream: string)
     change.close();
   }
   await log?.end();
-}
-
-async function look(
-  tree: StateTree,
-  id: string,
-): Promise<{ run: string | undefined; isSettled: boolean; isKnown: boolean }> {
-  const [batch = "", line] = id.split("#");
-  if (line !== undefined && /^\d+$/.test(line)) {
-    const whole = await look(tree, batch);
-    // An earlier run of the batch may be the one that ran the line.
-    const run = listRuns(tree, batch)
-      .map((dir) => join(dir, line))
-      .findLast((dir) => fs.existsSync(dir));
-    return { ...whole, run };
-  }
-  const place = (await findTask(tree, id)) ?? lookBeside(tree, id);
-  const isSettled = place?.state === "done" || place?.state === "failed";
-  const record = place !== undefined && isSettled ? readJsonObject(place.path) : undefined;
-  return { run: findRun(tree, id, place, record), isSettled, isKnown: place !== undefined };
 }
 
 /** Copies what is new in one log to stdout. */

@@ -53,7 +53,7 @@ async function chooseRows(
     const page = await pageOfTasks(tree, { state, limit: limit - rows.length + 1 });
     rows.push(...page.rows);
     if (wanted === "failed") rows.push(...failedBatchRows(tree));
-    isAll &&= page.is_all;
+    isAll &&= page.isAll;
     if (rows.length > limit) break;
   }
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit || !isAll };
