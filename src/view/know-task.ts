@@ -4,6 +4,7 @@ import { failedLinesText } from "../core/batch.ts";
 import { leaseOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
+import { timelineOf } from "../journal/timeline.ts";
 import { batchBar, countsOf, countsText, readBatchProgress } from "./batches.ts";
 import {
   findRun,
@@ -16,7 +17,6 @@ import {
 } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
-import { timelineOf } from "./timeline.ts";
 
 type JsonObject = Record<string, unknown>;
 /** Of a task with very many events the latest are kept. */
@@ -120,7 +120,7 @@ function latestEvents(tree: StateTree, id: string): Knowledge["events"] {
   const events: Knowledge["events"] = [];
   let next: string | undefined;
   do {
-    const page = timelineOf(tree, id, EVENTS_MAX - events.length, next);
+    const page = timelineOf(tree.events, id, EVENTS_MAX - events.length, next);
     events.push(...page.events);
     next = page.next;
   } while (next !== undefined && events.length < EVENTS_MAX);

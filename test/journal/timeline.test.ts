@@ -1,8 +1,8 @@
 /** The timeline of a task: the latest events first, across rotations and damaged lines, in pages. */
 import fs from "node:fs";
 import { expect, test } from "vitest";
-import { timelineOf } from "../../src/view/timeline.ts";
-import { newTree } from "./many-files.ts";
+import { timelineOf } from "../../src/journal/timeline.ts";
+import { newTree } from "../view/many-files.ts";
 
 const line = (task: string, n: number, more: object = {}): string =>
   `${JSON.stringify({ event: "started", task_id: task, n, ...more })}\n`;
@@ -30,7 +30,7 @@ test("pages of a task's events have each of them once, the latest first, and go 
     const seen: unknown[] = [];
     let after: string | undefined;
     do {
-      const page = timelineOf(tree, "a", limit, after);
+      const page = timelineOf(tree.events, "a", limit, after);
       expect(page.events.length).toBeLessThanOrEqual(limit);
       seen.push(...page.events.map((event) => event["n"]));
       after = page.next;
@@ -42,10 +42,10 @@ test("pages of a task's events have each of them once, the latest first, and go 
 test("a page goes on in the same file when the journal was rotated meanwhile", () => {
   const tree = newTree();
   fs.writeFileSync(tree.events, line("a", 1) + line("a", 2) + line("a", 3));
-  const { next } = timelineOf(tree, "a", 1);
+  const { next } = timelineOf(tree.events, "a", 1);
   fs.renameSync(tree.events, tree.events.replace(/\.jsonl$/, ".2026-01-01T00-00-00-000Z.jsonl"));
   fs.writeFileSync(tree.events, line("a", 4));
-  expect(timelineOf(tree, "a", 5, next).events.map(({ n }) => n)).toEqual([2, 1]);
+  expect(timelineOf(tree.events, "a", 5, next).events.map(({ n }) => n)).toEqual([2, 1]);
 });
 
 test("what came before a task's first event is not looked for", () => {
@@ -55,5 +55,5 @@ test("what came before a task's first event is not looked for", () => {
     line("a", 0),
   );
   fs.writeFileSync(tree.events, line("a", 1, { event: "selected", attempt: 1 }) + line("a", 2));
-  expect(timelineOf(tree, "a", 9).events.map(({ n }) => n)).toEqual([2, 1]);
+  expect(timelineOf(tree.events, "a", 9).events.map(({ n }) => n)).toEqual([2, 1]);
 });

@@ -1,7 +1,6 @@
 /** What the journal tells of one task over all its attempts, the latest first, a page at a time. Reads only. */
 import { parseObject } from "../core/json-object.ts";
-import type { StateTree } from "../core/state-tree.ts";
-import { PIECE_BYTES, searchBack } from "../journal/read-back.ts";
+import { PIECE_BYTES, searchBack } from "./read-back.ts";
 
 /** So much of the journal is searched for one page: some 50 ms. */
 const PIECES_MAX = (64 * 1024 * 1024) / PIECE_BYTES;
@@ -19,12 +18,12 @@ interface Timeline {
  * @param limit at most so many; a page may have fewer and still not be the last
  * @param after `next` of the page before
  */
-export function timelineOf(tree: StateTree, id: string, limit: number, after?: string): Timeline {
+export function timelineOf(path: string, id: string, limit: number, after?: string): Timeline {
   const events: Record<string, unknown>[] = [];
   let pieces = 0;
   let hasFirst = false;
-  for (const { line, file, place } of searchBack(tree.events, [JSON.stringify(id)], after)) {
-    if (hasFirst && file !== tree.events) break;
+  for (const { line, file, place } of searchBack(path, [JSON.stringify(id)], after)) {
+    if (hasFirst && file !== path) break;
     const event = line === undefined ? undefined : parseObject(line.replaceAll("\0", ""));
     if (line === undefined) pieces++;
     if (event?.["task_id"] === id) {
