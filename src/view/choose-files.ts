@@ -2,7 +2,7 @@
  * Chooses which files of a tray a list shows, by names and times alone, at a bounded cost however many there are.
  *
  * What waits comes oldest first, what has ended latest first, by the times of the files. In a tray with more names than may be
- * looked at, what has ended comes as the journal names it, last first; where that names no more, as well as of what waits, the
+ * looked at, what has ended comes as the journal names it, last first. Where that names too few, as well as of what waits, the
  * choice is made among the names that were looked at: some, as chance has it.
  */
 import { join } from "node:path";
@@ -92,33 +92,31 @@ export function* chooseFiles(
     isAll = ids.size < lookedAtMax && seen < NAMES_MAX;
     if (!isAll) break;
   }
-  let { place, ...last } = readCursor(after, tray);
+  const start = readCursor(after, tray);
   const files = new Map<string, ChosenFile>();
   let pieces = 0;
-  if (isAll || tray.marks.length === 0) place = SEARCHED;
-  const lines = place === SEARCHED ? [] : searchBack(tree.events, tray.marks, place || undefined);
+  const isSearched = isAll || tray.marks.length === 0 || start.place === SEARCHED;
+  const lines = isSearched ? [] : searchBack(tree.events, tray.marks, start.place || undefined);
   for (const { line, place: searched } of lines) {
     if (line === undefined) yield;
     if (line === undefined && ++pieces === PIECES_MAX) break;
     const file = fileNamed(line, dir, tray);
     if (file?.id.startsWith(idPrefix) !== true || files.has(file.name)) continue;
     files.set(file.name, file);
-    last = file;
     if (files.size === limit)
       return { files: [...files.values()], next: cursorText(file, searched), isAll };
   }
   const rest: ChosenFile[] = [];
   for (const [name, id] of ids) {
     const file = files.has(name) ? undefined : lookAt(dir, name);
-    if (file !== undefined && compare(tray, last, file) < 0) rest.push({ ...file, id });
+    if (file !== undefined && compare(tray, start, file) < 0) rest.push({ ...file, id });
     if (++seen % STEP_NAMES === 0) yield;
   }
-  rest.sort((a, b) => compare(tray, a, b));
-  const chosen = [...files.values(), ...rest].slice(0, limit);
-  const isLast = files.size + rest.length <= limit;
+  const inOrder = (a: ChosenFile, b: ChosenFile): number => compare(tray, a, b);
+  const more = rest.sort(inOrder).slice(0, limit - files.size);
   return {
-    files: chosen,
-    next: isLast ? undefined : cursorText(chosen.at(-1) ?? last, SEARCHED),
+    files: [...files.values(), ...more].sort(inOrder),
+    next: more.length < rest.length ? cursorText(more.at(-1) ?? start, SEARCHED) : undefined,
     isAll,
   };
 }

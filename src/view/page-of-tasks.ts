@@ -5,7 +5,7 @@ import { type Choice, chooseFiles, type Wanted } from "./choose-files.ts";
 import { processingPlaces, type TaskState } from "./find-task.ts";
 import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 
-export const LISTED_STATES = ["waiting", "ready", "running", "failed", "done"] as const;
+export const LISTED_STATES = ["waiting", "ready", "running", "done", "failed"] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
 /** So many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */

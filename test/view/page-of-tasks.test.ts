@@ -101,6 +101,30 @@ test("of a very large tray the latest tasks come first, page by page, and each p
   await findsByPrefix(tree);
 });
 
+test("a short journal hides no newer record of a program that writes none", async () => {
+  const tree = newTree();
+  const failed = join(tree.mailbox, "failed");
+  fill(failed, "_error.json", 10_001);
+  const line = (id: string): string => `{"event":"failed","task_id":"${id}"}\n`;
+  fs.writeFileSync(tree.events, line("old-7") + line("known-1") + line("old-9"));
+  putAt(join(failed, "known-1_error.json"), 1_700_000_000);
+  for (const name of fs
+    .readdirSync(failed)
+    .slice(0, 20)
+    .filter((one) => one.startsWith("old"))) {
+    fs.rmSync(join(failed, name));
+    putAt(join(failed, name), 1_800_000_000);
+  }
+  const { rows, isAll } = await pageOfTasks(tree, { state: "failed", limit: 50 });
+  const seconds = rows.map((row) => (row.time_ms ?? 0) / 1000);
+  expect(isAll).toBe(false);
+  expect(rows).toHaveLength(50);
+  expect(seconds[0]).toBe(1_800_000_000);
+  expect(rows.map(({ id }) => id)).toContain("known-1");
+  expect(seconds).toEqual(seconds.toSorted((a, b) => b - a));
+  expect(new Set(rows.map(({ id }) => id)).size).toBe(50);
+});
+
 /** All names are passed over in small steps, and only what fits is looked at. */
 async function findsByPrefix(tree: StateTree): Promise<void> {
   let turns = 0;
