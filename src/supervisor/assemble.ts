@@ -1,24 +1,25 @@
 /** Makes the services of a supervisor, each after those that it asks, and puts them in the order of a tick. */
 import { Backlog } from "../core/backlog.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
-import { SLICE_MS_MAX } from "../core/limits.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { cancellingSequence, ownerSequence } from "../host/identity.ts";
 import { applyCommand, makeCommandTable } from "./control/apply-command.ts";
-import type { CommandContext } from "./control/command-context.ts";
+import type { CommandContext, CommandTable, RunControl } from "./control/command-context.ts";
 import { CommandInbox } from "./control/command-inbox.ts";
 import { ControlFile } from "./documents/control-file.ts";
 import { Ownership } from "./documents/ownership.ts";
 import type { Environment } from "./environment/environment.ts";
 import { JournalReader } from "./environment/journal-reader.ts";
-import type { RunMode } from "./environment/options.ts";
+import type { Lifecycle } from "./environment/lifecycle.ts";
+import type { SupervisorOptions } from "./environment/options.ts";
 import { Parts } from "./environment/parts.ts";
-import { NEVER, type Service } from "./environment/service.ts";
+import type { Service } from "./environment/service.ts";
 import { ExitCondition } from "./exit-condition.ts";
 import { Rejections } from "./inbox/reject.ts";
 import { type FileRejections, InboxScanner } from "./inbox/scanner.ts";
 import { Cleaner } from "./maintenance/cleaner.ts";
 import { makeCommandRescuer, makeTaskRescuer } from "./maintenance/make-rescuers.ts";
+import type { Rescuer } from "./maintenance/rescuer.ts";
 import type { MakePart } from "./part.ts";
 import { Poll } from "./poll.ts";
 import { Pool } from "./pool/pool.ts";
@@ -34,108 +35,145 @@ import { SlotSharing } from "./queue/slot-sharing.ts";
 import { StartLimits } from "./queue/start-limits.ts";
 import { Starter } from "./queue/starter.ts";
 import { WorkerEvents } from "./queue/worker-events.ts";
+import { RunReport } from "./run-report.ts";
+import { Shutdown } from "./shutdown.ts";
+import { cleanService, commandService, scanService } from "./slices.ts";
+import { Startup } from "./startup.ts";
 import { StatusWriter } from "./status/status-writer.ts";
 import { Watchers } from "./watchers.ts";
 
-/** Listing what settled takes at most about this much of a tick (ms). */
-const SETTLED_SLICE_MS = 2;
+/** What the supervisor itself calls. */
+export interface Services {
+  /** In the order of a tick. */
+  readonly ordered: readonly Service[];
+  readonly pool: Pool;
+  readonly startup: Startup;
+  readonly shutdown: Shutdown;
+  readonly report: RunReport;
+}
 
 /** With `--dry-run` files stay where they are. */
 const NO_REJECTIONS: FileRejections = { refuse: () => {}, dropResend: () => "other" };
 
-export type Services = ReturnType<typeof assemble>;
-
 /**
  * @param makeParts each is called once
- * @param stop asks the supervisor to end
  * @throws ErrIo when `control.json` cannot be read
  */
 export function assemble(
   env: Environment,
-  mode: RunMode,
+  options: SupervisorOptions,
+  lifecycle: Lifecycle,
   makeParts: readonly MakePart[],
-  stop: (drain: boolean) => void,
-) {
-  const tasks = makeTaskServices(env, mode);
-  const control = makeCommandServices(env, mode, tasks, stop);
-  for (const make of makeParts) tasks.parts.add(make({ env, ...tasks, ...control }));
-  const rounds = makeRounds(env, mode, { ...tasks, ...control });
-  const all = { ...tasks, ...control, ...rounds };
-  return { ...all, ordered: inOrder(env, mode, all) };
-}
+): Services {
+  const { tree, settings, trays } = env;
+  const isOnePass = options.once === true;
+  const isOn = settings.mailbox_enabled;
 
-/** What knows of tasks, and starts them. */
-function makeTaskServices(env: Environment, mode: RunMode) {
-  const { tree, settings, trays, clock, alerts } = env;
+  // What the others ask.
   const parts = new Parts();
-  const backlog = new Backlog();
-  const shortages = new Shortages(clock);
+  const pool = new Pool(settings, tree);
+  const shortages = new Shortages(trays.clock);
   const control = new ControlFile(tree.controlState, settings.durability === "power");
   const disk = new DiskLimit(env, new DiskRoom(tree, settings.free_bytes_min));
   const journal = new JournalReader(env);
-  const boot = { stateDir: tree.dir, settings, mailboxDir: tree.mailbox };
-  const pool = new Pool(settings, tree.workers, boot);
+  const ownership = new Ownership(tree, trays.clock);
+  const watchers = new Watchers(env);
+  const newOwner = ownerSequence();
+
+  // Tasks: what waits, runs and has ended, and what starts.
+  const rescuer = makeTaskRescuer(env, newOwner, pool);
+  const isDryRun = options.dryRun === true;
+  const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
+  const slots = new SlotSharing(pool, queue.processing, control);
+  const limits = new StartLimits(env, queue, { control, disk, parts }, options.maxTasks);
+  new WorkerEvents(env, lifecycle, { pool, dispatcher: queue.dispatcher, shortages, slots });
+
+  // Commands.
+  const run = runControl(lifecycle, slots, isOnePass);
+  const context = { env, control, queue, parts, newOwner: cancellingSequence(), run };
+  const table = makeCommandTable();
+  const commands = makeCommandInbox(context, table, newOwner);
+  const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
+
+  for (const make of makeParts)
+    parts.add(make({ env, journal, control, queue, limits, commands: table }));
+
+  // What looks around, says how it stands, cleans, and ends the run.
+  const recovery = { rescuer, commandRescuer, commands, control };
+  const poll = new Poll(env, { queue, journal, completions, slots, watchers, recovery });
+  const shortOf = { shortages, disk, watchers };
+  const status = new StatusWriter(env, lifecycle, { queue, parts, ownership, control, shortOf });
+  const cleaner = makeCleaner(env, queue.backlog, parts);
+  const exit = { queue, parts, commands, control, limits, ownership };
+  return {
+    pool,
+    startup: new Startup(env, options, { status, control, limits, pool, poll, parts }),
+    shutdown: new Shutdown(env, lifecycle, { pool, poll, parts, commands, rejections, status }),
+    report: new RunReport(env, { queue, parts, completions, rejections }),
+    ordered: [
+      // A person's word counts before anything starts.
+      commandService(commands),
+      // New files, and ids that are taken, are known before something is chosen.
+      ...(isOn ? [scanService(queue.scanner, isOnePass), completions] : []),
+      // What others do, and what the dead left, comes back into the queue before the queue is used.
+      poll,
+      disk,
+      new DueTasks(env, queue.backlog),
+      // What they make, or hold back, counts for what is started next.
+      parts,
+      new Starter(limits, queue.dispatcher),
+      // Nothing starts after this: what is told is how it stands.
+      status,
+      cleanService(cleaner, () => queue.scanner.isComplete || !isOn),
+      new ExitCondition(settings, options, lifecycle, exit),
+    ],
+  };
+}
+
+/** What knows of the tasks. */
+function makeQueue(
+  env: Environment,
+  pool: Pool,
+  parts: Parts,
+  rescuer: Rescuer,
+  isDryRun: boolean,
+): { queue: Queue; completions: Completions; rejections: Rejections } {
+  const { trays, alerts } = env;
+  const backlog = new Backlog();
   const finishedIds = new FinishedIds(trays, (error) =>
     alerts.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
   );
   const rejections = new Rejections(env, (id) => finishedIds.has(id));
   const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
   const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
+  const isMet = (id: string): boolean => completions.isMet(id);
   const scanner = new InboxScanner(
     env,
     backlog,
-    mode.dryRun === true ? NO_REJECTIONS : rejections,
+    isDryRun ? NO_REJECTIONS : rejections,
     dispatcher,
-    (id) => completions.isMet(id),
+    isMet,
   );
-  const newOwner = ownerSequence();
-  const rescuer = makeTaskRescuer(env, newOwner, pool);
   const processing = new ProcessingTray(env, backlog, dispatcher, pool, () => rescuer.list());
-  const queue: Queue = { backlog, scanner, dispatcher, processing, finishedIds, pool };
-  const slots = new SlotSharing(pool, processing, control);
-  const limits = new StartLimits(env, queue, control, disk, parts, mode.maxTasks ?? NEVER);
-  const starter = new Starter(limits, dispatcher);
-  new WorkerEvents(env, { pool, dispatcher, shortages, slots });
+  const queue = { backlog, scanner, dispatcher, processing, finishedIds, pool };
+  return { queue, completions, rejections };
+}
+
+function runControl(lifecycle: Lifecycle, slots: SlotSharing, isFixed: boolean): RunControl {
   return {
-    parts,
-    queue,
-    control,
-    disk,
-    journal,
-    completions,
-    rejections,
-    newOwner,
-    rescuer,
-    slots,
-    shortages,
-    limits,
-    starter,
+    isFixed,
+    shareSlots: () => slots.share(),
+    // A command is acknowledged before it ends the run.
+    stop: (drain) => setTimeout(() => lifecycle.ask(drain), 0),
   };
 }
 
-/** What commands do. */
-function makeCommandServices(
-  env: Environment,
-  mode: RunMode,
-  tasks: ReturnType<typeof makeTaskServices>,
-  stop: (drain: boolean) => void,
-) {
-  const { settings, controlTrays, telemetry, alerts, facts, wake } = env;
-  const { control, newOwner, parts, queue, slots } = tasks;
-  const context: CommandContext = {
-    env,
-    control,
-    queue,
-    parts,
-    newOwner: cancellingSequence(),
-    run: {
-      isFixed: mode.once === true,
-      shareSlots: () => slots.share(),
-      // A command is acknowledged before it ends the run.
-      stop: (drain) => setTimeout(() => stop(drain), 0),
-    },
-  };
-  const table = makeCommandTable();
+function makeCommandInbox(
+  context: CommandContext,
+  table: CommandTable,
+  newOwner: () => string,
+): CommandInbox {
+  const { controlTrays, settings, telemetry, alerts, facts, wake } = context.env;
   const commands = new CommandInbox(controlTrays, newOwner, settings.uids, {
     apply: (command) => {
       const result = applyCommand(table, context, command);
@@ -143,95 +181,26 @@ function makeCommandServices(
       telemetry.flush();
       return result;
     },
-    control,
+    control: context.control,
     onError: (error) => alerts.report("control", `control mailbox: ${messageOf(error)}`),
   });
   facts.on("control:changed", (file) => {
     commands.ring(file);
     wake();
   });
-  const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
-  return { commandInbox: commands, commands: table, commandRescuer };
+  return commands;
 }
 
-/** What looks around, tells how it stands, and cleans. */
-function makeRounds(
-  env: Environment,
-  mode: RunMode,
-  tasks: ReturnType<typeof makeTaskServices> & ReturnType<typeof makeCommandServices>,
-) {
-  const { tree, settings, trays, controlTrays, clock, alerts } = env;
-  const { commandInbox: commands, commandRescuer, control, parts, queue, rescuer } = tasks;
-  const ownership = new Ownership(tree, clock);
-  const watchers = new Watchers(env);
-  const mailboxes = env.isOn ? [trays, controlTrays] : [controlTrays];
-  const cleaner = new Cleaner(
-    { tree, mailboxes, retention: settings.retention, clock },
+function makeCleaner(env: Environment, backlog: Backlog, parts: Parts): Cleaner {
+  const { tree, settings, trays, controlTrays, alerts } = env;
+  const { retention, mailbox_enabled: isOn } = settings;
+  const mailboxes = isOn ? [trays, controlTrays] : [controlTrays];
+  return new Cleaner(
+    { tree, mailboxes, retention, clock: trays.clock },
     {
-      isNeeded: (id) => queue.backlog.isNeeded(id),
+      isNeeded: (id) => backlog.isNeeded(id),
       isInPlan: () => parts.membership(),
       onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
     },
   );
-  const recovery = { rescuer, commandRescuer, commands, control };
-  const poll = new Poll(env, { ...tasks, watchers, recovery });
-  const status = new StatusWriter(env, { ...tasks, ownership, watchers });
-  const exit = new ExitCondition(env, mode, { ...tasks, commands, ownership });
-  return { ownership, watchers, cleaner, poll, status, exit };
-}
-
-/** The services of a tick, in their order. */
-function inOrder(
-  env: Environment,
-  mode: RunMode,
-  s: ReturnType<typeof makeTaskServices> &
-    ReturnType<typeof makeCommandServices> &
-    ReturnType<typeof makeRounds>,
-): readonly Service[] {
-  const { isOn, clock } = env;
-  const { commandInbox: commands, completions, cleaner } = s;
-  const { backlog, finishedIds, scanner } = s.queue;
-  return [
-    // A person's word counts before anything starts.
-    {
-      work: () => commands.work(),
-      // Not at once: acknowledgements and file events come in between.
-      nextMs: (nowMs) => nowMs + Math.max(1, commands.relookMs ?? NEVER),
-    },
-    // New files, and ids that are taken, are known before something is chosen.
-    {
-      work: ({ nowMs }) => {
-        if (isOn) scanner.work(nowMs + SLICE_MS_MAX);
-      },
-      nextMs: (nowMs) => {
-        const isPassOver = mode.once === true && scanner.isComplete;
-        const isLooking = isOn && scanner.hasWork && !isPassOver;
-        return isLooking ? nowMs : (scanner.nextLookMs() ?? NEVER);
-      },
-    },
-    {
-      work: () => {
-        if (!isOn || !finishedIds.hasWork) return;
-        finishedIds.work(clock.monotonicMs() + SETTLED_SLICE_MS);
-        if (!finishedIds.hasWork) completions.recheckDependencies();
-      },
-      nextMs: (nowMs) => (isOn && finishedIds.hasWork ? nowMs : NEVER),
-    },
-    // What others do, and what the dead left, comes back into the queue before the queue is used.
-    s.poll,
-    s.disk,
-    new DueTasks(env, backlog),
-    // What they make, or hold back, counts for what is started next.
-    s.parts,
-    s.starter,
-    // Nothing starts after this: what is told is how it stands.
-    s.status,
-    {
-      work: ({ nowMs }) => {
-        if (scanner.isComplete || !isOn) cleaner.work(nowMs);
-      },
-      nextMs: (nowMs) => (cleaner.hasWork ? nowMs : NEVER),
-    },
-    s.exit,
-  ];
 }

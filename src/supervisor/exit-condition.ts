@@ -1,9 +1,9 @@
 /** When a supervisor has no reason to go on: drained, through with its one pass, at its limit, or without its lock. */
+import type { Settings } from "../core/settings.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Ownership } from "./documents/ownership.ts";
-import type { Environment } from "./environment/environment.ts";
-import type { EndReason } from "./environment/lifecycle.ts";
+import type { EndReason, Lifecycle } from "./environment/lifecycle.ts";
 import type { RunMode } from "./environment/options.ts";
 import type { Parts } from "./environment/parts.ts";
 import { NEVER, type Service } from "./environment/service.ts";
@@ -20,25 +20,28 @@ export interface ExitConditionParts {
 }
 
 export class ExitCondition implements Service {
-  private readonly env: Pick<Environment, "isOn" | "lifecycle">;
+  private readonly settings: Pick<Settings, "mailbox_enabled">;
   private readonly mode: Pick<RunMode, "once" | "drain">;
+  private readonly lifecycle: Lifecycle;
   private readonly p: ExitConditionParts;
   /** A retry or a refusal stood half-way when we looked last. */
   private isHalfWay = false;
 
   constructor(
-    env: Pick<Environment, "isOn" | "lifecycle">,
+    settings: Pick<Settings, "mailbox_enabled">,
     mode: Pick<RunMode, "once" | "drain">,
+    lifecycle: Lifecycle,
     parts: ExitConditionParts,
   ) {
-    this.env = env;
+    this.settings = settings;
     this.mode = mode;
+    this.lifecycle = lifecycle;
     this.p = parts;
   }
 
   work(): void {
     const reason = this.find();
-    if (reason !== undefined) this.env.lifecycle.end(reason);
+    if (reason !== undefined) this.lifecycle.end(reason);
   }
 
   nextMs(): number {
@@ -47,7 +50,6 @@ export class ExitCondition implements Service {
 
   /** @returns why it is over; undefined: it goes on */
   private find(): EndReason | undefined {
-    const { isOn } = this.env;
     const { once: isOnePass = false, drain: isDrain = false } = this.mode;
     const { commands, limits, parts } = this.p;
     const { backlog, finishedIds, scanner } = this.p.queue;
@@ -56,7 +58,7 @@ export class ExitCondition implements Service {
     if (!isDrain && !isOnePass && !isLimited) return undefined;
     // What is not whole yet, or has a second name, is judged within a second.
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
-    if (!isOn) return isOnePass ? "once" : "drained";
+    if (!this.settings.mailbox_enabled) return isOnePass ? "once" : "drained";
     if (!scanner.isComplete || !parts.isStarted) return undefined;
     // It is being found out whether what they wait for has completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;

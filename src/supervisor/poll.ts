@@ -62,6 +62,34 @@ export class Poll implements Service {
     });
   }
 
+  private get isOn(): boolean {
+    return this.env.settings.mailbox_enabled;
+  }
+
+  /** Looks who is there and takes back what the dead have left. Resolves when that is done, and it watches. */
+  async start(): Promise<void> {
+    this.lookAtWorkers();
+    await this.recoverAtStart();
+    this.p.watchers.start();
+    this.p.queue.scanner.hint(undefined);
+  }
+
+  stop(): void {
+    this.p.watchers.stop();
+  }
+
+  /** The workers are gone: takes back what they have left. Resolves when nothing is under way. */
+  async finish(): Promise<void> {
+    const { rescuer } = this.p.recovery;
+    if (this.isOn) await rescuer.round(rescuer.list());
+    await rescuer.idle();
+  }
+
+  /** Lets go of the journal. */
+  close(): void {
+    this.p.journal.close();
+  }
+
   /** Work was handed out: it changes soon. */
   private expectChange(nowMs: number): void {
     this.lookAtMs = Math.min(this.lookAtMs, nowMs + RECOVER_MS);
@@ -83,8 +111,7 @@ export class Poll implements Service {
     if (isLookDue) tick.dueMs = nowMs + EARLY_MS;
   }
 
-  /** Takes back what dead supervisors and workers have left. Resolves when that is done. */
-  async recoverAtStart(): Promise<void> {
+  private async recoverAtStart(): Promise<void> {
     const { commandRescuer, control, commands, rescuer } = this.p.recovery;
     const files = commandRescuer.list();
     if (files !== undefined) {
@@ -95,16 +122,16 @@ export class Poll implements Service {
       await commanded;
       for (const file of files) commands.takeReady(file);
     }
-    if (this.env.isOn) await rescuer.round(rescuer.list(), true);
+    if (this.isOn) await rescuer.round(rescuer.list(), true);
   }
 
   private lookAtProcessing(nowMs: number): void {
-    const { isOn, wake } = this.env;
+    const { wake } = this.env;
     const { commandRescuer, commands } = this.p.recovery;
     this.lookAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
-    const files = isOn ? this.lookAtTasks(nowMs) : [];
+    const files = this.isOn ? this.lookAtTasks(nowMs) : [];
     const controlFiles = commandRescuer.list();
     this.isAnythingProcessed = files?.length !== 0 || controlFiles?.length !== 0;
     this.lookAtMs = nowMs + this.pauseMs();
@@ -115,14 +142,19 @@ export class Poll implements Service {
     this.p.completions.recheckDependencies();
   }
 
-  /** @returns what lies in `processing/`; undefined: it cannot be listed, and nothing is concluded from it */
-  private lookAtTasks(nowMs: number): string[] | undefined {
-    const { watchers, slots } = this.p;
-    const { pool, scanner, processing } = this.p.queue;
-    const { rescuer } = this.p.recovery;
+  private lookAtWorkers(): void {
+    const { pool } = this.p.queue;
     pool.survey();
     pool.ensure();
-    slots.share();
+    this.p.slots.share();
+  }
+
+  /** @returns what lies in `processing/`; undefined: it cannot be listed, and nothing is concluded from it */
+  private lookAtTasks(nowMs: number): string[] | undefined {
+    const { watchers } = this.p;
+    const { pool, scanner, processing } = this.p.queue;
+    const { rescuer } = this.p.recovery;
+    this.lookAtWorkers();
     watchers.watchProcessing(pool.hasOthers);
     scanner.sweepDue(nowMs);
     const files = rescuer.list();
@@ -150,10 +182,10 @@ export class Poll implements Service {
   }
 
   private mendTrays(): void {
-    const { isOn, trays, controlTrays, alerts } = this.env;
+    const { trays, controlTrays, alerts } = this.env;
     const { watchers, queue } = this.p;
     try {
-      if (isOn) makeTrays(trays);
+      if (this.isOn) makeTrays(trays);
       makeTrays(controlTrays);
     } catch (error) {
       alerts.report("trays", messageOf(error));

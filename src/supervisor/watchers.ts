@@ -11,14 +11,14 @@ export class Watchers {
 
   constructor(env: Environment) {
     this.env = env;
-    const { trays, controlTrays, isOn, facts } = env;
+    const { trays, controlTrays, settings, facts } = env;
     const watch = (dir: string, fact: "inbox:changed" | "control:changed"): Doorbell =>
       new Doorbell(dir, {
         onRing: (name) => facts.emit(fact, name),
         onFallback: (error) => this.fallBack(error),
       });
     this.inboxes = [watch(controlTrays.inbox, "control:changed")];
-    if (isOn) this.inboxes.push(watch(trays.inbox, "inbox:changed"));
+    if (settings.mailbox_enabled) this.inboxes.push(watch(trays.inbox, "inbox:changed"));
   }
 
   start(): void {

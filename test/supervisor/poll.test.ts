@@ -26,8 +26,7 @@ function pauseWith(around: Around): number {
   });
   const nothing = (): void => {};
   const env = {
-    isOn: true,
-    settings: { sweep_ms: around.sweepMs ?? 60_000 },
+    settings: { mailbox_enabled: true, sweep_ms: around.sweepMs ?? 60_000 },
     trays: openTrays(join(dir, "mailbox")),
     controlTrays: openTrays(join(dir, "control")),
     facts: new EventEmitter(),

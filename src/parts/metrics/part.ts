@@ -46,7 +46,7 @@ class MetricsPart implements Part {
   private write(): void {
     const { env, journal } = this.host;
     try {
-      this.metrics.write(env.clock.wallMs(), journal.place, journal.badCount);
+      this.metrics.write(env.trays.clock.wallMs(), journal.place, journal.badCount);
     } catch (error) {
       env.alerts.report(
         `document:${systemCode(error)}`,

@@ -6,7 +6,7 @@ export const pause: CommandHandler = (context, inHand) => {
   tellOnce(context, inHand, "paused: nothing starts before `mailchute resume`");
   steer(context, inHand, "paused", () => {
     if (context.control.current.paused) return undefined;
-    const now = new Date(context.env.clock.wallMs()).toISOString();
+    const now = new Date(context.env.trays.clock.wallMs()).toISOString();
     const launched = context.parts.unbegun();
     return { paused: true, paused_at: now, paused_by: inHand.command.id, launched };
   });

@@ -1,6 +1,5 @@
 /** What every service of a supervisor works with: made once, before any of them. */
 import { EventEmitter } from "node:events";
-import type { Clock } from "../../core/clock.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { Alerts, SpokenAlerts } from "../../journal/alerts.ts";
@@ -14,21 +13,19 @@ import {
   viewTrays,
 } from "../../mailbox/trays.ts";
 import type { FactMap, Facts } from "./facts.ts";
-import { Lifecycle } from "./lifecycle.ts";
 import type { SupervisorOptions } from "./options.ts";
 
+/** The eight things that no service makes for itself. A service that needs a few of them names those (`Pick`). */
 export interface Environment {
   readonly tree: StateTree;
+  /** `mailbox_enabled` false: the task mailbox is left alone, and only commands are taken. */
   readonly settings: Settings;
-  /** False: the task mailbox is left alone, and only commands are taken. */
-  readonly isOn: boolean;
+  /** With the storage and the clock that all services use. */
   readonly trays: Trays;
   readonly controlTrays: Trays;
-  readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly alerts: Alerts;
   readonly facts: Facts;
-  readonly lifecycle: Lifecycle;
   /** Makes a tick due. */
   readonly wake: () => void;
 }
@@ -55,14 +52,11 @@ export function openEnvironment(options: SupervisorOptions, wake: () => void): E
   return {
     tree,
     settings,
-    isOn,
     trays,
     controlTrays,
-    clock,
     telemetry: new OpenTelemetry(journals, "supervisor", settings.lease_ttl_ms, clock),
     alerts: new OpenAlerts(tree.alerts, clock, onNotice),
     facts: new EventEmitter<FactMap>(),
-    lifecycle: new Lifecycle(),
     wake,
   };
 }

@@ -11,6 +11,8 @@ export interface Service {
   work(tick: Tick): void;
   /** When it has to work again: now or earlier, at once; Infinity, not by itself. */
   nextMs(nowMs: number): number;
+  /** No tick comes any more: it lets go of what it watches or walks. */
+  stop?(): void;
 }
 
 /** A service that never has to work by itself. */

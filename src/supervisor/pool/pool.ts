@@ -7,6 +7,7 @@ import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
 import { removeDocument } from "../../host/documents.ts";
 import type { WorkerBoot } from "../../worker/main.ts";
 import { isToSupervisor, type ToSupervisor, type ToWorker } from "../../worker/protocol.ts";
@@ -85,14 +86,14 @@ export class Pool {
   /** More runs than may: nothing starts before enough has ended. */
   isOversubscribed = false;
 
-  constructor(settings: Settings, workersDir: string, boot: PoolBoot) {
-    this.workersDir = workersDir;
-    this.boot = boot;
+  constructor(settings: Settings, tree: StateTree) {
+    this.workersDir = tree.workers;
+    this.boot = { stateDir: tree.dir, settings, mailboxDir: tree.mailbox };
     this.others = new ExternalWorkers({
-      workersDir,
-      stateDir: boot.stateDir,
-      silenceMaxMs: boot.settings.lease_ttl_ms,
-      digest: digestSettings(boot.settings, boot.mailboxDir),
+      workersDir: tree.workers,
+      stateDir: tree.dir,
+      silenceMaxMs: settings.lease_ttl_ms,
+      digest: digestSettings(settings, tree.mailbox),
       onUnlike: (worker) => this.facts.emit("worker:unlike", worker),
     });
     this.budget = new ThreadBudget(settings.durability);

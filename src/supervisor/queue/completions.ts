@@ -7,11 +7,14 @@ import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts
 import type { Environment } from "../environment/environment.ts";
 import type { RunCounts } from "../environment/options.ts";
 import type { Parts } from "../environment/parts.ts";
+import { NEVER, type Service } from "../environment/service.ts";
 import type { Queue } from "./queue.ts";
 
 type CompletionsEnvironment = Pick<Environment, "trays" | "alerts" | "facts">;
 type CompletionsQueue = Pick<Queue, "backlog" | "dispatcher" | "finishedIds" | "pool">;
 
+/** Listing what has settled takes at most about this much of a tick (ms). */
+const SLICE_MS = 2;
 /** Dependencies looked at again at a time. */
 const RECHECKS_MAX = 512;
 /** Of an error, for the terminal. */
@@ -23,7 +26,7 @@ function ownerPrefixOf(lease: string): string {
   return owner.slice(0, owner.lastIndexOf("-"));
 }
 
-export class Completions {
+export class Completions implements Service {
   private readonly env: CompletionsEnvironment;
   private readonly queue: CompletionsQueue;
   private readonly parts: Parts;
@@ -46,6 +49,22 @@ export class Completions {
     facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));
     facts.on("task:vanished", (id) => this.noteVanished(id));
     facts.on("journal:completed", (id) => this.noteCompleted(id));
+  }
+
+  /** Lists a piece of `outbox/` and `failed/`; after the last one it is known what has completed under which spelling. */
+  work(): void {
+    const { finishedIds } = this.queue;
+    if (!finishedIds.hasWork) return;
+    finishedIds.work(this.env.trays.clock.monotonicMs() + SLICE_MS);
+    if (!finishedIds.hasWork) this.recheckDependencies();
+  }
+
+  nextMs(nowMs: number): number {
+    return this.queue.finishedIds.hasWork ? nowMs : NEVER;
+  }
+
+  stop(): void {
+    this.queue.finishedIds.close();
   }
 
   /** @param batch what its lines came to, when it is one */

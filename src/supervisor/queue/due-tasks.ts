@@ -4,17 +4,17 @@ import type { Environment } from "../environment/environment.ts";
 import { NEVER, type Service, type Tick } from "../environment/service.ts";
 
 export class DueTasks implements Service {
-  private readonly env: Pick<Environment, "clock">;
+  private readonly env: Pick<Environment, "trays">;
   private readonly backlog: Backlog;
   private nextDueMs = NEVER;
 
-  constructor(env: Pick<Environment, "clock">, backlog: Backlog) {
+  constructor(env: Pick<Environment, "trays">, backlog: Backlog) {
     this.env = env;
     this.backlog = backlog;
   }
 
   work({ nowMs }: Tick): void {
-    const inMs = this.backlog.promoteDue(this.env.clock.wallMs(), nowMs);
+    const inMs = this.backlog.promoteDue(this.env.trays.clock.wallMs(), nowMs);
     this.nextDueMs = inMs === undefined ? NEVER : nowMs + Math.max(1, inMs);
   }
 

@@ -16,35 +16,36 @@ export interface StartAllowance {
   launchesMax: number;
 }
 
+/** What may hold back all or some tasks. */
+interface Limits {
+  readonly control: ControlFile;
+  readonly disk: DiskLimit;
+  readonly parts: Parts;
+}
+
 type StartQueue = Pick<Queue, "scanner" | "finishedIds" | "dispatcher" | "pool">;
 
 /** The dispatcher waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
 const FIRST_SCAN_MS = 250;
 
 export class StartLimits {
-  private readonly env: Pick<Environment, "isOn">;
+  private readonly env: Pick<Environment, "settings">;
   private readonly queue: StartQueue;
-  private readonly control: ControlFile;
-  private readonly disk: DiskLimit;
-  private readonly parts: Parts;
+  private readonly limits: Limits;
   private readonly launchesMax: number;
   /** Monotonic ms. */
   private startedMs = 0;
 
   /** @param launchesMax tasks that may be started in all */
   constructor(
-    env: Pick<Environment, "isOn">,
+    env: Pick<Environment, "settings">,
     queue: StartQueue,
-    control: ControlFile,
-    disk: DiskLimit,
-    parts: Parts,
-    launchesMax: number,
+    limits: Limits,
+    launchesMax = Number.POSITIVE_INFINITY,
   ) {
     this.env = env;
     this.queue = queue;
-    this.control = control;
-    this.disk = disk;
-    this.parts = parts;
+    this.limits = limits;
     this.launchesMax = launchesMax;
   }
 
@@ -58,7 +59,7 @@ export class StartLimits {
    * those who wait for their end must not wait for ever.
    */
   whichMayStart(nowMs: number): Choice | undefined {
-    const { control, parts } = this;
+    const { control, parts } = this.limits;
     if (!this.isReady(nowMs)) return undefined;
     if (!control.current.paused) return parts.choice() ?? { kind: "all" };
     // Before the parts have looked it is not known what has begun.
@@ -74,7 +75,9 @@ export class StartLimits {
     const { scanner, finishedIds } = this.queue;
     const isScanned =
       (scanner.isComplete && finishedIds.isComplete) || nowMs - this.startedMs > FIRST_SCAN_MS;
-    return isScanned && this.disk.shortage === undefined && this.env.isOn;
+    return (
+      isScanned && this.limits.disk.shortage === undefined && this.env.settings.mailbox_enabled
+    );
   }
 
   /** How many more may start. */
@@ -84,7 +87,7 @@ export class StartLimits {
 
   /** @returns what a part may start; undefined: nothing */
   allowance(nowMs: number): StartAllowance | undefined {
-    if (!this.isReady(nowMs) || this.control.current.paused) return undefined;
+    if (!this.isReady(nowMs) || this.limits.control.current.paused) return undefined;
     // What is begun is about to run, and does not wait for workers that are still starting.
     return { slots: this.queue.pool.readySlots, launchesMax: this.left };
   }

@@ -2,6 +2,7 @@
 import { parseName } from "../../core/names.ts";
 import { tellConflict } from "../../journal/alerts.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { Lifecycle } from "../environment/lifecycle.ts";
 import type { Progress } from "../pool/child-worker.ts";
 import type { Pool, WorkerDeath } from "../pool/pool.ts";
 import type { Shortages } from "../pool/shortages.ts";
@@ -26,10 +27,12 @@ export interface WorkerEventsParts {
 
 export class WorkerEvents {
   private readonly env: Environment;
+  private readonly lifecycle: Lifecycle;
   private readonly p: WorkerEventsParts;
 
-  constructor(env: Environment, parts: WorkerEventsParts) {
+  constructor(env: Environment, lifecycle: Lifecycle, parts: WorkerEventsParts) {
     this.env = env;
+    this.lifecycle = lifecycle;
     this.p = parts;
     const { facts } = parts.pool;
     facts.on("worker:started", (worker) => this.onStarted(worker));
@@ -77,7 +80,7 @@ export class WorkerEvents {
   }
 
   private onLeaving({ id, pid }: WorkerInfo, signal: string, files: string[]): void {
-    if (this.env.lifecycle.endedBy !== undefined) return;
+    if (this.lifecycle.isEnding) return;
     this.env.alerts.notice(
       `worker ${id} (pid ${pid}) was sent ${signal}: it ends with what it runs, and is replaced`,
     );
@@ -127,7 +130,7 @@ export class WorkerEvents {
   }
 
   private onDeath(death: WorkerDeath): void {
-    if (this.env.lifecycle.endedBy === undefined) this.tellDeath(death);
+    if (!this.lifecycle.isEnding) this.tellDeath(death);
     this.p.dispatcher.reoffer(death.files);
     this.look();
   }

@@ -7,6 +7,7 @@ import { rotate } from "../../journal/journal.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Ownership, OwnershipFacts } from "../documents/ownership.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { Lifecycle } from "../environment/lifecycle.ts";
 import type { PartReport } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import { NEVER, type Service, type Tick } from "../environment/service.ts";
@@ -18,7 +19,11 @@ import { MissingAgents } from "./missing-agents.ts";
 export interface StatusWriterParts extends BlockedTasksParts {
   ownership: Ownership;
   control: ControlFile;
-  /** What keeps tasks from starting. */
+  shortOf: MachineShortages;
+}
+
+/** What the machine refuses us: it keeps tasks from starting, or makes us slower. */
+interface MachineShortages {
   shortages: Shortages;
   disk: DiskLimit;
   watchers: { readonly watching: SupervisorDocument["watching"] };
@@ -31,22 +36,26 @@ const NEWS_MS = 200;
 
 export class StatusWriter implements Service {
   private readonly env: Environment;
+  private readonly lifecycle: Lifecycle;
   private readonly p: StatusWriterParts;
   private readonly noAgent: MissingAgents;
   private heartbeatAtMs = 0;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private told = "";
 
-  constructor(env: Environment, parts: StatusWriterParts) {
+  constructor(env: Environment, lifecycle: Lifecycle, parts: StatusWriterParts) {
     this.env = env;
+    this.lifecycle = lifecycle;
     this.p = parts;
     this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);
     env.facts.on("status:changed", () => this.hurry());
   }
 
-  /** @throws ErrSupervisorRunning, ErrIo: see `Ownership.take` */
-  async introduce(): Promise<void> {
-    await this.p.ownership.take(this.facts());
+  /** @returns since when it runs, ISO 8601. @throws ErrSupervisorRunning, ErrIo: see `Ownership.take` */
+  async introduce(): Promise<string> {
+    const { ownership } = this.p;
+    await ownership.take(this.facts());
+    return ownership.startedAt;
   }
 
   /** Something changed that others should read of soon. */
@@ -66,12 +75,12 @@ export class StatusWriter implements Service {
       return;
     }
     this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
-    const { tree, clock, telemetry, alerts } = this.env;
+    const { tree, trays, telemetry, alerts } = this.env;
     this.tell();
     this.p.control.save();
     for (const path of [tree.events, tree.leases, tree.alerts])
-      this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, clock.wallMs()));
-    this.write(() => rotate(kvHistoryOf(tree), KV_HISTORY_ROTATE_BYTES, clock.wallMs()));
+      this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, trays.clock.wallMs()));
+    this.write(() => rotate(kvHistoryOf(tree), KV_HISTORY_ROTATE_BYTES, trays.clock.wallMs()));
     telemetry.flush();
     this.noAgent.tell();
     alerts.flush();
@@ -79,7 +88,7 @@ export class StatusWriter implements Service {
 
   /** Says how it stands, in supervisor.json. */
   tell(): void {
-    this.toldAtMs = this.env.clock.monotonicMs();
+    this.toldAtMs = this.env.trays.clock.monotonicMs();
     this.told = this.news();
     this.write(() => this.p.ownership.write(this.facts()));
   }
@@ -109,7 +118,7 @@ export class StatusWriter implements Service {
   /** Differs when people should read something else. What can run is left out: while much runs it differs at each look. */
   private news(): string {
     const { backlog, scanner } = this.p.queue;
-    const { parts, shortages } = this.p;
+    const { parts, shortOf } = this.p;
     return [
       backlog.count("delayed"),
       backlog.count("blocked"),
@@ -118,17 +127,18 @@ export class StatusWriter implements Service {
       scanner.unreadableCount,
       scanner.isComplete,
       ...parts.statuses.map((status) => status.version),
-      JSON.stringify(shortages.list()),
+      JSON.stringify(shortOf.shortages.list()),
     ].join();
   }
 
   private facts(): OwnershipFacts {
-    const { settings, lifecycle } = this.env;
-    const { control, watchers, disk, parts, shortages } = this.p;
+    const { settings } = this.env;
+    const { control, parts } = this.p;
+    const { shortages, disk, watchers } = this.p.shortOf;
     const { backlog, scanner } = this.p.queue;
     const report = reportOf(parts);
     return {
-      status: lifecycle.status,
+      status: this.lifecycle.state.is,
       workers: control.current.max_workers ?? settings.workers,
       processes: settings.processes,
       watching: watchers.watching,

@@ -56,8 +56,7 @@ function poolOfTwo(
     ids.push(id);
     owners.push(ownerPrefix(identity));
   }
-  const boot = { stateDir: tree.dir, mailboxDir: tree.mailbox, settings };
-  const pool = new Pool(settings, tree.workers, boot);
+  const pool = new Pool(settings, tree);
   pool.survey();
   return { pool, ids, owners };
 }

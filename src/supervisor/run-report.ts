@@ -1,0 +1,60 @@
+/** What a run came to, and what a dry run would do. */
+import type { Environment } from "./environment/environment.ts";
+import type { EndReason } from "./environment/lifecycle.ts";
+import type { RunSummary } from "./environment/options.ts";
+import type { Parts } from "./environment/parts.ts";
+import type { Rejections } from "./inbox/reject.ts";
+import type { Completions } from "./queue/completions.ts";
+import type { Queue } from "./queue/queue.ts";
+import { findBlockedTasks } from "./status/blocked-tasks.ts";
+import { reportOf } from "./status/status-writer.ts";
+
+export interface RunReportParts {
+  queue: Queue;
+  parts: Parts;
+  completions: Completions;
+  rejections: Rejections;
+}
+
+/** A dry run looks at the inbox for so long at a time (ms). */
+const LOOK_MS = 100;
+
+export class RunReport {
+  private readonly env: Pick<Environment, "settings" | "trays">;
+  private readonly p: RunReportParts;
+
+  constructor(env: Pick<Environment, "settings" | "trays">, parts: RunReportParts) {
+    this.env = env;
+    this.p = parts;
+  }
+
+  summary(endedBy: EndReason): RunSummary {
+    const { completions, parts, queue, rejections } = this.p;
+    const { backlog, scanner } = queue;
+    return {
+      ...completions.counts,
+      refused: rejections.count,
+      blocked: backlog.count("blocked") + backlog.count("unmatched") + scanner.unreadableCount,
+      held: findBlockedTasks(this.env.trays, this.p),
+      wouldRun: [],
+      endedBy,
+      ...reportOf(parts),
+    };
+  }
+
+  /** Looks at all that waits, and changes nothing. */
+  async dryRun(): Promise<RunSummary> {
+    const { settings, trays } = this.env;
+    const { clock } = trays;
+    const { parts, queue } = this.p;
+    const { backlog, scanner } = queue;
+    scanner.hint(undefined);
+    while (settings.mailbox_enabled && scanner.hasWork) scanner.work(clock.monotonicMs() + LOOK_MS);
+    backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
+    await parts.start(true);
+    const wouldRun = parts.statuses.flatMap((status) => status.wouldRun());
+    for (let task = backlog.takeBest(); task !== undefined; task = backlog.takeBest())
+      wouldRun.push(task.id);
+    return { ...this.summary("once"), wouldRun };
+  }
+}

@@ -1,0 +1,36 @@
+/** Services of the tick whose work is a slice of something longer: the two inboxes, and what is past its retention. */
+import { SLICE_MS_MAX } from "../core/limits.ts";
+import type { CommandInbox } from "./control/command-inbox.ts";
+import { NEVER, type Service } from "./environment/service.ts";
+import type { InboxScanner } from "./inbox/scanner.ts";
+import type { Cleaner } from "./maintenance/cleaner.ts";
+
+export function commandService(commands: CommandInbox): Service {
+  return {
+    work: () => commands.work(),
+    // Not at once: acknowledgements and file events come in between.
+    nextMs: (nowMs) => nowMs + Math.max(1, commands.relookMs ?? NEVER),
+  };
+}
+
+/** @param isOnePass the inbox is scanned once */
+export function scanService(scanner: InboxScanner, isOnePass: boolean): Service {
+  return {
+    work: ({ nowMs }) => scanner.work(nowMs + SLICE_MS_MAX),
+    nextMs: (nowMs) => {
+      const isPassOver = isOnePass && scanner.isComplete;
+      return scanner.hasWork && !isPassOver ? nowMs : (scanner.nextLookMs() ?? NEVER);
+    },
+  };
+}
+
+/** @param mayBegin false while something more urgent is looked at */
+export function cleanService(cleaner: Cleaner, mayBegin: () => boolean): Service {
+  return {
+    work: ({ nowMs }) => {
+      if (mayBegin()) cleaner.work(nowMs);
+    },
+    nextMs: (nowMs) => (cleaner.hasWork ? nowMs : NEVER),
+    stop: () => cleaner.close(),
+  };
+}

@@ -1,0 +1,77 @@
+/** The start of a run: the supervisor takes the tree, says what is in force, takes back what the dead have left, and watches. */
+import { readVersion } from "../host/package.ts";
+import type { ControlFile } from "./documents/control-file.ts";
+import type { Environment } from "./environment/environment.ts";
+import type { SupervisorOptions } from "./environment/options.ts";
+import type { Parts } from "./environment/parts.ts";
+import type { Poll } from "./poll.ts";
+import type { Pool } from "./pool/pool.ts";
+import type { StartLimits } from "./queue/start-limits.ts";
+import type { StatusWriter } from "./status/status-writer.ts";
+
+export interface StartupParts {
+  status: StatusWriter;
+  control: ControlFile;
+  limits: StartLimits;
+  pool: Pool;
+  poll: Poll;
+  parts: Parts;
+}
+
+export class Startup {
+  private readonly env: Environment;
+  private readonly o: SupervisorOptions;
+  private readonly p: StartupParts;
+
+  constructor(env: Environment, options: SupervisorOptions, parts: StartupParts) {
+    this.env = env;
+    this.o = options;
+    this.p = parts;
+  }
+
+  /** @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when it cannot say so itself */
+  async run(): Promise<void> {
+    const { settings, trays, telemetry, alerts, wake } = this.env;
+    const { status, limits, poll, parts } = this.p;
+    const startedAt = await status.introduce();
+    limits.start(trays.clock.monotonicMs());
+    telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
+    this.applyWhatHolds(startedAt);
+    if (!settings.mailbox_enabled)
+      alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
+    await poll.start();
+    void parts.start(this.o.once === true).then(wake);
+    wake();
+  }
+
+  /** What commands have said before this start is in force still, and may surprise the person who started it. */
+  private applyWhatHolds(startedAt: string): void {
+    const { control, pool } = this.p;
+    if (this.o.paused === true && !control.current.paused)
+      control.change({ paused: true, paused_at: startedAt, paused_by: "run --paused" });
+    const remembered = this.o.once === true ? undefined : this.rememberedSlots();
+    if (remembered !== undefined) pool.setMaxSlots(remembered);
+    this.o.onStart?.({
+      slots: remembered ?? this.env.settings.workers,
+      areSlotsRemembered: remembered !== undefined,
+    });
+    const { paused, paused_at, paused_by, replan_paused } = control.current;
+    const { alerts } = this.env;
+    if (paused)
+      alerts.notice(
+        `paused since ${paused_at ?? "an unknown time"} (${paused_by ?? "unknown"}): nothing starts before \`mailchute resume\``,
+      );
+    if (replan_paused) alerts.notice("replanning: other nodes wait until the planner is through");
+  }
+
+  /** What `set-workers` has said before this start, unless this run was given another number than it overrode. */
+  private rememberedSlots(): number | undefined {
+    const { control } = this.p;
+    const { max_workers: slots, max_workers_over: over } = control.current;
+    if (slots === null) return undefined;
+    const isNewer = this.o.areWorkersGiven === true && over !== this.env.settings.workers;
+    if (!isNewer || over === null) return slots;
+    control.change({ max_workers: null, max_workers_by: null, max_workers_over: null });
+    return undefined;
+  }
+}
