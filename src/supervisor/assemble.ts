@@ -81,7 +81,7 @@ export function assemble(
   const newOwner = ownerSequence();
 
   // Tasks: what waits, runs and has ended, and what starts.
-  const rescuer = makeTaskRescuer(env, newOwner, pool);
+  const rescuer = makeTaskRescuer(env, newOwner, pool.workers);
   const isDryRun = options.dryRun === true;
   const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
   const slots = new SlotSharing(pool, queue.processing, control);
@@ -154,7 +154,9 @@ function makeQueue(
     dispatcher,
     isMet,
   );
-  const processing = new ProcessingTray(env, backlog, dispatcher, pool, () => rescuer.list());
+  const processing = new ProcessingTray(env, backlog, dispatcher, pool.workers, () =>
+    rescuer.list(),
+  );
   const queue = { backlog, scanner, dispatcher, processing, finishedIds, pool };
   return { queue, completions, rejections };
 }

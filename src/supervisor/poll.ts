@@ -155,7 +155,7 @@ export class Poll implements Service {
     const { pool, scanner, processing } = this.p.queue;
     const { rescuer } = this.p.recovery;
     this.lookAtWorkers();
-    watchers.watchProcessing(pool.hasOthers);
+    watchers.watchProcessing(pool.workers.hasOthers);
     scanner.sweepDue(nowMs);
     const files = rescuer.list();
     if (files === undefined) return undefined;
@@ -177,7 +177,7 @@ export class Poll implements Service {
       backlog.size === 0 &&
       dispatcher.inFlight.size === 0 &&
       !this.isAnythingProcessed &&
-      !pool.hasOthers;
+      !pool.workers.hasOthers;
     return Math.min(isQuiet ? QUIET_MS : RECOVER_MS, this.env.settings.sweep_ms);
   }
 

@@ -14,6 +14,7 @@ import type { FactMap } from "../../src/supervisor/environment/facts.ts";
 import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { Rejections } from "../../src/supervisor/inbox/reject.ts";
 import { InboxScanner } from "../../src/supervisor/inbox/scanner.ts";
+import type { Workers } from "../../src/supervisor/pool/workers.ts";
 import { Completions } from "../../src/supervisor/queue/completions.ts";
 import { Dispatcher } from "../../src/supervisor/queue/dispatcher.ts";
 import { FinishedIds } from "../../src/supervisor/queue/finished-ids.ts";
@@ -31,7 +32,7 @@ function silent<T>(more: object = {}): T {
 }
 
 /** Others than our own children, who find what is accepted by themselves; there are always enough of them. */
-const POOL = { freeOffers: () => 0, hasOthers: true, otherSlots: 100, size: 1 };
+const WORKERS = { freeOffers: () => 0, hasOthers: true, otherSlots: 100, size: 1 };
 
 /**
  * @param ticks after so many it ends, as by a drain
@@ -104,12 +105,13 @@ class Head {
     );
     this.finishedIds = finishedIds;
     this.rejections = new Rejections(env, (id) => finishedIds.has(id));
-    const pool = silent<ConstructorParameters<typeof Dispatcher>[2]>({
-      ...POOL,
+    const workers = silent<Workers>({
+      ...WORKERS,
       offer: (files: string[]) => files,
       ownPrefixes: () => new Set(),
       isOrWasOwn: () => false,
     });
+    const pool = silent<ConstructorParameters<typeof Dispatcher>[2]>({ workers });
     const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
     this.dispatcher = dispatcher;
     const queue = { backlog, dispatcher, finishedIds, pool };
@@ -118,7 +120,7 @@ class Head {
     const isMet = (id: string): boolean => completions.isMet(id);
     this.scanner = new InboxScanner(env, backlog, this.rejections, dispatcher, isMet);
     const list = (): string[] => trays.storage.list(trays.processing);
-    this.processing = new ProcessingTray(env, backlog, dispatcher, pool, list);
+    this.processing = new ProcessingTray(env, backlog, dispatcher, workers, list);
   }
 
   /** As `Supervisor.tick` and `Poll.work`, with a whole look at each directory. */

@@ -37,7 +37,11 @@ function pauseWith(around: Around): number {
     scanner: { sweepDue: nothing },
     dispatcher: { inFlight: new Set(Array(around.running ?? 0).keys()), offeredCount: 0 },
     processing: { take: nothing },
-    pool: { survey: nothing, ensure: nothing, hasOthers: around.hasOthers ?? false },
+    pool: {
+      survey: nothing,
+      ensure: nothing,
+      workers: { hasOthers: around.hasOthers ?? false },
+    },
   };
   const recovery = {
     rescuer: rounds(around.processing),

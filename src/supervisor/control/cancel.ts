@@ -136,8 +136,8 @@ async function take(
   const lease = leaseOf(claim.name);
   const isRunning = claim.name.stage === "w";
   const owner = claim.name.token.slice(0, claim.name.token.lastIndexOf("-"));
-  if (isRunning && queue.pool.ownPrefixes().has(owner)) {
-    queue.pool.tellAll({ type: "cancel", leases: [lease], isFinal });
+  if (isRunning && queue.pool.workers.ownPrefixes().has(owner)) {
+    queue.pool.workers.tellAll({ type: "cancel", leases: [lease], isFinal });
     const deadline = trays.clock.monotonicMs() + settings.grace_ms + LET_GO_MS;
     while (trays.storage.look(claim.path) !== undefined && trays.clock.monotonicMs() < deadline)
       await wait(10);

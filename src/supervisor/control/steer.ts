@@ -36,6 +36,6 @@ export function steer(
     telemetry.event(event, { ...NO_SUBJECT, lease: nonce }, { command: command.id, ...details });
   // Before it is acknowledged: it would not be written after that.
   telemetry.flush();
-  queue.pool.tellAll({ type: "control" });
+  queue.pool.workers.tellAll({ type: "control" });
   env.facts.emit("processing:changed");
 }

@@ -25,7 +25,7 @@ export type Progress = Extract<ToSupervisor, { type: "progress" }>;
 export class ChildWorker implements WorkerInfo {
   readonly id: string;
   readonly pid: number;
-  readonly isSpawned = true;
+  readonly tie = "child";
   /** What its leases begin with. */
   readonly ownerPrefix: string;
   readonly child: ChildProcess;
@@ -34,9 +34,8 @@ export class ChildWorker implements WorkerInfo {
   readonly threads: number;
   /** The memory for want of which it has few threads, for people. */
   readonly shortOf: string | undefined;
-  isReady = false;
-  /** It is offered nothing more, and ends with what it runs. */
-  isLeaving = false;
+  /** `leaving`: it is offered nothing more, and ends with what it runs. */
+  phase: "starting" | "ready" | "leaving" = "starting";
   /** It was started for this one file. */
   readonly onlyFile: string | undefined;
   /** Offered files it is not through with. */
@@ -62,7 +61,6 @@ export class ChildWorker implements WorkerInfo {
     this.threads = threads;
     this.shortOf = shortOf;
     this.onlyFile = onlyFile;
-    this.isLeaving = onlyFile !== undefined;
     if (onlyFile !== undefined) this.offered.add(onlyFile);
     this.ownerPrefix = ownerPrefix(identityOf(pid));
     this.id = workerIdOf(this.ownerPrefix);
@@ -90,9 +88,14 @@ export class ChildWorker implements WorkerInfo {
     return child;
   }
 
+  /** It takes one task after the other, and will. */
+  get isStaying(): boolean {
+    return this.phase !== "leaving" && this.onlyFile === undefined;
+  }
+
   /** How much it can be offered now. Refilled from half empty, in one message rather than in many. */
   room(prefetch: number): number {
-    if (!this.isReady || this.isLeaving || this.slots === 0) return 0;
+    if (this.phase !== "ready" || this.onlyFile !== undefined || this.slots === 0) return 0;
     const held = this.offered.size + this.extra;
     const load = held - Math.min(this.unsettled, UNSETTLED_MAX);
     return load > this.slots + prefetch / 2 ? 0 : Math.max(0, this.slots + prefetch - load);
@@ -117,6 +120,6 @@ export class ChildWorker implements WorkerInfo {
   deathBy(signal: NodeJS.Signals | null, lackedMemory: boolean): Death {
     if (this.hasSettled || performance.now() - this.startedMs > HEALTHY_MS) return "healthy";
     const wasKilled = signal !== null && FROM_OUTSIDE.has(signal) && !lackedMemory;
-    return wasKilled && this.isReady ? "killed" : "fruitless";
+    return wasKilled && this.phase !== "starting" ? "killed" : "fruitless";
   }
 }

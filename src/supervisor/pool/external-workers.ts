@@ -12,7 +12,7 @@ import { thisPlace } from "../../host/identity.ts";
 import { tryListDir } from "../../host/list-dir.ts";
 import { judgeIn } from "../../host/tree-id.ts";
 import { LeaseObserver } from "../../mailbox/recover.ts";
-import { isAdopted, type WorkerInfo } from "./worker-info.ts";
+import type { WorkerInfo, WorkerTie } from "./worker-info.ts";
 
 export interface ExternalWorkersOptions {
   workersDir: string;
@@ -34,7 +34,7 @@ export class ExternalWorkers {
     this.o = options;
   }
 
-  get list(): WorkerInfo[] {
+  private get list(): WorkerInfo[] {
     return [...this.found.values()];
   }
 
@@ -50,12 +50,12 @@ export class ExternalWorkers {
 
   /** Those that a supervisor before us has started. */
   get inherited(): WorkerInfo[] {
-    return this.list.filter((worker) => worker.isSpawned);
+    return this.list.filter(({ tie }) => tie !== "by hand");
   }
 
   /** Those of them that serve us like our own. */
   get adopted(): WorkerInfo[] {
-    return this.inherited.filter(isAdopted);
+    return this.list.filter(({ tie }) => tie === "adopted");
   }
 
   /** Looks who is there and who is gone. @param own ids of our children @returns whether anything has changed */
@@ -91,19 +91,18 @@ export class ExternalWorkers {
   }
 
   private meet(doc: WorkerDocument): WorkerInfo {
-    const isSpawned = doc.supervisor_pid !== null;
-    const worker: WorkerInfo = {
-      id: doc.id,
-      pid: doc.pid,
-      slots: doc.slots,
-      slotsPeak: doc.slots,
-      isSpawned,
-      isOutdated: doc.settings !== this.o.digest,
-      isElsewhere: doc.place !== thisPlace(),
-    };
-    if (isSpawned && !isAdopted(worker)) worker.slots = 0;
-    if (worker.isOutdated === true || (isSpawned && worker.isElsewhere === true))
-      this.o.onUnlike(worker);
+    const hasOtherSettings = doc.settings !== this.o.digest;
+    const tie = tieOf(doc, hasOtherSettings);
+    const { id, pid, slots } = doc;
+    const getsNothing = tie === "outdated" || tie === "elsewhere";
+    const worker = { id, pid, tie, slots: getsNothing ? 0 : slots, slotsPeak: slots };
+    if (getsNothing || hasOtherSettings) this.o.onUnlike(worker);
     return worker;
   }
+}
+
+function tieOf(doc: WorkerDocument, hasOtherSettings: boolean): WorkerTie {
+  if (doc.supervisor_pid === null) return "by hand";
+  if (doc.place !== thisPlace()) return "elsewhere";
+  return hasOtherSettings ? "outdated" : "adopted";
 }

@@ -1,4 +1,48 @@
-/** How the slots of a pool are shared among its worker processes. Pure. */
+/** How the slots of a pool are shared among its worker processes. */
+import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
+import type { Workers } from "./workers.ts";
+
+/** What came of sharing. */
+export interface SlotShares {
+  /** Slots by worker id. */
+  slots: Record<string, number>;
+  /** More runs than may: nothing starts before enough has ended. */
+  isOversubscribed: boolean;
+}
+
+/**
+ * Shares the slots among all workers, and notes with each what it has.
+ * @param max slots over all workers
+ * @param claims what each worker holds now, by owner prefix: what it runs, and what has run and waits for the disk
+ */
+export function shareAmong(
+  workers: Workers,
+  max: number,
+  claims: ReadonlyMap<string, number>,
+): SlotShares {
+  const { members, leaving, alone } = workers;
+  const countOf = (worker: WorkerInfo): number =>
+    Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
+  const counts = members.map(countOf);
+  // What they run ends in peace, and counts where it is known to run; they get nothing more.
+  const others = max - sum(leaving.map(countOf));
+  const shared = Math.max(0, others - alone.length);
+  const isOversubscribed = sum(counts) > shared;
+  const slots = shareSlots(shared, counts);
+  members.forEach((worker, index) => {
+    const share = slots[index] ?? 0;
+    // What it has claimed up to now it has claimed by what it was given before.
+    if (!isOversubscribed) worker.slotsPeak = Math.max(worker.slots, share);
+    worker.slots = share;
+  });
+  let free = others - sum(counts) - sum(alone.map(countOf));
+  for (const worker of alone) if (countOf(worker) === 0) worker.slots = free-- > 0 ? 1 : 0;
+  const all = [...members, ...leaving, ...alone];
+  return {
+    slots: Object.fromEntries(all.map((worker) => [worker.id, worker.slots])),
+    isOversubscribed,
+  };
+}
 
 /**
  * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share; a worker that runs more than
@@ -9,7 +53,7 @@
  */
 export function shareSlots(max: number, running: readonly number[]): number[] {
   const count = running.length;
-  const total = running.reduce((sum, n) => sum + n, 0);
+  const total = sum(running);
   if (total > max) return running.map(() => 0);
   const even = running.map((_, index) => Math.floor(max / count) + (index < max % count ? 1 : 0));
   if (running.every((n, index) => n <= (even[index] ?? 0))) return even;
@@ -19,4 +63,8 @@ export function shareSlots(max: number, running: readonly number[]): number[] {
     shares[least] = (shares[least] ?? 0) + 1;
   }
   return shares;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
 }

@@ -94,7 +94,7 @@ export class Completions implements Service {
     }
     // Without a run it is the record of a file that was refused.
     if (record === undefined || record.attempts === 0) return;
-    if (!this.queue.pool.isOrWasOwn(ownerPrefixOf(record.lease)))
+    if (!this.queue.pool.workers.isOrWasOwn(ownerPrefixOf(record.lease)))
       this.env.facts.emit("task:settled", id, record.status === "completed", record.batch);
   }
 

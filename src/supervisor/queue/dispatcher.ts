@@ -102,7 +102,7 @@ export class Dispatcher {
     this.startAlone();
     // What was offered before the pause came keeps its place with the workers, and does not run: there is room beside it.
     const prefetch = which.kind === "these" ? PREFETCH_MAX : this.prefetch();
-    let room = Math.min(this.pool.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
+    let room = Math.min(this.pool.workers.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
     const chosen: WaitingTask[] = [];
     for (const [file, task] of this.floating) {
       if (room <= 0) break;
@@ -110,8 +110,8 @@ export class Dispatcher {
       chosen.push(task);
       room--;
     }
-    const otherRoom = this.pool.hasOthers
-      ? Math.max(0, this.pool.otherSlots + prefetch - this.otherClaims - this.floating.size)
+    const otherRoom = this.pool.workers.hasOthers
+      ? Math.max(0, this.pool.workers.otherSlots + prefetch - this.otherClaims - this.floating.size)
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
     if (taken.length === 0 && chosen.length === 0) return false;
@@ -126,7 +126,7 @@ export class Dispatcher {
     }
     this.telemetry.flush();
     const left = new Set(
-      this.pool.offer(
+      this.pool.workers.offer(
         toOffer.map((task) => task.file),
         prefetch,
       ),
@@ -136,7 +136,9 @@ export class Dispatcher {
     this.startAlone();
     this.launchedCount += ready.length + accepted.length;
     return (
-      taken.length > 0 && this.backlog.count("runnable") > 0 && this.pool.freeOffers(prefetch) > 0
+      taken.length > 0 &&
+      this.backlog.count("runnable") > 0 &&
+      this.pool.workers.freeOffers(prefetch) > 0
     );
   }
 
@@ -268,7 +270,7 @@ export class Dispatcher {
     this.missingOnce = missing;
     if (lost.size === 0) return;
     for (const file of lost) this.offered.delete(file);
-    this.pool.forget(lost);
+    this.pool.workers.forget(lost);
   }
 
   private take(max: number, which: Choice): WaitingTask[] {
@@ -375,7 +377,9 @@ export class Dispatcher {
     }
     return Math.min(
       PREFETCH_MAX,
-      Math.floor((this.ratePerS * AHEAD_S[this.trays.durability]) / Math.max(1, this.pool.size)),
+      Math.floor(
+        (this.ratePerS * AHEAD_S[this.trays.durability]) / Math.max(1, this.pool.workers.size),
+      ),
     );
   }
 }

@@ -11,7 +11,7 @@ import { waitingBatch } from "../../core/waiting-task.ts";
 import { readyWait } from "../../mailbox/ready-waits.ts";
 import { pathIn } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Pool } from "../pool/pool.ts";
+import type { Workers } from "../pool/workers.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 
 export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" | "wake">;
@@ -20,7 +20,7 @@ export class ProcessingTray {
   private readonly env: TrayEnvironment;
   private readonly backlog: Backlog;
   private readonly dispatcher: Dispatcher;
-  private readonly pool: Pick<Pool, "ownPrefixes">;
+  private readonly workers: Pick<Workers, "ownPrefixes">;
   /** The names in the tray, now; undefined when it cannot be listed. */
   private readonly list: () => string[] | undefined;
 
@@ -28,13 +28,13 @@ export class ProcessingTray {
     env: TrayEnvironment,
     backlog: Backlog,
     dispatcher: Dispatcher,
-    pool: Pick<Pool, "ownPrefixes">,
+    workers: Pick<Workers, "ownPrefixes">,
     list: () => string[] | undefined,
   ) {
     this.env = env;
     this.backlog = backlog;
     this.dispatcher = dispatcher;
-    this.pool = pool;
+    this.workers = workers;
     this.list = list;
     env.facts.on("task:returned", (name, isLastRun) => {
       this.admit(name, formatName(name), isLastRun);
@@ -44,7 +44,7 @@ export class ProcessingTray {
 
   /** Takes over a listing: what is ready and unknown joins the backlog. */
   take(files: readonly string[]): void {
-    const { backlog, dispatcher, pool } = this;
+    const { backlog, dispatcher, workers } = this;
     const names: ProcessingName[] = [];
     const plainIds: string[] = [];
     for (const file of files) {
@@ -61,7 +61,7 @@ export class ProcessingTray {
       // It takes the place of the file that waits under this id; that one is a duplicate now, to be dealt with.
       if (known?.tray === "inbox") this.env.facts.emit("inbox:written", known.file);
     }
-    dispatcher.onListing(names, plainIds, pool.ownPrefixes());
+    dispatcher.onListing(names, plainIds, workers.ownPrefixes());
   }
 
   /**

@@ -19,6 +19,6 @@ export class SlotSharing {
     const running = processing.runningByOwner();
     if (running === undefined) return;
     pool.retireIdle(running);
-    if (control.setSlots(pool.shares(running))) pool.tellAll({ type: "control" });
+    if (control.setSlots(pool.shares(running))) pool.workers.tellAll({ type: "control" });
   }
 }

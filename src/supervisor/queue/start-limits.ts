@@ -89,6 +89,6 @@ export class StartLimits {
   allowance(nowMs: number): StartAllowance | undefined {
     if (!this.isReady(nowMs) || this.limits.control.current.paused) return undefined;
     // What is begun is about to run, and does not wait for workers that are still starting.
-    return { slots: this.queue.pool.readySlots, launchesMax: this.left };
+    return { slots: this.queue.pool.workers.readySlots, launchesMax: this.left };
   }
 }

@@ -18,6 +18,15 @@ const RAISE =
 const RAISE_MEMORY =
   "raise the limit of memory (ulimit -v, MemoryMax=, --memory; memory.max), or run less at once (workers, processes); mailchute doctor says which it is";
 
+const OTHER_SETTINGS = [
+  "has other settings than these",
+  "gets no more tasks, ends with what it runs, and is replaced",
+] as const;
+const LEFT_ELSEWHERE = [
+  "was left on another host or in another container",
+  "gets no more tasks; what it held is taken back when it has been silent for lease_ttl_ms",
+] as const;
+
 export interface WorkerEventsParts {
   pool: Pool;
   dispatcher: Dispatcher;
@@ -67,16 +76,13 @@ export class WorkerEvents {
     this.env.alerts.report(`threads:${threads}`, what, Number.POSITIVE_INFINITY);
   }
 
-  private onUnlike({ id, pid, isSpawned, isElsewhere }: WorkerInfo): void {
-    let what = "has other settings than these";
-    let then = "was started by hand, and goes by its own until it is started anew";
-    if (isSpawned) then = "gets no more tasks, ends with what it runs, and is replaced";
-    if (isSpawned && isElsewhere === true) {
-      what = "was left on another host or in another container";
-      then =
-        "gets no more tasks; what it held is taken back when it has been silent for lease_ttl_ms";
-    }
-    this.env.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${then}`);
+  private onUnlike({ id, pid, tie }: WorkerInfo): void {
+    const [what, then] = tie === "elsewhere" ? LEFT_ELSEWHERE : OTHER_SETTINGS;
+    const fate =
+      tie === "by hand"
+        ? "was started by hand, and goes by its own until it is started anew"
+        : then;
+    this.env.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${fate}`);
   }
 
   private onLeaving({ id, pid }: WorkerInfo, signal: string, files: string[]): void {
@@ -110,7 +116,7 @@ export class WorkerEvents {
       if (trouble !== undefined && id !== undefined)
         this.env.alerts.report(
           `trouble:${trouble.includes(`${id}@`) ? id : trouble}`,
-          `${id} waits, and is tried again with a growing delay: ${trouble}`,
+          `${id} waits, and is tried again ever less often: ${trouble}`,
           Number.POSITIVE_INFINITY,
         );
       const before = [...message.done]
@@ -131,19 +137,19 @@ export class WorkerEvents {
 
   private onDeath(death: WorkerDeath): void {
     if (!this.lifecycle.isEnding) this.tellDeath(death);
-    this.p.dispatcher.reoffer(death.files);
+    this.p.dispatcher.reoffer([...(death.worker?.offered ?? [])]);
     this.look();
   }
 
   private tellDeath(death: WorkerDeath): void {
-    const { id, pid, how, isDone, isUnborn, shortOf, restartInMs, isBreakerOpen } = death;
+    const { worker, stage, how, shortOf, restartInMs, isBreakerOpen } = death;
     const { telemetry, alerts } = this.env;
     const { shortages } = this.p;
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
-    // It was started for one task, and has ended that.
-    if (isDone) return;
-    if (pid === 0 || isUnborn) {
-      const what = isUnborn ? `ended before it was ready (${how})` : how;
+    // It was started for one task, and is through with it.
+    if (stage === "done") return;
+    if (worker === undefined || stage === "unborn") {
+      const what = stage === "unborn" ? `ended before it was ready (${how})` : how;
       const isMemory = shortOf !== undefined || how.includes("ENOMEM");
       const why = shortOf === undefined ? roomText() : `: ${memoryText(shortOf)}`;
       const message = `a worker process ${what}${why}`;
@@ -151,6 +157,7 @@ export class WorkerEvents {
       shortages.note("worker-start", `no worker can be started: ${message}`, todo);
       alerts.report("worker-start", `${message}${next}`);
     } else {
+      const { id, pid } = worker;
       telemetry.note("worker_stopped", { id, pid, error: how });
       alerts.notice(`worker ${id} ended (${how})${next}`);
       if (shortOf !== undefined)
