@@ -87,16 +87,16 @@ class WorkerProcess {
     this.document = describeWorker(boot, tree, identity);
     this.documentPath = join(tree.workers, `${this.document.id}.json`);
     this.worker = new Worker({
-      id: this.document.id,
-      slots: boot.slots,
-      tree,
-      trays,
-      settings: boot.settings,
+      self: {
+        id: this.document.id,
+        slots: boot.slots,
+        ownerPrefix: ownerPrefix(identity),
+        newOwner: runnerSequence(identity),
+        workerFile: this.documentPath,
+        isSupervised: () => boot.isSpawned && process.connected === true,
+      },
+      place: { tree, trays, settings: boot.settings },
       runners,
-      ownerPrefix: ownerPrefix(identity),
-      newOwner: runnerSequence(identity),
-      workerFile: this.documentPath,
-      isSupervised: () => boot.isSpawned && process.connected === true,
       send: tellSupervisor,
       onStopped: () => {
         this.leave();

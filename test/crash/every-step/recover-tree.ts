@@ -36,20 +36,21 @@ class InsideChild extends EventEmitter {
     const { durability } = orders.settings;
     workerCount += 1;
     const mark = `z${workerCount.toString(36)}z`;
+    const trays = openTrays(tree.mailbox, {
+      durability,
+      ...(storage === undefined ? {} : { storage }),
+    });
     this.worker = new Worker({
-      id: workerIdOf(prefix),
-      slots: orders.slots,
-      tree,
-      trays: openTrays(tree.mailbox, {
-        durability,
-        ...(storage === undefined ? {} : { storage }),
-      }),
-      settings: orders.settings,
+      self: {
+        id: workerIdOf(prefix),
+        slots: orders.slots,
+        ownerPrefix: prefix,
+        newOwner: ownerSequence(thisProcess(), mark),
+        workerFile: join(tree.workers, "inside"),
+        isSupervised: () => true,
+      },
+      place: { tree, trays, settings: orders.settings },
       runners: RUNNERS,
-      ownerPrefix: prefix,
-      newOwner: ownerSequence(thisProcess(), mark),
-      workerFile: join(tree.workers, "inside"),
-      isSupervised: () => true,
       send: (message) => this.tell(message),
       onStopped: () => {
         clearInterval(timer);

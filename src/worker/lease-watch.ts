@@ -1,0 +1,53 @@
+/** Fencing, for work that is still running: asks now and then whether the leases of what runs are still ours. */
+import { isHeld } from "../mailbox/claim.ts";
+import type { Trays } from "../mailbox/trays.ts";
+import type { Attempt } from "./runner.ts";
+
+/** How often it asks (ms). */
+const LOOK_MS = 2000;
+
+export class LeaseWatch {
+  private readonly trays: Trays;
+  private readonly everyMs: number;
+  private readonly running: ReadonlyMap<string, Attempt>;
+  private readonly onLost: (attempt: Attempt) => void;
+  /** While something runs. */
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param onLost the claimed name is gone: what runs is to end */
+  constructor(
+    trays: Trays,
+    heartbeatMs: number,
+    running: ReadonlyMap<string, Attempt>,
+    onLost: (attempt: Attempt) => void,
+  ) {
+    this.trays = trays;
+    this.everyMs = Math.min(heartbeatMs, LOOK_MS);
+    this.running = running;
+    this.onLost = onLost;
+  }
+
+  /** It watches until nothing runs. */
+  start(): void {
+    this.timer ??= setInterval(() => this.look(), this.everyMs);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private look(): void {
+    if (this.running.size === 0) this.stop();
+    for (const attempt of this.running.values()) if (this.hasLost(attempt)) this.onLost(attempt);
+  }
+
+  /** That the disk does not tell now is no evidence. */
+  private hasLost({ claim }: Attempt): boolean {
+    try {
+      return !isHeld(this.trays, claim);
+    } catch {
+      return false;
+    }
+  }
+}
