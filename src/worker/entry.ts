@@ -2,7 +2,8 @@
 import { RUNNERS } from "../app/runners.ts";
 import { messageOf } from "../core/errors.ts";
 import { say } from "../host/say.ts";
-import { runWorker, type WorkerBoot } from "./main.ts";
+import { runWorker } from "./main.ts";
+import type { WorkerBoot } from "./protocol.ts";
 
 // It tells others whose worker this is; what a handler starts is none.
 delete process.env["MAILCHUTE_WORKER_BOOT"];

@@ -1,45 +1,25 @@
 /** The worker process: makes a Worker, tells the world of it, and connects it to a supervisor or to the directory. */
-import fs from "node:fs";
-import os from "node:os";
-import { join } from "node:path";
-import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
-import type { Settings } from "../core/settings.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
-import { readDocument, removeDocument, replaceDocument } from "../host/documents.ts";
+import { readDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
-import { ownerPrefix, runnerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import { ownerPrefix, runnerSequence, thisProcess } from "../host/identity.ts";
 import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
-import { isOtherTree, judgeIn, treeIdOf } from "../host/tree-id.ts";
+import { judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
-import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import type { ToSupervisor, ToWorker, WorkerBoot } from "./protocol.ts";
 import type { MakeRunner } from "./runner.ts";
-import { digestSettings } from "./settings-digest.ts";
 import { Worker } from "./worker.ts";
-
-export interface WorkerBoot {
-  stateDir: string;
-  mailboxDir: string;
-  settings: Settings;
-  slots: number;
-  /** So many threads wait for its disk. */
-  threads: number;
-  /** True when a supervisor started it and speaks to it. */
-  isSpawned: boolean;
-}
+import { OwnDocument } from "./worker-document.ts";
 
 /** How long a worker without a supervisor waits for work, or for a new supervisor, before it ends (ms). */
 const ORPHAN_IDLE_MS = 30_000;
 /** How long a worker that has stopped may take to leave by itself (ms). */
 const LEAVE_MS = 50;
-
-export function workerId(): string {
-  return workerIdOf(ownerPrefix(thisProcess()));
-}
 
 /**
  * Runs until it is told to stop.
@@ -60,13 +40,12 @@ export async function runWorker(boot: WorkerBoot, runners: readonly MakeRunner[]
   });
 }
 
-/** A worker in a process of its own: its document, its timers, its supervisor, its signals. */
+/** A worker in a process of its own: its timers, its supervisor, its signals. */
 class WorkerProcess {
   private readonly boot: WorkerBoot;
   private readonly tree: StateTree;
   private readonly trays: Trays;
-  private readonly document: WorkerDocument;
-  private readonly documentPath: string;
+  private readonly document: OwnDocument;
   private readonly worker: Worker;
   private bell: Doorbell | undefined;
   private sweep: NodeJS.Timeout | undefined;
@@ -81,18 +60,18 @@ class WorkerProcess {
     onStopped: () => void,
   ) {
     const identity = thisProcess();
+    const document = new OwnDocument(tree, boot);
     this.boot = boot;
     this.tree = tree;
     this.trays = trays;
-    this.document = describeWorker(boot, tree, identity);
-    this.documentPath = join(tree.workers, `${this.document.id}.json`);
+    this.document = document;
     this.worker = new Worker({
       self: {
-        id: this.document.id,
+        id: document.id,
         slots: boot.slots,
         ownerPrefix: ownerPrefix(identity),
         newOwner: runnerSequence(identity),
-        workerFile: this.documentPath,
+        workerFile: document.path,
         isSupervised: () => boot.isSpawned && process.connected === true,
       },
       place: { tree, trays, settings: boot.settings },
@@ -134,24 +113,11 @@ class WorkerProcess {
     tellSupervisor({ type: "hello", id: this.document.id });
   }
 
-  /**
-   * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
-   * supervisor comes to know of us later.
-   */
+  /** Our document is there, unless our tree is not. */
   private introduce(): void {
-    const { dir } = this.tree;
-    // A tree that was moved away must not come into being again where it was.
-    if (fs.existsSync(this.documentPath) || treeIdOf(dir) === null) return;
-    if (isOtherTree(this.document.tree, dir)) {
-      say(`${dir} is another directory now; its worker ends`);
-      this.worker.stop(false);
-      return;
-    }
-    try {
-      replaceDocument(this.documentPath, this.document, { missingMax: 2 });
-    } catch (error) {
-      say(`cannot write ${this.documentPath} yet: ${messageOf(error)}`);
-    }
+    if (this.document.ensure()) return;
+    say(`${this.tree.dir} is another directory now; its worker ends`);
+    this.worker.stop(false);
   }
 
   /** From here on no supervisor offers files: find them. */
@@ -211,30 +177,11 @@ class WorkerProcess {
     this.isStopped = true;
     this.bell?.stop();
     clearInterval(this.sweep);
-    removeDocument(this.documentPath);
+    this.document.remove();
     if (process.connected === true) process.disconnect();
     // Fires only where something still holds the process: a timer or socket that a handler left behind.
     setTimeout(() => process.exit(), LEAVE_MS).unref();
   }
-}
-
-function describeWorker(
-  { settings, slots, isSpawned }: WorkerBoot,
-  tree: StateTree,
-  { place, startTicks }: ReturnType<typeof thisProcess>,
-): WorkerDocument {
-  return {
-    id: workerId(),
-    pid: process.pid,
-    place,
-    start_ticks: startTicks,
-    tree: treeIdOf(tree.dir),
-    host: os.hostname(),
-    slots,
-    supervisor_pid: isSpawned ? process.ppid : null,
-    settings: digestSettings(settings, tree.mailbox),
-    started_at: new Date().toISOString(),
-  };
 }
 
 /** It may have died: then we stand alone, and it is no error. */

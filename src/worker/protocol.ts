@@ -1,6 +1,19 @@
 /** What supervisor and worker processes say to each other. Hints only: whatever is lost here, a scan finds. */
 import type { BatchCounts } from "../core/batch.ts";
 import { isObject } from "../core/json-object.ts";
+import type { Settings } from "../core/settings.ts";
+
+/** What a worker process is started with: the first message that it gets. */
+export interface WorkerBoot {
+  stateDir: string;
+  mailboxDir: string;
+  settings: Settings;
+  slots: number;
+  /** So many threads wait for its disk. */
+  threads: number;
+  /** True when a supervisor started it and speaks to it. */
+  isSpawned: boolean;
+}
 
 export type ToWorker =
   /** Accepted tasks (file names in `processing/`) that this worker should claim, best first. */

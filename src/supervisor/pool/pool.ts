@@ -6,8 +6,8 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeDocument } from "../../host/documents.ts";
-import type { WorkerBoot } from "../../worker/main.ts";
-import { isToSupervisor, type ToSupervisor } from "../../worker/protocol.ts";
+
+import { isToSupervisor, type ToSupervisor, type WorkerBoot } from "../../worker/protocol.ts";
 import { digestSettings } from "../../worker/settings-digest.ts";
 import { ChildWorker, type Progress } from "./child-worker.ts";
 import { ExternalWorkers } from "./external-workers.ts";

@@ -14,8 +14,7 @@ import type { Storage } from "../../../src/mailbox/storage.ts";
 import { openTrays } from "../../../src/mailbox/trays.ts";
 import type { RunSummary } from "../../../src/supervisor/environment/options.ts";
 import { ChildWorker } from "../../../src/supervisor/pool/child-worker.ts";
-import type { WorkerBoot } from "../../../src/worker/main.ts";
-import type { ToSupervisor, ToWorker } from "../../../src/worker/protocol.ts";
+import type { ToSupervisor, ToWorker, WorkerBoot } from "../../../src/worker/protocol.ts";
 import { Worker } from "../../../src/worker/worker.ts";
 import type { Place } from "./place.ts";
 

@@ -1,0 +1,59 @@
+/** The document in `workers/` by which others know a worker process: a supervisor adopts it, people see it. */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import type { WorkerDocument } from "../core/documents.ts";
+import { messageOf } from "../core/errors.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { removeDocument, replaceDocument } from "../host/documents.ts";
+import { ownerPrefix, thisProcess, workerIdOf } from "../host/identity.ts";
+import { say } from "../host/say.ts";
+import { isOtherTree, treeIdOf } from "../host/tree-id.ts";
+import type { WorkerBoot } from "./protocol.ts";
+import { digestSettings } from "./settings-digest.ts";
+
+export class OwnDocument {
+  readonly id = workerIdOf(ownerPrefix(thisProcess()));
+  readonly path: string;
+  private readonly dir: string;
+  private readonly document: WorkerDocument;
+
+  constructor(tree: StateTree, { settings, slots, isSpawned }: WorkerBoot) {
+    const { place, startTicks } = thisProcess();
+    this.path = join(tree.workers, `${this.id}.json`);
+    this.dir = tree.dir;
+    this.document = {
+      id: this.id,
+      pid: process.pid,
+      place,
+      start_ticks: startTicks,
+      tree: treeIdOf(tree.dir),
+      host: os.hostname(),
+      slots,
+      supervisor_pid: isSpawned ? process.ppid : null,
+      settings: digestSettings(settings, tree.mailbox),
+      started_at: new Date().toISOString(),
+    };
+  }
+
+  /**
+   * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
+   * supervisor comes to know of us later.
+   * @returns false when another directory stands in the place of our tree
+   */
+  ensure(): boolean {
+    // A tree that was moved away must not come into being again where it was.
+    if (fs.existsSync(this.path) || treeIdOf(this.dir) === null) return true;
+    if (isOtherTree(this.document.tree, this.dir)) return false;
+    try {
+      replaceDocument(this.path, this.document, { missingMax: 2 });
+    } catch (error) {
+      say(`cannot write ${this.path} yet: ${messageOf(error)}`);
+    }
+    return true;
+  }
+
+  remove(): void {
+    removeDocument(this.path);
+  }
+}
