@@ -11,7 +11,7 @@ import type { Poll } from "./poll.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { StatusWriter } from "./status/status-writer.ts";
 
-/** Parts do what follows from what ended last within this time, or at the next start (ms). */
+/** Time for parts to do what follows from the last results (ms); what is left is done at the next start. */
 const PARTS_FINISH_MS = 3000;
 /** How often commands are looked at while the workers end (ms). */
 const COMMANDS_LOOK_MS = 200;

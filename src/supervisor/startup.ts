@@ -61,7 +61,7 @@ export class Startup {
       alerts.notice(
         `paused since ${paused_at ?? "an unknown time"} (${paused_by ?? "unknown"}): nothing starts before \`mailchute resume\``,
       );
-    if (replan_paused) alerts.notice("replanning: other nodes wait until the planner is through");
+    if (replan_paused) alerts.notice("replanning: other nodes wait until the planner has ended");
   }
 
   /** What `set-workers` has said before this start, unless this run was given another number than it overrode. */

@@ -135,7 +135,7 @@ export class Pool {
     return this.maxSlots > this.processCount;
   }
 
-  /** Starts a process for this one file, which ends with it. False while there are enough of them, or none can be had. */
+  /** Starts a process for this one file, which ends with it. False while there are enough such processes, or none can be started. */
   startAlone(file: string): boolean {
     if (this.isClosing || this.restartTimer !== undefined) return false;
     return this.workers.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);
@@ -224,7 +224,7 @@ export class Pool {
       if (isToSupervisor(message)) this.receive(worker, message);
     });
     child.on("error", () => {});
-    // Node stands still when it gets some of its threads only.
+    // Node hangs when it gets only some of its threads.
     const startLimit = setTimeout(() => {
       if (worker.phase === "starting") child.kill("SIGKILL");
     }, START_MS_MAX).unref();

@@ -152,7 +152,7 @@ export class Workers {
   retireIdle(running: ReadonlyMap<string, number>, countMax: number): void {
     let surplus = this.members.length - countMax;
     for (const worker of this.others.inherited) {
-      // The pid of one elsewhere may be anybody's here.
+      // The pid of a worker elsewhere may be that of another process here.
       if (worker.tie === "elsewhere") continue;
       const isAdopted = worker.tie === "adopted";
       if ((isAdopted && surplus <= 0) || running.has(ownerPrefixOf(worker.id))) continue;

@@ -116,7 +116,7 @@ export class WorkerEvents {
       if (trouble !== undefined && id !== undefined)
         this.env.alerts.report(
           `trouble:${trouble.includes(`${id}@`) ? id : trouble}`,
-          `${id} waits, and is tried again ever less often: ${trouble}`,
+          `${id} waits, and is tried again with a growing delay: ${trouble}`,
           Number.POSITIVE_INFINITY,
         );
       const before = [...message.done]
@@ -146,7 +146,7 @@ export class WorkerEvents {
     const { telemetry, alerts } = this.env;
     const { shortages } = this.p;
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
-    // It was started for one task, and is through with it.
+    // It was started for one task, and has ended that.
     if (stage === "done") return;
     if (worker === undefined || stage === "unborn") {
       const what = stage === "unborn" ? `ended before it was ready (${how})` : how;
