@@ -405,8 +405,10 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
       dispatcher: { inFlight: new Set<string>() },
       // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
       pool: {
-        ownPrefixes: () => ({ has: () => true }),
-        tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
+        workers: {
+          ownPrefixes: () => ({ has: () => true }),
+          tellAll: () => fs.renameSync(held, join(trays.processing, "a@s.2~ready.json")),
+        },
       },
     },
   };
