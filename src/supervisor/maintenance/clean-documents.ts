@@ -10,6 +10,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { readDocument } from "../../host/documents.ts";
 import { isGone } from "../../host/identity.ts";
 import { listDir } from "../../host/list-dir.ts";
+import { removeFile } from "./clean-pass.ts";
 
 /** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
 const STAGING_MS = 60_000;
@@ -58,16 +59,6 @@ function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
       const isOld = stats?.isFile() === true && nowMs - stats.mtimeMs > STAGED_MAX_AGE_MS;
       return isOld && workerOf(readDocument(path)) === undefined;
     });
-}
-
-/** False when this user may not remove it, as with files that a container has left as root. */
-function removeFile(path: string): boolean {
-  try {
-    fs.rmSync(path, { force: true });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** False when another process was faster, or it is no lock. */

@@ -4,7 +4,7 @@ import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
 import { kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
 import { rotatedOf } from "../../journal/journal.ts";
-import type { CleanPass, CleanRules } from "./clean-pass.ts";
+import { type CleanPass, type CleanRules, removeFile } from "./clean-pass.ts";
 
 /** The last one of each stays: who follows a journal, and kv, look for its end there when the new one is short. */
 export function* cleanJournals(
@@ -15,7 +15,7 @@ export function* cleanJournals(
   let count = 0;
   let bytes = 0;
   const kept: Rotated[] = [];
-  const hasGone = (path: string): boolean => rules.isDryRun === true || isRemoved(path);
+  const hasGone = (path: string): boolean => rules.isDryRun === true || removeFile(path);
   for (const path of [tree.events, tree.leases, tree.alerts, kvHistoryOf(tree)]) {
     const rotated = rotatedOf(path);
     for (const [n, old] of rotated.entries()) {
@@ -46,14 +46,4 @@ interface Rotated {
   path: string;
   size: number;
   mtimeMs: number;
-}
-
-/** False when it is not ours to remove. */
-function isRemoved(path: string): boolean {
-  try {
-    fs.rmSync(path, { force: true });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,4 +1,5 @@
 /** A sweep that is done in pieces: its generator gives way after each name that it looked at. */
+import fs from "node:fs";
 import { nodeStorage } from "../../mailbox/node-storage.ts";
 
 /** Returns how many were removed (or would be). */
@@ -33,5 +34,15 @@ export function* namesIn(dir: string): Generator<string, void, unknown> {
     // A later pass sees the rest.
   } finally {
     walk.close();
+  }
+}
+
+/** False when this user may not remove it, as with files that a container has left as root. */
+export function removeFile(path: string): boolean {
+  try {
+    fs.rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
   }
 }
