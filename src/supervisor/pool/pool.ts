@@ -6,7 +6,6 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeDocument } from "../../host/documents.ts";
-
 import { isToSupervisor, type ToSupervisor, type WorkerBoot } from "../../worker/protocol.ts";
 import { digestSettings } from "../../worker/settings-digest.ts";
 import { ChildWorker, type Progress } from "./child-worker.ts";
@@ -49,9 +48,6 @@ export interface WorkerFacts {
   "worker:changed": [];
 }
 
-/** What all our workers are started with. */
-type PoolBoot = Omit<WorkerBoot, "slots" | "threads" | "isSpawned">;
-
 /** So many processes at most have one task each. */
 const ALONE_MAX = 8;
 /** A process that is not ready by then will not be (ms). */
@@ -61,7 +57,8 @@ const HAND_OVER_MS = 50;
 
 export class Pool {
   private readonly workersDir: string;
-  private readonly boot: PoolBoot;
+  /** What all our workers are started with. */
+  private readonly boot: Omit<WorkerBoot, "slots" | "threads" | "isSpawned">;
   readonly facts = new EventEmitter<WorkerFacts>();
   readonly workers: Workers;
   private readonly restarts = new RestartPolicy();
@@ -73,7 +70,7 @@ export class Pool {
   /** Runs while they are to give back what they run. */
   private killTimer: NodeJS.Timeout | undefined;
   private maxSlots: number;
-  private processCount: number;
+  private readonly processCount: number;
   private isClosing = false;
   /** More runs than may: nothing starts before enough has ended. */
   isOversubscribed = false;
