@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { UNSETTLED_MAX } from "../../core/limits.ts";
 import { identityOf, ownerPrefix, workerIdOf } from "../../host/identity.ts";
 import { pathOfEntry } from "../../host/package.ts";
-
 import type { ToSupervisor, ToWorker, WorkerBoot } from "../../worker/protocol.ts";
 import type { Death } from "./restart-policy.ts";
 import type { WorkerInfo } from "./worker-info.ts";
