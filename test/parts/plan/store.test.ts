@@ -28,7 +28,11 @@ interface Bench {
   save: (text: string) => Promise<void>;
 }
 
-async function newBench(text = PLAN, live: readonly string[] = []): Promise<Bench> {
+async function newBench(
+  text = PLAN,
+  live: readonly string[] = [],
+  loader = new RoadmapLoader(),
+): Promise<Bench> {
   const dir = tempDir();
   const path = join(dir, "roadmap.yaml");
   fs.writeFileSync(path, text);
@@ -37,7 +41,7 @@ async function newBench(text = PLAN, live: readonly string[] = []): Promise<Benc
   let adoptions = 0;
   const store = new PlanStore(
     new RoadmapFile(path, { durability: "process" }),
-    new RoadmapLoader(),
+    loader,
     join(dir, "pending.json"),
     () => performance.now(),
     {
@@ -99,6 +103,26 @@ test("a node that a person has added with the same id is theirs, and all else is
   expect(store.find("first")?.title).toBe("mine");
   expect(store.find("second")).toBeDefined();
   expect(store.find("task")?.status).toBe("done");
+});
+
+test("a text that could not be read as a plan once is read again, and is not replaced before", async () => {
+  const loader = new RoadmapLoader();
+  const { store, path, refused, save } = await newBench(PLAN, [], loader);
+  const { load } = loader;
+  let failures = 0;
+  loader.load = async (text) => {
+    if (failures++ > 0) return load.call(loader, text);
+    throw new Error("the thread died");
+  };
+  store.edit(END, "task");
+  // Their own change of the very item: nothing of ours can be put in before their text is read.
+  const isIn = save(`${PLAN.replace("id: task,", "id: task, title: mine,")}  - { id: added }\n`);
+  await waitFor(() => refused.length > 0, { what: "the failure to be told" });
+  store.flush();
+  await isIn;
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  expect(refused).toEqual([expect.stringMatching(/the thread died/)]);
+  expect(fs.readFileSync(path, "utf8")).toMatch(/title: mine[\s\S]*id: added[\s\S]*id: first/);
 });
 
 /** Sets both nodes of `PLAIN` by way of a launch. */

@@ -1,0 +1,163 @@
+/**
+ * Remembers what the supervisor changed in the plan, and decides what to do when a person's save differs from it. A wish of a
+ * person counts. A text that was read before our changes and saved after them is an old copy: its statuses are put right.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { messageOf } from "../../../core/errors.ts";
+import { foldId } from "../../../core/names.ts";
+import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
+import { StatusHistory } from "../file/stale-save.ts";
+import { findNode, type RoadmapDocument } from "../read/document.ts";
+
+export interface OwnChangesHooks {
+  /** Whether the mailbox holds the node's task. */
+  isLive(id: string): boolean;
+  /** How long ago a command set the node open (ms). */
+  openedAgoMs(id: string): number | undefined;
+  report(key: string, message: string): void;
+}
+
+/** A saved text that lacks a node which we added this recently is an old copy; nobody deleted the node (ms). */
+const ADDED_STALE_MS = 5000;
+/** A message names this many nodes. */
+const NAMED_MAX = 5;
+
+export class OwnChanges {
+  private readonly monotonicMs: () => number;
+  private readonly hooks: OwnChangesHooks;
+  private readonly history = new StatusHistory();
+  private readonly added = new Map<string, { node: NewNode; atMs: number }>();
+
+  constructor(monotonicMs: () => number, hooks: OwnChangesHooks) {
+    this.monotonicMs = monotonicMs;
+    this.hooks = hooks;
+  }
+
+  /** @param before the plan without these edits */
+  note(before: RoadmapDocument, edits: readonly RoadmapEdit[]): void {
+    const nowMs = this.monotonicMs();
+    for (const edit of edits) {
+      const from = edit.kind === "status" ? findNode(before, edit.id)?.status : undefined;
+      if (edit.kind === "status" && from !== undefined)
+        this.history.note(edit.id, from, edit.status, nowMs);
+      else if (edit.kind === "add")
+        this.added.set(foldId(edit.node.id), { node: edit.node, atMs: nowMs });
+    }
+  }
+
+  /** These edits cannot be made any more. */
+  forget(edits: readonly RoadmapEdit[]): void {
+    for (const edit of edits) if (edit.kind === "add") this.added.delete(foldId(edit.node.id));
+  }
+
+  /**
+   * The edits that put right what an old copy has undone. Tells people about them.
+   * @param before the plan that was in force
+   * @param theirs the plan that was saved
+   * @param wanted our edits that are made in the saved plan anyway
+   */
+  corrections(
+    before: RoadmapDocument,
+    theirs: RoadmapDocument,
+    wanted: readonly RoadmapEdit[],
+  ): RoadmapEdit[] {
+    const nowMs = this.monotonicMs();
+    const own = new Set(wanted.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+    const differences = new Map<string, NodeStatus>();
+    for (const node of before.nodes) {
+      const now = findNode(theirs, node.id)?.status;
+      if (now !== undefined && now !== node.status && !own.has(foldId(node.id)))
+        differences.set(node.id, now);
+    }
+    const stale = this.history.staleIds(differences, (id) => findNode(theirs, id)?.status, nowMs);
+    const edits: RoadmapEdit[] = [];
+    for (const [key, { node, atMs }] of this.added) {
+      if (findNode(theirs, key) !== undefined || own.has(key)) continue;
+      const isOldCopy = nowMs - atMs < ADDED_STALE_MS || stale.size > 0;
+      const status = findNode(before, key)?.status ?? "open";
+      if (isOldCopy) edits.push({ kind: "add", node: { ...node, status } });
+      else this.added.delete(key);
+    }
+    const overruled: string[] = [];
+    for (const [id, status] of differences) {
+      const ours = findNode(before, id);
+      const saved = findNode(theirs, id);
+      if (ours === undefined || saved === undefined) continue;
+      if (status === "open" && this.hooks.isLive(id)) {
+        // What runs is not open, whatever the file says.
+        edits.push({ kind: "status", id, status: "in_progress" });
+        if (!stale.has(foldId(id))) this.tellInFlight(id);
+      } else if (stale.has(foldId(id)) && !isWish(ours, saved) && !this.isOpened(saved)) {
+        edits.push({ kind: "status", id, status: ours.status });
+        overruled.push(`${id} stays ${ours.status}`);
+      }
+    }
+    if (overruled.length > 0) this.tellOverruled(overruled);
+    return edits;
+  }
+
+  /** A command set the node open after we last set its status: no old copy says that. */
+  private isOpened({ id, status }: RoadmapNode): boolean {
+    if (status !== "open") return false;
+    try {
+      // Read the clock together with the age of the command: an earlier reading would make the command look older than it is.
+      const nowMs = this.monotonicMs();
+      const agoMs = this.hooks.openedAgoMs(id) ?? Number.POSITIVE_INFINITY;
+      return agoMs < nowMs - (this.history.lastAtMs(id) ?? nowMs);
+    } catch (error) {
+      this.hooks.report(`opened:${id}`, `cannot read the kv of ${id}: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  private tellInFlight(id: string): void {
+    this.hooks.report(
+      `roadmap:in-flight ${id}`,
+      `${id} is open in the saved roadmap, but it is in flight, and stays in_progress; ` +
+        `to begin it anew: mailchute cancel --requeue ${id}`,
+    );
+  }
+
+  private tellOverruled(overruled: readonly string[]): void {
+    const more = overruled.length > NAMED_MAX ? ` and ${overruled.length - NAMED_MAX} more` : "";
+    this.hooks.report(
+      `roadmap:overruled ${overruled.join()}`,
+      `the saved roadmap has statuses of before, and is taken for an old copy: ${overruled.slice(0, NAMED_MAX).join(", ")}${more}; ` +
+        "to run a node again: mailchute node set-status ID open",
+    );
+  }
+}
+
+/** A person blocked the node, or marked it as ended, while we were about to launch it: the person's word counts. */
+export function isOverruled(
+  edit: RoadmapEdit,
+  before: RoadmapDocument | undefined,
+  theirs: RoadmapDocument,
+): boolean {
+  if (edit.kind !== "status" || edit.status !== "in_progress" || before === undefined) return false;
+  const now = findNode(theirs, edit.id)?.status;
+  if (now === undefined || now === "open" || now === "in_progress") return false;
+  return now !== findNode(before, edit.id)?.status;
+}
+
+/**
+ * A person wants the node to run, even if an old copy might say the same: a node that failed or asks has no result which another
+ * run would spoil, and an old copy does not show a node with another text.
+ */
+function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
+  if (saved.status !== "open") return false;
+  if (ours.status === "failed" || ours.status === "needs_human") return true;
+  return !isDeepStrictEqual({ ...ours, ...NOT_TEXT }, { ...saved, ...NOT_TEXT });
+}
+
+/** Where a node stands, and what the supervisor sets: these differ without another text. */
+const NOT_TEXT = {
+  order: 0,
+  line: 0,
+  col: 0,
+  epic: "",
+  milestone: "",
+  status: "open",
+  reopened: 0,
+};
