@@ -1,4 +1,5 @@
 /** A node inside an envelope: every spelling of its fields in, one shape out. */
+import { compact } from "../core/compact.ts";
 import type { EnvelopeNode } from "../core/envelope.ts";
 import { isObject } from "../core/json-object.ts";
 import { explainBadKey, explainBadScope } from "../core/kv.ts";
@@ -16,9 +17,7 @@ import {
   NODE_TYPES,
   type NodeDependency,
   type NodeInput,
-  type NodePriority,
   type NodeStatus,
-  type NodeType,
 } from "../core/roadmap.ts";
 import { isNothing, type LenientValues, list, member } from "./lenient-values.ts";
 
@@ -28,77 +27,42 @@ export function readNode(
   place: string,
   object: Record<string, unknown>,
 ): EnvelopeNode {
-  const id = values.id(`${place}.id`, object["id"]);
-  const type = isNothing(object["type"])
-    ? "task"
-    : values.word<NodeType>(`${place}.type`, object["type"], NODE_TYPES);
-  const parent = values.optionalId(
-    `${place}.parent`,
-    member(object, ["parent", "parent_id", "parentId"]),
-  );
-  const status = isNothing(object["status"])
-    ? undefined
-    : readNodeStatus(values, `${place}.status`, object["status"]);
-  const priority = isNothing(object["priority"])
-    ? undefined
-    : values.word<NodePriority>(`${place}.priority`, object["priority"], NODE_PRIORITIES);
-  const policy = member(object, ["retry_policy", "retryPolicy"]);
-  const maxAttempts = values.integer(
-    `${place}.max_attempts`,
-    member(object, ["max_attempts", "maxAttempts"]) ??
-      (isObject(policy) ? member(policy, ["max_attempts", "maxAttempts"]) : undefined),
-    1,
-    MAX_ATTEMPTS_MAX,
-  );
-  const timeoutMs = values.integer(
-    `${place}.timeout_ms`,
-    member(object, ["timeout_ms", "timeoutMs"]),
-    1,
-    TIMER_MS_MAX,
-  );
-  const goal = values.text(`${place}.goal`, member(object, ["goal", "description"]));
-  const prompt = values.text(`${place}.prompt`, object["prompt"]);
-  const agent = values.text(`${place}.agent`, object["agent"]);
-  const role = values.text(`${place}.role`, object["role"]);
-  const cwd = values.text(`${place}.cwd`, object["cwd"]);
-  const exec = isNothing(object["exec"]) ? undefined : values.argv(`${place}.exec`, object["exec"]);
-  const env = readVariables(values, `${place}.env`, object["env"]);
-  // It becomes a member of the node's task.
-  if (isDeeperThan(object["payload"], JSON_DEPTH_MAX - 1))
-    values.bad(`${place}.payload`, `is nested deeper than ${JSON_DEPTH_MAX - 1} levels`);
-  else if (isWiderThan(object["payload"], JSON_MEMBERS_MAX))
-    values.bad(`${place}.payload`, `holds an object of more than ${JSON_MEMBERS_MAX} members`);
-  return {
+  const at = (name: string): string => `${place}.${name}`;
+  const text = (name: string, ...more: string[]): string | undefined =>
+    values.text(at(name), member(object, [name, ...more]));
+  const any = (...names: string[]): unknown => member(object, names);
+  const { status, exec, payload } = object;
+  const policy = any("retry_policy", "retryPolicy");
+  const attempts =
+    any("max_attempts", "maxAttempts") ??
+    (isObject(policy) ? member(policy, ["max_attempts", "maxAttempts"]) : undefined);
+  const needed = any("dependencies", "depends_on", "dependsOn", "after");
+  const accepted = any("acceptance", "acceptance_criteria", "acceptanceCriteria");
+  const id = values.id(at("id"), object["id"]);
+  checkPayload(values, at("payload"), payload);
+  return compact({
     id,
-    type: type ?? "task",
-    title: values.text(`${place}.title`, object["title"]) ?? id,
-    ...(status === undefined ? {} : { status }),
-    ...(parent === undefined ? {} : { parent }),
-    ...(priority === undefined ? {} : { priority }),
-    dependencies: readDependencies(
-      values,
-      `${place}.dependencies`,
-      member(object, ["dependencies", "depends_on", "dependsOn", "after"]),
-      id,
-    ),
-    ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
-    inputs: readInputs(values, `${place}.inputs`, object["inputs"]),
-    ...(goal === undefined ? {} : { goal }),
-    ...(prompt === undefined ? {} : { prompt }),
-    acceptance: values.lines(
-      member(object, ["acceptance", "acceptance_criteria", "acceptanceCriteria"]),
-      ["text", "title"],
-    ),
-    verify: readPrograms(values, `${place}.verify`, object["verify"]),
-    ...(exec === undefined ? {} : { exec }),
-    ...(agent === undefined ? {} : { agent }),
-    ...(role === undefined ? {} : { role }),
+    type: values.optionalWord(at("type"), object["type"], NODE_TYPES) ?? "task",
+    title: text("title") ?? id,
+    status: isNothing(status) ? undefined : readNodeStatus(values, at("status"), status),
+    parent: values.optionalId(at("parent"), any("parent", "parent_id", "parentId")),
+    priority: values.optionalWord(at("priority"), object["priority"], NODE_PRIORITIES),
+    dependencies: readDependencies(values, at("dependencies"), needed, id),
+    max_attempts: values.integer(at("max_attempts"), attempts, 1, MAX_ATTEMPTS_MAX),
+    inputs: readInputs(values, at("inputs"), object["inputs"]),
+    goal: text("goal", "description"),
+    prompt: text("prompt"),
+    acceptance: values.lines(accepted, ["text", "title"]),
+    verify: readPrograms(values, at("verify"), object["verify"]),
+    exec: isNothing(exec) ? undefined : values.argv(at("exec"), exec),
+    agent: text("agent"),
+    role: text("role"),
     capabilities: values.lines(object["capabilities"], ["name"]),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
-    ...(object["payload"] === undefined ? {} : { payload: object["payload"] }),
-  };
+    cwd: text("cwd"),
+    env: readVariables(values, at("env"), object["env"]),
+    timeout_ms: values.integer(at("timeout_ms"), any("timeout_ms", "timeoutMs"), 1, TIMER_MS_MAX),
+    payload,
+  });
 }
 
 export function readNodeStatus(values: LenientValues, place: string, value: unknown): NodeStatus {
@@ -118,12 +82,7 @@ function readDependencies(
     const id = values.id(at, member(object, ["id", "node", "nodeId", "node_id"]));
     if (foldId(id) === foldId(own)) values.bad(at, "a node cannot wait for itself");
     const required = member(object, ["required", "required_status", "requiredStatus"]);
-    return {
-      id,
-      required: isNothing(required)
-        ? "done"
-        : (values.word<NodeDependency["required"]>(at, required, ["done", "terminal"]) ?? "done"),
-    };
+    return { id, required: values.optionalWord(at, required, ["done", "terminal"]) ?? "done" };
   });
 }
 
@@ -167,4 +126,12 @@ function readVariables(
   // Their values may be secrets: not shown.
   if (!isFit) values.bad(place, "expected texts by name");
   return isFit ? (value as Record<string, string>) : undefined;
+}
+
+/** It becomes a member of the node's task, so it nests one level less than a task may. */
+function checkPayload(values: LenientValues, place: string, value: unknown): void {
+  if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
+    values.bad(place, `is nested deeper than ${JSON_DEPTH_MAX - 1} levels`);
+  else if (isWiderThan(value, JSON_MEMBERS_MAX))
+    values.bad(place, `holds an object of more than ${JSON_MEMBERS_MAX} members`);
 }

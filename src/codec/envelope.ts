@@ -2,6 +2,7 @@
  * The JSON of `<result>{…}</result>` in, an Envelope or readable problems out. Kind about form (one string for a list,
  * snake_case, null for nothing), strict about what would change the plan.
  */
+import { compact } from "../core/compact.ts";
 import type { Checkpoint, Envelope, EnvelopeStatus } from "../core/envelope.ts";
 import { isObject } from "../core/json-object.ts";
 import { explainBadKey, isOutputKey } from "../core/kv.ts";
@@ -55,20 +56,19 @@ export function decodeEnvelope(value: unknown, options: EnvelopeOptions = {}): D
     status === "checkpoint" ? readCheckpoint(values, field("checkpoint"), summary) : undefined;
   const confidence = readConfidence(values, field("confidence"));
   const extra = Object.fromEntries(Object.entries(value).filter(([key]) => !KNOWN.has(key)));
-  const output = field("output");
-  const envelope: Envelope = {
+  const envelope: Envelope = compact({
     status: status ?? "fail",
     summary,
     filesChanged: values.lines(field("filesChanged"), ["path", "file"]),
     commandsRun: values.lines(field("commandsRun"), ["command", "cmd"]),
     errors: values.lines(field("errors"), ["message", "error"]),
     next: readNext(values, field("next")),
-    ...(checkpoint === undefined ? {} : { checkpoint }),
-    ...(confidence === undefined ? {} : { confidence }),
+    checkpoint,
+    confidence,
     outputs: readOutputs(values, field("outputs")),
-    ...(output === undefined ? {} : { output }),
-    ...(Object.keys(extra).length === 0 ? {} : { extra }),
-  };
+    output: field("output"),
+    extra: Object.keys(extra).length === 0 ? undefined : extra,
+  });
   return values.problems.length === 0
     ? { envelope }
     : { problems: values.problems.slice(0, PROBLEMS_MAX) };
@@ -114,13 +114,13 @@ function readCheckpoint(
     values.bad(`${at}.default`, "a time limit needs a safe default");
   if (fallback !== undefined && choices.length > 0 && !choices.includes(fallback))
     values.bad(`${at}.default`, `it is none of the options`);
-  return {
+  return compact({
     question,
     context: values.text(`${at}.context`, object["context"]) ?? "",
     options: choices,
-    ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
-    ...(fallback === undefined ? {} : { default: fallback }),
-  };
+    timeout_ms: timeoutMs,
+    default: fallback,
+  });
 }
 
 function readOutputs(values: LenientValues, value: unknown): Record<string, unknown> {

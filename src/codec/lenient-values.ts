@@ -27,6 +27,14 @@ export class LenientValues {
     return undefined;
   }
 
+  optionalWord<W extends string>(
+    place: string,
+    value: unknown,
+    words: readonly W[],
+  ): W | undefined {
+    return isNothing(value) ? undefined : this.word(place, value, words);
+  }
+
   text(place: string, value: unknown): string | undefined {
     if (isNothing(value)) return undefined;
     if (typeof value === "string") return value;

@@ -1,4 +1,5 @@
 /** `metadata.roadmap` of a task in, what its run needs to know of the node out. Kind: what cannot be used is left out. */
+import { compact } from "../core/compact.ts";
 import { explainBadKey, explainBadScope } from "../core/kv.ts";
 import type { NodeBrief, NodeInput, NodeType } from "../core/roadmap.ts";
 import type { Task } from "../core/task.ts";
@@ -17,22 +18,20 @@ export function readBrief(task: Task): NodeBrief | undefined {
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return undefined;
   const said = raw as Record<string, unknown>;
   const title = text(said["title"]) ?? task.title;
-  const parent = text(said["parent"]) ?? task.parent_id;
-  const goal = text(said["goal"]);
   const answers = list(said["answers"]).flatMap((one) => {
     const { question, answer } = (one ?? {}) as Record<string, unknown>;
     return typeof question === "string" && typeof answer === "string" ? [{ question, answer }] : [];
   });
-  return {
+  return compact({
     id: task.id,
     type: TYPES.has(String(said["type"])) ? (said["type"] as NodeType) : "task",
     title: title ?? task.id,
-    ...(parent === undefined ? {} : { parent }),
-    ...(goal === undefined ? {} : { goal }),
+    parent: text(said["parent"]) ?? task.parent_id,
+    goal: text(said["goal"]),
     acceptance: list(said["acceptance"]).filter((one) => typeof one === "string"),
     inputs: list(said["inputs"]).flatMap(readInput),
-    ...(answers.length === 0 ? {} : { answers }),
-  };
+    answers: answers.length === 0 ? undefined : answers,
+  });
 }
 
 function readInput(raw: unknown): NodeInput[] {

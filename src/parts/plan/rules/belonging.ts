@@ -1,4 +1,5 @@
 /** What follows for a node from all that it belongs to. Pure, and without recursion: a chain of parents may be as long as the plan. */
+import { compact } from "../../../core/compact.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 
 /** The node of an id in whatever case; of two the first. */
@@ -40,10 +41,7 @@ export function placeInContainers(nodes: readonly RoadmapNode[], find: FindNode)
         ? node.id
         : ((node.section === "epics" ? node.epic : undefined) ?? place.epic);
     const milestone = node.type === "milestone" ? node.id : place.milestone;
-    return {
-      ...(epic === undefined ? {} : { epic }),
-      ...(milestone === undefined ? {} : { milestone }),
-    };
+    return compact({ epic, milestone });
   });
   for (const node of nodes) {
     if (node.section === "epics" || node.parent === undefined) continue;

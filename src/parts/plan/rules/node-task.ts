@@ -1,4 +1,5 @@
 /** The task that a node becomes when it is launched. Pure. */
+import { compact } from "../../../core/compact.ts";
 import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
 
@@ -25,38 +26,38 @@ export function taskOfNode(
   createdAt: number,
   answers: readonly Answer[],
 ): Task {
-  const brief: NodeBrief = {
-    id: node.id,
-    type: node.type,
-    title: node.title,
-    acceptance: node.acceptance,
-    inputs: node.inputs,
-    ...(node.parent === undefined ? {} : { parent: node.parent }),
-    ...(node.goal === undefined ? {} : { goal: node.goal }),
-    ...(answers.length === 0 ? {} : { answers: [...answers] }),
-  };
-  return {
-    id: node.id,
-    title: node.title,
-    type: node.type,
+  const { id, type, title, parent, goal, acceptance, inputs } = node;
+  const brief: NodeBrief = compact({
+    id,
+    type,
+    title,
+    acceptance,
+    inputs,
+    parent,
+    goal,
+    answers: answers.length === 0 ? undefined : [...answers],
+  });
+  return compact({
+    id,
+    title,
+    type,
     priority: TASK_PRIORITY[node.priority],
     created_at: createdAt,
-    ...defined({
-      description: node.goal,
-      parent_id: node.parent,
-      epic_id: node.epic,
-      max_attempts: node.max_attempts,
-      prompt: node.prompt,
-      cwd: node.cwd,
-      env: node.env,
-      timeout_ms: node.timeout_ms,
-      payload: node.payload,
-    }),
-    ...(node.exec === undefined ? { agent } : { exec: node.exec }),
-    ...(node.capabilities.length === 0 ? {} : { capabilities: node.capabilities }),
-    ...(node.verify.length === 0 ? {} : { verify: node.verify }),
+    description: goal,
+    parent_id: parent,
+    epic_id: node.epic,
+    max_attempts: node.max_attempts,
+    prompt: node.prompt,
+    cwd: node.cwd,
+    env: node.env,
+    timeout_ms: node.timeout_ms,
+    payload: node.payload,
+    agent: node.exec === undefined ? agent : undefined,
+    exec: node.exec,
+    capabilities: node.capabilities.length === 0 ? undefined : node.capabilities,
+    verify: node.verify.length === 0 ? undefined : node.verify,
     metadata: { roadmap: brief },
-  };
+  });
 }
 
 /** The nodes whose values its run was shown. */
@@ -64,8 +65,4 @@ export function inputNodesOf(task: unknown): string[] {
   const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;
   const inputs: unknown[] = Array.isArray(metadata?.roadmap?.inputs) ? metadata.roadmap.inputs : [];
   return inputs.map((input) => String((input as { nodeId?: unknown } | null)?.nodeId));
-}
-
-function defined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
