@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { ID_CHARS_MAX } from "../../../core/limits.ts";
 import { isTerminal, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { RoadmapEdit } from "../edit/edit.ts";
+import type { FindNode } from "./belonging.ts";
 
 const PREFIX = "plan-escalate-";
 /** A finished escalation is opened again this often for the same subject; then it counts as failed itself. */
@@ -19,9 +20,6 @@ export type Escalation =
   | { kind: "none"; subject: string; edits: [] }
   /** An escalation failed, too, and no plan is left above it. */
   | { kind: "stopped"; subject: string; why: string; edits: [] };
-
-/** How the escalation looks up nodes. */
-export type FindNode = (id: string) => RoadmapNode | undefined;
 
 /** @param failed the node that has just failed for good */
 export function escalate(failed: RoadmapNode, find: FindNode): Escalation {

@@ -4,7 +4,8 @@ import { foldId } from "../../../core/names.ts";
 import { headlineOf } from "../../../core/outcome.ts";
 import { isContainer, type NodeStatus, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
-import { type Escalation, escalate, type FindNode, goOn } from "./escalation.ts";
+import type { FindNode } from "./belonging.ts";
+import { type Escalation, escalate, goOn } from "./escalation.ts";
 
 /** A settled run, as its record tells it. */
 export type SettledRun =

@@ -21,8 +21,6 @@ export interface PlanFilters {
 export interface PlanNextOptions {
   /** Who would run a node; asked only for nodes that could run otherwise. Left out = some agent will. */
   matchAgent?: (node: RoadmapNode) => Match;
-  /** Whether a dependency that is no node of the plan is met; left out = never. */
-  isMetOutside?: (id: string) => boolean;
   filters?: PlanFilters;
 }
 
@@ -71,7 +69,7 @@ export class Planner {
     this.follow(nodes);
     this.progress = undefined;
     this.fromAbove = [];
-    const { isMetOutside, matchAgent } = options;
+    const { matchAgent } = options;
     const passes = makeFilter(options.filters);
     const buckets: RoadmapNode[][] = Array.from({ length: RANKS }, () => []);
     const waiting: WaitingNode[] = [];
@@ -81,7 +79,7 @@ export class Planner {
       if (this.containers[i] === 1) continue;
       const node = nodes[i] as RoadmapNode;
       if (passes !== undefined && !passes(node)) continue;
-      const reason = this.explainWait(i, isMetOutside);
+      const reason = this.explainWait(i);
       const match = reason === undefined ? matchAgent?.(node) : undefined;
       if (reason !== undefined) waiting.push({ node, reason });
       else if (match !== undefined && match.agent === undefined)
@@ -151,16 +149,16 @@ export class Planner {
   }
 
   /** Why an open, blocked or asking node cannot run as far as the plan knows; undefined when it can. */
-  private explainWait(i: number, isMetOutside?: (id: string) => boolean): string | undefined {
+  private explainWait(i: number): string | undefined {
     if (this.statuses[i] === BLOCKED) return "is blocked";
     if (this.statuses[i] === NEEDS_HUMAN) return "needs an answer";
-    const reason = this.explainUnmet(i, isMetOutside);
+    const reason = this.explainUnmet(i);
     if (reason !== undefined) return reason;
     const parent = this.parents[i] as number;
-    return parent < 0 ? undefined : (this.explainFromAbove(parent, isMetOutside) ?? undefined);
+    return parent < 0 ? undefined : (this.explainFromAbove(parent) ?? undefined);
   }
 
-  private explainUnmet(i: number, isMetOutside?: (id: string) => boolean): string | undefined {
+  private explainUnmet(i: number): string | undefined {
     const first = this.firsts[i] as number;
     const end = this.firsts[i + 1] as number;
     for (let at = first; at < end; at++) {
@@ -168,10 +166,7 @@ export class Planner {
       if (this.containers[on] !== 1 && this.statuses[on] === DONE) continue;
       const id = this.nodes[i]?.dependencies[at - first]?.id ?? "";
       const isTerminalEnough = this.terminal[at] === 1;
-      if (on < 0) {
-        if (isMetOutside?.(id) !== true) return `waits for ${id}, which is not in the plan`;
-        continue;
-      }
+      if (on < 0) return `waits for ${id}, which is not in the plan`;
       const reason =
         this.containers[on] === 1
           ? this.explainContainer(on, isTerminalEnough)
@@ -203,7 +198,7 @@ export class Planner {
   }
 
   /** What holds back everything under a node; null for nothing. Remembered: thousands may be under the same. */
-  private explainFromAbove(i: number, isMetOutside?: (id: string) => boolean): string | null {
+  private explainFromAbove(i: number): string | null {
     const known = this.fromAbove[i];
     if (known !== undefined) return known;
     // Checks refuse a plan with a circle of parents; here it only must end.
@@ -212,11 +207,11 @@ export class Planner {
     let reason: string | null = null;
     if (this.statuses[i] === BLOCKED) reason = `is in ${id}, which is blocked`;
     else if (this.containers[i] === 1) {
-      const unmet = this.explainUnmet(i, isMetOutside);
+      const unmet = this.explainUnmet(i);
       if (unmet !== undefined) reason = `is in ${id}, which ${unmet}`;
     }
     const parent = this.parents[i] as number;
-    if (reason === null && parent >= 0) reason = this.explainFromAbove(parent, isMetOutside);
+    if (reason === null && parent >= 0) reason = this.explainFromAbove(parent);
     this.fromAbove[i] = reason;
     return reason;
   }
