@@ -2,6 +2,7 @@
  * Carries the end of a node's task back into the plan: its outputs, the evidence, the escalation, and all that follows as one
  * replacement of the roadmap. A node in progress with a settled task still waits for that; it is found again at the start.
  */
+import type { Checkpoint } from "../../../core/envelope.ts";
 import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
 import type { EventSubject, LifecycleEvent } from "../../../core/events.ts";
 import { foldId, leaseOfLine, parseLease, parseName } from "../../../core/names.ts";
@@ -9,13 +10,13 @@ import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
 import { hasRecord } from "../../../journal/lookup.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
-import { type FollowUp, followUp } from "../rules/follow-up.ts";
+import { type FollowUp, followUp, type SettledRun } from "../rules/follow-up.ts";
+import { inputNodesOf } from "../rules/node-task.ts";
 import { finishedContainers } from "../rules/progress.ts";
 import { eventsInEvidence, writeEvidence } from "../run/evidence.ts";
-import { outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
+import { envelopeOfRecord, outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
-import { readRun } from "./settled-run.ts";
 
 /** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
 const EVENTS_WAIT_MS = 2000;
@@ -236,4 +237,20 @@ export class NodeFinisher {
     telemetry.flush();
     for (const { kind, message } of follow.alerts) this.p.env.alerts.alert(kind, message);
   }
+}
+
+/**
+ * What a settled record means for the plan; with the checkpoint of a run that ended with a question. The worker has checked what
+ * the run said. A record that another program wrote may hold anything, and then it says nothing.
+ */
+function readRun(record: SettledRecord["record"]): { run: SettledRun; checkpoint?: Checkpoint } {
+  if (record.status === "failed") {
+    const { kind, error } = record;
+    return { run: { ended: "failed", kind, error } };
+  }
+  const { next, checkpoint: asked } = envelopeOfRecord(record);
+  if (record.verdict !== "checkpoint")
+    return { run: { ended: "success", next, shown: inputNodesOf(record.task) } };
+  const checkpoint = asked ?? { question: "(no question)", context: "", options: [] };
+  return { run: { ended: "checkpoint", next, question: checkpoint.question }, checkpoint };
 }

@@ -3,15 +3,13 @@
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
-import { ErrInvalidRoadmap, ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
+import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
 import { systemClock } from "../../../host/system-clock.ts";
 import { KvStore } from "../../../kv/store.ts";
 import { safe } from "../../../text/render.ts";
 import { answer, questionOf } from "../answers.ts";
-import { applyEdits } from "../edit/edit.ts";
-import { withRoadmapLock } from "../file/lock.ts";
-import { RoadmapFile } from "../file/roadmap-file.ts";
-import { findNode, parseRoadmap } from "../read/document.ts";
+import { findNode } from "../read/document.ts";
+import { editPlan, refusal } from "./read-plan.ts";
 
 export const command = defineCommand({
   usage: "ID TEXT",
@@ -27,37 +25,26 @@ export const command = defineCommand({
     const [id = "", ...words] = ctx.positionals;
     const text = words.join(" ");
     const kv = new KvStore(tree.kv, systemClock, settings.durability);
-    const file = new RoadmapFile(tree.roadmap, { durability: settings.durability });
     let asked = { id, question: "" };
     let isKept = false;
-    await withRoadmapLock(tree.roadmap, () =>
-      file.update(async (before) => {
-        const doc = parseRoadmap(before);
-        const node = findNode(doc, id);
-        if (node === undefined)
-          throw new ErrTaskNotFound(`no node ${JSON.stringify(id)} in the roadmap`, {
-            id,
-            path: tree.roadmap,
-            hint: "see `mailchute roadmap show`",
-          });
-        if (node.status !== "needs_human")
-          throw new ErrInvalidTransition(`${id} is ${node.status}, and waits for no answer`, {
-            id,
-          });
-        const [problem] = doc.problems;
-        if (problem !== undefined)
-          throw new ErrInvalidRoadmap(
-            `roadmap.yaml:${problem.line}:${problem.col}: ${problem.message}`,
-            { path: tree.roadmap, hint: problem.hint },
-          );
-        // The answer first: an open node without it would only ask again.
-        if (!isKept) await answer(kv, node.id, text, "cli");
-        asked = { id: node.id, question: questionOf(kv, node.id)?.question ?? "" };
-        isKept = true;
-        return applyEdits(doc, [{ kind: "status", id: node.id, status: "open" }]).text;
-      }),
-    );
-    await file.settle();
+    await editPlan(ctx, async (doc) => {
+      const node = findNode(doc, id);
+      if (node === undefined)
+        throw new ErrTaskNotFound(`no node ${JSON.stringify(id)} in the roadmap`, {
+          id,
+          path: tree.roadmap,
+          hint: "see `mailchute roadmap show`",
+        });
+      if (node.status !== "needs_human")
+        throw new ErrInvalidTransition(`${id} is ${node.status}, and waits for no answer`, { id });
+      const [problem] = doc.problems;
+      if (problem !== undefined) throw refusal(tree, doc, problem);
+      // The answer first: an open node without it would only ask again.
+      if (!isKept) await answer(kv, node.id, text, "cli");
+      asked = { id: node.id, question: questionOf(kv, node.id)?.question ?? "" };
+      isKept = true;
+      return [{ kind: "status", id: node.id, status: "open" }];
+    });
     kv.close();
     if (ctx.json) ctx.out.json({ ...asked, answer: text });
     else ctx.out.line(`${safe(id)} is open again`);

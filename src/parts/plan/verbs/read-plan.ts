@@ -83,7 +83,11 @@ export function lineAt(text: string, { line }: Pick<RoadmapProblem, "line">): st
   return text.split("\n")[line - 1]?.trim();
 }
 
-function refusal(tree: StateTree, doc: RoadmapDocument, first: RoadmapProblem): ErrInvalidRoadmap {
+export function refusal(
+  tree: StateTree,
+  doc: RoadmapDocument,
+  first: RoadmapProblem,
+): ErrInvalidRoadmap {
   const total = doc.problems.length;
   const more = total > 1 ? ` (and ${total - 1} more: see \`mailchute roadmap check\`)` : "";
   return new ErrInvalidRoadmap(`line ${first.line}, column ${first.col}: ${first.message}${more}`, {

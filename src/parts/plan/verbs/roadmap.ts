@@ -4,6 +4,7 @@ import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/comman
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { isDebugging } from "../../../cli/shell/found-value.ts";
 import { openSettings, shortPath } from "../../../cli/shell/options.ts";
+import { compact } from "../../../core/compact.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
 import { resolveAgent } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
@@ -60,12 +61,8 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const { epic, milestone, domain, status } = ctx.options;
-    const filters: PlanFilters = {
-      ...(epic === undefined ? {} : { epic }),
-      ...(milestone === undefined ? {} : { milestone }),
-      ...(domain === undefined ? {} : { domain }),
-      ...(status === undefined ? {} : { status: readStatus(status) ?? "open" }),
-    };
+    const wanted = status === undefined ? undefined : (readStatus(status) ?? "open");
+    const filters: PlanFilters = compact({ epic, milestone, domain, status: wanted });
     if (ctx.subcommand !== "show" && ctx.positionals.length > 0)
       throw new ErrUsage(
         `roadmap ${ctx.subcommand} takes no id`,
