@@ -42,9 +42,9 @@ class PlanPart implements Part {
         isBusy: () => engine.isApplying(),
         isIdle: () => engine.isIdle(replanning.isOn()),
       },
-      dependencies: engine,
+      dependencies: engine.status,
       startLimit: replanning,
-      status: engine,
+      status: engine.status,
     };
     commands.set("replan", replanning.command);
     env.facts.on("journal:line", (line) => engine.addLine(line));
@@ -95,7 +95,7 @@ function makeEngine({ env, journal, control, queue }: PartHost): PlanEngine {
         telemetry.note("roadmap_refused", { problems: problems.slice(0, 20) });
         const inForce =
           store.doc === undefined ? "there is no plan" : "the last good plan stays in force";
-        const message = `${engine.problem ?? "the roadmap cannot be used"}; ${inForce}`;
+        const message = `${engine.status.problem ?? "the roadmap cannot be used"}; ${inForce}`;
         alerts.notice(message);
         alerts.raise("roadmap_refused", message);
       },

@@ -6,25 +6,14 @@
  * settled task waits for what follows from it; both are found again at the start.
  */
 import fs from "node:fs";
-import { compact } from "../../../core/compact.ts";
-import type { PlanHolds } from "../../../core/documents.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
-import {
-  isContainer,
-  isNodeTask,
-  type RoadmapNode,
-  type StatusCounts,
-} from "../../../core/roadmap.ts";
-import type { Standing } from "../../../core/unmet.ts";
+import { isContainer, isNodeTask, type RoadmapNode } from "../../../core/roadmap.ts";
 import { withdraw } from "../../../mailbox/withdraw.ts";
-import type { PartReport } from "../../../supervisor/environment/part.ts";
-import type { RoadmapDocument } from "../read/document.ts";
-import { isNodeDone, nodeStanding } from "../rules/node-standing.ts";
-import { countStatuses } from "../rules/progress.ts";
 import { ActiveNodes } from "./active-nodes.ts";
 import type { PlanParts } from "./engine-parts.ts";
 import { NodeFinisher } from "./finish-nodes.ts";
 import { type LaunchAllowance, NodeLauncher } from "./launch-nodes.ts";
+import { PlanStatus } from "./plan-status.ts";
 import { Questions } from "./questions.ts";
 import { Reconciler } from "./reconcile.ts";
 
@@ -32,8 +21,6 @@ import { Reconciler } from "./reconcile.ts";
 const PLANNER_ID = "plan-000";
 const LOOK_AGAIN_MS = 5;
 const FLUSH_TRIES_MAX = 200;
-/** So many nodes are named that ask, and that do not start. */
-const NAMED_MAX = 5;
 
 export class PlanEngine {
   private readonly p: PlanParts;
@@ -44,8 +31,8 @@ export class PlanEngine {
   private readonly reconciler: Reconciler;
   /** Nodes whose tasks are to go: see `takeUnwanted`. */
   private readonly unwanted = new Set<string>();
-  private versionOf: RoadmapDocument | undefined;
-  private versionNumber = 0;
+  /** What is told of the plan. */
+  readonly status: PlanStatus;
   isStarted = false;
 
   constructor(parts: PlanParts) {
@@ -55,6 +42,7 @@ export class PlanEngine {
     this.launcher = new NodeLauncher(shared, (id) => this.noteSelected(id));
     this.finisher = new NodeFinisher(shared, this.launcher);
     this.reconciler = new Reconciler(shared, this.launcher, this.finisher);
+    this.status = new PlanStatus(shared, this.launcher, () => this.isMoving());
   }
 
   /**
@@ -78,34 +66,16 @@ export class PlanEngine {
     this.surveyNow();
   }
 
-  /** Why the roadmap on disk cannot be used, when it cannot. */
-  get problem(): string | undefined {
-    const [first, ...more] = this.p.store.problems;
-    if (first === undefined) return undefined;
-    const others = more.length === 0 ? "" : ` (and ${more.length} more)`;
-    return `roadmap.yaml:${first.line}:${first.col}: ${first.message}${others}`;
-  }
-
   /** Nodes that are in progress and that no worker has claimed yet: a pause lets them begin. */
   unbegun(): string[] {
     return this.active.listUnbegun();
   }
 
-  report(): PartReport {
-    return compact({
-      roadmap: this.counts(),
-      planHolds: this.holds(),
-      roadmapProblem: this.problem,
-    });
-  }
-
-  // ── what the supervisor tells ───────────────────────────────────────────────────────────────────────────────────
-
   addLine(line: string): void {
     this.active.events.addLine(line);
   }
 
-  /** A task was selected to run: also one that a person retried, or that came back. */
+  /** A task was selected to run. A person may have retried it, or it came back. */
   noteSelected(id: string): void {
     const node = this.p.store.find(id);
     if (node === undefined || node.id !== id || isContainer(node)) return;
@@ -116,7 +86,7 @@ export class PlanEngine {
       this.p.store.setStatus(id, "in_progress");
   }
 
-  /** The first run of a node's task has begun, or it is being taken back: a pause holds for what comes next. */
+  /** The first run of a node's task has begun, or the task is being taken back. A pause holds for the next run. */
   noteBegun(id: string): void {
     this.active.noteBegun(id);
   }
@@ -135,7 +105,7 @@ export class PlanEngine {
     return node !== undefined && !isContainer(node);
   }
 
-  /** Whether what the mailbox holds under this id was dropped by a person or program, and not made from a node. */
+  /** Whether a person or program dropped the task of this id: it was not made from a node. */
   isForeignLive(id: string): boolean {
     return this.launcher.liveTask(id) === "foreign";
   }
@@ -147,23 +117,6 @@ export class PlanEngine {
 
   isOpen(id: string): boolean {
     return this.p.store.find(id)?.status === "open";
-  }
-
-  /** For tasks that depend on roadmap items; undefined when the plan does not know the id. */
-  isDone(id: string): boolean | undefined {
-    const { store } = this.p;
-    const node = store.find(id);
-    if (node === undefined) return undefined;
-    return isNodeDone(node, store.nodes, (other) => store.find(other));
-  }
-
-  /** How a node stands, for what waits for it; undefined when the plan does not know the id. */
-  standing(id: string): Standing | undefined {
-    const node = this.p.store.find(id);
-    if (node === undefined) return undefined;
-    const { store } = this.p;
-    const waits = this.launcher.held().find((one) => one.node === node);
-    return nodeStanding(node, store.nodes, (other) => store.find(other), waits);
   }
 
   /** Another plan is in force. */
@@ -186,8 +139,8 @@ export class PlanEngine {
   }
 
   /**
-   * What a person has marked blocked or done runs no more: not for its retry either. What runs goes on to its end. Nor does a
-   * node begin that a supervisor before us has launched, when the pool was paused before we came: it is open again.
+   * A node that a person marked blocked or done does not run again, not even for its retry; a run that has begun goes on to its
+   * end. A node that an earlier supervisor launched does not begin either when the pool was paused before we came: it is open again.
    */
   private findUnwanted(): void {
     const { paused, launched } = this.p.control.current;
@@ -200,7 +153,7 @@ export class PlanEngine {
     }
   }
 
-  /** Nodes whose tasks are to be taken out of the mailbox; each survey finds those again that are still there. */
+  /** Nodes whose tasks are to be taken out of the mailbox. Each survey finds those again that are still there. */
   takeUnwanted(): string[] {
     const ids = [...this.unwanted];
     this.unwanted.clear();
@@ -233,11 +186,14 @@ export class PlanEngine {
   /** Nothing is under way and nothing could be launched. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
-      this.active.size === 0 &&
-      !this.isApplying() &&
+      !this.isMoving() &&
       !this.launcher.canLaunch(onlyPlanners) &&
       this.questions.nextInMs() === undefined
     );
+  }
+
+  private isMoving(): boolean {
+    return this.active.size > 0 || this.isApplying();
   }
 
   /** What settled is being carried into the plan, or is about to be launched. */
@@ -246,7 +202,7 @@ export class PlanEngine {
     return isBusy || this.p.store.hasPending;
   }
 
-  /** Carries over what settled last. */
+  /** Does what follows from what settled last, for at most this long. */
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
     try {
@@ -288,50 +244,6 @@ export class PlanEngine {
     return (id) => store.find(id) !== undefined;
   }
 
-  /** Another number whenever another plan, or the same with other statuses, is in force. */
-  get version(): number {
-    const { doc } = this.p.store;
-    if (doc !== this.versionOf) {
-      this.versionOf = doc;
-      this.versionNumber++;
-    }
-    return this.versionNumber;
-  }
-
-  counts(): StatusCounts | undefined {
-    const { doc } = this.p.store;
-    return doc === undefined ? undefined : countStatuses(doc.nodes);
-  }
-
-  /** What does not go on by itself. While the plan moves, a node that waits may only be waiting its turn: then nothing is held. */
-  holds(): PlanHolds | undefined {
-    const { doc, nodes } = this.p.store;
-    if (doc === undefined) return undefined;
-    const asking = nodes
-      .filter((node) => node.status === "needs_human" && !isContainer(node))
-      .slice(0, NAMED_MAX)
-      .map(({ id }) => ({ id, question: this.questions.questionOf(id) }));
-    const isMoving = this.active.size > 0 || this.isApplying() || this.launcher.canLaunch(false);
-    const open = isMoving ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
-    const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
-    return { asking, held, held_count: open.length };
-  }
-
-  /** Open nodes that wait for nothing but an agent: the first of them, in the order of the file. */
-  unmatched(max: number): string[] {
-    if (this.p.store.doc === undefined) return [];
-    return this.launcher
-      .held()
-      .filter((one) => one.isUnmatched === true)
-      .slice(0, max)
-      .map(({ node, reason }) => `node ${node.id} cannot run: ${reason}`);
-  }
-
-  /** What would be launched, best first. */
-  wouldRun(): string[] {
-    return this.launcher.launchable().map((node) => node.id);
-  }
-
   /** Checkpoints with a time limit and a safe default answer themselves. */
   private answerInTime(): void {
     for (const id of this.questions.due(this.p.store.nodes)) {
@@ -368,13 +280,13 @@ export class PlanEngine {
     return status === "open" || status === "in_progress";
   }
 
-  /** The planner is open and cannot start: what it waits for must be able to. */
+  /** The planner is open and cannot start, so the nodes that it waits for must be allowed to. */
   isPlannerWaiting(): boolean {
     const planner = this.planner();
     return planner?.status === "open" && !this.launcher.isReady(planner.id);
   }
 
-  /** A node's task was stopped and put back: out of the mailbox with it, and the node is open again. */
+  /** Takes a stopped task, which was put back, out of the mailbox. The node is open again. */
   async withdraw(id: string): Promise<boolean> {
     const { store } = this.p;
     const { trays } = this.p.env;
@@ -394,7 +306,7 @@ export class PlanEngine {
     return isOut;
   }
 
-  /** Waits until the plan on disk is the one in force; not for ever, when the disk is full. */
+  /** Waits until the plan on disk is the one in force, with a limit for a full disk. */
   private async flushed(): Promise<void> {
     for (let tries = 0; tries < FLUSH_TRIES_MAX && !this.p.store.flush(); tries++) {
       this.p.store.look(this.nowMs());

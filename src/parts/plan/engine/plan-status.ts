@@ -1,0 +1,104 @@
+/** What people, and tasks that depend on nodes, are told of the plan. Changes nothing. */
+import { compact } from "../../../core/compact.ts";
+import type { PlanHolds } from "../../../core/documents.ts";
+import { isContainer } from "../../../core/roadmap.ts";
+import type { Standing } from "../../../core/unmet.ts";
+import type {
+  DependencySource,
+  PartReport,
+  StatusSource,
+} from "../../../supervisor/environment/part.ts";
+import type { RoadmapDocument } from "../read/document.ts";
+import { isNodeDone, nodeStanding } from "../rules/node-standing.ts";
+import { countStatuses } from "../rules/progress.ts";
+import type { EngineParts } from "./engine-parts.ts";
+import type { NodeLauncher } from "./launch-nodes.ts";
+
+/** The report names this many nodes that ask, and this many that do not start. */
+const NAMED_MAX = 5;
+
+export class PlanStatus implements StatusSource, DependencySource {
+  private readonly p: Pick<EngineParts, "store" | "questions">;
+  private readonly launcher: NodeLauncher;
+  private readonly isMoving: () => boolean;
+  private versionOf: RoadmapDocument | undefined;
+  private versionNumber = 0;
+
+  /** @param isMoving nodes are in flight, or what follows from them is being written */
+  constructor(
+    parts: Pick<EngineParts, "store" | "questions">,
+    launcher: NodeLauncher,
+    isMoving: () => boolean,
+  ) {
+    this.p = parts;
+    this.launcher = launcher;
+    this.isMoving = isMoving;
+  }
+
+  /** Changes whenever another plan, or the same with other statuses, is in force. */
+  get version(): number {
+    const { doc } = this.p.store;
+    if (doc !== this.versionOf) {
+      this.versionOf = doc;
+      this.versionNumber++;
+    }
+    return this.versionNumber;
+  }
+
+  /** Why the roadmap on disk cannot be used, when it cannot. */
+  get problem(): string | undefined {
+    const [first, ...more] = this.p.store.problems;
+    if (first === undefined) return undefined;
+    const others = more.length === 0 ? "" : ` (and ${more.length} more)`;
+    return `roadmap.yaml:${first.line}:${first.col}: ${first.message}${others}`;
+  }
+
+  report(): PartReport {
+    const { doc } = this.p.store;
+    return compact({
+      roadmap: doc === undefined ? undefined : countStatuses(doc.nodes),
+      planHolds: doc === undefined ? undefined : this.holds(),
+      roadmapProblem: this.problem,
+    });
+  }
+
+  /** What does not go on by itself. While the plan moves, a node that waits may only be waiting its turn: then nothing is held. */
+  private holds(): PlanHolds {
+    const asking = this.p.store.nodes
+      .filter((node) => node.status === "needs_human" && !isContainer(node))
+      .slice(0, NAMED_MAX)
+      .map(({ id }) => ({ id, question: this.p.questions.questionOf(id) }));
+    const isGoingOn = this.isMoving() || this.launcher.canLaunch(false);
+    const open = isGoingOn ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
+    const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
+    return { asking, held, held_count: open.length };
+  }
+
+  unmatched(max: number): string[] {
+    if (this.p.store.doc === undefined) return [];
+    return this.launcher
+      .held()
+      .filter((one) => one.isUnmatched === true)
+      .slice(0, max)
+      .map(({ node, reason }) => `node ${node.id} cannot run: ${reason}`);
+  }
+
+  wouldRun(): string[] {
+    return this.launcher.launchable().map((node) => node.id);
+  }
+
+  isDone(id: string): boolean | undefined {
+    const { store } = this.p;
+    const node = store.find(id);
+    if (node === undefined) return undefined;
+    return isNodeDone(node, store.nodes, (other) => store.find(other));
+  }
+
+  standing(id: string): Standing | undefined {
+    const { store } = this.p;
+    const node = store.find(id);
+    if (node === undefined) return undefined;
+    const waits = this.launcher.held().find((one) => one.node === node);
+    return nodeStanding(node, store.nodes, (other) => store.find(other), waits);
+  }
+}
