@@ -29,6 +29,7 @@ import type { ItemSource } from "./item-values.ts";
 import type { ProblemCode, RoadmapProblem } from "./problem.ts";
 import { keyOf } from "./yaml-text.ts";
 
+const MEND = "mend the YAML; nothing of it was used";
 const TOP_KEYS: readonly string[] = ["epics", "nodes"];
 /** Keys of people's own at the top that look like one of ours. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
@@ -123,15 +124,10 @@ class Parser implements ItemSource {
     for (const one of [...this.doc.errors, ...this.doc.warnings]) {
       const code = one.code === "BAD_ALIAS" ? "alias" : "yaml";
       const message = (one.message.split("\n")[0] ?? "").replace(/\.$/, "");
-      this.fault(code, one.pos[0], message, "mend the YAML; nothing of it was used");
+      this.fault(code, one.pos[0], message, MEND);
     }
     for (const at of findRepeatedKeys(this.doc.contents))
-      this.fault(
-        "duplicate_key",
-        at,
-        "Map keys must be unique",
-        "mend the YAML; nothing of it was used",
-      );
+      this.fault("duplicate_key", at, "Map keys must be unique", MEND);
     if (this.problems.length === 0) {
       try {
         this.followAliases();
@@ -154,12 +150,8 @@ class Parser implements ItemSource {
     placeInContainers(this.nodes, find);
     const locate: Locate = (node, what) => {
       const marks = this.marks[node.order];
-      const at =
-        what === "parent"
-          ? marks?.parent
-          : what === undefined
-            ? undefined
-            : marks?.dependencies[what];
+      const ofDependency = typeof what === "number" ? marks?.dependencies[what] : undefined;
+      const at = what === "parent" ? marks?.parent : ofDependency;
       return at === undefined ? { line: node.line, col: node.col } : this.lines.linePos(at);
     };
     if (this.problems.length < PROBLEMS_MAX)
@@ -223,15 +215,11 @@ class Parser implements ItemSource {
         if ("anchor" in node && node.anchor !== undefined) anchors.set(node.anchor, node);
       },
       Alias: (_key, alias) => {
-        const target = anchors.get(alias.source);
+        const { source } = alias;
+        const target = anchors.get(source);
+        const hint = `write the value out, or name one &${source} before`;
         if (target !== undefined) this.targets.set(alias, target);
-        else
-          this.fault(
-            "alias",
-            startOf(alias),
-            `*${alias.source} leads nowhere`,
-            `write the value out, or name one &${alias.source} before`,
-          );
+        else this.fault("alias", startOf(alias), `*${source} leads nowhere`, hint);
       },
     });
   }
@@ -241,12 +229,8 @@ class Parser implements ItemSource {
     if (root === null || (isScalar(root) && root.value === null)) return;
     if (!isMap(root)) {
       this.nodesList = { kind: "unusable", indent: 0 };
-      this.fault(
-        "shape",
-        startOf(root),
-        "the file must hold `epics:` or `nodes:`",
-        "see `mailchute help roadmap`",
-      );
+      const message = "the file must hold `epics:` or `nodes:`";
+      this.fault("shape", startOf(root), message, "see `mailchute help roadmap`");
       return;
     }
     const indent = root.flow === true ? -1 : columnOf(this.text, startOf(root));
@@ -266,20 +250,13 @@ class Parser implements ItemSource {
 
   private checkTopKey(key: string, at: number): void {
     const near = OWN_TOP_KEYS.has(key) ? undefined : suggest(key, TOP_KEYS);
-    if (near !== undefined)
-      this.fault(
-        "unknown_key",
-        at,
-        `unknown key ${JSON.stringify(key)}`,
-        `did you mean "${near}"?`,
-      );
-    else if (key === "tasks" || key === "milestones")
-      this.fault(
-        "unknown_key",
-        at,
-        `${key} cannot stand at the top`,
-        "epics hold milestones and tasks; a plain list of tasks is called `nodes`",
-      );
+    if (near !== undefined) {
+      const message = `unknown key ${JSON.stringify(key)}`;
+      this.fault("unknown_key", at, message, `did you mean "${near}"?`);
+    } else if (key === "tasks" || key === "milestones") {
+      const hint = "epics hold milestones and tasks; a plain list of tasks is called `nodes`";
+      this.fault("unknown_key", at, `${key} cannot stand at the top`, hint);
+    }
   }
 
   private findNodesList(pair: Pair, indent: number): NodesList {
@@ -313,31 +290,21 @@ class Parser implements ItemSource {
     if (!isSeq(list)) return;
     for (const item of (list as YAMLSeq).items) {
       if (isAlias(item)) this.refuseAlias(item);
-      else if (!isMap(item))
-        this.fault(
-          "shape",
-          startOf(item) || startOf(list),
-          `an item of ${name} must be a map`,
-          "write `- id: …`",
-        );
-      else if (item.flow === true && this.text[startOf(item)] !== "{")
-        this.fault(
-          "shape",
-          startOf(item),
-          `an item of ${name} in one line must stand in braces`,
-          "write { id: …, status: … }: without braces it takes no second key",
-        );
-      else this.readItem(item, section, type, around);
+      else if (!isMap(item)) {
+        const at = startOf(item) || startOf(list);
+        this.fault("shape", at, `an item of ${name} must be a map`, "write `- id: …`");
+      } else if (item.flow === true && this.text[startOf(item)] !== "{") {
+        const hint = "write { id: …, status: … }: without braces it takes no second key";
+        const message = `an item of ${name} in one line must stand in braces`;
+        this.fault("shape", startOf(item), message, hint);
+      } else this.readItem(item, section, type, around);
     }
   }
 
   private refuseAlias(alias: Alias): void {
-    this.fault(
-      "alias",
-      startOf(alias),
-      `*${alias.source} stands for items, which then would be there twice`,
-      "write the items out; `<<: *name` inside of one is fine",
-    );
+    const message = `*${alias.source} stands for items, which then would be there twice`;
+    const hint = "write the items out; `<<: *name` inside of one is fine";
+    this.fault("alias", startOf(alias), message, hint);
   }
 
   private readItem(

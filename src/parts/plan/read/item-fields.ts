@@ -1,5 +1,5 @@
 /** The keys of an item whose values have a shape of their own: what it waits for, reads and runs. */
-import { isMap, isNode, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
+import { isMap, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
@@ -46,13 +46,7 @@ function readDependency(values: ItemValues, key: string, item: Entry): NodeDepen
       const word = textOf(value);
       if (word === "done" || word === "terminal") required = word;
       else values.bad("required_status", { key: item.key, value, at }, "done or terminal");
-    } else
-      values.source.fault(
-        "unknown_key",
-        isNode(pair.key) ? (pair.key.range?.[0] ?? at) : at,
-        `a dependency has no key ${JSON.stringify(name)}`,
-        expected,
-      );
+    } else values.unknownKey(offsetOf(pair.key, at), "a dependency", name, expected);
   }
   return id === undefined ? values.bad(key, item, expected) : { id, required };
 }
@@ -71,15 +65,9 @@ export function readInputs(values: ItemValues): NodeInput[] {
     for (const pair of item.value.items) {
       const name = keyOf(pair);
       const value = textOf(values.source.follow(pair.value));
-      if (!INPUT_KEYS.has(name)) {
-        const at = offsetOf(pair.key, item.at);
-        values.source.fault(
-          "unknown_key",
-          at,
-          `an input has no key ${JSON.stringify(name)}`,
-          expected,
-        );
-      } else if (value === undefined) continue;
+      if (!INPUT_KEYS.has(name))
+        values.unknownKey(offsetOf(pair.key, item.at), "an input", name, expected);
+      else if (value === undefined) continue;
       else if (name === "key" || name === "as") input[name] = value;
       else input.nodeId = value;
     }
@@ -128,22 +116,15 @@ export function readMaxAttempts(values: ItemValues): number | undefined {
   for (const pair of policy.value.items) {
     const name = keyOf(pair);
     if (name !== "max_attempts" && name !== "maxAttempts") {
+      const hint = 'did you mean "max_attempts"?';
       if (suggest(name, ["max_attempts"]) !== undefined)
-        values.source.fault(
-          "unknown_key",
-          offsetOf(pair.key, policy.at),
-          `a retry_policy has no key ${JSON.stringify(name)}`,
-          'did you mean "max_attempts"?',
-        );
+        values.unknownKey(offsetOf(pair.key, policy.at), "a retry_policy", name, hint);
       continue;
     }
     const value = values.source.follow(pair.value);
     const at = offsetOf(pair.value, policy.at);
-    return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, {
-      key: policy.key,
-      value,
-      at,
-    });
+    const entry = { key: policy.key, value, at };
+    return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, entry);
   }
   return undefined;
 }

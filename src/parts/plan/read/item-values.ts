@@ -79,6 +79,11 @@ export class ItemValues {
     return undefined;
   }
 
+  unknownKey(at: number, what: string, name: string, hint: string): undefined {
+    this.source.fault("unknown_key", at, `${what} has no key ${JSON.stringify(name)}`, hint);
+    return undefined;
+  }
+
   text(key: string): string | undefined {
     const entry = this.get(key);
     if (entry === undefined) return undefined;

@@ -135,24 +135,15 @@ class ItemReader {
   private readId(): number | undefined {
     const entry = this.values.get("id");
     const at = this.values.map.range?.[0] ?? 0;
+    const { source } = this.values;
     if (entry === undefined) {
-      this.values.source.fault(
-        "missing_id",
-        at,
-        "an item without an id",
-        "give it an id of its own",
-      );
+      source.fault("missing_id", at, "an item without an id", "give it an id of its own");
       return undefined;
     }
     const id = textOf(entry.value);
     const reason = id === undefined ? "an id is text" : explainBadId(id);
     if (reason !== undefined)
-      this.values.source.fault(
-        "bad_id",
-        entry.at,
-        `bad id ${show(entry.value)}: ${reason}`,
-        "rename it",
-      );
+      source.fault("bad_id", entry.at, `bad id ${show(entry.value)}: ${reason}`, "rename it");
     if (id === undefined || id === "") return undefined;
     this.values.id = id;
     return entry.at;
@@ -160,29 +151,21 @@ class ItemReader {
 
   private checkKey(key: string, entry: Entry): void {
     const at = entry.key.range?.[0] ?? 0;
+    const { section, type } = this.context;
+    const { source } = this.values;
     const mayHold =
-      this.context.section === "epics" &&
-      (key === "tasks"
-        ? this.context.type === "epic" || this.context.type === "milestone"
-        : this.context.type === "epic");
+      section === "epics" && (type === "epic" || (key === "tasks" && type === "milestone"));
     if ((key === "tasks" || key === "milestones") && !mayHold) {
-      this.values.source.fault(
-        "unknown_key",
-        at,
-        `${key} cannot stand in this item`,
-        "epics hold milestones and tasks, milestones hold tasks; under `nodes` say parent",
-      );
+      const hint =
+        "epics hold milestones and tasks, milestones hold tasks; under `nodes` say parent";
+      source.fault("unknown_key", at, `${key} cannot stand in this item`, hint);
       return;
     }
     if (ITEM_KEYS.includes(key)) return;
     const near = Object.hasOwn(MISTAKEN, key) ? MISTAKEN[key] : suggest(key, ITEM_KEYS);
-    if (near !== undefined && !this.values.own.has(near))
-      this.values.source.fault(
-        "unknown_key",
-        at,
-        `unknown key ${JSON.stringify(key)}`,
-        `did you mean "${near}"? Keys of your own are fine when they do not look like one of ours`,
-      );
+    if (near === undefined || this.values.own.has(near)) return;
+    const hint = `did you mean "${near}"? Keys of your own are fine when they do not look like one of ours`;
+    source.fault("unknown_key", at, `unknown key ${JSON.stringify(key)}`, hint);
   }
 
   private type(): NodeType {
@@ -191,58 +174,40 @@ class ItemReader {
     const found = this.values.oneOf("type", NODE_TYPES);
     if (entry === undefined || found === undefined || section === "nodes") return found ?? type;
     const isFitting = type === "task" ? found !== "epic" && found !== "milestone" : found === type;
-    if (!isFitting)
-      this.values.bad(
-        "type",
-        entry,
-        type === "task" ? "no container" : type,
-        "the place of an item under epics says what it is",
-      );
-    return isFitting ? found : type;
+    if (isFitting) return found;
+    const expected = type === "task" ? "no container" : type;
+    this.values.bad("type", entry, expected, "the place of an item under epics says what it is");
+    return type;
   }
 
   private status(): NodeStatus {
+    const { id, map, source } = this.values;
     const entry = this.values.get("status");
-    const pair = (this.values.map.items as Pair[]).find((one) => keyOf(one) === "status");
+    const pair = (map.items as Pair[]).find((one) => keyOf(one) === "status");
     const raw = pair?.value;
-    if (raw === null)
-      this.values.source.fault(
-        "shape",
-        offsetOf(pair?.key, 0),
-        `the status of ${this.values.id} has no colon`,
-        "write status: open, or leave it out",
-      );
-    if (isScalar(raw) && raw.anchor !== undefined)
-      this.values.source.fault(
-        "alias",
-        offsetOf(raw, 0),
-        `the status of ${this.values.id} has an anchor`,
-        "statuses change one at a time: write each out",
-      );
+    if (raw === null) {
+      const hint = "write status: open, or leave it out";
+      source.fault("shape", offsetOf(pair?.key, 0), `the status of ${id} has no colon`, hint);
+    }
+    if (isScalar(raw) && raw.anchor !== undefined) {
+      const hint = "statuses change one at a time: write each out";
+      source.fault("alias", offsetOf(raw, 0), `the status of ${id} has an anchor`, hint);
+    }
     if (entry === undefined) return "open";
     const word = textOf(entry.value) ?? "";
     const status = readStatus(word);
     if (status !== undefined) return status;
     const near = suggest(word, [...NODE_STATUSES, "pending"]);
-    this.values.bad(
-      "status",
-      entry,
-      ["pending", ...NODE_STATUSES].join(", "),
-      near === undefined ? undefined : `did you mean "${near}"?`,
-    );
+    const hint = near === undefined ? undefined : `did you mean "${near}"?`;
+    this.values.bad("status", entry, ["pending", ...NODE_STATUSES].join(", "), hint);
     return "open";
   }
 
   private parent(marks: ItemMarks): string | undefined {
     const entry = this.values.own.get("parent");
     if (this.context.section === "epics") {
-      if (entry !== undefined)
-        this.values.bad(
-          "parent",
-          entry,
-          "none",
-          "under epics an item belongs to what is around it",
-        );
+      const hint = "under epics an item belongs to what is around it";
+      if (entry !== undefined) this.values.bad("parent", entry, "none", hint);
       return this.context.parent;
     }
     if (entry !== undefined) marks.parent = entry.at;
