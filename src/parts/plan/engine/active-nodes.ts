@@ -1,4 +1,4 @@
-/** Which nodes are in flight: their task is in the mailbox, or about to be, and has not been carried back, as far as we know. */
+/** The nodes in flight, as far as we know: their task is in the mailbox, or soon will be, and its end is not in the plan yet. */
 import { foldId } from "../../../core/names.ts";
 import { NodeEvents } from "./node-events.ts";
 
@@ -7,18 +7,17 @@ export class ActiveNodes {
   readonly events = new NodeEvents();
   /** Their ids by folded id. */
   private readonly ids = new Map<string, string>();
-  /** On their way to be selected. */
+  /** Submitted, and not selected yet. */
   private readonly unselected = new Set<string>();
-  /** Whose first run has not begun, as far as we know. */
+  /** No worker has begun their first run, as far as we know. */
   private readonly unbegun = new Set<string>();
-  /** Whose follow-up a dead supervisor may have begun. */
+  /** They were in progress before we came: a dead supervisor may have written part of what follows from them. */
   private readonly inherited = new Set<string>();
 
   get size(): number {
     return this.ids.size;
   }
 
-  /** How many there are without those for which `isLeftOut` is true. */
   countBut(isLeftOut: (id: string) => boolean): number {
     let count = 0;
     for (const id of this.ids.values()) if (!isLeftOut(id)) count++;
@@ -38,24 +37,23 @@ export class ActiveNodes {
     return this.ids.get(key);
   }
 
-  /** A copy: the caller may end active while it walks it. */
+  /** A copy: the caller may let nodes leave while it walks the list. */
   list(): string[] {
     return [...this.ids.values()];
   }
 
-  /** It is to be submitted, and will be selected. */
+  /** Its task will be submitted, and then selected. */
   launch(id: string): void {
     this.join(id);
     this.unselected.add(id);
     this.unbegun.add(id);
   }
 
-  /** Nodes that are in progress, and that no worker has claimed yet. */
   listUnbegun(): string[] {
     return [...this.unbegun];
   }
 
-  /** It runs, or has run, or is on its way out of the mailbox. */
+  /** Its task runs, has run, or is being taken out of the mailbox. */
   noteBegun(id: string): void {
     this.unbegun.delete(id);
   }
@@ -65,7 +63,7 @@ export class ActiveNodes {
     this.join(id);
   }
 
-  /** It was in progress before we came. */
+  /** It was in progress before this supervisor came. */
   inherit(id: string): void {
     this.ids.set(foldId(id), id);
     this.inherited.add(foldId(id));

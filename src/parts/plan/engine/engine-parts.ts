@@ -1,4 +1,4 @@
-/** What the engine of the plan works with. Shapes only. */
+/** What the parts of the engine work with. Shapes only. */
 import type { KvStore } from "../../../kv/store.ts";
 import type { ControlFile } from "../../../supervisor/documents/control-file.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
@@ -10,15 +10,14 @@ export interface PlanParts {
   env: Environment;
   store: PlanStore;
   kv: KvStore;
-  /** What the pool was told: while it is paused, only what was launched before begins. */
+  /** While the pool is paused, only nodes that were launched before begin. */
   control: Pick<ControlFile, "current">;
-  /** Brings what the journal says up to date. */
+  /** Reads the new lines of the journal. */
   readJournal(): void;
   /** Whether the task of this id waits for its next attempt, and needs no worker. */
   isDelayed(id: string): boolean;
 }
 
-/** With what the parts of the engine share. */
 export interface EngineParts extends PlanParts {
   active: ActiveNodes;
   questions: Questions;

@@ -1,6 +1,6 @@
 /**
- * Carries the end of a node's task back into the plan: its outputs, the evidence, the escalation, and all that follows as one
- * replacement of the roadmap. A node in progress with a settled task still waits for that; it is found again at the start.
+ * Carries the end of a node's task into the plan: its outputs, the evidence, the escalation, and all edits as one replacement of
+ * the roadmap. After a crash, a node in progress with a settled task still waits for that; the next start finds it.
  */
 import type { Checkpoint } from "../../../core/envelope.ts";
 import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
@@ -18,9 +18,9 @@ import { envelopeOfRecord, outputsOfRecord, writeRunOutputs } from "../run/run-o
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** The journal may be late with the last line of a run when the disk was full; then evidence goes without it (ms). */
+/** After a full disk the last line of a run may be late. The evidence waits for it this long (ms). */
 const EVENTS_WAIT_MS = 2000;
-/** What is still being settled is looked at again after this time, and what the disk refused is tried again (ms). */
+/** Pause before a task that is still settling is looked at again, and before a write that the disk refused is tried again (ms). */
 const LOOK_AGAIN_MS = 5;
 const TRY_AGAIN_MS = 250;
 
@@ -33,7 +33,7 @@ interface SettledNode {
 export class NodeFinisher {
   private readonly p: EngineParts;
   private readonly launcher: NodeLauncher;
-  /** By folded id what settled, or is said to have: what follows is to be done. */
+  /** By folded id the nodes whose task is said to have settled. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
@@ -42,7 +42,7 @@ export class NodeFinisher {
     this.launcher = launcher;
   }
 
-  /** Monotonic ms at which the next settled node is due to be applied to the plan. */
+  /** When the next settled node is due (monotonic ms). */
   get nextMs(): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const [key, { dueMs }] of this.settled)
@@ -70,7 +70,7 @@ export class NodeFinisher {
       if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
   }
 
-  /** From a settled task to what follows. Everything but the last step may be repeated; the last is one replacement. */
+  /** Every step may be repeated. The last one replaces the roadmap at once. */
   private async apply(key: string, settled: SettledNode): Promise<void> {
     const id = this.p.active.idOf(key);
     let againMs = TRY_AGAIN_MS;
@@ -102,7 +102,7 @@ export class NodeFinisher {
     }
   }
 
-  /** "settling" while its marker is there: its journal lines may not be written yet. */
+  /** "settling" while its marker is there: its journal lines may be missing yet. */
   private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
     const { trays } = this.p.env;
     const settled = readSettled(trays, id);
@@ -162,8 +162,8 @@ export class NodeFinisher {
   }
 
   /**
-   * What followed from a node's end cannot be written into what a person has saved since. Half of it would be a plan that
-   * was not wanted: nothing of it is, and the node has failed, as with any result that asks for the impossible.
+   * A person's save rules out what follows from a node's end. Nothing of it is written, because half of it would be another
+   * plan. The node has failed, like any whose result asks for the impossible.
    */
   fail(id: string, why: string): void {
     const { store } = this.p;
@@ -208,7 +208,7 @@ export class NodeFinisher {
     writeEvidence(tree.evidence, facts, settings.durability === "power");
   }
 
-  /** What its worker wrote already, or did not live to write. What never ran has no outputs. */
+  /** Its worker wrote the same, unless it died before. A task that never ran has no outputs. */
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {

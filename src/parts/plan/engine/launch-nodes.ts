@@ -1,6 +1,6 @@
 /**
- * Launches nodes: what may run becomes a task of the mailbox. A node is in progress on disk before its task is submitted, so
- * that one in progress without a task was never launched.
+ * Launches nodes: a node that may run becomes a task of the mailbox. A node is in progress on disk before its task is submitted.
+ * So after a crash, a node in progress without a task was never launched.
  */
 import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
@@ -25,28 +25,27 @@ export interface LaunchAllowance extends StartAllowance {
 }
 
 const SUBMIT_AGAIN_MS = 250;
-/** Pause before a node whose id was in use is launched again, because each try writes the plan twice (ms). */
+/** Pause before a node is launched again whose id was taken: each try writes the plan twice (ms). */
 const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {
   private readonly p: EngineParts;
-  /** A supervisor before us launched this node. */
+  /** Called for a node that an earlier supervisor launched. */
   private readonly takeUp: (id: string) => void;
   private readonly chooser = new Planner();
-  /** What may run, best first, in the plan `readyOf`. */
+  /** Nodes of the plan `readyOf` that may run, best first. */
   private ready: readonly RoadmapNode[] = [];
-  /** Why the others wait. */
   private waiting: readonly WaitingNode[] = [];
   private readyOf: RoadmapDocument | undefined;
-  /** In progress on disk as soon as the plan is flushed; their tasks come next. */
+  /** They are in progress on disk once the plan is flushed; then their tasks are submitted. */
   private readonly toSubmit = new Set<string>();
   private readonly submitting = new Set<string>();
   private readonly archiving = new Set<string>();
-  /** With `--once`: what this pass may launch. */
+  /** With `--once`: the nodes that may be launched. */
   private pass: Set<string> | undefined;
-  /** Ids that a task outside the plan has taken, and until when each is left alone (monotonic ms). */
+  /** Ids that other tasks have taken, with the time until which they are left alone (monotonic ms). */
   private readonly foreign = new Map<string, number>();
-  /** Whose item in the file cannot be changed: they wait for another text. */
+  /** Nodes whose item in the file cannot be changed. They wait for another text. */
   private readonly unwritable = new Set<string>();
   private submitAtMs = 0;
 
@@ -60,28 +59,26 @@ export class NodeLauncher {
     this.pass = new Set(this.launchable().map((node) => node.id));
   }
 
-  /** Its task is not in the mailbox yet. */
+  /** The node was launched, and its task is not in the mailbox yet. */
   isOnTheWay(id: string): boolean {
     return this.toSubmit.has(id) || this.submitting.has(id);
   }
 
-  /** Something is being launched. */
   get isBusy(): boolean {
     return this.toSubmit.size + this.submitting.size + this.archiving.size > 0;
   }
 
-  /** Monotonic ms at which a task is to be submitted. */
+  /** When the next task is due to be submitted (monotonic ms). */
   get submitDueMs(): number {
     return this.toSubmit.size > 0 ? this.submitAtMs : Number.POSITIVE_INFINITY;
   }
 
-  /** What is in the mailbox is to be looked at anew. */
+  /** Ids whose pause is over are looked at again. */
   forgetForeign(): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
   }
 
-  /** Another plan is in force. */
   onAdopted(): void {
     this.foreign.clear();
     this.unwritable.clear();
@@ -112,12 +109,11 @@ export class NodeLauncher {
     }
   }
 
-  /** Nothing keeps this node from being launched now. */
   isReady(id: string): boolean {
     return this.launchable().some((node) => node.id === id);
   }
 
-  /** Best first; with `--once` only what could run when the pass began. */
+  /** Best first; with `--once` only nodes that could run when the pass began. */
   launchable(): RoadmapNode[] {
     const { active } = this.p;
     this.choose();
@@ -148,12 +144,12 @@ export class NodeLauncher {
     this.waiting = next.waiting;
   }
 
-  /** The id is free in the mailbox. The record of its last run moves to the evidence first. */
+  /** Whether the id is free in the mailbox. The record of its last run must move to the evidence first. */
   private isFree(node: RoadmapNode): boolean {
     const { trays, tree } = this.p.env;
     const live = this.liveTask(node.id);
     if (live !== undefined) {
-      // Ours: a supervisor before us launched it, and an old copy of the file has hidden that.
+      // An earlier supervisor launched it, and an old copy of the file has hidden that.
       if (live === "own") this.takeUp(node.id);
       else if (live === "foreign") this.noteForeign(node.id);
       return false;
@@ -203,7 +199,7 @@ export class NodeLauncher {
     return paths.length === 0 ? undefined : "unsure";
   }
 
-  /** Something else has this id: the node waits until it is gone, and it is looked again at the next survey after `pauseMs`. */
+  /** Another task has this id. The node waits until it is gone; the first survey after `pauseMs` looks again. */
   noteForeign(id: string, pauseMs = 0): void {
     const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
     this.foreign.set(id, this.p.env.trays.clock.monotonicMs() + pauseMs);

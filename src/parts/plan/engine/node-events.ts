@@ -1,10 +1,10 @@
-/** The lifecycle events of the nodes that are in flight, as the journal tells them: what their evidence is made of. */
+/** The lifecycle events of the nodes in flight, from the journal. Their evidence is made of them. */
 import { systemCode } from "../../../core/errors.ts";
 import type { LifecycleEvent } from "../../../core/events.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import { readJournal } from "../../../journal/read.ts";
 
-/** A node whose process reports progress all day keeps its newest events only. */
+/** A node that reports progress all day keeps only its newest events. */
 const EVENTS_MAX = 2000;
 const TASK_ID = /"task_id":"([^"\\]*)"/;
 
@@ -12,7 +12,7 @@ export class NodeEvents {
   private readonly events = new Map<string, LifecycleEvent[]>();
   private loading: Promise<void> | undefined = Promise.resolve();
 
-  /** False when for some nodes it was not asked yet what was written before they were tracked. */
+  /** False while the journal must be read for nodes that others have begun. */
   get isAsked(): boolean {
     return this.loading !== undefined;
   }
@@ -25,7 +25,7 @@ export class NodeEvents {
     this.events.delete(id);
   }
 
-  /** A line of the journal; cheap for lines about anything else. */
+  /** Takes a line of the journal. Lines about other tasks cost little. */
   addLine(line: string): void {
     if (this.events.size === 0) return;
     const id = TASK_ID.exec(line)?.[1];
@@ -34,21 +34,18 @@ export class NodeEvents {
     if (record !== undefined) this.add(record);
   }
 
-  /** In the order of time: several processes write, and what one of them held back comes late. */
+  /** Sorted by time: several processes write, and lines that one of them held back come late. */
   of(id: string): LifecycleEvent[] {
     return (this.events.get(id) ?? []).toSorted((a, b) => a.t - b.t);
   }
 
-  /** For a node that others have begun: the next `load` reads the journal, whatever was read before. */
+  /** Another supervisor has begun the node: the next `load` reads the journal again. */
   trackBegun(id: string): void {
     this.track(id);
     this.loading = undefined;
   }
 
-  /**
-   * Reads what was written about the tracked nodes before we came, once for all who ask: none of them goes on before it
-   * is read. A line that comes again later is taken once.
-   */
+  /** Reads the lines about tracked nodes from before we came, once for all callers. A line that comes twice counts once. */
   load(path: string): Promise<void> {
     this.loading ??= this.read(path);
     return this.loading;

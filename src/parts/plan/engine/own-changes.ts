@@ -18,7 +18,7 @@ export interface OwnChangesHooks {
   report(key: string, message: string): void;
 }
 
-/** A saved text that lacks a node which we added this recently is an old copy; nobody deleted the node (ms). */
+/** A saved text that lacks a node which we added this recently is an old copy: no person deleted the node (ms). */
 const ADDED_STALE_MS = 5000;
 /** A message names this many nodes. */
 const NAMED_MAX = 5;

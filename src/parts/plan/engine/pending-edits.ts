@@ -1,4 +1,4 @@
-/** What is to be put into the plan's file and is not there yet. Kept over a restart while nothing can be put into the file. */
+/** Edits that are not in the plan's file yet. While nothing can be put into that file, a document keeps them over a restart. */
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
@@ -15,7 +15,6 @@ export class PendingEdits {
   private readonly path: string;
   private groups: EditGroup[];
   private isSaved = true;
-  /** The document is there. */
   private isOnDisk: boolean;
 
   constructor(path: string) {
@@ -38,7 +37,7 @@ export class PendingEdits {
     this.isSaved = false;
   }
 
-  /** All of it; nothing is pending then. */
+  /** Takes all groups out: nothing is pending afterwards. */
   take(): EditGroup[] {
     const taken = this.groups;
     this.groups = [];
@@ -46,7 +45,7 @@ export class PendingEdits {
     return taken;
   }
 
-  /** @returns true: it will survive a crash. @throws a system error */
+  /** @returns true: the edits will survive a crash. @throws a system error */
   save(): boolean {
     if (this.isSaved) return true;
     if (this.groups.length > 0) {
@@ -65,7 +64,7 @@ export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
 }
 
-/** Of a document that is partly broken the rest counts: a plan that cannot be loaded would be worse. */
+/** A group that is broken is left out: a plan that cannot be loaded would be worse. */
 function isGroup(value: unknown): value is EditGroup {
   if (!isObject(value) || !["string", "undefined"].includes(typeof value["endOf"])) return false;
   return Array.isArray(value["edits"]) && value["edits"].every(isEdit);

@@ -1,4 +1,4 @@
-/** Questions that nodes ask, and the answers they get: `ctx.question` and `ctx.answers` of the node in kv. */
+/** The questions that nodes ask and the answers that they get: `ctx.question` and `ctx.answers` of the node in kv. */
 import type { Clock } from "../../../core/clock.ts";
 import type { Checkpoint } from "../../../core/envelope.ts";
 import type { KvSource } from "../../../core/kv.ts";
@@ -10,7 +10,7 @@ import type { Answer } from "../rules/node-task.ts";
 export class Questions {
   private readonly kv: KvStore;
   private readonly clock: Clock;
-  /** Node id → wall ms at which its default answer holds; null = it waits for a person. */
+  /** By node id the wall time (ms) at which its default answer holds; null when it waits for a person. */
   private readonly dueMs = new Map<string, number | null>();
   private readonly answering = new Set<string>();
 
@@ -24,7 +24,7 @@ export class Questions {
     this.dueMs.delete(id);
   }
 
-  /** Null when it waits for an answer without having asked. */
+  /** Null when the node waits for an answer and asked no question. */
   questionOf(id: string): string | null {
     return askedAtMs(this.kv, id) === undefined
       ? null
@@ -35,7 +35,7 @@ export class Questions {
     return answersOf(this.kv, id);
   }
 
-  /** Nodes whose time to be answered by a person is over. */
+  /** Nodes that no person answered in time. */
   due(nodes: readonly RoadmapNode[]): string[] {
     const waiting = nodes.filter((node) => node.status === "needs_human");
     const ids = new Set(waiting.map((node) => node.id));
@@ -47,13 +47,12 @@ export class Questions {
       .map(([id]) => id);
   }
 
-  /** How long until the next default answer holds (ms). */
   nextInMs(): number | undefined {
     const times = [...this.dueMs.values()].filter((at) => at !== null);
     return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - this.clock.wallMs());
   }
 
-  /** @returns the answer given, or undefined when a person was faster */
+  /** @returns the answer, or undefined when a person was faster */
   async answerByDefault(id: string): Promise<string | undefined> {
     const checkpoint = questionOf(this.kv, id);
     if (checkpoint?.default === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Finds out what is true of the nodes in flight: what a supervisor before us left, what settled unnoticed, what vanished. */
+/** Compares the nodes in flight with the mailbox: what an earlier supervisor left, what settled unnoticed, what vanished. */
 import { join } from "node:path";
 import { foldId, type ProcessingName, parseName, parsePlainClaim } from "../../../core/names.ts";
 import { isContainer } from "../../../core/roadmap.ts";
@@ -7,7 +7,7 @@ import type { EngineParts } from "./engine-parts.ts";
 import type { NodeFinisher } from "./finish-nodes.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** Whether what stands under this name in `processing/` runs, or has run. */
+/** Whether the task of this name in `processing/` runs, or has run. */
 function hasBegun(name: ProcessingName | undefined): boolean {
   return name === undefined || (name.stage === "ready" ? name.attempt > 1 : name.stage !== "bad");
 }
@@ -24,7 +24,7 @@ export class Reconciler {
     this.finisher = finisher;
   }
 
-  /** Nodes that are said to be in progress, and are not as far as we know: `compare` tells what is true. */
+  /** Takes over nodes that the plan says are in progress and that we do not know. `compare` finds out what is true. */
   adoptRunning(): void {
     const { store, active } = this.p;
     for (const node of store.nodes) {
@@ -57,7 +57,7 @@ export class Reconciler {
     }
   }
 
-  /** Blocked, or done by a person, while no supervisor looked: its task still waits, and no other service would know of it. */
+  /** A person marked the node blocked or done while no supervisor ran. Its task still waits, and no other service knows of it. */
   private adoptUnwanted(id: string): void {
     const { store, active } = this.p;
     if (active.has(id)) return;
@@ -70,7 +70,7 @@ export class Reconciler {
     const { store, active } = this.p;
     this.absentOnce.delete(id);
     active.leave(id);
-    // Never launched by a supervisor that died, or taken out of the mailbox by another program.
+    // A supervisor died before it launched the node, or another program took the task out of the mailbox.
     if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
   }
 }

@@ -1,6 +1,6 @@
 /**
- * While the plan is made anew only planners start, unless the planner itself waits for other nodes. Begins with the command
- * `replan`, and ends when the planner node has settled.
+ * The command `replan`: until the planner node has settled, only planners start. When the planner itself waits for other nodes,
+ * those start, too.
  */
 import { ErrInvalidTransition } from "../../../core/errors.ts";
 import type { CommandHandler } from "../../../supervisor/control/command-context.ts";

@@ -1,6 +1,6 @@
 /**
  * The plan in force: the last good `roadmap.yaml` with our own edits on top. People write the same file. What they save is
- * taken over, and our edits are made in their text again. A broken text changes nothing until somebody mends it.
+ * taken over, and our edits are made in their text again. A broken text changes nothing until it is mended.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidRoadmap, messageOf } from "../../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** Takes the tasks of nodes out of the mailbox: because a person cancels them, or because the plan does not want them any more. */
+/** Takes the tasks of nodes out of the mailbox when a person cancels them, or when the plan does not want them any more. */
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
@@ -19,7 +19,7 @@ export class NodeWithdrawals {
     this.engine = engine;
   }
 
-  /** Those that the plan does not want. Each survey finds those again that are still there. */
+  /** Takes out the tasks that the plan does not want. Each survey finds those again that are still there. */
   work(): void {
     for (const id of this.engine.takeUnwanted()) {
       if (this.underWay.has(id) || this.isOffered(id)) continue;
@@ -30,7 +30,7 @@ export class NodeWithdrawals {
     }
   }
 
-  /** See `TaskSource.takeBack`; a node in progress is open then. */
+  /** See `TaskSource.takeBack`. A node in progress is open afterwards. */
   async takeBack(id: string, isAgain: boolean): Promise<boolean> {
     const { engine } = this;
     const { trays } = this.host.env;
@@ -47,7 +47,7 @@ export class NodeWithdrawals {
     return isOut || (isAgain && engine.isOpen(id));
   }
 
-  /** See `TaskSource.withdraw`; the node is open again. */
+  /** See `TaskSource.withdraw`. The node is open afterwards. */
   async withdraw(id: string): Promise<boolean> {
     const { env, queue } = this.host;
     queue.backlog.remove(id);
@@ -58,7 +58,7 @@ export class NodeWithdrawals {
     return isOut;
   }
 
-  /** What was offered to a worker counts as running. At the start nothing was, and nothing is known yet. */
+  /** A task that was offered to a worker counts as running. */
   private isOffered(id: string): boolean {
     const { backlog, dispatcher } = this.host.queue;
     return dispatcher.inFlight.has(foldId(id)) && backlog.stateOfId(id) === undefined;

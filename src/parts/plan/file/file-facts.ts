@@ -1,10 +1,10 @@
-/** What tells one saved file from another, and the system calls that a replacement is made of. Knows nothing of plans. */
+/** Tells one saved file from another, and has the system calls of a replacement. Knows nothing of plans. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../../core/errors.ts";
 
-/** What file systems without hard links answer. */
+/** Answers of file systems without hard links. */
 const NO_LINKS: ReadonlySet<string> = new Set([
   "EPERM",
   "ENOTSUP",
@@ -13,14 +13,14 @@ const NO_LINKS: ReadonlySet<string> = new Set([
   "EMLINK",
 ]);
 
-/** What a file was like when its text was read or written. */
+/** The state of a file when its text was read or written. */
 export interface FileStamp {
-  /** Changes with each save that can be told from another: device, inode, size, mtime. */
+  /** Device, inode, size and mtime: changes with each save. */
   key: string;
   hash: string;
 }
 
-/** False when something is there already. */
+/** False when the target is there already. */
 export function linkWhereNothingIs(from: string, to: string): boolean {
   try {
     fs.linkSync(from, to);

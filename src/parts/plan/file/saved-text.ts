@@ -1,19 +1,16 @@
-/** What a person or program saved as a plan: its bytes, whether they are whole by now, and the text that they say. */
+/** Reads what a person or program saved as the plan, and judges whether the save is complete. */
 import fs from "node:fs";
 import { ErrInvalidRoadmap, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
 import { keyOf } from "./file-facts.ts";
 
 /** A plan above this is refused unread (bytes). */
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
-/** A text that did not change for this long is complete: a program that saves in place empties the file first (ms). */
+/** A text that did not change for this long is whole. A save in place empties the file first (ms). */
 export const SETTLED_MS = 30;
-/**
- * A file that has become much shorter, or empty, is rather one that a slow writer is about to fill (ms):
- * half a plan reads like a whole one.
- */
+/** A file that became much shorter, or empty, may be one that a slow writer is filling: half a plan reads like a whole one (ms). */
 const SHORTER_SETTLED_MS = 1000;
 const MUCH_SHORTER = 0.9;
-/** A program that saves all the time must not keep the plan from being read: after this a text is taken as it is (ms). */
+/** A program that saves all the time must not keep us from reading: after this time the text is taken as it is (ms). */
 const UNSETTLED_MS_MAX = 2000;
 
 export interface Saved {
@@ -26,7 +23,7 @@ export interface Saved {
 }
 
 /**
- * What is there now; undefined for nothing.
+ * Undefined when there is no file.
  * @throws ErrInvalidRoadmap too large, no regular file · ErrIo cannot be read
  */
 export function readSaved(path: string): Saved | undefined {

@@ -1,6 +1,6 @@
 /**
- * Tells a person's wish from an old copy. A person who reads the roadmap, takes a moment and saves it whole brings back
- * the statuses of the moment of reading; a finished node would run again. A person who sets a node open means it. Pure.
+ * Tells a person's wish from an old copy. A person who reads the roadmap and saves it whole later brings back the statuses of
+ * the moment of reading, and a finished node would run again. A person who sets one node open means it. Pure.
  */
 import { foldId } from "../../../core/names.ts";
 import type { NodeStatus } from "../../../core/roadmap.ts";
