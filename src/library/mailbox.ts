@@ -17,14 +17,7 @@ import {
   MailchuteError,
   messageOf,
 } from "../core/errors.ts";
-import {
-  foldId,
-  inboxName,
-  leaseOf,
-  type ProcessingName,
-  parseName,
-  runOf,
-} from "../core/names.ts";
+import { leaseOf, type ProcessingName, parseName, runOf } from "../core/names.ts";
 import { DEFAULT_SETTINGS } from "../core/settings.ts";
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
 import type { WaitingTask } from "../core/waiting-task.ts";
@@ -42,6 +35,7 @@ import {
 import { findClaimable } from "../mailbox/claimable.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { dropIdentical } from "../mailbox/duplicates.ts";
+import { isInFlight } from "../mailbox/locate.ts";
 import { refuseClaim } from "../mailbox/quarantine.ts";
 import { newId } from "../mailbox/random.ts";
 import { ReadyWaits } from "../mailbox/ready-waits.ts";
@@ -56,7 +50,7 @@ import {
 import { retry } from "../mailbox/retry.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
 import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/settled-record.ts";
-import { liveIds, submit } from "../mailbox/submit.ts";
+import { submit } from "../mailbox/submit.ts";
 import { type SweepCounts, sweepAll } from "../mailbox/sweep.ts";
 import { type OpenOptions, openTrays, type Trays } from "../mailbox/trays.ts";
 import { LeaseJournal } from "./lease-journal.ts";
@@ -394,11 +388,11 @@ export class Mailbox {
   }
 
   private findRecord(id: string): ResultRecord | ErrorRecord | undefined {
-    if (this.isLive(id, ["ok", "err"])) return undefined;
+    if (isInFlight(this.trays, id, ["ok", "err"])) return undefined;
     const settled = readSettled(this.trays, id);
     if (settled !== undefined) return settled.record;
     // It may have moved between the two looks, or be committed and not published yet.
-    if (this.isLive(id)) return undefined;
+    if (isInFlight(this.trays, id)) return undefined;
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
       id,
       path: this.dir,
@@ -421,15 +415,6 @@ export class Mailbox {
     } catch (error) {
       throw asErrIo(error, phase, this.dir);
     }
-  }
-
-  private isLive(id: string, without: readonly ProcessingName["stage"][] = []): boolean {
-    const { storage, inbox } = this.trays;
-    const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
-    return (
-      names.some((name) => storage.look(join(inbox, name)) !== undefined) ||
-      liveIds(this.trays, without).has(foldId(id))
-    );
   }
 
   private dropResend(id: string): void {

@@ -14,6 +14,7 @@ import {
   settledBatchName,
 } from "../core/names.ts";
 import { listStagedResults, stagedResultsPath } from "./batch-results.ts";
+import { hasLive } from "./locate.ts";
 import type { Settlement } from "./settle.ts";
 import { moved, unlinkIfThere } from "./steps.ts";
 import { type Trays, withTrays } from "./trays.ts";
@@ -98,9 +99,7 @@ function publishedResults(trays: Trays, s: Settlement): string | undefined {
 
 /** For a worker that lost its lease: removes the results that it gathered, if the batch has settled. Otherwise another worker may still take them over. */
 export function dropOwnResults(trays: Trays, name: ProcessingName): void {
-  const prefix = prefixOf(name);
-  if (!trays.storage.list(trays.processing).some((file) => file.startsWith(prefix)))
-    unlinkIfThere(trays, stagedResultsPath(trays, name));
+  if (!hasLive(trays, prefixOf(name))) unlinkIfThere(trays, stagedResultsPath(trays, name));
 }
 
 /** Links under the first of these names where no other file stands, which stays. */

@@ -6,9 +6,9 @@ import { foldId, parseName, readInboxName, resultName } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { compareTasks, type WaitingTask, waitingTask } from "../core/waiting-task.ts";
 import { explainOwner } from "./dropped-file.ts";
+import { liveIds } from "./locate.ts";
 import type { ReadyWaits } from "./ready-waits.ts";
 import type { FileFacts } from "./storage.ts";
-import { liveIds } from "./submit.ts";
 import type { Trays } from "./trays.ts";
 
 /** How many names of the inbox a claim looks at: it must not get slower with the backlog. */

@@ -1,7 +1,7 @@
 /** What can be said of a dropped file before it is read: kind, size, owner, links. The same for tasks and commands. */
 import { join } from "node:path";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { inboxName, type ProcessingName, parseName } from "../core/names.ts";
+import { inboxName, type ProcessingName } from "../core/names.ts";
 import type { FileFacts } from "./storage.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -67,14 +67,6 @@ function hasOwnLink(
           isIt(pathIn(dir, file)),
       ),
   );
-}
-
-/** Whether a retry of this id is under way: until the name in the inbox is durable, a refused file keeps that in `failed/`, too. */
-export function isBeingRetried(trays: Trays, id: string): boolean {
-  return trays.storage.list(trays.processing).some((file) => {
-    const name = parseName(file);
-    return name?.stage === "again" && name.id === id;
-  });
 }
 
 /** Removes the second link to this file that a submit of ours left when it died. False when the link is not ours. */

@@ -5,15 +5,9 @@ import { decodeRecord } from "../codec/records.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import {
-  foldId,
-  inboxName,
-  type ProcessingName,
-  parseName,
-  settledBatchName,
-  submissionOf,
-} from "../core/names.ts";
+import { inboxName, type ProcessingName, settledBatchName, submissionOf } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
+import { findLive, type Place } from "./locate.ts";
 import { readRecord, recordPaths } from "./settled-record.ts";
 import { linked, unlinkIfThere, unlinkMoved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
@@ -133,12 +127,12 @@ function compare(trays: Trays, path: string, id: string): "same" | "other" | "un
   if (own === undefined) return "other";
   let isUnsure = false;
   const holder = findTask(trays, id, (live, file) => {
-    const isLeaving =
+    const isMoving =
       live.stage === "ok" ||
       live.stage === "err" ||
       (live.stage === "w" && trays.storage.look(file)?.ino === ino);
-    if (isLeaving && taskText(trays, file, id) === own) isUnsure = true;
-    return !isLeaving;
+    if (isMoving && taskText(trays, file, id) === own) isUnsure = true;
+    return !isMoving;
   });
   if (isUnsure) return "unsure";
   if (holder === undefined) return "free";
@@ -150,13 +144,12 @@ const COMPARED_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Whether a batch of this id that waits, runs or has settled has the bytes of this file. */
 function isBatchThere(trays: Trays, path: string, id: string): boolean {
-  const { storage, processing } = trays;
-  const live = storage.list(processing).filter((file) => {
-    const name = parseName(file);
-    return name?.id === id && name.stage !== "again" && name.stage !== "bad";
-  });
-  // A list made before the records are read: a batch that settles in between is met in one of the two places.
-  if (live.some((file) => isSameFile(path, join(processing, file)))) return true;
+  const isIn = (place: Place): boolean =>
+    place.id === id &&
+    place.name !== undefined &&
+    !isLeaving(place) &&
+    isSameFile(path, place.path);
+  if (findLive(trays, id).some(isIn)) return true;
   return recordPaths(trays, id).some((record) => isSameFile(path, keptBatchOf(trays, id, record)));
 }
 
@@ -215,16 +208,14 @@ function findTask(
   id: string,
   holds: Holds = () => true,
 ): { text: string | undefined } | undefined {
-  for (const file of trays.storage.list(trays.processing)) {
-    const name = parseName(file);
-    // On their way out of `processing/`: what waits in the inbox may be their only successor.
-    if (name?.stage === "again" || name?.stage === "bad") continue;
-    const path = join(trays.processing, file);
-    const isIt = file === `${id}.json` || name?.id === id;
+  for (const place of findLive(trays, id)) {
+    const { name, path } = place;
+    if (isLeaving(place)) continue;
+    const isIt = place.id === id;
     if (isIt && name?.isBatch === true) return { text: undefined };
     if (isIt && name !== undefined && !holds(name, path)) continue;
     if (isIt) return { text: taskText(trays, path, id) };
-    if (foldId(name?.id ?? "") === foldId(id)) return { text: undefined };
+    if (name !== undefined) return { text: undefined };
   }
   for (const path of recordPaths(trays, id)) {
     try {
@@ -235,6 +226,11 @@ function findTask(
     }
   }
   return undefined;
+}
+
+/** On its way out of `processing/`: what waits in the inbox may be its only successor. */
+function isLeaving({ name }: Place): boolean {
+  return name?.stage === "again" || name?.stage === "bad";
 }
 
 /** @throws a system error: a disk that does not give it now is no evidence */

@@ -12,10 +12,10 @@ import {
 } from "../core/names.ts";
 import type { ErrorRecord } from "../core/task.ts";
 import { type Claim, newMarker } from "./claim.ts";
+import { findWaiting, liveIds } from "./locate.ts";
 import { randomToken } from "./random.ts";
 import { hasSettled, isRefusal, readRecord } from "./settled-record.ts";
 import { linked, moved, unlinkIfThere } from "./steps.ts";
-import { liveIds } from "./submit.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface Refusal {
@@ -143,10 +143,9 @@ export async function finishQuarantine(
 export function isIdHeld(trays: Trays, marker: ProcessingName): boolean {
   const reason = readRecord(trays, join(trays.tmp, formatName(marker)))?.record;
   if (reason?.status === "failed" && reason.code === "ErrTaskExists") return true;
-  const waiting = [inboxName({ id: marker.id }), inboxName({ id: marker.id, isBatch: true })];
   return (
     liveIds(trays, ["again", "bad"]).has(foldId(marker.id)) ||
-    waiting.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
+    findWaiting(trays, marker.id) !== undefined ||
     hasSettled(trays, marker.id)
   );
 }

@@ -7,9 +7,7 @@ import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/er
 import {
   errorName,
   formatName,
-  inboxName,
   type ProcessingName,
-  parseName,
   prefixOf,
   resultsName,
   settledBatchName,
@@ -17,6 +15,7 @@ import {
 } from "../core/names.ts";
 import { BatchResults, copyResults, stagedResultsPath } from "./batch-results.ts";
 import { newMarker } from "./claim.ts";
+import { findWaiting, hasLive, isBeingSettled } from "./locate.ts";
 import { randomToken } from "./random.ts";
 import { readRecord } from "./settled-record.ts";
 import { linked, moved, touchIfThere, unlinkIfThere } from "./steps.ts";
@@ -37,8 +36,7 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
       phase: "retry",
       hint: "enqueue it again under a new id",
     });
-  const left = prefixOf({ id, submission: submissionOf(found?.lease ?? "") });
-  if (storage.list(trays.processing).some((file) => file.startsWith(left)))
+  if (hasLive(trays, prefixOf({ id, submission: submissionOf(found?.lease ?? "") })))
     throw new ErrTaskExists(`the batch ${JSON.stringify(id)} is being settled`, {
       id,
       path: trays.processing,
@@ -51,15 +49,13 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
       phase: "retry",
       hint: "enqueue it under a new id",
     });
-  for (const isBatch of [false, true]) {
-    const waiting = join(trays.inbox, inboxName(isBatch ? { id, isBatch } : { id }));
-    if (storage.look(waiting) !== undefined)
-      throw new ErrTaskExists(`a task ${JSON.stringify(id)} waits in the inbox`, {
-        id,
-        path: waiting,
-        phase: "retry",
-      });
-  }
+  const waiting = findWaiting(trays, id);
+  if (waiting !== undefined)
+    throw new ErrTaskExists(`a task ${JSON.stringify(id)} waits in the inbox`, {
+      id,
+      path: waiting.path,
+      phase: "retry",
+    });
   const marker = newMarker(trays.clock, id, "again", true);
   if (!moved(trays, record, join(trays.processing, formatName(marker))))
     throw new ErrTaskNotFound(`the record of the batch ${JSON.stringify(id)} is gone`, {
@@ -89,7 +85,8 @@ export async function finishRetryBatch(
     return "done";
   }
   // Not the record that was looked at, when another retry and its run came in between.
-  if (isBeingSettled(trays, marker.id, record.lease)) return "later";
+  const settled = prefixOf({ id: marker.id, submission: submissionOf(record.lease) });
+  if (isBeingSettled(trays, settled)) return "later";
   const dir = record.status === "completed" ? trays.outbox : trays.failed;
   const batch = join(dir, settledBatchName(marker.id, submissionOf(record.lease)));
   const results = join(dir, resultsName(marker.id));
@@ -113,15 +110,6 @@ export async function finishRetryBatch(
   // The record goes last: until here a crash finds it and comes again.
   unlinkIfThere(trays, path);
   return "done";
-}
-
-/** Whether the marker of this settlement stands: once it is gone, it stays away. */
-function isBeingSettled(trays: Trays, id: string, lease: string): boolean {
-  const settled = prefixOf({ id, submission: submissionOf(lease) });
-  return trays.storage.list(trays.processing).some((file) => {
-    const stage = file.startsWith(settled) ? parseName(file)?.stage : undefined;
-    return stage === "ok" || stage === "err";
-  });
 }
 
 /**

@@ -4,7 +4,6 @@ import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
-  foldId,
   formatName,
   inboxName,
   type ProcessingName,
@@ -15,12 +14,12 @@ import {
 import { newMarker } from "./claim.ts";
 import { explainOwner } from "./dropped-file.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
+import { isInFlight } from "./locate.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { errorsBeside, readRecord, recordPaths } from "./settled-record.ts";
 import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "./steps.ts";
 import type { FileFacts } from "./storage.ts";
-import { liveIds } from "./submit.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface RetryOptions {
@@ -66,7 +65,7 @@ export async function retry(
         hint: `\`mailchute retry ${id} --completed\` runs it again, and its result goes; or enqueue it under a new id`,
       });
     }
-    if (isInFlight(trays, id))
+    if (isInFlight(trays, id, ["bad"]))
       throw new ErrTaskExists(`task ${JSON.stringify(id)} waits or runs already`, {
         id,
         phase: "retry",
@@ -148,18 +147,10 @@ function cannotBeTrusted(id: string, path: string, why: string): ErrInvalidTrans
   });
 }
 
-/** Whether it waits, or is in `processing/`. */
-function isInFlight(trays: Trays, id: string): boolean {
-  const names = [inboxName({ id }), inboxName({ id, isBatch: true })];
-  return (
-    names.some((name) => trays.storage.look(join(trays.inbox, name)) !== undefined) ||
-    liveIds(trays, ["bad"]).has(foldId(id))
-  );
-}
-
 /** Whether a task of this id is in flight or has completed: then what lies beside is not what is asked for. */
 function hasMoreThanErrors(trays: Trays, id: string): boolean {
-  return trays.storage.look(recordPaths(trays, id)[0]) !== undefined || isInFlight(trays, id);
+  const [completed] = recordPaths(trays, id);
+  return trays.storage.look(completed) !== undefined || isInFlight(trays, id, ["bad"]);
 }
 
 /** The latest error record of this id beside the final name that holds a task, or whose refused file is there. */

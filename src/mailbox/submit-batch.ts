@@ -2,17 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
-import {
-  errorName,
-  explainBadId,
-  foldId,
-  inboxName,
-  parseName,
-  parsePlainClaim,
-  resultName,
-  resultsName,
-} from "../core/names.ts";
+import { errorName, explainBadId, inboxName, resultName, resultsName } from "../core/names.ts";
 import { isSameFile, keptBatchOf } from "./duplicates.ts";
+import { findInProcessing } from "./locate.ts";
 import { writeWhole } from "./node-storage.ts";
 import { randomToken } from "./random.ts";
 import { isRefusal } from "./settled-record.ts";
@@ -148,13 +140,8 @@ function whereTaken(trays: Trays, id: string): { path: string; what: string } | 
   const { storage } = trays;
   const task = join(trays.inbox, inboxName({ id }));
   if (storage.look(task) !== undefined) return { path: task, what: "waits in the inbox" };
-  const key = foldId(id);
-  for (const file of storage.list(trays.processing)) {
-    const name = parseName(file);
-    if (name?.stage === "bad") continue;
-    if (foldId(name?.id ?? parsePlainClaim(file) ?? "") === key)
-      return { path: join(trays.processing, file), what: "is being worked on" };
-  }
+  const live = findInProcessing(trays, id);
+  if (live !== undefined) return { path: live.path, what: "is being worked on" };
   for (const [dir, record] of [
     [trays.outbox, resultName(id)],
     [trays.failed, errorName(id)],

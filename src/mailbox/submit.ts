@@ -2,17 +2,10 @@
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import {
-  errorName,
-  explainBadId,
-  foldId,
-  type ProcessingName,
-  parseName,
-  parsePlainClaim,
-  resultName,
-} from "../core/names.ts";
+import { errorName, explainBadId, foldId, resultName } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
 import { findTaskText, finishAside, publishTask } from "./duplicates.ts";
+import { findLive, liveIds } from "./locate.ts";
 import { randomToken } from "./random.ts";
 import { SettledNames } from "./settled-names.ts";
 import { isRefusal } from "./settled-record.ts";
@@ -223,11 +216,9 @@ function clash(
 
 /** Whether all there is of this id in `processing/` is this very task, taken aside for a moment by another who sends it. */
 function isAsideOnly(trays: Trays, id: string, bytes: Buffer): boolean {
-  return trays.storage.list(trays.processing).every((file) => {
-    const name = parseName(file);
-    if (foldId(name?.id ?? parsePlainClaim(file) ?? "") !== foldId(id)) return true;
-    return name?.stage === "bad" && hasBytes(trays, pathIn(trays.processing, file), bytes);
-  });
+  return findLive(trays, id).every(
+    ({ name, path }) => name?.stage === "bad" && hasBytes(trays, path, bytes),
+  );
 }
 
 /** A resend whose acknowledgement was lost: by then the task was accepted, perhaps settled. */
@@ -285,27 +276,6 @@ function drop(trays: Trays, path: string): void {
   } catch {
     // A staged file that stays behind is swept by age.
   }
-}
-
-/** Ids (folded) in `processing/`: a short listing, whatever the backlog. */
-export function liveIds(
-  trays: Trays,
-  without: readonly ProcessingName["stage"][] = [],
-): Set<string> {
-  const ids = new Set<string>();
-  let names: string[] = [];
-  try {
-    names = trays.storage.list(trays.processing);
-  } catch {
-    // Then the supervisor, who looks again before it accepts, is the only guard.
-  }
-  for (const file of names) {
-    const name = parseName(file);
-    if (name !== undefined && without.includes(name.stage)) continue;
-    const id = name?.id ?? parsePlainClaim(file);
-    if (id !== undefined) ids.add(foldId(id));
-  }
-  return ids;
 }
 
 function failed(error: unknown, id: string, path: string, what: string): SubmitOutcome {

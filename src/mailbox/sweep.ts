@@ -12,6 +12,7 @@ import {
 import { isExpired, isStagedLeftover } from "../core/retention.ts";
 import { removeTree } from "../host/remove-tree.ts";
 import { commandOfNote } from "./command-subject.ts";
+import { hasLive } from "./locate.ts";
 import { neededResults } from "./needed-results.ts";
 import { randomToken } from "./random.ts";
 import { unlinkIfThere } from "./steps.ts";
@@ -127,7 +128,7 @@ export class Sweep {
     if (prefix !== undefined) return this.isLeftResults(prefix, ino, ageMs);
     const command = commandOfNote(name);
     if (command !== undefined) {
-      const hasMarker = storage.list(processing).some((file) => file.startsWith(command));
+      const hasMarker = hasLive(this.trays, command);
       return isStagedLeftover({ ageMs, hasMarker, isPublished: false });
     }
     const marker = parseName(name.replace(/\.tmp$/, ""));
@@ -146,10 +147,10 @@ export class Sweep {
 
   /** Results of a batch are needed as long as any name of it stands in `processing/`. */
   private isLeftResults(prefix: string, ino: number, ageMs: number): boolean {
-    const { storage, processing, outbox, failed } = this.trays;
+    const { storage, outbox, failed } = this.trays;
     const id = prefix.slice(0, prefix.lastIndexOf("@"));
     // One listing may miss a name that is being renamed; two in a row hardly do.
-    const isLive = (): boolean => storage.list(processing).some((file) => file.startsWith(prefix));
+    const isLive = (): boolean => hasLive(this.trays, prefix);
     return isStagedLeftover({
       ageMs,
       hasMarker: isLive() || isLive(),

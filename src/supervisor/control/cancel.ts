@@ -1,19 +1,22 @@
 /** The command `cancel`: stops a task and puts it back, or ends it for good, wherever it has got to. */
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
-import { foldId, leaseOf, leasesOfAttempt } from "../../core/names.ts";
+import { foldId, leaseOf, leasesOfAttempt, prefixOf, submissionOf } from "../../core/names.ts";
 import { endTree } from "../../host/process-tree.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { type Claim, claimFromInbox, claimReady, newSubmission } from "../../mailbox/claim.ts";
+import { findClaim, findWaiting, isBeingSettled } from "../../mailbox/locate.ts";
 import { freeRefusedId } from "../../mailbox/quarantine.ts";
 import { requeue } from "../../mailbox/requeue.ts";
-import { hasSettled } from "../../mailbox/settled-record.ts";
+import { hasSettled, recordOfSubmission } from "../../mailbox/settled-record.ts";
+import type { Trays } from "../../mailbox/trays.ts";
 import { settleAsCancelled } from "./cancel-final.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
-import { findLive, findWaiting, waitForSettled } from "./find-task.ts";
 
 /** Waits this long, beyond the grace time, for a worker to let go (ms). */
 const LET_GO_MS = 3000;
+/** And this long for a committed record to be published (ms). */
+const PUBLISH_MS_MAX = 10_000;
 
 /**
  * What was running, or waited, when the command came is meant: its lease is noted before anything is done to it. Carried out
@@ -24,7 +27,7 @@ export const cancel: CommandHandler = async (context, inHand) => {
   const { node: id = "", final: isFinal = false } = inHand.command.args;
   let lease = inHand.subject;
   // What runs is taken at once: at the start, before recovery gives it back and the plan is read.
-  if (lease === undefined && findLive(env.trays, id)?.name.stage !== "w") {
+  if (lease === undefined && findClaim(env.trays, id)?.name.stage !== "w") {
     await parts.started;
     const isOut = !isFinal && (await parts.ownerOf(id)?.takeBack(id, inHand.isAgain)) === true;
     if (isOut) return { cancelled: id };
@@ -44,7 +47,7 @@ export const cancel: CommandHandler = async (context, inHand) => {
  */
 function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolean): string {
   const { trays } = env;
-  const live = findLive(trays, id);
+  const live = findClaim(trays, id);
   if (live?.name.stage === "w") return leaseOf(live.name);
   if (live !== undefined && isFinal) return leasesOfAttempt(live.name);
   const isWaiting = findWaiting(trays, id) !== undefined;
@@ -75,7 +78,7 @@ async function cancelRun(
 ): Promise<void> {
   const { trays, telemetry, tree, facts } = context.env;
   facts.emit("task:begun", id);
-  const live = findLive(trays, id);
+  const live = findClaim(trays, id);
   const isOurs = live !== undefined && lease.startsWith(`${live.name.submission}.`);
   const taken = isOurs ? await take(context, live, false) : undefined;
   if (taken !== undefined) requeue(trays, taken);
@@ -98,7 +101,7 @@ async function cancelRun(
 async function cancelForGood(context: CommandContext, id: string, lease: string): Promise<void> {
   const { trays } = context.env;
   for (;;) {
-    const live = findLive(trays, id);
+    const live = findClaim(trays, id);
     const settled = await waitForSettled(trays, id, lease);
     if (settled === "cancelled") return;
     if (settled !== undefined)
@@ -113,7 +116,7 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
       const isBatch = findWaiting(trays, id)?.isBatch === true;
       const name = { ...newSubmission(trays.clock, id, 1, isBatch), submission };
       taken = claimFromInbox(trays, id, 1, context.newOwner(), name);
-      if (taken === undefined && findLive(trays, id) === undefined && !hasSettled(trays, id))
+      if (taken === undefined && findClaim(trays, id) === undefined && !hasSettled(trays, id))
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });
     }
     if (taken === undefined) continue;
@@ -122,6 +125,27 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
     await settleAsCancelled(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
     return;
   }
+}
+
+/**
+ * How the submission of this lease ended; undefined when it has no record. What was committed by one who died over it is published
+ * by recovery first.
+ * @throws ErrInvalidTransition when that takes too long
+ */
+async function waitForSettled(
+  trays: Trays,
+  id: string,
+  lease: string,
+): Promise<"completed" | "failed" | "cancelled" | undefined> {
+  const subject = { id, submission: submissionOf(lease) };
+  const deadline = trays.clock.monotonicMs() + PUBLISH_MS_MAX;
+  while (isBeingSettled(trays, prefixOf(subject))) {
+    if (trays.clock.monotonicMs() > deadline)
+      throw new ErrInvalidTransition(`${id} has ended; its record is being published`, { id });
+    await wait(10);
+  }
+  const record = recordOfSubmission(trays, subject)?.record;
+  return record?.status === "failed" && record.kind === "cancelled" ? "cancelled" : record?.status;
 }
 
 /** Takes the lease from its holder. Undefined when its worker has dealt with it, or another process was faster. */

@@ -10,12 +10,8 @@ import { readInboxName } from "../../core/names.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { Task } from "../../core/task.ts";
 import { waitingBatch, waitingTask } from "../../core/waiting-task.ts";
-import {
-  dropStagedLink,
-  explainBadFile,
-  isBeingRetried,
-  SECOND_LINK,
-} from "../../mailbox/dropped-file.ts";
+import { dropStagedLink, explainBadFile, SECOND_LINK } from "../../mailbox/dropped-file.ts";
+import { isBeingRetried } from "../../mailbox/locate.ts";
 import type { Refusal } from "../../mailbox/quarantine.ts";
 import type { FileFacts, Walk } from "../../mailbox/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/trays.ts";

@@ -1,8 +1,9 @@
 /** Names some of the tasks that do not start, and says why, for people. Looks only. */
 import { join } from "node:path";
 import type { HeldTask } from "../../core/documents.ts";
-import { errorName, foldId, inboxName, resultName } from "../../core/names.ts";
+import { errorName, foldId, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
+import { findWaiting } from "../../mailbox/locate.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import type { Parts } from "../environment/parts.ts";
@@ -76,9 +77,7 @@ function settledStanding(id: string, trays: Trays, { finishedIds, scanner }: Que
     return { is: "stuck", how: isRefused ? "was refused" : "failed" };
   }
   if (finishedIds.has(id) === true) return { is: "stuck", how: "failed" };
-  const isWaiting = [inboxName({ id }), inboxName({ id, isBatch: true })].some((name) =>
-    isThere(trays.inbox, name),
-  );
-  if (isWaiting || !scanner.isComplete) return { is: "moving", how: "waits its turn" };
+  if (findWaiting(trays, id) !== undefined || !scanner.isComplete)
+    return { is: "moving", how: "waits its turn" };
   return UNKNOWN;
 }

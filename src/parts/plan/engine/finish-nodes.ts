@@ -5,10 +5,11 @@
 import type { Checkpoint } from "../../../core/envelope.ts";
 import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
 import type { EventSubject, LifecycleEvent } from "../../../core/events.ts";
-import { foldId, leaseOfLine, parseLease, parseName } from "../../../core/names.ts";
+import { foldId, leaseOfLine, parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
 import { hasRecord } from "../../../journal/lookup.ts";
+import { findLive } from "../../../mailbox/locate.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
 import { type FollowUp, followUp, type SettledRun } from "../rules/follow-up.ts";
 import { inputNodesOf } from "../rules/node-task.ts";
@@ -107,12 +108,9 @@ export class NodeFinisher {
     const { trays } = this.p.env;
     const settled = readSettled(trays, id);
     if (settled === undefined) return undefined;
-    for (const file of trays.storage.list(trays.processing)) {
-      const name = parseName(file);
-      if (name !== undefined && foldId(name.id) === foldId(id) && name.stage !== "bad")
-        return name.stage === "ok" || name.stage === "err" ? "settling" : undefined;
-    }
-    return settled.record;
+    const live = findLive(trays, id).find(({ name }) => name !== undefined && name.stage !== "bad");
+    if (live === undefined) return settled.record;
+    return live.name?.stage === "ok" || live.name?.stage === "err" ? "settling" : undefined;
   }
 
   private areEventsThere(

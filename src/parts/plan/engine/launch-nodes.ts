@@ -7,10 +7,11 @@ import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
 import { resolveAgent } from "../../../core/matching.ts";
-import { foldId, parseLease, parseName, parsePlainClaim } from "../../../core/names.ts";
+import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
 import { archive } from "../../../mailbox/archive.ts";
+import { findLive } from "../../../mailbox/locate.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
 import { submitAll } from "../../../mailbox/submit.ts";
 import type { StartAllowance } from "../../../supervisor/queue/start-limits.ts";
@@ -182,11 +183,7 @@ export class NodeLauncher {
     const { trays } = this.p.env;
     const waiting = join(trays.inbox, `${id}.json`);
     const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];
-    for (const file of trays.storage.list(trays.processing)) {
-      const live = parseName(file)?.id ?? parsePlainClaim(file);
-      if (live !== undefined && foldId(live) === foldId(id))
-        paths.push(join(trays.processing, file));
-    }
+    paths.push(...findLive(trays, id).map(({ path }) => path));
     for (const path of paths) {
       try {
         const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);

@@ -3,8 +3,8 @@ import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
 import { claimReady } from "../../../mailbox/claim.ts";
+import { findClaim } from "../../../mailbox/locate.ts";
 import { requeue } from "../../../mailbox/requeue.ts";
-import { findLive } from "../../../supervisor/control/find-task.ts";
 import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
 
@@ -35,7 +35,7 @@ export class NodeWithdrawals {
     const { engine } = this;
     const { trays } = this.host.env;
     if (!engine.isNode(id) || engine.isForeignLive(id)) return false;
-    const live = findLive(trays, id);
+    const live = findClaim(trays, id);
     if (live?.name.stage === "w") return false;
     engine.noteBegun(id);
     if (live?.name.stage === "ready") {
