@@ -1,11 +1,12 @@
 /** What waits and does not start: as the supervisor told it, and without what the trays say otherwise by now. Reads only. */
 import { join } from "node:path";
 import type { HeldOn, HeldTask, WaitingCounts } from "../core/documents.ts";
-import { inboxName, resultName } from "../core/names.ts";
+import { resultName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { suggest } from "../core/suggest.ts";
 import { describeUnmet } from "../core/unmet.ts";
-import { idsIn, isThere, lookForRecord, processingPlaces } from "./find-task.ts";
+import { findWaiting } from "../mailbox/locate.ts";
+import { idsIn, isThere, lookForRecord, processingPlaces, traysOf } from "./find-task.ts";
 
 /** So many ids of each tray are compared with one that is not known. */
 const COMPARED_MAX = 2000;
@@ -39,9 +40,7 @@ export function liveHeld(tree: StateTree, held: readonly HeldTask[]): HeldTask[]
 
 /** Undefined when it is held no more. */
 function lookAgain(tree: StateTree, one: HeldTask): HeldTask | undefined {
-  const inbox = join(tree.mailbox, "inbox");
-  const names = [inboxName({ id: one.id }), inboxName({ id: one.id, isBatch: true })];
-  const waits = names.some((name) => isThere(join(inbox, name)));
+  const waits = findWaiting(traysOf(tree), one.id) !== undefined;
   // One that no agent fits may have been accepted before the settings were changed.
   const isAccepted = !waits && one.state === "unmatched" && isInProcessing(tree, one.id);
   if (!waits && !isAccepted) return undefined;

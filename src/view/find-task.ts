@@ -12,14 +12,16 @@ import {
   isRunsFolder,
   type ProcessingName,
   parseBesideName,
-  parseName,
-  parsePlainClaim,
   readInboxName,
   resultName,
   runOf,
 } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { COUNT_MAX, eachName } from "./scan.ts";
+import { findRecord, listLive, locate, type Place } from "../mailbox/locate.ts";
+import { nodeStorage } from "../mailbox/node-storage.ts";
+import type { FileFacts, Storage } from "../mailbox/storage.ts";
+import { type Trays, traysAt } from "../mailbox/trays.ts";
+import { COUNT_MAX, eachName, namesIn } from "./scan.ts";
 
 export type TaskState = "waiting" | "ready" | "running" | "settling" | "done" | "failed";
 
@@ -28,9 +30,7 @@ export interface TaskPlace {
   state: TaskState;
   path: string;
   /** Its name in `processing/`, when it is there under one of ours. */
-  name?: ProcessingName;
-  /** True for the plain claim of a foreign worker. */
-  isForeign?: boolean;
+  name: ProcessingName | undefined;
 }
 
 /** A move between two looks can hide a task; it does not hide it twice in a row for long. */
@@ -50,19 +50,18 @@ export async function findTask(tree: StateTree, id: string): Promise<TaskPlace |
 export function lookForTask(tree: StateTree, id: string): TaskPlace | undefined {
   // What a person types becomes a path only when it cannot leave its tray.
   if (/[/\0]/.test(id) || id === "") return undefined;
-  for (const name of [{ id }, { id, isBatch: true as const }]) {
-    const path = join(tree.mailbox, "inbox", inboxName(name));
-    if (isThere(path)) return { id, state: "waiting", path };
-  }
-  return lookInProcessing(tree, id) ?? lookForRecord(tree, id);
+  return shown(locate(traysOf(tree), id));
 }
 
 export function lookForRecord(tree: StateTree, id: string): TaskPlace | undefined {
-  const done = join(tree.mailbox, "outbox", resultName(id));
-  if (isThere(done)) return { id, state: "done", path: done };
-  const failed = join(tree.mailbox, "failed", errorName(id));
-  if (isThere(failed)) return { id, state: "failed", path: failed };
-  return undefined;
+  return shown(findRecord(traysOf(tree), id));
+}
+
+/** For looking only: a missing tray is empty, and no file has a name that is too long. */
+const storage: Storage = { ...nodeStorage, list: (dir) => [...namesIn(dir)], look: lookAt };
+
+export function traysOf(tree: StateTree): Trays {
+  return traysAt(tree.mailbox, { storage });
 }
 
 /**
@@ -71,16 +70,13 @@ export function lookForRecord(tree: StateTree, id: string): TaskPlace | undefine
  */
 export function lookBeside(tree: StateTree, id: string): TaskPlace | undefined {
   let latest: { place: TaskPlace; mtimeMs: number } | undefined;
-  for (const [tray, state] of [
-    ["outbox", "done"],
-    ["failed", "failed"],
-  ] as const) {
+  for (const tray of ["outbox", "failed"] as const) {
     const dir = join(tree.mailbox, tray);
     eachName(dir, (name) => {
       if (parseBesideName(name) !== id) return true;
       const path = join(dir, name);
       const mtimeMs = fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-      if (mtimeMs > (latest?.mtimeMs ?? 0)) latest = { place: { id, state, path }, mtimeMs };
+      if (mtimeMs > (latest?.mtimeMs ?? 0)) latest = { place: shown({ tray, id, path }), mtimeMs };
       return true;
     });
   }
@@ -92,18 +88,18 @@ export function lookInAnyCase(tree: StateTree, id: string): TaskPlace | undefine
   const place = lookForTask(tree, id);
   if (place !== undefined || !isId(id)) return place;
   const kinds = [
-    ["inbox", "waiting", inboxName({ id })],
-    ["inbox", "waiting", inboxName({ id, isBatch: true })],
-    ["outbox", "done", resultName(id)],
-    ["failed", "failed", errorName(id)],
+    ["inbox", inboxName({ id })],
+    ["inbox", inboxName({ id, isBatch: true })],
+    ["outbox", resultName(id)],
+    ["failed", errorName(id)],
   ] as const;
-  for (const [tray, state, wanted] of kinds) {
+  for (const [tray, wanted] of kinds) {
     const dir = join(tree.mailbox, tray);
     const key = foldId(wanted);
     let found: TaskPlace | undefined;
     eachName(dir, (name) => {
       if (name.length !== key.length || foldId(name) !== key) return true;
-      found = { id: name.slice(0, id.length), state, path: join(dir, name) };
+      found = shown({ tray, id: name.slice(0, id.length), path: join(dir, name) });
       return false;
     });
     if (found !== undefined) return found;
@@ -111,25 +107,18 @@ export function lookInAnyCase(tree: StateTree, id: string): TaskPlace | undefine
   return undefined;
 }
 
-function lookInProcessing(tree: StateTree, id: string): TaskPlace | undefined {
-  const wanted = foldId(id);
-  for (const place of processingPlaces(tree)) {
-    if (foldId(place.id) === wanted && place.name?.stage !== "bad") return place;
-  }
-  return undefined;
-}
-
 /** Every task in `processing/`: a short listing, whatever the backlog. */
 export function processingPlaces(tree: StateTree): TaskPlace[] {
-  const places: TaskPlace[] = [];
-  const dir = join(tree.mailbox, "processing");
-  eachName(dir, (file) => {
-    const place = readProcessing(dir, file);
-    if (place !== undefined) places.push(place);
-    return true;
-  });
-  return places;
+  return listLive(traysOf(tree)).map((place) => shown(place));
 }
+
+/** What is in `processing/` without a name of ours is the plain claim of a foreign worker. */
+const TRAY_STATES: Readonly<Record<Place["tray"], TaskState>> = {
+  inbox: "waiting",
+  processing: "running",
+  outbox: "done",
+  failed: "failed",
+};
 
 const STATES: Readonly<Record<ProcessingName["stage"], TaskState>> = {
   ready: "ready",
@@ -140,14 +129,17 @@ const STATES: Readonly<Record<ProcessingName["stage"], TaskState>> = {
   again: "waiting",
 };
 
-function readProcessing(dir: string, file: string): TaskPlace | undefined {
-  const path = join(dir, file);
-  const name = parseName(file);
-  if (name !== undefined) return { id: name.id, state: STATES[name.stage], path, name };
-  const foreign = parsePlainClaim(file);
-  return foreign === undefined
-    ? undefined
-    : { id: foreign, state: "running", path, isForeign: true };
+function shown(place: Place): TaskPlace;
+function shown(place: Place | undefined): TaskPlace | undefined;
+function shown(place: Place | undefined): TaskPlace | undefined {
+  if (place === undefined) return undefined;
+  const { id, path, name } = place;
+  return {
+    id,
+    state: name === undefined ? TRAY_STATES[place.tray] : STATES[name.stage],
+    path,
+    name,
+  };
 }
 
 /** The directory of the task's newest attempt, or undefined when there is none yet. */
@@ -216,11 +208,15 @@ function idOfName(tray: "inbox" | "outbox" | "failed", name: string): string | u
 
 /** lstat, because what lies there need not be a file of ours. */
 export function isThere(path: string): boolean {
+  return lookAt(path) !== undefined;
+}
+
+function lookAt(path: string | Buffer): FileFacts | undefined {
   try {
-    return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    return nodeStorage.look(path);
   } catch (error) {
     const code = systemCode(error);
-    if (code === "ENAMETOOLONG" || code === "ENOTDIR") return false;
+    if (code === "ENAMETOOLONG" || code === "ENOTDIR") return undefined;
     throw error;
   }
 }
