@@ -19,6 +19,12 @@ export class JsonFault extends Error {
   }
 }
 
+/** True when the fault that this error tells of may go away by itself: the file is still being written. */
+export function mayStillGrow(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof JsonFault && !cause.isFinal;
+}
+
 export interface JsonObject {
   value: Record<string, unknown>;
   /** The text as it was, without a byte order mark and surrounding white space. */

@@ -193,10 +193,3 @@ function readPrograms(value: readonly (string | string[])[]): string[][] {
   const isOne = value.every((part) => typeof part === "string");
   return (isOne && value.length > 0 ? [value] : value) as string[][];
 }
-
-/** True when the fault may go away by itself: the file is still being written. */
-export function mayStillGrow(error: unknown): boolean {
-  return (
-    error instanceof ErrInvalidTask && error.cause instanceof JsonFault && !error.cause.isFinal
-  );
-}

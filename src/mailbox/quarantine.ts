@@ -19,13 +19,13 @@ import { linked, moved, unlinkIfThere } from "./steps.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface Refusal {
-  /** Name in `inbox/` as listed; bytes when it is not UTF-8. */
-  name: string | Buffer;
+  /** Name in `inbox/` as listed. */
+  name: string;
   /** The id the name stands for, or undefined when no id can be read from it. */
   id: string | undefined;
   code: string;
   reason: string;
-  offset?: number;
+  offset?: number | undefined;
   /** True when another task holds this id: its records must not be touched. */
   isIdTaken: boolean;
 }
@@ -36,18 +36,28 @@ export interface Refusal {
  * @throws a system error: then it is in the inbox still
  */
 export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
-  const shown = typeof refusal.name === "string" ? refusal.name : refusal.name.toString("latin1");
+  const raw = rawName(trays, refusal.name);
+  const shown = raw?.toString("latin1") ?? refusal.name;
   const id = refusal.id !== undefined && isId(refusal.id) ? refusal.id : safeStem(shown);
   const marker = newMarker(trays.clock, id, "bad", shown.endsWith(".ndjson"));
   const record = refusalRecord(trays, marker, refusal.code, refusal.reason, {
-    dropped_as: escapeName(Buffer.from(refusal.name)),
+    dropped_as: escapeName(raw ?? Buffer.from(refusal.name)),
     ...(refusal.offset === undefined ? {} : { offset: refusal.offset }),
   });
-  const from =
-    typeof refusal.name === "string"
-      ? join(trays.inbox, refusal.name)
-      : joinBytes(trays.inbox, refusal.name);
-  return begin(trays, from, marker, record) ? marker : undefined;
+  return begin(trays, inboxPath(trays, refusal.name), marker, record) ? marker : undefined;
+}
+
+/** Where a listed name stands in the inbox: in bytes when it is not UTF-8. */
+export function inboxPath(trays: Trays, name: string): string | Buffer {
+  const raw = rawName(trays, name);
+  return raw === undefined
+    ? join(trays.inbox, name)
+    : Buffer.concat([Buffer.from(`${trays.inbox}/`, "utf8"), raw]);
+}
+
+/** The bytes of a listed name that is not UTF-8; undefined for any other, and when it is gone. */
+function rawName({ inbox, storage }: Trays, name: string): Buffer | undefined {
+  return name.includes("\ufffd") ? storage.rawName(inbox, name) : undefined;
 }
 
 /**
@@ -209,8 +219,4 @@ function escapeName(name: Buffer): string {
       /[^\x20-\x5b\x5d-\x7e]/g,
       (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`,
     );
-}
-
-function joinBytes(dir: string, name: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`${dir}/`, "utf8"), name]);
 }

@@ -1,13 +1,7 @@
 /** What a task file may say: each field's bad values, named in the message, and what is kept untouched. */
 import { describe, expect, it } from "vitest";
-import { JsonFault } from "../../src/codec/json.ts";
-import {
-  checkTask,
-  type DecodedTask,
-  decodeTask,
-  mayStillGrow,
-  TaskSchema,
-} from "../../src/codec/task-codec.ts";
+import { JsonFault, mayStillGrow } from "../../src/codec/json.ts";
+import { checkTask, type DecodedTask, decodeTask, TaskSchema } from "../../src/codec/task-codec.ts";
 import { ErrInvalidTask } from "../../src/core/errors.ts";
 import { NUMBER_FIELDS, TEXT_FIELDS, TIME_FIELDS } from "../support/task-fields.ts";
 

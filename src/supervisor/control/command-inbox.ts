@@ -5,7 +5,6 @@
  */
 import { join } from "node:path";
 import { decodeCommand } from "../../codec/command-codec.ts";
-import { JsonFault } from "../../codec/json.ts";
 import { type Command, type LastWord, subjectOf } from "../../core/command.ts";
 import {
   ErrInvalidCommand,
@@ -14,8 +13,7 @@ import {
   messageOf,
   systemCode,
 } from "../../core/errors.ts";
-import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { errorName, parseName, readInboxName, resultName } from "../../core/names.ts";
+import { errorName, parseName, resultName } from "../../core/names.ts";
 import { type Claim, claimFromInbox, claimReady, readBytes } from "../../mailbox/claim.ts";
 import {
   type Acknowledgement,
@@ -23,13 +21,15 @@ import {
   newAcknowledgement,
 } from "../../mailbox/command-queue.ts";
 import { forgetSubject, noteSubject, readSubject } from "../../mailbox/command-subject.ts";
-import { dropStagedLink, explainBadFile, SECOND_LINK } from "../../mailbox/dropped-file.ts";
+import { dropStagedLink, SECOND_LINK } from "../../mailbox/dropped-file.ts";
 import { beginQuarantine, finishQuarantine } from "../../mailbox/quarantine.ts";
 import { randomToken } from "../../mailbox/random.ts";
 import type { Settlement } from "../../mailbox/settle.ts";
 import { moved } from "../../mailbox/steps.ts";
+import type { FileFacts } from "../../mailbox/storage.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import type { ControlFile } from "../documents/control-file.ts";
+import { type DropRules, type Fault, inspectFile } from "../inbox/inspect-file.ts";
 import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
 
 /** A claimed command; when it is carried out again after a crash, also what the first try has noted. */
@@ -86,7 +86,7 @@ const TRY_AGAIN_MS = 2000;
 export class CommandInbox {
   private readonly trays: Trays;
   private readonly newOwner: () => string;
-  private readonly uids: readonly number[];
+  private readonly rules: DropRules<Command>;
   private readonly hooks: CommandHooks;
   private readonly arrivals: CommandOrder;
   /** Files that are not whole, or have a second name, and since when (monotonic ms) they look so. */
@@ -100,7 +100,9 @@ export class CommandInbox {
   /** @param uids owners whose files are accepted, beside our own uid and root */
   constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
     this.trays = trays;
-    this.uids = uids;
+    // A batch would never be claimed, and enough of them would keep every other command waiting.
+    const batches = "there are no batches of commands: write one file <id>.json for each";
+    this.rules = { uids, batches, decode: decodeCommand };
     this.newOwner = newOwner;
     this.hooks = hooks;
     this.arrivals = new CommandOrder(trays, {
@@ -176,43 +178,23 @@ export class CommandInbox {
 
   /** @returns false when it was not carried out: it is gone, not whole, or none */
   private claim({ name, arrivedMs }: Waiting, isOvertaking: boolean): boolean {
-    const meaning = readInboxName(name);
-    if (meaning.kind === "ignored") return false;
     try {
-      if (meaning.kind === "bad") {
-        this.refuse(name, undefined, new ErrInvalidCommand(meaning.reason));
+      const seen = inspectFile(this.trays, name, this.rules);
+      if (seen.is === "ignored") return false;
+      if (seen.is === "misnamed") {
+        this.refuse(name, undefined, seen);
         return false;
       }
-      if (meaning.isBatch === true) {
-        // Nothing would ever claim it, and enough of them would keep every other command waiting.
-        const reason = "there are no batches of commands: write one file <id>.json for each";
-        this.refuse(name, undefined, new ErrInvalidCommand(reason));
+      const { id, facts } = seen;
+      if (seen.when !== "now" && !this.isQuiet(name, facts)) return false;
+      if (seen.is === "rejected") {
+        this.refuse(name, id, seen);
         return false;
       }
-      const { id } = meaning;
-      const path = join(this.trays.inbox, name);
-      const { facts, bytes } = this.trays.storage.read(path, TASK_BYTES_MAX);
-      const fault = explainBadFile(facts, this.uids);
-      if (fault !== undefined || bytes === undefined) {
-        const reason = fault ?? "the file cannot be read";
-        this.refuse(name, id, new ErrInvalidCommand(reason, { id }));
-        return false;
-      }
-      const key = `${facts.ino}.${facts.size}.${facts.mtimeMs}`;
-      // A submit that is under way holds a second link to the file; so does one that died.
-      if (facts.nlink > 1) {
-        if (!this.isQuiet(name, key)) return false;
+      if (seen.is === "linked") {
         // Looked at again with one name.
         if (dropStagedLink(this.trays, id, facts.ino)) this.arrivals.ring(name);
-        else this.refuse(name, id, new ErrInvalidCommand(SECOND_LINK, { id }));
-        return false;
-      }
-      try {
-        decodeCommand(bytes, id);
-      } catch (error) {
-        if (!(error instanceof ErrInvalidCommand)) throw error;
-        const mayGrow = error.cause instanceof JsonFault && !error.cause.isFinal;
-        if (!mayGrow || this.isQuiet(name, key)) this.refuse(name, id, error);
+        else this.refuse(name, id, { reason: SECOND_LINK });
         return false;
       }
       this.young.delete(name);
@@ -371,7 +353,8 @@ export class CommandInbox {
     moved(this.trays, join(failed, errorName(id)), join(failed, errorName(aside)));
   }
 
-  private isQuiet(name: string, key: string): boolean {
+  private isQuiet(name: string, facts: FileFacts): boolean {
+    const key = `${facts.ino}.${facts.size}.${facts.mtimeMs}`;
     const nowMs = this.trays.clock.monotonicMs();
     const known = this.young.get(name);
     const sinceMs = known?.key === key ? known.sinceMs : nowMs;
@@ -382,19 +365,10 @@ export class CommandInbox {
     return false;
   }
 
-  private refuse(name: string, id: string | undefined, error: MailchuteError): void {
+  private refuse(name: string, id: string | undefined, { reason, offset }: Fault): void {
     this.young.delete(name);
-    const raw = name.includes("\ufffd")
-      ? this.trays.storage.rawName(this.trays.inbox, name)
-      : undefined;
-    const marker = beginQuarantine(this.trays, {
-      name: raw ?? name,
-      id,
-      code: error.code,
-      reason: error.message,
-      isIdTaken: false,
-      ...(error.offset === undefined ? {} : { offset: error.offset }),
-    });
+    const refusal = { name, id, code: "ErrInvalidCommand", reason, offset, isIdTaken: false };
+    const marker = beginQuarantine(this.trays, refusal);
     if (marker !== undefined)
       finishQuarantine(this.trays, marker, false).catch((e: unknown) => this.hooks.onError(e));
   }

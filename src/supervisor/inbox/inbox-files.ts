@@ -1,0 +1,251 @@
+/**
+ * Does what the judgement of an inbox file says: takes the task into the backlog, waits while the file is being written, or has it
+ * refused. A file that can be neither read nor moved is tried again with a growing delay: the others do not wait for it.
+ */
+import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
+import type { Backlog } from "../../core/backlog.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
+import type { Task } from "../../core/task.ts";
+import { waitingBatch, waitingTask } from "../../core/waiting-task.ts";
+import { dropStagedLink, SECOND_LINK } from "../../mailbox/dropped-file.ts";
+import { isBeingRetried } from "../../mailbox/locate.ts";
+import { inboxPath, type Refusal } from "../../mailbox/quarantine.ts";
+import type { FileFacts } from "../../mailbox/storage.ts";
+import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import type { Environment } from "../environment/environment.ts";
+import { type DropRules, type Fault, inspectFile, type Seen, type When } from "./inspect-file.ts";
+import { IncompleteFiles, UnreadableFiles } from "./pending-files.ts";
+
+export type ScannerEnvironment = Pick<
+  Environment,
+  "trays" | "settings" | "alerts" | "facts" | "wake"
+>;
+
+/** What is asked of ids. */
+export interface IdRegistry {
+  /** Whether a task of this id (in any case) is in `processing/`, or has settled; "unsure": ask again soon. */
+  isTaken(id: string): boolean | "unsure";
+  /** Whether results of an earlier batch of this id lie where its own would. */
+  hasLeftResults(id: string): boolean;
+}
+
+/** What becomes of files that are not accepted. */
+export interface FileRejections {
+  /** The file is to be moved to `failed/`. */
+  refuse(refusal: Refusal): void;
+  /** Drops the file if it is the task of its id once more. "unsure": ask again. */
+  dropResend(name: string, id: string): "dropped" | "other" | "unsure";
+}
+
+export class InboxFiles {
+  readonly incomplete: IncompleteFiles;
+  readonly unreadable: UnreadableFiles;
+  /** The scan that is under way: what is accepted counts as seen by it. */
+  scanCount = 0;
+  private readonly env: ScannerEnvironment;
+  private readonly trays: Trays;
+  private readonly backlog: Backlog;
+  private readonly rejections: FileRejections;
+  private readonly ids: IdRegistry;
+  private readonly isMet: (dependency: string) => boolean;
+  private readonly rules: DropRules<DecodedTask>;
+  /** Names whose id was found taken when they were about to be accepted. */
+  private readonly duplicates = new Set<string>();
+
+  /** @param isMet whether a task or node that others depend on has completed */
+  constructor(
+    env: ScannerEnvironment,
+    backlog: Backlog,
+    rejections: FileRejections,
+    ids: IdRegistry,
+    isMet: (dependency: string) => boolean,
+  ) {
+    const { trays, settings } = env;
+    this.env = env;
+    this.trays = trays;
+    this.backlog = backlog;
+    this.rejections = rejections;
+    this.ids = ids;
+    this.isMet = isMet;
+    this.rules = { uids: settings.uids, batches: settings.batch_bytes_max, decode: decodeTask };
+    this.incomplete = new IncompleteFiles(trays.clock, settings.settle_ms);
+    this.unreadable = new UnreadableFiles(trays.clock);
+  }
+
+  /** Looks at one file. An error with it concerns no other file. */
+  look(name: string): void {
+    const { unreadable } = this;
+    try {
+      const now = unreadable.has(name) ? this.factsOf(name) : undefined;
+      if (now === undefined || !unreadable.isLetBe(name, now)) this.judge(name);
+    } catch (error) {
+      this.incomplete.forget(name);
+      const facts = this.factsOf(name);
+      if (facts === undefined) this.forgetTask(name);
+      else if (!unreadable.isLetBe(name, facts)) this.setAside(name, facts, error);
+    }
+  }
+
+  /** The id turned out to be taken: wait for the producer, who may be about to take the file back, then refuse it. */
+  noteDuplicate(name: string): void {
+    this.duplicates.add(name);
+    this.look(name);
+  }
+
+  /** Files that are gone need no further look. */
+  forgetGone(): void {
+    for (const files of [this.incomplete, this.unreadable])
+      for (const name of files.names()) if (this.factsOf(name) === undefined) files.forget(name);
+  }
+
+  report(name: string, error: unknown): void {
+    const text = `inbox/${name}: ${messageOf(error)}`;
+    this.env.alerts.report(`inbox:${systemCode(error)}:${name}`, text);
+  }
+
+  private factsOf(name: string): FileFacts | undefined {
+    return this.trays.storage.look(pathIn(this.trays.inbox, name));
+  }
+
+  private judge(name: string): void {
+    const seen = inspectFile(this.trays, name, this.rules);
+    if (seen.is === "ignored") return;
+    if (seen.is === "misnamed") {
+      this.refuse(name, undefined, seen);
+      return;
+    }
+    // Whatever it holds: a taken id is refused for that.
+    if (this.isDuplicate(name, seen)) return;
+    if (seen.is === "rejected") this.backlog.remove(seen.id);
+    if (!this.isDue(name, seen.facts, seen.when)) return;
+    if (seen.is === "accepted") this.admit(name, seen, seen.value?.task);
+    else if (seen.is === "linked") this.settleSecondLink(name, seen);
+    else this.refuse(name, seen.id, seen);
+  }
+
+  /** True when the id is taken: then the file waits, or it is dropped or refused. */
+  private isDuplicate(name: string, { id, isBatch, facts }: Seen): boolean {
+    const known = this.backlog.get(id);
+    if (known !== undefined && known.file !== name) {
+      if (!this.incomplete.isQuiet(name, facts)) return true;
+      // Once accepted, it may be this very task: sent again, or put back by a process that died over it.
+      if (known.tray === "processing") this.refuseTaken(name, id, facts);
+      else this.refuseSecond(name, id, `a task ${JSON.stringify(known.id)} waits already`);
+      return true;
+    }
+    if (!this.duplicates.has(name)) return false;
+    const isTaken = this.ids.isTaken(id) || (isBatch && this.ids.hasLeftResults(id));
+    if (isTaken === "unsure") this.incomplete.askAgain(name, facts);
+    else if (!isTaken) this.duplicates.delete(name);
+    else if (this.incomplete.isQuiet(name, facts)) this.refuseTaken(name, id, facts);
+    return isTaken !== false;
+  }
+
+  /** Whether the verdict counts by now; else the file is looked at again. */
+  private isDue(name: string, facts: FileFacts, when: When): boolean {
+    if (when === "now") return true;
+    const writer = when === "closed" ? this.incomplete.hasWriter(name, facts) : true;
+    if (writer === "unsure") this.incomplete.askAgain(name, facts);
+    return writer === true ? this.incomplete.isQuiet(name, facts) : writer === false;
+  }
+
+  /** @param task undefined for a batch */
+  private admit(name: string, { id, facts }: Seen, task: Task | undefined): void {
+    const { clock } = this.trays;
+    this.incomplete.forget(name);
+    const attempt = (task?.attempts ?? 0) + 1;
+    const place = { id, file: name, tray: "inbox", attempt, ...this.timesOf(name, facts) } as const;
+    const waiting =
+      task === undefined
+        ? waitingBatch(place)
+        : waitingTask(task, place, this.env.settings.agents, this.isMet);
+    this.backlog.add(waiting, clock.wallMs(), clock.monotonicMs());
+    this.backlog.see(id, name, this.scanCount);
+    this.unreadable.forget(name);
+  }
+
+  /** In `processing/` a time in the future means "not before"; a dropped file with such a time means nothing by it. */
+  private timesOf(
+    name: string,
+    { mtimeMs, ctimeMs }: FileFacts,
+  ): Pick<FileFacts, "mtimeMs" | "ctimeMs"> {
+    const { clock, storage, inbox } = this.trays;
+    const wallMs = clock.wallMs();
+    if (mtimeMs <= wallMs) return { mtimeMs, ctimeMs };
+    try {
+      storage.touch(pathIn(inbox, name), wallMs);
+    } catch {
+      // Moved away, or not ours to touch: then it may wait as long as a backoff.
+    }
+    return { mtimeMs: wallMs, ctimeMs };
+  }
+
+  /** What waited under this name is gone. */
+  private forgetTask(name: string): void {
+    const id = name.replace(/\.(?:nd)?json$/, "");
+    if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
+  }
+
+  /** It is tried again with a growing delay, and reported once. */
+  private setAside(name: string, facts: FileFacts, error: unknown): void {
+    if (this.unreadable.note(name, facts, error)) this.report(name, error);
+  }
+
+  /** Handles a second link that stays: the staged file of a dead submit is removed, any other file is refused. */
+  private settleSecondLink(name: string, { id, facts }: Seen): void {
+    if (dropStagedLink(this.trays, id, facts.ino)) {
+      this.look(name);
+      return;
+    }
+    const isTaken = isBeingRetried(this.trays, id) ? "unsure" : this.ids.isTaken(id);
+    if (isTaken === "unsure") this.incomplete.askAgain(name, facts);
+    // A requeue was interrupted between its two steps: the task itself is in processing/, and this is its second name.
+    else if (isTaken) this.refuseTaken(name, id, facts);
+    else this.refuse(name, id, { reason: SECOND_LINK });
+  }
+
+  /** A task of this id is there already. */
+  private refuseTaken(name: string, id: string, facts: FileFacts): void {
+    if (this.unreadable.isLetBe(name, facts)) return;
+    this.attempt(name, facts, "compare it with the task of its id", () => {
+      const resend = this.rejections.dropResend(name, id);
+      if (resend === "other")
+        this.refuseSecond(name, id, `a task ${JSON.stringify(id)} is there already`);
+      else if (resend === "unsure") this.incomplete.askAgain(name, facts);
+      else this.duplicates.delete(name);
+    });
+  }
+
+  private refuseSecond(name: string, id: string, reason: string): void {
+    this.refuse(name, id, { reason }, "ErrTaskExists");
+  }
+
+  private refuse(
+    name: string,
+    id: string | undefined,
+    { reason, offset }: Fault,
+    code: "ErrInvalidTask" | "ErrTaskExists" = "ErrInvalidTask",
+  ): void {
+    const facts = this.trays.storage.look(inboxPath(this.trays, name));
+    this.incomplete.forget(name);
+    this.duplicates.delete(name);
+    if (facts === undefined || this.unreadable.isLetBe(name, facts)) return;
+    this.attempt(name, facts, "move it to failed/", () => {
+      const isIdTaken =
+        code === "ErrTaskExists" ||
+        (id !== undefined &&
+          (this.ids.isTaken(id) !== false || this.backlog.get(id) !== undefined));
+      this.rejections.refuse({ name, id, code, reason, offset, isIdTaken });
+    });
+  }
+
+  /** A step that fails now is tried again after a while. */
+  private attempt(name: string, facts: FileFacts, what: string, step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      const why = `cannot ${what}: ${messageOf(error)}`;
+      this.setAside(name, facts, new Error(why, { cause: error }));
+    }
+  }
+}

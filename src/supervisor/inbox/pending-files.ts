@@ -1,0 +1,156 @@
+/**
+ * Files of the inbox that are looked at again: incomplete ones, until they are quiet, and those that can be neither read nor moved,
+ * with a growing delay while they stay as they are.
+ */
+import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import { hasWriter } from "../../host/writers.ts";
+import type { FileFacts } from "../../mailbox/storage.ts";
+
+/** By name. A file that has changed since it was noted counts as another one. */
+abstract class NotedFiles<Note extends { key: string }> {
+  protected readonly clock: Clock;
+  protected readonly files = new Map<string, Note>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  get count(): number {
+    return this.files.size;
+  }
+
+  names(): Iterable<string> {
+    return this.files.keys();
+  }
+
+  has(name: string): boolean {
+    return this.files.has(name);
+  }
+
+  forget(name: string): void {
+    this.files.delete(name);
+  }
+}
+
+interface Incomplete {
+  key: string;
+  /** Monotonic ms since when the file has not changed. */
+  sinceMs: number;
+  lookAtMs: number;
+}
+
+/** First pause before a file that is not whole is looked at again (ms); it grows with the file's quietness. */
+const RELOOK_MS_MIN = 5;
+const RELOOK_MS_MAX = 250;
+
+/** Who may still be writing them, since when they are quiet, when to look again. */
+export class IncompleteFiles extends NotedFiles<Incomplete> {
+  private readonly settleMs: number;
+
+  /** @param settleMs how long a file must not change before it is taken for whole */
+  constructor(clock: Clock, settleMs: number) {
+    super(clock);
+    this.settleMs = settleMs;
+  }
+
+  /** Names whose time to be looked at again has come. */
+  *due(nowMs: number): Generator<string> {
+    for (const [name, { lookAtMs }] of this.files) if (lookAtMs <= nowMs) yield name;
+  }
+
+  /** Monotonic ms at which the next one is to be looked at again. */
+  nextLookMs(): number | undefined {
+    let next: number | undefined;
+    for (const { lookAtMs } of this.files.values())
+      if (next === undefined || lookAtMs < next) next = lookAtMs;
+    return next;
+  }
+
+  /** True once the file did not change for the settle time and no process has it open for writing: then it is forgotten here. */
+  isQuiet(name: string, facts: FileFacts): boolean {
+    const nowMs = this.clock.monotonicMs();
+    const entry = this.noted(name, facts, nowMs);
+    const quietMs = nowMs - entry.sinceMs;
+    if (quietMs < this.settleMs) {
+      entry.lookAtMs = nowMs + Math.min(Math.max(quietMs / 4, RELOOK_MS_MIN), RELOOK_MS_MAX);
+      return false;
+    }
+    const isWritten = facts.kind === "file" && hasWriter(facts, entry.sinceMs);
+    if (isWritten === "unsure") {
+      entry.lookAtMs = nowMs + RELOOK_MS_MIN;
+      return false;
+    }
+    if (isWritten) {
+      entry.sinceMs = nowMs;
+      entry.lookAtMs = nowMs + RELOOK_MS_MAX;
+      return false;
+    }
+    this.files.delete(name);
+    return true;
+  }
+
+  /** Whether a process has it open for writing, as far as can be told since it was first seen like this. */
+  hasWriter(name: string, facts: FileFacts): boolean | "unsure" {
+    return hasWriter(facts, this.noted(name, facts, this.clock.monotonicMs()).sinceMs);
+  }
+
+  /** Something about it is being found out; its settle time runs on. */
+  askAgain(name: string, facts: FileFacts): void {
+    const nowMs = this.clock.monotonicMs();
+    this.noted(name, facts, nowMs).lookAtMs = nowMs + RELOOK_MS_MIN;
+  }
+
+  private noted(name: string, facts: FileFacts, nowMs: number): Incomplete {
+    const key = keyOf(facts);
+    const known = this.files.get(name);
+    if (known?.key === key) return known;
+    const entry = { key, sinceMs: nowMs, lookAtMs: nowMs };
+    this.files.set(name, entry);
+    return entry;
+  }
+}
+
+/** What changes with each change of a file. */
+function keyOf(facts: FileFacts): string {
+  return `${facts.dev}.${facts.ino}.${facts.size}.${facts.mtimeMs}.${facts.ctimeMs}`;
+}
+
+interface Unreadable {
+  key: string;
+  pauseMs: number;
+  /** Monotonic ms. */
+  againMs: number;
+  why: string;
+}
+
+/** First pause before such a file is tried again (ms); each is twice the last. */
+const AGAIN_MS = 2000;
+const AGAIN_MS_MAX = 300_000;
+
+export class UnreadableFiles extends NotedFiles<Unreadable> {
+  /** The first of them, and what is wrong with each. */
+  list(max: number): { name: string; why: string }[] {
+    return [...this.files].slice(0, max).map(([name, { why }]) => ({ name, why }));
+  }
+
+  /** @returns false when it was there before, just as it is */
+  note(name: string, facts: FileFacts, error: unknown): boolean {
+    const key = keyOf(facts);
+    const known = this.files.get(name);
+    const isKnown = known?.key === key;
+    const pauseMs = isKnown ? Math.min(known.pauseMs * 2, AGAIN_MS_MAX) : AGAIN_MS;
+    const againMs = this.clock.monotonicMs() + pauseMs;
+    this.files.set(name, { key, pauseMs, againMs, why: messageOf(error) });
+    return !isKnown;
+  }
+
+  /** True while it is as it was, and its time has not come. One that has changed is forgotten. */
+  isLetBe(name: string, facts: FileFacts): boolean {
+    const known = this.files.get(name);
+    if (known === undefined) return false;
+    if (known.key === keyOf(facts)) return this.clock.monotonicMs() < known.againMs;
+    this.files.delete(name);
+    return false;
+  }
+}
