@@ -75,13 +75,13 @@ test("a snapshot of very large trays that did not change reads no names, and onl
   expect(done).toEqual({ count: 100_000, is_exact: false });
   while (!done.is_exact) {
     const reads = await readsOf(() => ({ done } = reader.next(Date.now()).counts));
-    expect(reads.names).toBeLessThanOrEqual(10_000 + 1);
+    // Every few seconds the accepted tasks are looked at, too.
+    expect(reads.names).toBeLessThanOrEqual(10_000 + 1000 + 2);
     looks++;
   }
   expect(done).toEqual({ count: MANY, is_exact: true });
   expect(looks).toBe(Math.floor((MANY - 100_000) / 10_000) + 1);
   const again = await readsOf(() => reader.next(1000));
-  // The accepted tasks are looked at anew now and then, the rest is not.
   expect(again.names).toBeLessThanOrEqual(1000 + 1);
   const idle = await readsOf(() => reader.next(1001));
   expect(idle.names).toBe(0);
