@@ -94,7 +94,15 @@ export type FailureKind =
   | "no_result"
   | "invalid_result"
   | "auth"
-  | "quota";
+  | "quota"
+  /** A coding agent's stream ended before it said how its work ended. */
+  | "interrupted"
+  /** A coding agent was not allowed to use its tools. */
+  | "permission"
+  /** A coding agent cannot work with what it is given: billing, model, flags. */
+  | "config"
+  /** A coding agent said that it failed. */
+  | "agent";
 
 /** `outbox/<id>_result.json` without the task that travels inside. */
 export interface ResultRecord {

@@ -1,0 +1,131 @@
+/** What a run of a coding agent has come to, from the facts of its stream: whether it is over, and whether it was good. Pure. */
+import type { Fact, TurnEnd, Usage } from "./facts.ts";
+
+export interface RunState {
+  sessionId: string | undefined;
+  turn: "none" | "open" | "ended";
+  lastEnd: TurnEnd | undefined;
+  /** Uuids of messages that were written to the program and that no turn has answered yet. */
+  readonly unanswered: Set<string>;
+  /** Tool calls that run now, by id. */
+  readonly openTools: Map<string, string>;
+  background: readonly string[];
+  /** Background tasks have changed since the last turn ended: a turn about that follows. */
+  isBackgroundNews: boolean;
+  /** The latest end of a quota window that has refused us (epoch ms). */
+  quotaUntilMs: number | undefined;
+  isQuotaRefused: boolean;
+  /** Status of the last request that the program tries again, when it has failed. */
+  lastStatus: number | undefined;
+  denied: string[];
+  changedFiles: number;
+  lastText: string;
+  /** Of the whole session, where the program tells sums. */
+  sessionUsage: Usage | undefined;
+  /** Booked piece by piece, where it tells pieces. */
+  partUsage: Usage;
+}
+
+export function newRunState(): RunState {
+  return {
+    sessionId: undefined,
+    turn: "none",
+    lastEnd: undefined,
+    unanswered: new Set(),
+    openTools: new Map(),
+    background: [],
+    isBackgroundNews: false,
+    quotaUntilMs: undefined,
+    isQuotaRefused: false,
+    lastStatus: undefined,
+    denied: [],
+    changedFiles: 0,
+    lastText: "",
+    sessionUsage: undefined,
+    partUsage: { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsdMicro: null },
+  };
+}
+
+/** Takes a fact into the state. */
+export function applyFact(state: RunState, fact: Fact): void {
+  switch (fact.fact) {
+    case "session":
+      state.sessionId = fact.id;
+      return;
+    case "turn_started":
+      state.turn = "open";
+      return;
+    case "turn_ended":
+      endTurn(state, fact.end);
+      return;
+    case "message":
+      // It reads a message: a turn that answers it comes, or goes on.
+      if (fact.state === "read") state.turn = "open";
+      if (fact.state === "cancelled") state.unanswered.delete(fact.uuid);
+      return;
+    case "said":
+      state.lastText = fact.text;
+      return;
+    case "tool_started":
+      state.openTools.set(fact.id, fact.name);
+      return;
+    case "tool_ended":
+      state.openTools.delete(fact.id);
+      return;
+    case "file_changed":
+      state.changedFiles++;
+      return;
+    case "background":
+      state.background = fact.ids;
+      if (state.turn === "ended") state.isBackgroundNews = true;
+      return;
+    case "quota":
+      if (!fact.isRejected) return;
+      state.isQuotaRefused = true;
+      if (fact.resetsAtMs !== null)
+        state.quotaUntilMs = Math.max(state.quotaUntilMs ?? 0, fact.resetsAtMs);
+      return;
+    case "api_retry":
+      state.lastStatus = fact.status ?? undefined;
+      return;
+    case "usage":
+      if (fact.of === "session") state.sessionUsage = fact.usage;
+      else state.partUsage = addUsage(state.partUsage, fact.usage);
+      return;
+    default:
+      return;
+  }
+}
+
+function endTurn(state: RunState, end: TurnEnd): void {
+  state.turn = "ended";
+  state.lastEnd = end;
+  state.openTools.clear();
+  state.isBackgroundNews = false;
+  state.denied.push(...end.denied);
+  // A program that does not say what it answers has had one message.
+  if (end.answers === undefined) state.unanswered.clear();
+  else for (const uuid of end.answers) state.unanswered.delete(uuid);
+}
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    costUsdMicro:
+      a.costUsdMicro === null && b.costUsdMicro === null
+        ? null
+        : (a.costUsdMicro ?? 0) + (b.costUsdMicro ?? 0),
+  };
+}
+
+/** A result ends a turn, not the run: the run is over when nothing more is to come from it. */
+export function isRunOver(state: RunState): boolean {
+  return (
+    state.turn === "ended" &&
+    state.unanswered.size === 0 &&
+    state.background.length === 0 &&
+    !state.isBackgroundNews
+  );
+}
