@@ -37,7 +37,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   mailbox: BASE,
   // What other programs import of the mailbox, with the journal lines of what they do.
   library: [...BASE, "journal", "mailbox"],
-  agents: ["core", "host"],
+  agents: ["core", "host", "journal"],
   // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
   view: [...TASKS, "text"],
   worker: [...TASKS, "agents"],

@@ -5,7 +5,16 @@ import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 
 /** Why a running attempt is stopped from outside. */
-export type StopReason = "timeout" | "fenced" | "stop" | "cancel" | "requeue";
+export type StopReason =
+  | "timeout"
+  | "fenced"
+  | "stop"
+  | "cancel"
+  | "requeue"
+  /** A coding agent was silent for too long, or did not leave after its work. */
+  | "idle"
+  | "lingering"
+  | "background";
 
 /** The wish that an attempt stops. Like an AbortSignal, which would cost more than the rest of a small task. */
 export class StopSignal {
@@ -82,6 +91,12 @@ export abstract class Agent {
 export function stoppedOutcome(reason: StopReason, limitMs: number): AttemptOutcome {
   if (reason === "timeout")
     return failed("timeout", "ErrTimeout", `it ran longer than its limit of ${limitMs} ms`);
+  if (reason === "idle")
+    return failed(
+      "timeout",
+      "ErrIdle",
+      "it was silent for too long, and no tool of it was running",
+    );
   if (reason === "cancel")
     return failed("cancelled", "ErrCancelled", "cancelled", { canRetry: false });
   return { kind: "released", message: reason };

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
+import type { Writable } from "node:stream";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
@@ -58,6 +59,12 @@ export interface ProgramSpec {
   limitMs: number;
   /** Variables beside those of `programEnvironment`. Called when the run's directory is there. */
   moreEnvironment?: () => Record<string, string>;
+  /** Names of variables that the program does not get, as of other agents' sessions. */
+  withoutEnvironment?: (name: string) => boolean;
+  /** Called once it has been started. */
+  onStarted?: () => void;
+  /** The same, with its standard input. Left out: it has none. */
+  onStdin?: (stdin: Writable) => void;
 }
 
 /** It ended by itself with this exit code; or the outcome of a program that did not start, was stopped, or was ended by a signal. */
@@ -82,10 +89,10 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
     child = spawn(argv[0] ?? "", argv.slice(1), {
       cwd,
-      env: { ...programEnvironment(assignment), ...spec.moreEnvironment?.() },
+      env: environmentOf(assignment, spec),
       // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
       detached: true,
-      stdio: ["ignore", logs[0] as number, logs[1] as number],
+      stdio: [spec.onStdin === undefined ? "ignore" : "pipe", logs[0] as number, logs[1] as number],
       windowsHide: true,
     });
   } catch (error) {
@@ -101,6 +108,12 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     },
   );
   const stop = new Stopper(assignment, child, limitMs);
+  spec.onStarted?.();
+  if (child.stdin !== null) {
+    // A program that has ended reads no more: its exit says what came of it.
+    child.stdin.on("error", () => {});
+    spec.onStdin?.(child.stdin);
+  }
   const { exitCode, signal, error } = await ended;
   await stop.finish(signal !== null);
 
@@ -154,6 +167,13 @@ function ownBytesOf({ taskText, claimFile, packetBytes = 0 }: Assignment): numbe
 /** Programs read a copy of their task: they may do with it as they like. */
 function taskFileOf(assignment: Assignment): string {
   return join(assignment.runDir, "task.json");
+}
+
+function environmentOf(assignment: Assignment, spec: ProgramSpec): NodeJS.ProcessEnv {
+  const env = { ...programEnvironment(assignment), ...spec.moreEnvironment?.() };
+  for (const name of Object.keys(env))
+    if (spec.withoutEnvironment?.(name) === true) delete env[name];
+  return env;
 }
 
 function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {

@@ -48,6 +48,21 @@ const AgentSchema = Type.Object(
       capabilities: Texts(),
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
+      model: Text,
+      env: Type.Record(Type.String(), Type.String(), { description: "variables of its program" }),
+      account: Type.String({
+        pattern: "^[a-z0-9][a-z0-9-]{0,31}$",
+        description: "whose quota it uses; default: default",
+      }),
+      permissions: Type.Object(
+        { mode: Choice(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
+        { ...Strict, description: "what a coding agent may do without a person" },
+      ),
+      idle_ms: Ms(
+        1000,
+        "a coding agent that is silent for so long, with no tool running, is stopped",
+      ),
+      background_ms: Ms(1000, "how long it may wait for a background task after its work"),
       phases: Type.Array(Choice(PHASES), {
         minItems: 1,
         uniqueItems: true,

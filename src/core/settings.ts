@@ -18,8 +18,27 @@ export interface AgentSettings {
   timeout_ms?: number;
   /** Phases of its work on nodes of the plan, in order; left out = by the node's type. */
   phases?: Phase[];
+  /** Of a coding agent: the model; left out = the program's own choice. */
+  model?: string;
+  /** Variables that its program gets. */
+  env?: Record<string, string>;
+  /** Whose quota it uses; left out = `default`. */
+  account?: string;
+  /** What it may do without a person. */
+  permissions?: Permissions;
+  /** Stopped when it is silent for so long and no tool runs (ms). */
+  idle_ms?: number;
+  /** How long it may wait for a background task after its work (ms). */
+  background_ms?: number;
   /** Whether a node's run must end with a `<result>`: `required` for programs unless it is set. */
   result?: "required" | "optional";
+}
+
+/** `read`: look only. `edit`: change files and run commands in its folder. `full`: everything, without a sandbox. */
+export interface Permissions {
+  mode: "read" | "edit" | "full";
+  /** Tools that are allowed beside those of the mode, in the program's own words. */
+  allow?: string[];
 }
 
 export interface Settings {
@@ -128,8 +147,6 @@ export function explainBadAgent({
   program,
   module,
 }: AgentSettings): string | undefined {
-  if (kind === "codex" || kind === "claude")
-    return `${name}: the kind ${kind} is not built in yet; use kind exec with the program and its arguments`;
   if (kind === "exec" && program === undefined)
     return `${name} is of kind exec and needs a program`;
   if (kind === "module" && module === undefined)

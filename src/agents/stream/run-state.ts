@@ -15,6 +15,7 @@ export interface RunState {
   /** The latest end of a quota window that has refused us (epoch ms). */
   quotaUntilMs: number | undefined;
   isQuotaRefused: boolean;
+  quotaWindow: string | null;
   /** Status of the last request that the program tries again, when it has failed. */
   lastStatus: number | undefined;
   denied: string[];
@@ -37,6 +38,7 @@ export function newRunState(): RunState {
     isBackgroundNews: false,
     quotaUntilMs: undefined,
     isQuotaRefused: false,
+    quotaWindow: null,
     lastStatus: undefined,
     denied: [],
     changedFiles: 0,
@@ -82,6 +84,7 @@ export function applyFact(state: RunState, fact: Fact): void {
     case "quota":
       if (!fact.isRejected) return;
       state.isQuotaRefused = true;
+      state.quotaWindow = fact.window;
       if (fact.resetsAtMs !== null)
         state.quotaUntilMs = Math.max(state.quotaUntilMs ?? 0, fact.resetsAtMs);
       return;

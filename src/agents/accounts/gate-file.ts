@@ -1,0 +1,92 @@
+/**
+ * The gate of an account as a file in the user's state directory, shared by all state trees of that user:
+ * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. `rm` opens it.
+ */
+import os from "node:os";
+import { join } from "node:path";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { judgeOwner } from "../../host/identity.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import {
+  closeGate,
+  type Entry,
+  enterGate,
+  type GateDocument,
+  leaveGate,
+  openGate,
+  passGate,
+  type Refusal,
+} from "./gate-rules.ts";
+
+/** Where the accounts of this user are. @param env of the process */
+export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
+  const stateHome = env["XDG_STATE_HOME"] ?? join(env["HOME"] ?? os.homedir(), ".local", "state");
+  return join(stateHome, "mailchute", "accounts");
+}
+
+/** The accounts folder and those above it that may be missing: `~/.local/state/mailchute/accounts`. */
+const MISSING_DIRS_MAX = 4;
+
+export class GateFile {
+  readonly path: string;
+  private readonly account: string;
+  private readonly dir: string;
+
+  constructor(dir: string, account: string) {
+    this.dir = dir;
+    this.account = account;
+    this.path = join(dir, `${account}.json`);
+  }
+
+  /** How it stands, without a lock. A file that is missing or broken is an open gate. */
+  read(): GateDocument {
+    const found = readDocument<GateDocument>(this.path);
+    return found?.v === 1 && Number.isFinite(found.until_ms) ? found : openGate(this.account);
+  }
+
+  /** Whether a run may start. @param owner of its lease; @param nowMs epoch ms */
+  async enter(owner: string, nowMs: number): Promise<Entry> {
+    const gate = this.read();
+    const first = enterGate(gate, owner, nowMs, isAlive);
+    // Most runs find it open, or closed for hours: that takes no lock.
+    if (gate.status === "open" || !first.may) return first;
+    let entry: Entry = first;
+    await this.change((now) => {
+      entry = enterGate(now, owner, nowMs, isAlive);
+      return entry.gate;
+    });
+    return entry;
+  }
+
+  async pass(owner: string): Promise<void> {
+    if (this.read().probe?.owner === owner) await this.change((gate) => passGate(gate, owner));
+  }
+
+  async leave(owner: string): Promise<void> {
+    if (this.read().probe?.owner === owner) await this.change((gate) => leaveGate(gate, owner));
+  }
+
+  /** The service refused a run: no other starts before that time. @returns how it stands now */
+  async close(refusal: Refusal, nowMs: number): Promise<GateDocument> {
+    return await this.change((gate) => closeGate(gate, refusal, nowMs, Math.random()));
+  }
+
+  private async change(change: (gate: GateDocument) => GateDocument): Promise<GateDocument> {
+    makeDirs(this.dir, MISSING_DIRS_MAX);
+    const release = await lockFile(`${this.path}.lock`);
+    try {
+      const before = this.read();
+      const after = change(before);
+      if (after !== before) replaceDocument(this.path, after);
+      return after;
+    } finally {
+      await release?.();
+    }
+  }
+}
+
+/** An owner that cannot be judged, as one in another container, is taken for alive; its time runs out. */
+function isAlive(owner: string): boolean {
+  return judgeOwner(owner) !== "dead";
+}

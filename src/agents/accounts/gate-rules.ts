@@ -1,0 +1,127 @@
+/**
+ * When runs of an account may start. A limit of the service closes the account's gate until the time that the service gave. Then
+ * one run probes it, and the next ones start one after another, each after the one before it got an answer: many at once would
+ * hit the limit again at the reset. Pure.
+ */
+
+export interface GateDocument {
+  v: 1;
+  account: string;
+  status: "open" | "closed" | "opening";
+  /** While it is closed: epoch ms. */
+  until_ms: number;
+  /** The window of the quota that is used up, as the service calls it. */
+  window: string | null;
+  reason: string;
+  closed_at_ms: number;
+  /** How often in a row it was closed without a time from the service. */
+  closings: number;
+  /** The one run that may go before the others. */
+  probe: { owner: string; since_ms: number } | null;
+  /** Runs that got an answer since it began to open. */
+  answers: number;
+}
+
+export type Entry =
+  | { may: true; gate: GateDocument }
+  | { may: false; gate: GateDocument; untilMs: number; why: string };
+
+export interface Refusal {
+  /** Epoch ms, given by the service as a number; null: it gave none. */
+  untilMs: number | null;
+  window: string | null;
+  reason: string;
+}
+
+/** So many runs one after another before all may start again. */
+const ANSWERS_TO_OPEN = 5;
+/** A run that waits for its turn asks again after so long (ms). */
+const TURN_MS = 2000;
+/** A probe that has no answer after so long does not hold up the others (ms). */
+const PROBE_MS_MAX = 10 * 60_000;
+/** Without a time from the service (ms): doubles each time. */
+const CLOSED_MS = { first: 30_000, max: 60 * 60_000 } as const;
+
+export function openGate(account: string): GateDocument {
+  return {
+    v: 1,
+    account,
+    status: "open",
+    until_ms: 0,
+    window: null,
+    reason: "",
+    closed_at_ms: 0,
+    closings: 0,
+    probe: null,
+    answers: 0,
+  };
+}
+
+/** Whether a run may start now. @param isAlive whether the run that probes still runs */
+export function enterGate(
+  gate: GateDocument,
+  owner: string,
+  nowMs: number,
+  isAlive: (owner: string) => boolean,
+): Entry {
+  if (gate.status === "open") return { may: true, gate };
+  if (gate.status === "closed" && nowMs < gate.until_ms)
+    return { may: false, gate, untilMs: gate.until_ms, why: gate.reason };
+  const { probe } = gate;
+  const isTaken =
+    gate.status === "opening" &&
+    probe !== null &&
+    probe.owner !== owner &&
+    Math.abs(nowMs - probe.since_ms) < PROBE_MS_MAX &&
+    isAlive(probe.owner);
+  if (isTaken)
+    return {
+      may: false,
+      gate,
+      untilMs: nowMs + TURN_MS,
+      why: "the limit is over; runs start one after another",
+    };
+  return {
+    may: true,
+    gate: { ...gate, status: "opening", probe: { owner, since_ms: nowMs } },
+  };
+}
+
+/** A run got an answer. */
+export function passGate(gate: GateDocument, owner: string): GateDocument {
+  if (gate.status !== "opening" || gate.probe?.owner !== owner) return gate;
+  const answers = gate.answers + 1;
+  return answers >= ANSWERS_TO_OPEN
+    ? openGate(gate.account)
+    : { ...gate, probe: null, answers, closings: 0 };
+}
+
+/** A run ended, or was not started, without an answer. */
+export function leaveGate(gate: GateDocument, owner: string): GateDocument {
+  return gate.probe?.owner === owner ? { ...gate, probe: null } : gate;
+}
+
+/** The service refused a run. @param random uniform in [0, 1), for jitter */
+export function closeGate(
+  gate: GateDocument,
+  refusal: Refusal,
+  nowMs: number,
+  random: number,
+): GateDocument {
+  const closings = refusal.untilMs === null ? gate.closings + 1 : 0;
+  const backoffMs = Math.min(CLOSED_MS.max, CLOSED_MS.first * 2 ** Math.min(closings - 1, 20));
+  const untilMs = refusal.untilMs ?? nowMs + Math.round(backoffMs * (0.75 + random / 2));
+  const isStillClosed = gate.status === "closed" && gate.until_ms > nowMs;
+  return {
+    ...gate,
+    status: "closed",
+    // Several runs are refused at once: the latest time holds, and a guess does not shorten what the service said.
+    until_ms: isStillClosed ? Math.max(gate.until_ms, untilMs) : untilMs,
+    window: refusal.window,
+    reason: refusal.reason,
+    closed_at_ms: nowMs,
+    closings: isStillClosed ? gate.closings : closings,
+    probe: null,
+    answers: 0,
+  };
+}

@@ -1,0 +1,85 @@
+/** Reads a file line by line while a program writes it. The file is the truth: what was written before a crash can be read again. */
+import fs from "node:fs";
+import { openToRead } from "../../host/regular-file.ts";
+
+const CHUNK_BYTES = 64 * 1024;
+const NEWLINE = 0x0a;
+/** A line with more than this is not read as one: only its beginning is passed on (bytes). */
+const LINE_BYTES_MAX = 64 * 1024 * 1024;
+const HEAD_BYTES = 64 * 1024;
+
+export class LineTail {
+  private readonly path: string;
+  private readonly onLine: (line: string) => void;
+  private readonly buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  private fd: number | undefined;
+  private offset: number;
+  /** Pieces of a line whose end is not there yet. */
+  private pieces: Buffer[] = [];
+  private piecesBytes = 0;
+
+  /** @param from where reading begins (bytes) */
+  constructor(path: string, from: number, onLine: (line: string) => void) {
+    this.path = path;
+    this.offset = from;
+    this.onLine = onLine;
+  }
+
+  /** Reads what has come since. @returns how many bytes that were; 0, too, while there is no file */
+  read(): number {
+    this.fd ??= this.open();
+    if (this.fd === undefined) return 0;
+    let total = 0;
+    for (;;) {
+      const got = fs.readSync(this.fd, this.buffer, 0, CHUNK_BYTES, this.offset);
+      if (got === 0) return total;
+      this.offset += got;
+      total += got;
+      this.take(this.buffer.subarray(0, got));
+    }
+  }
+
+  /** The program has ended: what it left without a newline counts as a line. */
+  end(): void {
+    this.read();
+    if (this.piecesBytes > 0) this.tell();
+    if (this.fd !== undefined) fs.closeSync(this.fd);
+    this.fd = undefined;
+  }
+
+  private open(): number | undefined {
+    try {
+      return openToRead(this.path);
+    } catch {
+      return undefined;
+    }
+  }
+
+  private take(bytes: Buffer): void {
+    let from = 0;
+    for (;;) {
+      const end = bytes.indexOf(NEWLINE, from);
+      if (end === -1) break;
+      this.keep(bytes.subarray(from, end));
+      this.tell();
+      from = end + 1;
+    }
+    // A copy: the buffer is read into again.
+    if (from < bytes.length) this.keep(Buffer.from(bytes.subarray(from)));
+  }
+
+  private keep(piece: Buffer): void {
+    if (this.piecesBytes <= LINE_BYTES_MAX) this.pieces.push(piece);
+    this.piecesBytes += piece.length;
+  }
+
+  private tell(): void {
+    const isTooLong = this.piecesBytes > LINE_BYTES_MAX;
+    const [first = Buffer.alloc(0)] = this.pieces;
+    const bytes = this.pieces.length === 1 ? first : Buffer.concat(this.pieces);
+    this.pieces = [];
+    this.piecesBytes = 0;
+    const text = (isTooLong ? bytes.subarray(0, HEAD_BYTES) : bytes).toString("utf8");
+    if (text.trim() !== "") this.onLine(text);
+  }
+}

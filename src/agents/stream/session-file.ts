@@ -1,0 +1,67 @@
+/**
+ * What is remembered of the session of a task over its runs: `sessions/<key>.json`. A run that follows goes on in that session.
+ * It is written before anything depends on it; a crash loses at most the end of it, and then a run begins a new session.
+ */
+import { join } from "node:path";
+import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
+import type { Usage } from "./facts.ts";
+
+export interface SessionDocument {
+  v: 1;
+  task_id: string;
+  agent: string;
+  kind: string;
+  account: string;
+  /** Null until the program has told it. */
+  session_id: string | null;
+  /** Where it was started: a session is resumed there and nowhere else. */
+  cwd: string;
+  /** What was booked of it so far, where the program tells sums. */
+  booked: Usage;
+  /** The last run was not let in (401): it gets one more. */
+  was_refused: boolean;
+  /** What the last run did, for a new session that takes over. */
+  hand_off: string;
+  updated_at: number;
+}
+
+export function newSession(
+  of: Pick<SessionDocument, "task_id" | "agent" | "kind" | "account" | "cwd">,
+): SessionDocument {
+  return {
+    v: 1,
+    ...of,
+    session_id: null,
+    booked: { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsdMicro: null },
+    was_refused: false,
+    hand_off: "",
+    updated_at: 0,
+  };
+}
+
+export class SessionFile {
+  private readonly path: string;
+
+  /** @param key `<id>@<submission>`, and for a phase of a node `.<phase>` after it */
+  constructor(sessionsDir: string, key: string) {
+    this.path = join(sessionsDir, `${key}.json`);
+  }
+
+  /** The session that may be resumed by this agent in this directory. */
+  read(agent: string, cwd: string): SessionDocument | undefined {
+    const found = readDocument<SessionDocument>(this.path);
+    return found?.v === 1 && found.agent === agent && found.cwd === cwd ? found : undefined;
+  }
+
+  write(session: SessionDocument): void {
+    replaceDocument(
+      this.path,
+      { ...session, updated_at: Math.floor(Date.now() / 1000) },
+      { missingMax: 2 },
+    );
+  }
+
+  remove(): void {
+    removeDocument(this.path);
+  }
+}

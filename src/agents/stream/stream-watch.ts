@@ -1,0 +1,95 @@
+/**
+ * Watches a running coding agent by its stream: passes its facts on, closes its input when nothing more is to come, and stops it
+ * when it is silent without a tool running, does not leave after its work, or waits for a background task without an end.
+ */
+import { randomUUID } from "node:crypto";
+import type { Writable } from "node:stream";
+import type { AgentSettings } from "../../core/settings.ts";
+import type { ReadLine } from "./facts.ts";
+import { LineTail } from "./line-tail.ts";
+import type { RunRecorder } from "./run-recorder.ts";
+import { isRunOver } from "./run-state.ts";
+
+/** Why we stopped it by ourselves. */
+export type OwnStop = "idle" | "lingering" | "background";
+
+export interface StreamWatchParts {
+  eventsLog: string;
+  /** Where this run's part of the log begins (bytes). */
+  from: number;
+  read: ReadLine;
+  recorder: RunRecorder;
+  settings: Pick<AgentSettings, "idle_ms" | "background_ms">;
+  stop: (reason: OwnStop) => void;
+}
+
+const LOOK_MS = 100;
+/** How long a program may take to leave once its run is over (ms). */
+const LINGER_MS = 30_000;
+export const IDLE_MS = 30 * 60_000;
+export const BACKGROUND_MS = 10 * 60_000;
+
+export class StreamWatch {
+  ownStop: OwnStop | undefined;
+  private readonly p: StreamWatchParts;
+  private readonly tail: LineTail;
+  private timer: NodeJS.Timeout | undefined;
+  private stdin: Writable | undefined;
+  /** When something last came from it, and since when its run is over (monotonic ms). */
+  private heardMs = performance.now();
+  private overSinceMs: number | undefined;
+
+  constructor(parts: StreamWatchParts) {
+    this.p = parts;
+    this.tail = new LineTail(parts.eventsLog, parts.from, (line) => this.take(line));
+  }
+
+  /** The program runs. @param stdin where the packet is written; left out: it has it already */
+  start(stdin?: Writable, frame?: (uuid: string, text: string) => string, packet = ""): void {
+    this.heardMs = performance.now();
+    if (stdin !== undefined && frame !== undefined) {
+      this.stdin = stdin;
+      const uuid = randomUUID();
+      this.p.recorder.state.unanswered.add(uuid);
+      stdin.write(`${frame(uuid, packet)}\n`);
+    }
+    this.timer = setInterval(() => this.look(), LOOK_MS);
+  }
+
+  /** The program has ended: reads the rest. */
+  end(): void {
+    clearInterval(this.timer);
+    this.tail.end();
+    this.stdin?.destroy();
+  }
+
+  private look(): void {
+    const nowMs = performance.now();
+    if (this.tail.read() > 0) this.heardMs = nowMs;
+    const { state } = this.p.recorder;
+    if (isRunOver(state)) {
+      this.overSinceMs ??= nowMs;
+      // It leaves when it can read no more.
+      this.stdin?.end();
+      if (nowMs - this.overSinceMs > LINGER_MS) this.stop("lingering");
+      return;
+    }
+    this.overSinceMs = undefined;
+    const silentMs = nowMs - this.heardMs;
+    const { idle_ms: idleMs = IDLE_MS, background_ms: backgroundMs = BACKGROUND_MS } =
+      this.p.settings;
+    if (state.turn === "ended" && state.background.length > 0) {
+      if (silentMs > backgroundMs) this.stop("background");
+    } else if (state.openTools.size === 0 && silentMs > idleMs) this.stop("idle");
+  }
+
+  private stop(reason: OwnStop): void {
+    if (this.ownStop !== undefined) return;
+    this.ownStop = reason;
+    this.p.stop(reason);
+  }
+
+  private take(line: string): void {
+    this.p.recorder.take(line, this.p.read(line));
+  }
+}
