@@ -62,6 +62,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // A part imports what is below it, and no other part.
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
+  "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],

@@ -78,6 +78,16 @@ const AgentSchema = Type.Object(
   Strict,
 );
 
+const Usd = (description: string) => Type.Number({ minimum: 0, description });
+const PriceSchema = Type.Object(
+  {
+    input_usd: Usd("US dollars for a million input tokens"),
+    output_usd: Usd("US dollars for a million output tokens"),
+    ...optional({ cached_input_usd: Usd("the same for cached input; default: input_usd") }),
+  },
+  Strict,
+);
+
 /** The JSON Schema of `config.yaml`. */
 export const ConfigSchema = Settings(
   {
@@ -130,6 +140,9 @@ export const ConfigSchema = Settings(
       description: "false: the task mailbox is not touched; only commands are taken",
     }),
     agents: Type.Array(AgentSchema),
+    prices: Type.Record(Type.String(), PriceSchema, {
+      description: "by model, for programs that give no price themselves",
+    }),
   },
   { $id: "config", title: "mailchute config.yaml" },
 );

@@ -88,6 +88,15 @@ export interface Settings {
   /** False: the task mailbox is left alone. */
   mailbox_enabled: boolean;
   agents: AgentSettings[];
+  /** By model, for programs that give no price themselves. */
+  prices: Record<string, Price>;
+}
+
+/** US dollars for a million tokens. */
+export interface Price {
+  input_usd: number;
+  cached_input_usd?: number;
+  output_usd: number;
 }
 
 export const DEFAULT_SETTINGS: Settings = {
@@ -118,6 +127,7 @@ export const DEFAULT_SETTINGS: Settings = {
   uids: [],
   mailbox_enabled: true,
   agents: [],
+  prices: {},
 };
 
 export type SettingSource = "flag" | "environment" | "config.yaml" | "built-in";

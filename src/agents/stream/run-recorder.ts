@@ -2,32 +2,12 @@
 import { basename, join } from "node:path";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
+import type { CostRecord } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import { applyFact, newRunState, type RunState } from "./run-state.ts";
 import type { SessionDocument, SessionFile } from "./session-file.ts";
-
-/** A line of `analytics/costs.jsonl`: what one run used. A reader counts a run once. */
-export interface CostRecord {
-  at: number;
-  task_id: string;
-  run: string;
-  /** A run may begin a second session: 0 or 1. */
-  part: number;
-  agent: string;
-  kind: string;
-  account: string;
-  model: string | null;
-  session_id: string | null;
-  input_tokens: number;
-  cached_input_tokens: number;
-  output_tokens: number;
-  /** Null when neither the program nor the settings know a price. */
-  cost_usd_micro: number | null;
-  /** completed, failed, deferred or released. */
-  outcome: string;
-}
 
 /** The end of what it said, for a run that follows (characters). */
 const HAND_OFF_MAX = 4000;
@@ -133,7 +113,6 @@ export class RunRecorder {
       at: Math.floor(Date.now() / 1000),
       task_id: subject.task_id,
       run: subject.run,
-      part: outcome === "lost_session" ? 0 : 1,
       agent: session.agent,
       kind: session.kind,
       account: session.account,

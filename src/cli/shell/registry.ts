@@ -99,6 +99,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../commands/events.ts"),
   },
 
+  cost: {
+    group: "Look",
+    summary: "tokens and money that coding agents used",
+    load: () => import("../../parts/costs/command.ts"),
+  },
+
   pause: { group: "Steer", summary: "claim nothing new", load: control },
   resume: { group: "Steer", summary: "go on claiming", load: control },
   "set-workers": { group: "Steer", summary: "change the number of slots", load: control },

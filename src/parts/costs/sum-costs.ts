@@ -1,0 +1,121 @@
+/** Sums of what runs of coding agents used. Pure. */
+import type { CostRecord } from "../../agents/cost-records.ts";
+import type { Price } from "../../core/settings.ts";
+
+export const COST_KEYS = ["task", "agent", "account", "model", "day"] as const;
+export type CostKey = (typeof COST_KEYS)[number];
+
+export interface CostSum {
+  key: string;
+  runs: number;
+  /** Of these, runs that did not complete. */
+  runs_not_completed: number;
+  input_tokens: number;
+  cached_input_tokens: number;
+  output_tokens: number;
+  cost_usd_micro: number;
+  /** Runs whose price neither the program nor the settings know. */
+  runs_without_price: number;
+}
+
+/** Adds up records, each run of a session once. A line may be there twice after a crash. */
+export class CostSums {
+  private readonly key: CostKey;
+  private readonly prices: Readonly<Record<string, Price>>;
+  private readonly seen = new Set<string>();
+  private readonly sums = new Map<string, CostSum>();
+  readonly total: CostSum = newSum("total");
+
+  constructor(key: CostKey, prices: Readonly<Record<string, Price>>) {
+    this.key = key;
+    this.prices = prices;
+  }
+
+  add(record: CostRecord): void {
+    const once = `${record.run} ${record.session_id}`;
+    if (this.seen.has(once)) return;
+    this.seen.add(once);
+    const key = keyOf(record, this.key);
+    const sum = this.sums.get(key) ?? newSum(key);
+    this.sums.set(key, sum);
+    const cost = record.cost_usd_micro ?? priceOf(record, this.prices);
+    addTo(sum, record, cost);
+    addTo(this.total, record, cost);
+  }
+
+  /** The most expensive first; days in their order. */
+  rows(): CostSum[] {
+    const rows = [...this.sums.values()];
+    return this.key === "day"
+      ? rows.sort((a, b) => (a.key < b.key ? -1 : 1))
+      : rows.sort((a, b) => b.cost_usd_micro - a.cost_usd_micro || (a.key < b.key ? -1 : 1));
+  }
+}
+
+function newSum(key: string): CostSum {
+  return {
+    key,
+    runs: 0,
+    runs_not_completed: 0,
+    input_tokens: 0,
+    cached_input_tokens: 0,
+    output_tokens: 0,
+    cost_usd_micro: 0,
+    runs_without_price: 0,
+  };
+}
+
+function addTo(sum: CostSum, record: CostRecord, cost: number | undefined): void {
+  sum.runs++;
+  if (record.outcome !== "completed") sum.runs_not_completed++;
+  sum.input_tokens += record.input_tokens;
+  sum.cached_input_tokens += record.cached_input_tokens;
+  sum.output_tokens += record.output_tokens;
+  if (cost === undefined) sum.runs_without_price++;
+  else sum.cost_usd_micro += cost;
+}
+
+/** In the settings' prices (millionths of a US dollar); undefined when they have none for the model. */
+function priceOf(record: CostRecord, prices: Readonly<Record<string, Price>>): number | undefined {
+  const price = record.model === null ? undefined : prices[record.model];
+  if (price === undefined) return undefined;
+  const { input_usd: input, cached_input_usd: cached = input, output_usd: output } = price;
+  // A price for a million tokens in dollars is one for a token in millionths.
+  return Math.round(
+    (record.input_tokens - record.cached_input_tokens) * input +
+      record.cached_input_tokens * cached +
+      record.output_tokens * output,
+  );
+}
+
+function keyOf(record: CostRecord, key: CostKey): string {
+  switch (key) {
+    case "task":
+      return record.task_id;
+    case "agent":
+      return record.agent;
+    case "account":
+      return record.account;
+    case "model":
+      return record.model ?? "unknown";
+    case "day":
+      return new Date(record.at * 1000).toISOString().slice(0, 10);
+  }
+}
+
+/** A record as it is in the journal; undefined when it is none. */
+export function readCostRecord(record: Readonly<Record<string, unknown>>): CostRecord | undefined {
+  const numbers = ["at", "input_tokens", "cached_input_tokens", "output_tokens"];
+  const texts = ["task_id", "run", "agent", "account", "outcome"];
+  const isCost =
+    numbers.every((name) => Number.isSafeInteger(record[name])) &&
+    texts.every((name) => typeof record[name] === "string");
+  if (!isCost) return undefined;
+  const { model, session_id: session, cost_usd_micro: cost } = record;
+  return {
+    ...(record as unknown as CostRecord),
+    model: typeof model === "string" ? model : null,
+    session_id: typeof session === "string" ? session : null,
+    cost_usd_micro: typeof cost === "number" && Number.isFinite(cost) ? cost : null,
+  };
+}
