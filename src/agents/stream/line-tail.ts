@@ -26,11 +26,12 @@ export class LineTail {
   }
 
   /** Reads what has come since. @returns how many bytes that were; 0, too, while there is no file */
-  read(): number {
+  read(bytesMax = Number.POSITIVE_INFINITY): number {
     this.fd ??= this.open();
     if (this.fd === undefined) return 0;
     let total = 0;
     for (;;) {
+      if (total >= bytesMax) return total;
       const got = fs.readSync(this.fd, this.buffer, 0, CHUNK_BYTES, this.offset);
       if (got === 0) return total;
       this.offset += got;

@@ -24,6 +24,8 @@ export interface StreamWatchParts {
 }
 
 const LOOK_MS = 100;
+/** Other runs of the process have their turn after so much (bytes). */
+const LOOK_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a program may take to leave once its run is over (ms). */
 const LINGER_MS = 30_000;
 export const IDLE_MS = 30 * 60_000;
@@ -65,7 +67,7 @@ export class StreamWatch {
 
   private look(): void {
     const nowMs = performance.now();
-    if (this.tail.read() > 0) this.heardMs = nowMs;
+    if (this.tail.read(LOOK_BYTES_MAX) > 0) this.heardMs = nowMs;
     const { state } = this.p.recorder;
     if (isRunOver(state)) {
       this.overSinceMs ??= nowMs;
