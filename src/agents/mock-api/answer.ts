@@ -1,0 +1,67 @@
+/** Carries out one step on a connection: answers, refuses, waits, or misbehaves as the step says. */
+import type { ServerResponse } from "node:http";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Asked, Format, StreamEvent } from "./format.ts";
+import type { Step } from "./script.ts";
+
+const EVENT_STREAM = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+const JSON_BODY = { "content-type": "application/json" };
+
+/** No event, no JSON and no UTF-8. */
+const GARBAGE = Buffer.from(
+  'event: ?\ndata: {"type": \u0000\n\n\xff\xfe not a stream \x80\n\n',
+  "latin1",
+);
+
+/** Resolves when the answer is sent; for a step that hangs, at once. */
+export async function answer(
+  response: ServerResponse,
+  format: Format,
+  asked: Asked,
+  step: Step,
+): Promise<void> {
+  if (step.hang) return;
+  if (step.delayMs !== undefined) await wait(step.delayMs);
+  if (response.destroyed) return;
+  if (step.garbage) {
+    response.writeHead(200, { ...EVENT_STREAM, ...step.headers }).end(GARBAGE);
+    return;
+  }
+  const isRefused = step.status !== undefined || step.usageLimit !== undefined;
+  if (isRefused && !step.inStream) {
+    const { status, headers, body } = format.refusal(step, Date.now());
+    response.writeHead(status, { ...JSON_BODY, ...headers, ...step.headers });
+    response.end(typeof body === "string" ? body : JSON.stringify(body));
+    return;
+  }
+  const headers = { ...format.windowHeaders(step.windows ?? {}, false), ...step.headers };
+  if (asked.isStream) {
+    response.writeHead(200, { ...EVENT_STREAM, ...headers });
+    sendEvents(response, eventsOf(format, asked, step, isRefused), step.cut === true);
+  } else {
+    const body = Buffer.from(JSON.stringify(format.plain(step, asked)));
+    response.writeHead(200, { ...JSON_BODY, "content-length": body.length, ...headers });
+    if (step.cut) response.write(body.subarray(0, body.length / 2), () => response.destroy());
+    else response.end(body);
+  }
+}
+
+function eventsOf(format: Format, asked: Asked, step: Step, isRefused: boolean): StreamEvent[] {
+  const events = format.events(step, asked);
+  if (!isRefused) return events;
+  return [...events.slice(0, 1), format.errorEvent(format.refusal(step, Date.now()))];
+}
+
+/** What is cut off ends within an event, after the first half of them. */
+function sendEvents(
+  response: ServerResponse,
+  events: readonly StreamEvent[],
+  isCut: boolean,
+): void {
+  const text = events
+    .slice(0, isCut ? Math.ceil(events.length / 2) : events.length)
+    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join("");
+  if (isCut) response.write(text.slice(0, -8), () => response.destroy());
+  else response.end(text);
+}

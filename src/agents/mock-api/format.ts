@@ -1,0 +1,61 @@
+/** What the server needs from a wire format: to read a request, and to write an answer in words of that API. */
+import type { Step, Usage, Windows } from "./script.ts";
+
+/** A request, read. `side` is for what a program asks beside its conversation; a script's steps are not used up by it. */
+export interface Asked {
+  kind: "turn" | "side" | "compaction" | "count";
+  model: string;
+  isStream: boolean;
+  /** What the user said, oldest first: where the markers are. */
+  texts: readonly string[];
+  /** Every message as one line, oldest first. */
+  lines: readonly string[];
+  /** Names of the tools that the program offers. */
+  tools: readonly string[];
+}
+
+/** One event of a stream; `type` is in the data, too, as both APIs have it. */
+export type StreamEvent = { type: string } & Record<string, unknown>;
+
+export interface Refusal {
+  status: number;
+  headers: Record<string, string>;
+  body: unknown;
+}
+
+export interface Format {
+  name: "messages" | "responses";
+  read(path: string, body: Record<string, unknown>): Asked;
+  /** The whole stream of an answer. */
+  events(step: Step, asked: Asked): StreamEvent[];
+  /** The same as one JSON body. */
+  plain(step: Step, asked: Asked): unknown;
+  refusal(step: Step, nowMs: number): Refusal;
+  /** An error in the stream of an answer that has begun. */
+  errorEvent(refusal: Refusal): StreamEvent;
+  windowHeaders(windows: Windows, isRefused: boolean): Record<string, string>;
+}
+
+const USAGE: Required<Usage> = {
+  input: 1000,
+  cachedInput: 0,
+  cacheWrite: 0,
+  output: 30,
+  reasoning: 0,
+};
+
+export const usageOf = (step: Step): Required<Usage> => ({ ...USAGE, ...step.usage });
+
+/** What a step says: "ok" when it does nothing else. */
+export function textOf(step: Step): string | undefined {
+  const isSilent = step.run !== undefined || step.tool !== undefined;
+  return step.say ?? (isSilent ? undefined : "ok");
+}
+
+let made = 0;
+
+/** An id that no other answer of this process has. */
+export function newId(prefix: string): string {
+  made++;
+  return `${prefix}${Date.now().toString(36)}${made.toString(36).padStart(4, "0")}`;
+}

@@ -1,0 +1,172 @@
+/**
+ * A mock of both model APIs on 127.0.0.1: programs such as claude and codex run against it without an account. It answers what
+ * a script says, and remembers every request.
+ */
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { answer } from "./answer.ts";
+import type { Asked, Format } from "./format.ts";
+import { messagesFormat } from "./messages.ts";
+import { responsesFormat } from "./responses.ts";
+import { type Picked, type Scenario, Script, type Step } from "./script.ts";
+
+/** A request as it came, for assertions. Texts are shortened. */
+export interface MockRequest {
+  atMs: number;
+  format: Format["name"] | "none";
+  method: string;
+  path: string;
+  kind: Asked["kind"] | "other";
+  model: string;
+  /** The last four letters of the API key or token. */
+  key: string;
+  tools: readonly string[];
+  /** The last three messages, oldest first. */
+  messages: readonly string[];
+  /** Which conversation answered, and its step; -1 when no step did. */
+  conversation: string;
+  step: number;
+}
+
+export interface MockApi {
+  /** Without a slash at its end: claude takes it as it is, codex wants `/v1` behind it. */
+  url: string;
+  requests: readonly MockRequest[];
+  /** Drops open connections, too. */
+  close(): Promise<void>;
+}
+
+const MESSAGES_KEPT = 3;
+const MESSAGE_LENGTH_MAX = 300;
+/** What is answered beside the script. */
+const SUMMARY: Step = { say: "Summary of the work so far." };
+const SIDE: Step = { say: "ok" };
+
+export interface MockApiOptions {
+  /** Default 0: any free one. */
+  port?: number;
+  /** Called with each request once it is read, before it is answered. */
+  onRequest?: (request: MockRequest) => void;
+}
+
+export async function startMockApi(
+  scenario: Scenario,
+  { port = 0, onRequest }: MockApiOptions = {},
+): Promise<MockApi> {
+  const script = new Script(scenario);
+  const requests: MockRequest[] = [];
+  const record = (request: MockRequest): void => {
+    requests.push(request);
+    onRequest?.(request);
+  };
+  const server = http.createServer((request, response) => {
+    handle(script, record, request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function handle(
+  script: Script,
+  record: (request: MockRequest) => void,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const atMs = Date.now();
+  const path = (request.url ?? "/").split("?", 1)[0]!;
+  const method = request.method ?? "GET";
+  const format = method === "POST" ? formatOf(path) : undefined;
+  const text = await readBody(request);
+  const came = { atMs, method, path, key: keyOf(request) };
+  const body = parse(text);
+  if (!format || !body) {
+    record({ ...came, ...NO_TURN });
+    sendOther(response, method, path, format);
+    return;
+  }
+  const asked = format.read(path, body);
+  const { conversation, index, step } = choose(script, asked, came.key, atMs);
+  record({
+    ...came,
+    format: format.name,
+    kind: asked.kind,
+    model: asked.model,
+    tools: asked.tools,
+    messages: asked.lines.slice(-MESSAGES_KEPT).map((line) => line.slice(0, MESSAGE_LENGTH_MAX)),
+    conversation,
+    step: index,
+  });
+  await answer(response, format, asked, step);
+}
+
+const NO_TURN = {
+  format: "none",
+  kind: "other",
+  model: "",
+  tools: [],
+  messages: [],
+  conversation: "none",
+  step: -1,
+} as const;
+
+function formatOf(path: string): Format | undefined {
+  if (/\/messages(?:\/count_tokens)?$/.test(path)) return messagesFormat;
+  return /\/responses(?:\/compact)?$/.test(path) ? responsesFormat : undefined;
+}
+
+function choose(script: Script, asked: Asked, key: string, nowMs: number): Picked {
+  if (asked.kind === "turn") return script.take({ texts: asked.texts, key }, nowMs);
+  const step = asked.kind === "compaction" ? SUMMARY : SIDE;
+  return { conversation: "none", index: -1, step };
+}
+
+/** Bodies that are no JSON are refused; of all other addresses only the list of models has something to give. */
+function sendOther(
+  response: ServerResponse,
+  method: string,
+  path: string,
+  format: Format | undefined,
+): void {
+  if (method === "HEAD") {
+    response.writeHead(200).end();
+    return;
+  }
+  const json = { "content-type": "application/json" };
+  if (path.endsWith("/models")) response.writeHead(200, json).end('{"data":[],"models":[]}');
+  else {
+    const { status, body } = (format ?? messagesFormat).refusal({ status: format ? 400 : 404 }, 0);
+    response.writeHead(status, json).end(JSON.stringify(body));
+  }
+}
+
+function keyOf({ headers }: IncomingMessage): string {
+  const key = headers["x-api-key"] ?? headers.authorization ?? "";
+  return String(key).slice(-4);
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
