@@ -16,6 +16,8 @@ const SEARCHES = [
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/soak/*.test.ts",
 ];
+/** The real coding agents against the mock API, installed first: `npm run test:agents`. */
+const AGENTS = "test/agents/real/*.test.ts";
 
 export default defineConfig({
   test: {
@@ -32,12 +34,21 @@ export default defineConfig({
         test: {
           name: "mailchute",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, SIMULATION, ...SEARCHES],
+          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, ...SEARCHES],
           // What tests share is on disk, each in its own directory: a process for each file would only load all of it again.
           isolate: false,
         },
       },
       { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "agents",
+          include: [AGENTS],
+          globalSetup: "test/agents/real/install.ts",
+          isolate: false,
+        },
+      },
       // It puts another module in the place of one of ours, which it must not share with anybody.
       { extends: true, test: { name: "simulation", include: [SIMULATION], isolate: true } },
     ],
