@@ -7,7 +7,8 @@ import { createJiti } from "jiti";
 const { values } = parseArgs({
   options: { port: { type: "string", default: "0" }, script: { type: "string" } },
 });
-const mockApi = (name) => createJiti(import.meta.url).import(`../src/agents/mock-api/${name}.ts`);
+const jiti = createJiti(import.meta.url, { fsCache: false });
+const mockApi = (name) => jiti.import(`../src/agents/mock-api/${name}.ts`);
 const { startMockApi } = await mockApi("server");
 const { readScenario } = await mockApi("script");
 

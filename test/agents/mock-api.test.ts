@@ -297,7 +297,7 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     const open = await waitFor(
       async () => {
         const answer = await ask(api);
-        return answer.status === 200 && answer;
+        return answer.status === 200 ? answer : undefined;
       },
       { what: "an answer after the limit" },
     );
@@ -333,6 +333,11 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     const answer = await ask(await start([{ garbage: true }]));
     expect(answer.status).toBe(200);
     expect(await answer.text()).toContain("not a stream");
+  });
+
+  it("has no stream for an error to come in when none was asked for", async () => {
+    const api = await start([{ status: 500, inStream: true }]);
+    expect((await ask(api, { stream: false })).status).toBe(500);
   });
 
   it("refuses a body that is no JSON", async () => {

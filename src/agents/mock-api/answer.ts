@@ -28,7 +28,7 @@ export async function answer(
     return;
   }
   const isRefused = step.status !== undefined || step.usageLimit !== undefined;
-  if (isRefused && !step.inStream) {
+  if (isRefused && !(step.inStream && asked.isStream)) {
     const { status, headers, body } = format.refusal(step, Date.now());
     response.writeHead(status, { ...JSON_BODY, ...headers, ...step.headers });
     response.end(typeof body === "string" ? body : JSON.stringify(body));

@@ -32,7 +32,7 @@ function read(path: string, body: Record<string, unknown>): Asked {
   const kind = kindOf(path, body, texts.at(-1) ?? "");
   return {
     kind,
-    model: String(body["model"] ?? ""),
+    model: (body["model"] ?? "") as string,
     isStream: body["stream"] === true && kind !== "count",
     texts,
     lines: messages.map(

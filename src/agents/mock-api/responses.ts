@@ -33,7 +33,7 @@ function read(path: string, body: Record<string, unknown>): Asked {
     (last?.role === "user" && COMPACTION.test(textsOf(last)));
   return {
     kind: isCompaction ? "compaction" : "turn",
-    model: String(body["model"] ?? ""),
+    model: (body["model"] ?? "") as string,
     isStream: body["stream"] === true,
     texts: items.filter(({ role }) => role === "user").map(textsOf),
     lines: items.map(lineOf),

@@ -44,7 +44,7 @@ export interface Step extends Partial<ToolCall> {
   body?: unknown;
   /** Status 429 because the subscription's quota is used up until then, in seconds since 1970. */
   usageLimit?: number;
-  /** The error comes in the stream of a 200, after the answer has begun. */
+  /** The error comes in the stream of a 200, after the answer has begun. A request for no stream is refused as ever. */
   inStream?: boolean;
   delayMs?: number;
   /** Answers nothing, and keeps the connection open. */

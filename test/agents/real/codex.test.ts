@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { waitFor } from "../../support/wait-for.ts";
-import { last, makeBench } from "./start.ts";
+import { isAlive, LONG_TOOL, last, makeBench, toolPid } from "./start.ts";
 
 it("says a text and completes its turn", async () => {
   const { api, codex } = await makeBench([{ think: "Hm.", say: "All done." }]);
@@ -64,6 +64,55 @@ it("ends on SIGTERM while the API hangs, without an end of its turn", async () =
   run.child.kill("SIGTERM");
   await run.ended;
   expect(run.lines.at(-1)).toMatchObject({ type: "turn.started" });
+});
+
+it("ends its tool on SIGINT, and says nothing", async () => {
+  const { codex, dir } = await makeBench([{ run: LONG_TOOL }]);
+  const run = codex("go");
+  const pid = await toolPid(dir);
+  await waitFor(() => last(run, "item.started"), { what: "the line of the tool call" });
+  run.child.kill("SIGINT");
+  expect(await run.ended).toEqual({ exitCode: 1, signal: null });
+  expect(run.lines.at(-1)).toMatchObject({ type: "item.started" });
+  await waitFor(() => !isAlive(pid), { what: "the end of the tool" });
+});
+
+it("leaves the processes of its tool behind on SIGTERM", async () => {
+  const { codex, dir } = await makeBench([{ run: LONG_TOOL }]);
+  const run = codex("go");
+  const pid = await toolPid(dir);
+  await waitFor(() => last(run, "item.started"), { what: "the line of the tool call" });
+  run.child.kill("SIGTERM");
+  expect(await run.ended).toEqual({ exitCode: null, signal: "SIGTERM" });
+  expect(run.lines.at(-1)).toMatchObject({ type: "item.started" });
+  expect(isAlive(pid)).toBe(true);
+});
+
+it("sums tokens over a thread that is resumed", async () => {
+  const { codex } = await makeBench([{ usage: { input: 100 } }]);
+  const first = codex("go");
+  await first.ended;
+  const id = String(last(first, "thread.started")?.["thread_id"]);
+  const second = codex("on", { resume: id });
+  expect(await second.ended).toEqual({ exitCode: 0, signal: null });
+  expect(last(second, "thread.started")).toMatchObject({ thread_id: id });
+  expect(last(second, "turn.completed")).toMatchObject({ usage: { input_tokens: 200 } });
+});
+
+it("says that a thread is not there on stderr only", async () => {
+  const { codex } = await makeBench([]);
+  const id = "01a20f9d-d40b-7d23-904a-000000000000";
+  const run = codex("go", { resume: id });
+  expect(await run.ended).toEqual({ exitCode: 1, signal: null });
+  expect(run.lines).toEqual([]);
+  expect(run.stderr()).toContain(`no rollout found for thread id ${id}`);
+});
+
+it("begins a new thread when the id to resume is no UUID", async () => {
+  const { codex } = await makeBench([{ say: "new" }]);
+  const run = codex("go", { resume: "no-uuid" });
+  expect(await run.ended).toEqual({ exitCode: 0, signal: null });
+  expect(last(run, "thread.started")?.["thread_id"]).not.toBe("no-uuid");
 });
 
 it("asks again after a stream that was cut or rubbish", async () => {

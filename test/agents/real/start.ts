@@ -7,6 +7,7 @@ import { claudeAgainst, codexAgainst } from "../../../src/agents/mock-api/agains
 import type { Scenario } from "../../../src/agents/mock-api/script.ts";
 import { type MockApi, startMockApi } from "../../../src/agents/mock-api/server.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { waitFor } from "../../support/wait-for.ts";
 import { programPath } from "./install.ts";
 
 export type Line = Record<string, unknown> & { type: string };
@@ -23,8 +24,8 @@ export interface Bench {
   api: MockApi;
   /** Working folder of the programs; beside it their home, which is kept from run to run. */
   dir: string;
-  claude(prompt: string, options?: StartOptions): RealRun;
-  codex(prompt: string, options?: StartOptions): RealRun;
+  claude: (prompt: string, options?: StartOptions) => RealRun;
+  codex: (prompt: string, options?: StartOptions) => RealRun;
 }
 
 export interface StartOptions {
@@ -32,6 +33,8 @@ export interface StartOptions {
   key?: string;
   retries?: number;
   isSubscription?: boolean;
+  /** codex: the thread that goes on. */
+  resume?: string;
   /** claude: leave stdin open after the first message. */
   isOpen?: boolean;
 }
@@ -51,7 +54,7 @@ export async function makeBench(scenario: Scenario): Promise<Bench> {
     dir,
     claude(prompt, { args = [], isOpen = false, isSubscription = false, ...rest } = {}) {
       const against = claudeAgainst({ ...DEFAULTS, url: api.url, ...rest }, { isSubscription });
-      const started = start("claude", [...CLAUDE, ...against.args, ...args], dir, {
+      const started = start("claude", [...CLAUDE.split(" "), ...against.args, ...args], dir, {
         ...own,
         ...against.env,
       });
@@ -59,14 +62,11 @@ export async function makeBench(scenario: Scenario): Promise<Bench> {
       if (!isOpen) started.child.stdin?.end();
       return started;
     },
-    codex(prompt, { args = [], ...rest } = {}) {
+    codex(prompt, { args = [], resume, ...rest } = {}) {
       const against = codexAgainst({ ...DEFAULTS, url: api.url, ...rest });
-      const started = start(
-        "codex",
-        ["exec", ...CODEX, ...against.args, ...args, prompt],
-        dir,
-        own,
-      );
+      const options = [...CODEX.split(" "), ...against.args, ...args];
+      const thread = resume === undefined ? [] : ["resume", resume];
+      const started = start("codex", ["exec", ...options, ...thread, prompt], dir, own);
       started.child.stdin?.end();
       return started;
     },
@@ -74,18 +74,12 @@ export async function makeBench(scenario: Scenario): Promise<Bench> {
 }
 
 const DEFAULTS = { key: "not-a-key-0001", retries: 1 };
-const CLAUDE = [
-  "-p",
-  ...["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"],
-  "--replay-user-messages",
-  ...["--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"],
-];
-const CODEX = [
-  "--json",
-  "--skip-git-repo-check",
-  ...["-c", 'model="mock-model"', "-c", 'approval_policy="never"'],
-  ...["-c", 'sandbox_mode="danger-full-access"'],
-];
+const CLAUDE =
+  "-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages " +
+  "--permission-mode bypassPermissions --model claude-sonnet-4-5";
+const CODEX =
+  "--json --skip-git-repo-check -c model=mock-model -c approval_policy=never " +
+  "-c sandbox_mode=danger-full-access";
 
 export const userFrame = (text: string, uuid: string = crypto.randomUUID()): object => ({
   type: "user",
@@ -138,3 +132,29 @@ function start(
 /** The last line of a type. */
 export const last = (run: RealRun, type: string): Line | undefined =>
   run.lines.findLast((line) => line.type === type);
+
+/**
+ * A tool call whose process runs for long, and writes its pid to a file first. It is a child of the call's shell. claude refuses
+ * a command that is nothing but a long sleep.
+ */
+export const LONG_TOOL = "sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'; echo over";
+
+/** The process of `LONG_TOOL`, once it runs. It is killed at the end of the test. */
+export async function toolPid(dir: string): Promise<number> {
+  const path = join(dir, "pid");
+  await waitFor(() => fs.existsSync(path), { what: "the tool", timeoutMs: 30_000 });
+  const pid = Number(fs.readFileSync(path, "utf8"));
+  onTestFinished(() => {
+    if (isAlive(pid)) process.kill(pid, "SIGKILL");
+  });
+  return pid;
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    // A process that has ended and was not collected yet is not alive.
+    return !fs.readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
+  } catch {
+    return false;
+  }
+}
