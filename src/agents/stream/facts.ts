@@ -50,6 +50,8 @@ export type Fact =
   | { fact: "thought"; text: string }
   | { fact: "tool_started"; id: string; name: string; input: string }
   | { fact: "tool_ended"; id: string; output: string; exitCode: number | null; isError: boolean }
+  /** A tool that it was not allowed to use; for programs that tell so before the turn ends. */
+  | { fact: "tool_denied"; name: string }
   | { fact: "file_changed"; path: string; change: string }
   /** All background tasks that run now. */
   | { fact: "background"; ids: readonly string[] }

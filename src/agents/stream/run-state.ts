@@ -74,6 +74,9 @@ export function applyFact(state: RunState, fact: Fact): void {
     case "tool_ended":
       state.openTools.delete(fact.id);
       return;
+    case "tool_denied":
+      state.denied.push(fact.name);
+      return;
     case "file_changed":
       state.changedFiles++;
       return;
