@@ -63,6 +63,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
+  "parts/codex": [...TASKS, "agents"],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],

@@ -1,0 +1,186 @@
+/**
+ * Our side of the protocol of `codex app-server`: requests as lines, and what its lines say. JSON-RPC without its version member, one
+ * object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
+ */
+import type { Fact } from "../../agents/stream/facts.ts";
+import {
+  endTurn,
+  faultOfMessage,
+  faultOfTurnError,
+  messageOfError,
+  statusOfErrorInfo,
+} from "./fault.ts";
+import { ItemReader } from "./item-facts.ts";
+import {
+  asText,
+  isObject,
+  type JsonMembers,
+  listOf,
+  membersAt,
+  readObjectLine,
+  textOf,
+} from "./json-values.ts";
+import { readRateLimits, readUsage } from "./usage.ts";
+
+export interface AppServerLine {
+  facts: Fact[];
+  /** The answer to a request of ours. `error`: why it was refused. */
+  reply?: { id: number; result: JsonMembers; error: string | undefined };
+  /** A request of the program, which waits for `refusalLine`. */
+  ask?: { id: number | string; method: string };
+  /** The turn that has begun: `turn/steer` and `turn/interrupt` must name it. */
+  turnId?: string;
+}
+
+/** Reads the lines of one app-server in which one thread is worked on. */
+export class AppServerReader {
+  private readonly items = new ItemReader();
+  /** Ours. The program may start more threads, for agents of its own: their turns are not ours. */
+  private threadId = "";
+  /** Messages that the turn has read. */
+  private read: string[] = [];
+
+  take(line: string): AppServerLine {
+    const message = readObjectLine(line);
+    if (message === undefined) return { facts: [{ fact: "unknown", type: "no JSON" }] };
+    const { id } = message;
+    const method = textOf(message["method"]);
+    if (method === "") return this.takeReply(message);
+    if (typeof id === "number" || typeof id === "string")
+      return { facts: [{ fact: "notice", text: `it asks: ${method}` }], ask: { id, method } };
+    return this.takeNotification(method, membersAt(message, "params"));
+  }
+
+  private takeReply(message: JsonMembers): AppServerLine {
+    const { id } = message;
+    if (typeof id !== "number") return { facts: [{ fact: "unknown", type: "no method" }] };
+    const result = membersAt(message, "result");
+    if (isObject(message["error"])) {
+      const error = messageOfError(message["error"]);
+      // Only a thread that is to be resumed can be lost: once it is there, such an answer is about something else.
+      const isLost = this.threadId === "" && faultOfMessage(error) === "lost_session";
+      return {
+        facts: isLost ? [endTurn("lost_session", error)] : [],
+        reply: { id, result, error },
+      };
+    }
+    const reply = { id, result, error: undefined };
+    const turnId = textOf(membersAt(result, "turn")["id"]);
+    if (turnId !== "") return { facts: [], reply, turnId };
+    // Only an answer to thread/start and thread/resume names the model beside the thread.
+    if (!isObject(result["thread"]) || typeof result["model"] !== "string")
+      return { facts: [], reply };
+    this.threadId = textOf(result["thread"]["id"]);
+    return { facts: [sessionOf(result["thread"], result["model"])], reply };
+  }
+
+  private takeNotification(method: string, params: JsonMembers): AppServerLine {
+    const threadId = textOf(params["threadId"] ?? membersAt(params, "thread")["id"]);
+    const isForeign = threadId !== "" && this.threadId !== "" && threadId !== this.threadId;
+    if (isForeign) return { facts: [] };
+    if (method === "turn/started") {
+      this.read = [];
+      return {
+        facts: [{ fact: "turn_started" }],
+        turnId: textOf(membersAt(params, "turn")["id"]),
+      };
+    }
+    return { facts: this.factsOf(method, params) };
+  }
+
+  private factsOf(method: string, params: JsonMembers): Fact[] {
+    switch (method) {
+      case "turn/completed":
+        return this.readEnd(membersAt(params, "turn"));
+      case "item/started":
+        return [
+          ...this.readReceipt(params),
+          ...this.items.read("started", membersAt(params, "item")),
+        ];
+      case "item/completed":
+        return this.items.read("completed", membersAt(params, "item"));
+      case "thread/tokenUsage/updated":
+        return readUsage(membersAt(params, "tokenUsage", "total"));
+      case "account/rateLimits/updated":
+        return readRateLimits(membersAt(params, "rateLimits"));
+      // This version tells of it by an item; older ones by this, too. A second notice does no harm.
+      case "thread/compacted":
+        return [{ fact: "compacted" }];
+      case "error":
+        return [readError(membersAt(params, "error"), params["willRetry"] === true)];
+      case "warning":
+      case "guardianWarning":
+      case "configWarning":
+      case "deprecationNotice":
+        return [{ fact: "notice", text: textOf(params["message"] ?? params["summary"]) }];
+      default:
+        return isSilent(method) ? [] : [{ fact: "unknown", type: method }];
+    }
+  }
+
+  private readReceipt(params: JsonMembers): Fact[] {
+    const item = membersAt(params, "item");
+    const uuid = textOf(item["clientId"]);
+    if (item["type"] !== "userMessage" || uuid === "") return [];
+    this.read.push(uuid);
+    return [{ fact: "message", uuid, state: "read" }];
+  }
+
+  private readEnd(turn: JsonMembers): Fact[] {
+    this.items.forget();
+    const answers = this.read;
+    this.read = [];
+    const status = textOf(turn["status"]);
+    if (status === "completed") return [endTurn(undefined, "", answers)];
+    if (status === "interrupted")
+      return [endTurn("interrupted", "its turn was interrupted", answers)];
+    const error = membersAt(turn, "error");
+    const text = messageOfError(error);
+    return [endTurn(faultOfTurnError(text, error["codexErrorInfo"]), text, answers)];
+  }
+}
+
+/** Pieces of what comes whole later, and changes that other lines tell of. */
+function isSilent(method: string): boolean {
+  return /(delta|progress|partAdded|terminalInteraction)$/i.test(method) || SILENT.has(method);
+}
+
+const SILENT = new Set([
+  "thread/started",
+  "thread/status/changed",
+  "thread/settings/updated",
+  "thread/goal/cleared",
+  "turn/diff/updated",
+  "turn/plan/updated",
+  "item/fileChange/patchUpdated",
+  "remoteControl/status/changed",
+  "mcpServer/startupStatus/updated",
+  "serverRequest/resolved",
+]);
+
+function sessionOf(thread: JsonMembers, model: string): Fact {
+  const version = textOf(thread["cliVersion"]);
+  return {
+    fact: "session",
+    id: textOf(thread["id"]),
+    model,
+    ...(version === "" ? {} : { version }),
+  };
+}
+
+function readError(error: JsonMembers, isTriedAgain: boolean): Fact {
+  const details = asText(error["additionalDetails"]);
+  const text = [messageOfError(error), details].filter((each) => each !== "").join(": ");
+  return isTriedAgain
+    ? { fact: "api_retry", status: statusOfErrorInfo(error["codexErrorInfo"]), delayMs: null, text }
+    : { fact: "notice", text };
+}
+
+/** Ids of our messages in an answer to `thread/items/list`: those that the thread has had. `nextCursor`: there are more. */
+export function messagesIn(result: JsonMembers): { ids: string[]; nextCursor: string | undefined } {
+  const ids = listOf(result["data"])
+    .map((entry) => textOf(membersAt(entry, "item")["clientId"]))
+    .filter((id) => id !== "");
+  const cursor = textOf(result["nextCursor"]);
+  return { ids, nextCursor: cursor === "" ? undefined : cursor };
+}

@@ -1,0 +1,128 @@
+/**
+ * Why a turn of Codex ended badly, from what it says about it. Pure. The program gives a status or a code where it can; else only
+ * its prose is left. Never reads a time from prose: it has no zone.
+ */
+import type { Fact, TurnFault } from "../../agents/stream/facts.ts";
+import {
+  isObject,
+  type JsonMembers,
+  membersAt,
+  numberOf,
+  readObjectLine,
+  textOf,
+} from "./json-values.ts";
+
+/** "unexpected status 401 Unauthorized", "last status: 429 Too Many Requests". */
+const STATUS = /\bstatus:? (\d{3})\b/i;
+
+/** In this order: a message about a usage limit offers to buy credits, and is no matter of billing. */
+const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
+  ["lost_session", /no rollout found|thread not found|no saved session/i],
+  ["limit", /usage limit|rate limit|too many requests/i],
+  ["config", /quota exceeded|billing|insufficient_quota|out of credits/i],
+  ["overload", /high demand|at capacity|overloaded|temporar(il)?y/i],
+  [
+    "overload",
+    /stream disconnected|network error|connection (failed|refused|reset|closed)|error sending request|timed? ?out/i,
+  ],
+  [
+    "config",
+    /\bmodel\b.*(does not exist|not supported|not found)|model provider .* not found|no longer supported/i,
+  ],
+  // The answer to a request that was refused as wrong (400) comes as it is.
+  ["config", /invalid_request_error|bad request|^\{"(error|detail)"/i],
+  ["auth", /unauthorized|not logged in|log in again|sign in again|refresh token|api key/i],
+];
+
+/** Codes of the app-server (`codexErrorInfo`) that say what it is. */
+const CODES: Readonly<Record<string, TurnFault>> = {
+  usageLimitExceeded: "limit",
+  rateLimitExceeded: "limit",
+  serverOverloaded: "overload",
+  internalServerError: "overload",
+  flexUnavailable: "overload",
+  policyCapacityUnavailable: "overload",
+  unauthorized: "auth",
+  modelNotFound: "config",
+  badRequest: "config",
+};
+
+/** A message says why at its beginning (characters). */
+const MESSAGE_MAX = 4000;
+
+export function faultOfMessage(fullMessage: string): TurnFault {
+  const message = fullMessage.slice(0, MESSAGE_MAX);
+  const status = statusOfMessage(message);
+  const fault = status === null ? undefined : faultOfStatus(status);
+  if (fault !== undefined) return fault;
+  return WORDS.find(([, words]) => words.test(message))?.[0] ?? "other";
+}
+
+/** Null when it names no HTTP status. */
+export function statusOfMessage(message: string): number | null {
+  const found = STATUS.exec(message);
+  return found === null ? null : Number(found[1]);
+}
+
+/** Of an error of the app-server: `{message, codexErrorInfo}`. */
+export function faultOfTurnError(message: string, info: unknown): TurnFault {
+  // An account that must pay has the code of a usage limit, and no time will help it.
+  if (faultOfMessage(message) === "config") return "config";
+  const status = statusOfErrorInfo(info);
+  const fault = status === null ? undefined : faultOfStatus(status);
+  if (fault !== undefined) return fault;
+  const code = typeof info === "string" && Object.hasOwn(CODES, info) ? CODES[info] : undefined;
+  return code ?? faultOfMessage(message);
+}
+
+/** The HTTP status in a `codexErrorInfo` such as `{responseTooManyFailedAttempts: {httpStatusCode}}`. */
+export function statusOfErrorInfo(info: unknown): number | null {
+  if (!isObject(info)) return null;
+  for (const detail of Object.values(info)) {
+    const status = isObject(detail) ? numberOf(detail["httpStatusCode"]) : null;
+    if (status !== null) return status;
+  }
+  return null;
+}
+
+function faultOfStatus(status: number): TurnFault | undefined {
+  if (status === 401 || status === 403) return "auth";
+  if (status === 429) return "limit";
+  if (status === 408 || status === 409 || status >= 500) return "overload";
+  return status >= 400 ? "config" : undefined;
+}
+
+/** How the program complains on stderr when it does not even begin. */
+const COMPLAINT = /^(?:error: .*|error loading .*|not inside a trusted directory.*)$/im;
+/** Its arguments, its settings or its folder are wrong. With a capital E it may be anything, as a session that is gone. */
+const WRONG_START = /^(?:error:|Error loading|Not inside)/;
+
+/**
+ * The end of a run whose stream has none, from the end of stderr. Only for a run that began no turn and ended by itself.
+ * No facts: stderr does not say why.
+ */
+export function readLastWords(lastWords: string): Fact[] {
+  const text = COMPLAINT.exec(lastWords)?.[0];
+  if (text === undefined) return [];
+  return [endTurn(WRONG_START.test(text) ? "config" : faultOfMessage(text), text)];
+}
+
+export function endTurn(
+  fault: TurnFault | undefined,
+  text: string,
+  answers?: readonly string[],
+): Fact {
+  return { fact: "turn_ended", end: { fault, text: plainMessage(text), answers, denied: [] } };
+}
+
+/** The message of an `{error: {message}}`. */
+export function messageOfError(error: JsonMembers): string {
+  const { message } = error;
+  return typeof message === "string" && message !== "" ? message : "it does not say why";
+}
+
+/** For people: a message that is the JSON of an answer, without the JSON. */
+export function plainMessage(message: string): string {
+  const error = membersAt(readObjectLine(message), "error");
+  return textOf(error["message"]) || textOf(error["detail"]) || message;
+}

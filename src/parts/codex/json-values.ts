@@ -1,0 +1,51 @@
+/** Reads members of JSON that another program wrote, and may write otherwise tomorrow: what is not as expected is not there. Pure. */
+
+export type JsonMembers = Readonly<Record<string, unknown>>;
+
+const NOTHING: JsonMembers = {};
+
+/** The object on a line; undefined when the line holds anything else. */
+export function readObjectLine(line: string): JsonMembers | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isObject(value: unknown): value is JsonMembers {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The object at the end of a path of members; an empty one when there is none. */
+export function membersAt(value: unknown, ...path: readonly string[]): JsonMembers {
+  let found = value;
+  for (const name of path) found = isObject(found) ? found[name] : undefined;
+  return isObject(found) ? found : NOTHING;
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** A number that can be counted with; null for anything else. */
+export function numberOf(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A value as text: a text as it is, nothing as an empty text, anything else as JSON. */
+export function asText(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "string") return value;
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // It nests deeper than can be written; it could be read.
+    return "";
+  }
+}

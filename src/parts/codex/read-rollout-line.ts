@@ -1,0 +1,42 @@
+/**
+ * Reads the lines of a rollout file, the program's own record of a thread. Pure. It tells what `codex exec --json` leaves out: when a
+ * quota is free again, tokens while a turn runs, compaction, and commands that were refused. The rest is in the stream.
+ * A resumed thread goes on in its old file: reading begins where the file ended when the run began.
+ */
+import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
+import { readRateLimits, readUsage } from "./usage.ts";
+
+/** What the model is told in place of a command's output; a command's own output begins otherwise. */
+const REFUSED = /^(approval policy is never; reject|exec_command failed:.*\brejected\b)/i;
+
+export function newCodexRolloutReader(): ReadLine {
+  return (line) => {
+    const record = readObjectLine(line);
+    return record === undefined
+      ? []
+      : readRecord(textOf(record["type"]), membersAt(record, "payload"));
+  };
+}
+
+function readRecord(type: string, payload: JsonMembers): Fact[] {
+  switch (type) {
+    case "event_msg":
+      if (payload["type"] !== "token_count") return [];
+      return [
+        ...readUsage(membersAt(payload, "info", "total_token_usage")),
+        ...readRateLimits(membersAt(payload, "rate_limits")),
+      ];
+    // Written as soon as the model has answered; a token_count comes only after the tools that it called.
+    case "token_usage_record":
+      return readUsage(membersAt(payload, "thread_token_usage"));
+    case "compacted":
+      return [{ fact: "compacted" }];
+    case "response_item":
+      return REFUSED.test(textOf(payload["output"]))
+        ? [{ fact: "tool_denied", name: "command_execution" }]
+        : [];
+    default:
+      return [];
+  }
+}
