@@ -1,0 +1,120 @@
+/** How Codex is started: its arguments, and what it must not inherit. Pure. */
+import type { AgentSettings, Permissions } from "../../core/settings.ts";
+
+export type Sandbox = "read-only" | "workspace-write" | "danger-full-access";
+
+const SANDBOXES: Readonly<Record<Permissions["mode"], Sandbox>> = {
+  read: "read-only",
+  edit: "workspace-write",
+  full: "danger-full-access",
+};
+
+export function sandboxOf(permissions: Permissions | undefined): Sandbox {
+  return SANDBOXES[permissions?.mode ?? "edit"];
+}
+
+/** Linux takes no longer argument (128 KiB); a longer prompt goes through standard input. */
+const PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024;
+
+/** The prompt must be written to standard input, which is closed after it; else standard input is closed from the start. */
+export function isPromptOnStdin(prompt: string): boolean {
+  return Buffer.byteLength(prompt) > PROMPT_ARGUMENT_BYTES_MAX || prompt.includes("\0");
+}
+
+/**
+ * `codex exec`: one run. Options stand before `resume`, which does not know all of them. The program remembers neither model nor
+ * sandbox of a session, so both are given again.
+ * @param sessionId the thread that is resumed: its id, for the program begins a new one for a name that it does not know
+ */
+export function execArgv(
+  settings: AgentSettings,
+  prompt: string,
+  sessionId: string | undefined,
+): string[] {
+  return [
+    settings.program ?? "codex",
+    "exec",
+    "--json",
+    // A folder that is no repository is worked in, too: the user has configured it.
+    "--skip-git-repo-check",
+    ...modelArgs(settings),
+    ...permissionArgs(settings.permissions),
+    ...(settings.args ?? []),
+    ...(sessionId === undefined ? [] : ["resume", sessionId]),
+    ...(isPromptOnStdin(prompt) ? ["-"] : ["--", prompt]),
+  ];
+}
+
+/** `codex app-server`: its threads are given model and sandbox again, each by itself. */
+export function appServerArgv(settings: AgentSettings): string[] {
+  return [
+    settings.program ?? "codex",
+    "app-server",
+    ...(settings.model === undefined ? [] : configArg("model", settings.model)),
+    ...permissionArgs(settings.permissions),
+    ...(settings.args ?? []),
+  ];
+}
+
+function modelArgs({ model }: AgentSettings): string[] {
+  return model === undefined ? [] : ["--model", model];
+}
+
+function permissionArgs(permissions: Permissions | undefined): string[] {
+  const allow = permissions?.allow ?? [];
+  const folders = allow.filter(isFolder);
+  return [
+    ...configArg("sandbox_mode", sandboxOf(permissions)),
+    // No person is there who could be asked.
+    ...configArg("approval_policy", "never"),
+    ...(allow.includes(NETWORK) ? configArg("sandbox_workspace_write.network_access", true) : []),
+    ...(folders.length === 0 ? [] : configArg("sandbox_workspace_write.writable_roots", folders)),
+  ];
+}
+
+const NETWORK = "network";
+
+function isFolder(word: string): boolean {
+  return word.startsWith("/");
+}
+
+/** Words of `permissions.allow` that mean nothing here. Codex knows `network` and folders (`/path`) that may be written to. */
+export function unknownAllowed({ allow = [] }: Permissions): string[] {
+  return allow.filter((word) => word !== NETWORK && !isFolder(word));
+}
+
+/** Folders beside its own that the sandbox of `edit` lets it write to. A state tree in them is within its reach. */
+export function writableFolders(
+  permissions: Permissions | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+): string[] {
+  if (sandboxOf(permissions) !== "workspace-write") return [];
+  const { TMPDIR: tmpdir } = environment;
+  const temporary = tmpdir === undefined || tmpdir === "" ? ["/tmp"] : ["/tmp", tmpdir];
+  return [...temporary, ...(permissions?.allow ?? []).filter(isFolder)];
+}
+
+/** A value as TOML: what JSON writes of a text, a boolean or a list of texts is TOML, too. */
+function configArg(name: string, value: string | boolean | readonly string[]): string[] {
+  return ["-c", `${name}=${JSON.stringify(value)}`];
+}
+
+/** Set by a coding agent for the programs that it starts. What a user sets (CODEX_HOME, CODEX_API_KEY) is none of them. */
+const SESSION_VARIABLES = new Set([
+  "CLAUDECODE",
+  "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
+  "CODEX_CI",
+  "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+  "CODEX_MANAGED_BY_NPM",
+  "CODEX_MANAGED_PACKAGE_ROOT",
+  "CODEX_SANDBOX",
+  "CODEX_SANDBOX_NETWORK_DISABLED",
+  "CODEX_SESSION_ID",
+  "CODEX_THREAD_ID",
+  "CODEX_TOOL_CALL_ID",
+  "CODEX_VERSION",
+]);
+
+export function isForeignVariable(name: string): boolean {
+  return name.startsWith("CLAUDE_CODE_") || SESSION_VARIABLES.has(name);
+}
