@@ -26,18 +26,31 @@ export interface RunFacts {
   wasRefused: boolean;
   /** Epoch ms. */
   nowMs: number;
+  /** What the words of a program mean whose stream has no end; each kind knows its own. Undefined: nothing. */
+  faultOfLastWords?: (lastWords: string) => TurnFault | undefined;
+  /** We stopped the program when only its background tasks went on: how it ended says nothing. */
+  hasStoppedBackground?: boolean;
 }
 
 export function judgeRun(state: RunState, exit: ProgramExit, facts: RunFacts): RunVerdict {
-  const end = state.lastEnd;
-  if (end?.fault === "lost_session" && facts.isResumed) return { next: "fresh_session" };
+  const fault = state.lastEnd === undefined ? wordsOf(exit, facts) : state.lastEnd.fault;
+  if (fault === "lost_session" && facts.isResumed) return { next: "fresh_session" };
   return { next: "outcome", outcome: outcomeOf(state, exit, facts) };
+}
+
+/** Why it ended, by its last words, when the stream does not say. */
+function wordsOf(exit: ProgramExit, facts: RunFacts): TurnFault | undefined {
+  return exit.exitCode === 0 ? undefined : facts.faultOfLastWords?.(exit.lastWords);
 }
 
 function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): AttemptOutcome {
   const end = state.lastEnd;
   const more = { exitCode: exit.exitCode, signal: exit.signal, lastWords: exit.lastWords };
-  if (end?.fault !== undefined) return outcomeOfFault(end.fault, end.text, state, facts);
+  const said = end === undefined ? wordsOf(exit, facts) : undefined;
+  if (said !== undefined) return outcomeOfFault(said, exit.lastWords, state, facts);
+  // After a bad end another turn has begun: it may have mended what was wrong.
+  if (end?.fault !== undefined && state.turn === "ended")
+    return outcomeOfFault(end.fault, end.text, state, facts);
   if (end === undefined || state.turn !== "ended") {
     // It was refused and left without a word about it.
     if (state.isQuotaRefused) return outcomeOfFault("limit", "", state, facts);
@@ -49,6 +62,20 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
     );
   }
   if (state.denied.length > 0) return denied(state, more);
+  const early = facts.hasStoppedBackground === true ? undefined : earlyExit(state, exit, more);
+  if (early !== undefined) return early;
+  return {
+    kind: "completed",
+    output: end.text === "" ? state.lastText : end.text,
+    verdict: "unknown",
+    verdictReason:
+      facts.hasStoppedBackground === true ? "its background tasks went on and were stopped" : "",
+    exitCode: exit.exitCode,
+  };
+}
+
+/** Its last turn ended well, and the program did not: by a bad exit, or before all was done. */
+function earlyExit(state: RunState, exit: ProgramExit, more: object): AttemptOutcome | undefined {
   if (exit.signal !== null)
     return failed("signal", "ErrSignal", `it was ended by ${exit.signal}`, more);
   if (exit.exitCode !== 0)
@@ -58,20 +85,15 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
       `its last turn ended well, and the program ended with exit code ${exit.exitCode}`,
       more,
     );
-  if (state.unanswered.size > 0)
-    return failed(
-      "interrupted",
-      "ErrInterrupted",
-      "the program ended before it answered its last message",
-      more,
-    );
-  return {
-    kind: "completed",
-    output: end.text === "" ? state.lastText : end.text,
-    verdict: "unknown",
-    verdictReason: "",
-    exitCode: exit.exitCode,
-  };
+  const missing = whatIsMissing(state);
+  if (missing === undefined) return undefined;
+  return failed("interrupted", "ErrInterrupted", `the program ended before ${missing}`, more);
+}
+
+function whatIsMissing(state: RunState): string | undefined {
+  if (state.unanswered.size > 0) return "it answered its last message";
+  if (state.background.length > 0) return "its background tasks ended";
+  return state.isBackgroundNews ? "it looked at what its background tasks came to" : undefined;
 }
 
 function how({ exitCode, signal }: ProgramExit): string {

@@ -15,7 +15,10 @@ export interface RunState {
   /** The latest end of a quota window that has refused us (epoch ms). */
   quotaUntilMs: number | undefined;
   isQuotaRefused: boolean;
-  quotaWindow: string | null;
+  /** Windows of the quota that refuse us now, with their ends; "" is the account as a whole. */
+  readonly refusedWindows: Map<string, number | null>;
+  /** A message of ours was done with: without a turn it was a repeat that the program has dropped. */
+  isMessageDone: boolean;
   /** Status of the last request that the program tries again, when it has failed. */
   lastStatus: number | undefined;
   denied: string[];
@@ -38,7 +41,8 @@ export function newRunState(): RunState {
     isBackgroundNews: false,
     quotaUntilMs: undefined,
     isQuotaRefused: false,
-    quotaWindow: null,
+    refusedWindows: new Map(),
+    isMessageDone: false,
     lastStatus: undefined,
     denied: [],
     changedFiles: 0,
@@ -63,7 +67,8 @@ export function applyFact(state: RunState, fact: Fact): void {
     case "message":
       // It reads a message: a turn that answers it comes, or goes on.
       if (fact.state === "read") state.turn = "open";
-      if (fact.state === "cancelled") state.unanswered.delete(fact.uuid);
+      if (fact.state === "done") state.isMessageDone = true;
+      if (fact.state === "done" || fact.state === "cancelled") state.unanswered.delete(fact.uuid);
       return;
     case "said":
       state.lastText = fact.text;
@@ -85,11 +90,7 @@ export function applyFact(state: RunState, fact: Fact): void {
       if (state.turn === "ended") state.isBackgroundNews = true;
       return;
     case "quota":
-      if (!fact.isRejected) return;
-      state.isQuotaRefused = true;
-      state.quotaWindow = fact.window;
-      if (fact.resetsAtMs !== null)
-        state.quotaUntilMs = Math.max(state.quotaUntilMs ?? 0, fact.resetsAtMs);
+      noteQuota(state, fact);
       return;
     case "api_retry":
       state.lastStatus = fact.status ?? undefined;
@@ -101,6 +102,17 @@ export function applyFact(state: RunState, fact: Fact): void {
     default:
       return;
   }
+}
+
+function noteQuota(state: RunState, fact: Extract<Fact, { fact: "quota" }>): void {
+  const { refusedWindows } = state;
+  if (fact.isRejected) refusedWindows.set(fact.window ?? "", fact.resetsAtMs);
+  // It is let in: what refused it before is over.
+  else if (fact.window === null) refusedWindows.clear();
+  else refusedWindows.delete(fact.window);
+  state.isQuotaRefused = refusedWindows.size > 0;
+  const ends = [...refusedWindows.values()].filter((endMs) => endMs !== null);
+  state.quotaUntilMs = ends.length === 0 ? undefined : Math.max(...ends);
 }
 
 function endTurn(state: RunState, end: TurnEnd): void {
@@ -129,7 +141,8 @@ export function addUsage(a: Usage, b: Usage): Usage {
 /** A result ends a turn, not the run: the run is over when nothing more is to come from it. */
 export function isRunOver(state: RunState): boolean {
   return (
-    state.turn === "ended" &&
+    // A message that was done with and no turn at all: nothing runs, and nothing comes.
+    (state.turn === "ended" || (state.turn === "none" && state.isMessageDone)) &&
     state.unanswered.size === 0 &&
     state.background.length === 0 &&
     !state.isBackgroundNews
