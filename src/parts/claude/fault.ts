@@ -1,0 +1,78 @@
+/** Why a turn of Claude Code ended badly, from numbers and names in its stream. `subtype` decides nothing: a "success" may be an error. */
+import type { TurnFault } from "../../agents/stream/facts.ts";
+import { type Json, numberAt, textAt, textsAt } from "./fields.ts";
+
+/** Reasons for the end of a turn that are no good end, even in a result that calls itself no error. */
+const BAD_ENDS: ReadonlySet<string> = new Set([
+  "api_error",
+  "blocking_limit",
+  "budget_exhausted",
+  "image_error",
+  "malformed_tool_use_exhausted",
+  "max_turns",
+  "model_error",
+  "prompt_too_long",
+  "rapid_refill_breaker",
+  "structured_output_retry_exhausted",
+  "tool_deferred_unavailable",
+  "turn_setup_failed",
+]);
+
+/** What the program itself calls the error of a request. */
+const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
+  ["account_on_hold", "config"],
+  ["authentication_failed", "auth"],
+  ["billing_error", "config"],
+  ["cloud_credential_error", "auth"],
+  ["invalid_request", "config"],
+  ["model_not_found", "config"],
+  ["oauth_org_not_allowed", "config"],
+  ["overloaded", "overload"],
+  ["rate_limit", "limit"],
+  ["server_error", "overload"],
+  ["verification_required", "config"],
+]);
+
+/**
+ * @param result a line of type "result"
+ * @param error what the last message of the turn named as its error
+ */
+export function faultOfResult(result: Json, error: string | undefined): TurnFault | undefined {
+  const reason = textAt(result, "terminal_reason") ?? "";
+  if (reason.startsWith("aborted_")) return "interrupted";
+  if (result["is_error"] !== true && !BAD_ENDS.has(reason)) return undefined;
+  if ((textsAt(result, "errors") ?? []).some(isLostSession)) return "lost_session";
+  // The conversation is too long for the model: neither the account nor the settings are at fault.
+  if (reason !== "" && reason !== "api_error") return "other";
+  return faultOfRequest(result, error);
+}
+
+function faultOfRequest(result: Json, error: string | undefined): TurnFault {
+  if (textAt(result, "api_error") === "usage_limit_reached") return "limit";
+  if (textAt(result, "api_error_type") === "billing_error") return "config";
+  // Its own name for the error says more than the status: an empty account is a 400 or a 403.
+  return OF_ERROR.get(error ?? "") ?? faultOfStatus(numberAt(result, "api_error_status"));
+}
+
+function faultOfStatus(status: number | undefined): TurnFault {
+  if (status === undefined) return "other";
+  if (status === 401 || status === 403) return "auth";
+  if (status === 429) return "limit";
+  if (status === 400 || status === 404) return "config";
+  return status >= 500 ? "overload" : "other";
+}
+
+/**
+ * Of a run whose stream says nothing: what the program wrote to stderr before it left. Only messages of its command line count;
+ * other words are no evidence.
+ */
+export function faultOfLastWords(lastWords: string): TurnFault | undefined {
+  if (isLostSession(lastWords)) return "lost_session";
+  return /^error: (?:unknown option|option '|missing required|too many arguments)/m.test(lastWords)
+    ? "config"
+    : undefined;
+}
+
+function isLostSession(text: string): boolean {
+  return text.includes("No conversation found");
+}

@@ -1,0 +1,39 @@
+/** Windows of the account's quota, as Claude Code tells them with a subscription. */
+import type { Fact } from "../../agents/stream/facts.ts";
+import { isObject } from "../../core/json-object.ts";
+import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
+
+/** One fact a window, and one without a window when the event names none or lets us in. */
+export function quotaOf(info: Json): Fact[] {
+  const isRejected = textAt(info, "status") === "rejected";
+  const named = textAt(info, "rateLimitType");
+  const windows: Json = { ...objectAt(info, "unifiedWindows") };
+  if (named !== undefined && !isObject(windows[named])) windows[named] = info;
+  const facts: Fact[] = [];
+  // Without a window: this holds for the account. It comes first, so that a window may say more.
+  const isBare = Object.keys(windows).length === 0;
+  if (!isRejected || isBare) facts.push(quota(isBare ? info : {}, null, isRejected));
+  for (const [name, window] of Object.entries(windows)) {
+    if (!isObject(window)) continue;
+    // A full window does not stop an account that may go over it.
+    facts.push(quota(window, name, isRejected && (name === named || isFull(window))));
+  }
+  return facts;
+}
+
+function isFull(window: Json): boolean {
+  return textAt(window, "status") === "rejected";
+}
+
+function quota(from: Json, window: string | null, isRejected: boolean): Fact {
+  const resetsAt = numberAt(from, "resetsAt");
+  const used = numberAt(from, "utilization");
+  return {
+    fact: "quota",
+    isRejected,
+    // Unix seconds.
+    resetsAtMs: resetsAt === undefined ? null : resetsAt * 1000,
+    window,
+    usedPct: used === undefined ? null : used * 100,
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Turns the lines of `claude -p --output-format stream-json` into facts. Seen with version 2.1.330; lines of older versions say
+ * less. It remembers what connects lines: whether a turn is open, and which messages of ours it has read.
+ */
+import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import { parseObject } from "../../core/json-object.ts";
+import { isOfSubagent, saidBy, toolResults } from "./content.ts";
+import { faultOfResult } from "./fault.ts";
+import { type Json, numberAt, objectAt, objectsAt, textAt, textsAt } from "./fields.ts";
+import { quotaOf } from "./quota.ts";
+import { usageOf } from "./usage.ts";
+
+export function newClaudeReader(): ReadLine {
+  const reader = new ClaudeReader();
+  return (line) => reader.read(line);
+}
+
+/** Lines that say nothing which another line does not say, too. */
+const SILENT: ReadonlySet<string> = new Set([
+  "control_response",
+  "stream_event",
+  "system/permission_denied",
+  "system/task_notification",
+  "system/task_started",
+  "system/task_updated",
+  "tool_progress",
+]);
+
+const MESSAGE_STATES: ReadonlyMap<string, "queued" | "read" | "done" | "cancelled"> = new Map([
+  ["queued", "queued"],
+  ["started", "read"],
+  ["completed", "done"],
+  ["cancelled", "cancelled"],
+  ["discarded", "cancelled"],
+  ["refused", "cancelled"],
+]);
+
+class ClaudeReader {
+  private isTurnOpen = false;
+  /** The name of the error in the last message of this turn. */
+  private error: string | undefined;
+  /** Messages of ours that were read, or were dropped as repeats: their echo may come late and says nothing new. */
+  private readonly known = new Set<string>();
+  /** Messages of ours that were read and have had no result. */
+  private readonly open = new Set<string>();
+
+  read(line: string): Fact[] {
+    const json = parseObject(line);
+    if (json === undefined) return line.trim() === "" ? [] : [{ fact: "unknown", type: "" }];
+    const type = textAt(json, "type") ?? "";
+    return this.factsOf(type, json) ?? this.unknown(type, json);
+  }
+
+  private factsOf(type: string, json: Json): Fact[] | undefined {
+    switch (type) {
+      case "system":
+        return this.system(json);
+      case "assistant":
+        return this.assistant(json);
+      case "user":
+        return json["isReplay"] === true ? this.echo(json) : toolResults(json);
+      case "command_lifecycle":
+        return this.lifecycle(json);
+      case "rate_limit_event":
+        return quotaOf(objectAt(json, "rate_limit_info") ?? {});
+      case "result":
+        return this.result(json);
+      default:
+        return undefined;
+    }
+  }
+
+  private unknown(type: string, json: Json): Fact[] {
+    const subtype = textAt(json, "subtype");
+    const name = subtype === undefined ? type : `${type}/${subtype}`;
+    return SILENT.has(name) || SILENT.has(type) ? [] : [{ fact: "unknown", type: name }];
+  }
+
+  private system(json: Json): Fact[] | undefined {
+    switch (textAt(json, "subtype")) {
+      case "init":
+        return [...session(json), ...this.openTurn()];
+      case "background_tasks_changed":
+        return [{ fact: "background", ids: backgroundIds(json) }];
+      case "status":
+        return textAt(json, "status") === "compacting" ? [{ fact: "compacting" }] : [];
+      case "compact_boundary":
+        return [{ fact: "compacted" }];
+      case "api_retry":
+        return [
+          {
+            fact: "api_retry",
+            status: numberAt(json, "error_status") ?? null,
+            delayMs: numberAt(json, "retry_delay_ms") ?? null,
+            text: textAt(json, "error") ?? "",
+          },
+        ];
+      default:
+        return undefined;
+    }
+  }
+
+  private assistant(json: Json): Fact[] {
+    // A subagent may work on after the turn that started it.
+    if (isOfSubagent(json)) return saidBy(json);
+    this.error = textAt(json, "error");
+    return [...this.openTurn(), ...saidBy(json)];
+  }
+
+  private openTurn(): Fact[] {
+    if (this.isTurnOpen) return [];
+    this.isTurnOpen = true;
+    return [{ fact: "turn_started" }];
+  }
+
+  /** How far a message of ours has come. A repeat that the program drops goes to "completed" without a start. */
+  private lifecycle(json: Json): Fact[] | undefined {
+    const uuid = textAt(json, "command_uuid");
+    const state = MESSAGE_STATES.get(textAt(json, "state") ?? "");
+    if (uuid === undefined || state === undefined) return undefined;
+    if (state === "read") {
+      // Its echo has told so already.
+      if (this.open.has(uuid)) return [];
+      this.known.add(uuid);
+      this.open.add(uuid);
+    }
+    return [{ fact: "message", uuid, state }];
+  }
+
+  /**
+   * The echo of a message. Older versions tell nothing else. With newer ones it may come before the start, after the end, and
+   * also for a repeat that runs nothing.
+   */
+  private echo(json: Json): Fact[] {
+    const uuid = textAt(json, "uuid");
+    if (uuid === undefined || this.known.has(uuid) || isLocalOutput(json)) return [];
+    this.known.add(uuid);
+    if (!this.isTurnOpen) return [{ fact: "message", uuid, state: "queued" }];
+    this.open.add(uuid);
+    return [{ fact: "message", uuid, state: "read" }];
+  }
+
+  private result(json: Json): Fact[] {
+    const fault = faultOfResult(json, this.error);
+    const answers = this.answersOf(json);
+    for (const uuid of answers ?? []) this.open.delete(uuid);
+    this.isTurnOpen = false;
+    this.error = undefined;
+    const errors = textsAt(json, "errors")?.join("\n") ?? "";
+    const text = textAt(json, "result") ?? errors;
+    const denied = objectsAt(json, "permission_denials").map(
+      (one) => textAt(one, "tool_name") ?? "a tool",
+    );
+    // What it has cost comes first: when a turn has ended, its cost is known.
+    return [...usageOf(json), { fact: "turn_ended", end: { fault, text, answers, denied } }];
+  }
+
+  private answersOf(json: Json): readonly string[] | undefined {
+    const told = textsAt(json, "user_message_uuids");
+    if (told !== undefined) return told;
+    // A turn of its own, about a background task that has ended.
+    if (textAt(objectAt(json, "origin") ?? {}, "kind") === "task-notification") return [];
+    return this.open.size > 0 ? [...this.open] : undefined;
+  }
+}
+
+function session(json: Json): Fact[] {
+  const id = textAt(json, "session_id");
+  if (id === undefined) return [];
+  const version = textAt(json, "claude_code_version");
+  const model = textAt(json, "model");
+  return [
+    {
+      fact: "session",
+      id,
+      ...(version === undefined ? {} : { version }),
+      ...(model === undefined ? {} : { model }),
+    },
+  ];
+}
+
+/** What a command like /compact prints is echoed as if it were a message. */
+function isLocalOutput(json: Json): boolean {
+  const content = textAt(objectAt(json, "message") ?? {}, "content") ?? "";
+  return content.startsWith("<local-command-");
+}
+
+function backgroundIds(json: Json): string[] {
+  return objectsAt(json, "tasks").flatMap((task) => textAt(task, "task_id") ?? []);
+}

@@ -1,0 +1,33 @@
+/** Tokens and money in a result of Claude Code. */
+import type { Fact, Usage } from "../../agents/stream/facts.ts";
+import { isObject } from "../../core/json-object.ts";
+import { type Json, numberAt, objectAt } from "./fields.ts";
+
+/** What to book, and the sums over the session. Older versions tell only the sums. */
+export function usageOf(result: Json): Fact[] {
+  const facts: Fact[] = [];
+  const part = objectAt(result, "model_usage_since_last_result");
+  if (part !== undefined) facts.push({ fact: "usage", of: "part", usage: sumOf(part, undefined) });
+  const session = objectAt(result, "modelUsage") ?? {};
+  const costUsd = numberAt(result, "total_cost_usd") ?? 0;
+  // A run that never got as far as the session tells 0: that is no sum.
+  if (Object.keys(session).length > 0 || costUsd > 0)
+    facts.push({ fact: "usage", of: "session", usage: sumOf(session, costUsd) });
+  return facts;
+}
+
+/** @param costUsd of all models; undefined: the sum of what each has cost */
+function sumOf(models: Json, costUsd: number | undefined): Usage {
+  let [inputTokens, cachedInputTokens, outputTokens, modelsUsd] = [0, 0, 0, 0];
+  for (const model of Object.values(models).filter(isObject)) {
+    const cached = numberAt(model, "cacheReadInputTokens") ?? 0;
+    const written = numberAt(model, "cacheCreationInputTokens") ?? 0;
+    // Input counts all that the model has read, as with other kinds; this program tells what was cached apart.
+    inputTokens += (numberAt(model, "inputTokens") ?? 0) + cached + written;
+    cachedInputTokens += cached;
+    outputTokens += numberAt(model, "outputTokens") ?? 0;
+    modelsUsd += numberAt(model, "costUSD") ?? 0;
+  }
+  const costUsdMicro = Math.round((costUsd ?? modelsUsd) * 1e6);
+  return { inputTokens, cachedInputTokens, outputTokens, costUsdMicro };
+}
