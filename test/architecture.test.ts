@@ -64,6 +64,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/codex": [...TASKS, "agents"],
+  "parts/claude": ["core", "agents"],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],

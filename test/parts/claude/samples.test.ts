@@ -28,6 +28,8 @@ const RUNS: readonly (readonly [string, Parameters<typeof play>[1], string])[] =
   ["one-denied", { sent: [A] }, "failed permission, for good"],
   ["401", { exitCode: 1 }, "deferred 60000"],
   ["401", { exitCode: 1, wasRefused: true }, "failed auth, for good"],
+  ["401-mid-run", { exitCode: 1 }, "deferred 60000"],
+  ["429-retry-after", { exitCode: 1 }, "deferred null"],
   ["403", { exitCode: 1 }, "deferred 60000"],
   ["not-logged-in", { exitCode: 1 }, "deferred 60000"],
   ["403-billing", { exitCode: 1 }, "failed config, for good"],
