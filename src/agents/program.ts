@@ -61,6 +61,8 @@ export interface ProgramSpec {
   moreEnvironment?: () => Record<string, string>;
   /** Names of variables that the program does not get, as of other agents' sessions. */
   withoutEnvironment?: (name: string) => boolean;
+  /** True: nothing of it may run on after its end, whatever left its group. */
+  endsTree?: boolean;
   /** Called once it has been started. */
   onStarted?: () => void;
   /** The same, with its standard input. Left out: it has none. */
@@ -115,7 +117,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     spec.onStdin?.(child.stdin);
   }
   const { exitCode, signal, error } = await ended;
-  await stop.finish(signal !== null);
+  await stop.finish(signal !== null || spec.endsTree === true);
 
   if (error !== undefined) return { outcome: spawnFailure(argv, error) };
   if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };
@@ -245,15 +247,16 @@ class Stopper {
   /**
    * After the exit: processes that are left in its group are ended. A process that left the group of a run that ended by itself did so on
    * purpose, and goes on. When a signal ended the run, the purpose cannot be told, and all of its processes are ended.
+   * @param endsAll all of it is ended in any case
    */
-  async finish(isKilled: boolean): Promise<void> {
+  async finish(endsAll: boolean): Promise<void> {
     this.hasEnded = true;
     clearTimeout(this.timer);
     this.assignment.stop.onStop(undefined);
     await this.ending;
     const { pid } = this.child;
     if (this.ending === undefined && pid !== undefined) {
-      if (isKilled) await endTree(this.assignment.lease, 0, pid);
+      if (endsAll) await endTree(this.assignment.lease, 0, pid);
       else if (isGroupAlive(pid)) await endGroup(pid);
     }
     await this.output.close();

@@ -1,17 +1,36 @@
-/** From agent settings to the agent that runs: the only place that knows the kinds. */
+/** From agent settings to the agent that runs. */
 import { ErrInvalidConfig } from "../core/errors.ts";
 import { BUILT_IN_EXEC } from "../core/matching.ts";
-import type { AgentSettings } from "../core/settings.ts";
+import type { AgentKind, AgentSettings } from "../core/settings.ts";
 import type { Agent } from "./agent.ts";
 import { ExecAgent } from "./exec-agent.ts";
 import { ModuleAgent } from "./module-agent.ts";
 
+/** A kind of agent that a part brings. */
+export interface AgentKindEntry {
+  readonly kind: AgentKind;
+  make(settings: AgentSettings): Agent;
+}
+
+const BUILT_IN: readonly AgentKindEntry[] = [
+  { kind: "exec", make: (settings) => new ExecAgent(settings) },
+  { kind: "module", make: (settings) => new ModuleAgent(settings) },
+];
+
 export class AgentRegistry {
   private readonly agents = new Map<string, Agent>();
 
-  constructor(configured: readonly AgentSettings[]) {
+  /** @throws ErrInvalidConfig when an agent is of a kind that is not built in */
+  constructor(configured: readonly AgentSettings[], kinds: readonly AgentKindEntry[] = []) {
+    const known = new Map([...BUILT_IN, ...kinds].map((entry) => [entry.kind, entry]));
     this.agents.set(BUILT_IN_EXEC.name, new ExecAgent(BUILT_IN_EXEC));
-    for (const settings of configured) this.agents.set(settings.name, makeAgent(settings));
+    for (const settings of configured) {
+      const { name, kind } = settings;
+      const entry = known.get(kind);
+      if (entry === undefined)
+        throw new ErrInvalidConfig(`agents: ${name}: the kind ${kind} is not built in`);
+      this.agents.set(name, entry.make(settings));
+    }
   }
 
   get(name: string): Agent | undefined {
@@ -21,20 +40,5 @@ export class AgentRegistry {
   /** Has every agent make ready what its first run would wait for. */
   warmUp(): void {
     for (const agent of this.agents.values()) agent.warmUp();
-  }
-}
-
-function makeAgent(settings: AgentSettings): Agent {
-  switch (settings.kind) {
-    case "exec":
-      return new ExecAgent(settings);
-    case "module":
-      return new ModuleAgent(settings);
-    case "codex":
-    case "claude":
-      // Refused with the settings.
-      throw new ErrInvalidConfig(
-        `agents: ${settings.name}: the kind ${settings.kind} is not built in yet`,
-      );
   }
 }

@@ -1,5 +1,5 @@
 /** What a supervisor starts: the worker process. Its orders are the first message it gets. */
-import { RUNNERS } from "../app/runners.ts";
+import { WORKER_PARTS } from "../app/worker-parts.ts";
 import { messageOf } from "../core/errors.ts";
 import { say } from "../host/say.ts";
 import { runWorker } from "./main.ts";
@@ -13,7 +13,7 @@ if (process.send === undefined) {
 } else {
   // Should the supervisor die before it has sent them, nothing holds this process any more, and it ends.
   process.once("message", (orders) => {
-    runWorker(orders as WorkerBoot, RUNNERS).then(
+    runWorker(orders as WorkerBoot, WORKER_PARTS).then(
       (code) => {
         process.exitCode = code;
       },

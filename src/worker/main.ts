@@ -12,7 +12,7 @@ import { makeThreads } from "../host/threads.ts";
 import { judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot } from "./protocol.ts";
-import type { MakeRunner } from "./runner.ts";
+import type { WorkerParts } from "./runner.ts";
 import { Worker } from "./worker.ts";
 import { OwnDocument } from "./worker-document.ts";
 
@@ -23,11 +23,11 @@ const LEAVE_MS = 50;
 
 /**
  * Runs until it is told to stop.
- * @param runners what it runs in another way than by calling the task's agent once
+ * @param parts what parts add: runners, and kinds of agents
  * @returns the exit code
  * @throws what the system says when there is no room for its threads (EAGAIN), or the trays cannot be used; nothing is claimed then
  */
-export async function runWorker(boot: WorkerBoot, runners: readonly MakeRunner[]): Promise<number> {
+export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<number> {
   // A process that is short of them dies of it (or is ended by libuv) here, where it holds nothing.
   makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
@@ -36,7 +36,7 @@ export async function runWorker(boot: WorkerBoot, runners: readonly MakeRunner[]
   checkStateDir(tree.dir, uids);
   const trays = openTrays(tree.mailbox, { durability, uids });
   return await new Promise((resolve) => {
-    new WorkerProcess(boot, runners, tree, trays, () => resolve(0)).start();
+    new WorkerProcess(boot, parts, tree, trays, () => resolve(0)).start();
   });
 }
 
@@ -54,7 +54,7 @@ class WorkerProcess {
 
   constructor(
     boot: WorkerBoot,
-    runners: readonly MakeRunner[],
+    parts: WorkerParts,
     tree: StateTree,
     trays: Trays,
     onStopped: () => void,
@@ -75,7 +75,7 @@ class WorkerProcess {
         isSupervised: () => boot.isSpawned && process.connected === true,
       },
       place: { tree, trays, settings: boot.settings },
-      runners,
+      parts,
       send: tellSupervisor,
       onStopped: () => {
         this.leave();

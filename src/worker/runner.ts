@@ -1,6 +1,6 @@
 /** One attempt, what it works with, and the port of those that run it in a way of their own. Shapes only. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
-import type { AgentRegistry } from "../agents/registry.ts";
+import type { AgentKindEntry, AgentRegistry } from "../agents/registry.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
@@ -74,6 +74,12 @@ export interface Runner {
 
 /** Called once for each worker process. */
 export type MakeRunner = (tools: AttemptTools) => Runner;
+
+/** What parts add to a worker process. */
+export interface WorkerParts {
+  readonly runners: readonly MakeRunner[];
+  readonly kinds: readonly AgentKindEntry[];
+}
 
 export interface AssignedAgent {
   agent: Agent;

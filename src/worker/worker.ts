@@ -19,7 +19,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { ProgressReport } from "./progress-report.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
-import type { Attempt, AttemptTools, MakeRunner, RunHooks, Runner } from "./runner.ts";
+import type { Attempt, AttemptTools, RunHooks, Runner, WorkerParts } from "./runner.ts";
 import { Settler } from "./settler.ts";
 import { ShutdownSignals } from "./shutdown-signals.ts";
 
@@ -29,7 +29,7 @@ const AGENTS_AFTER_MS = 50;
 export interface WorkerOptions {
   self: WorkerSelf;
   place: WorkerPlace;
-  runners: readonly MakeRunner[];
+  parts: WorkerParts;
   /** Tells the supervisor, if there is one. */
   send: (message: ToSupervisor) => void;
   /** Called once, when nothing runs any more after a stop. */
@@ -68,8 +68,8 @@ export class Worker {
     const { self, place } = options;
     const { tree, trays, settings } = place;
     this.o = options;
-    this.tools = { ...place, agents: new AgentRegistry(settings.agents) };
-    this.runners = options.runners.map((make) => make(this.tools));
+    this.tools = { ...place, agents: new AgentRegistry(settings.agents, options.parts.kinds) };
+    this.runners = options.parts.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };
     const telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);
     const journal = new AttemptJournal(telemetry);

@@ -43,7 +43,11 @@ export class AccountGate {
       return verdict;
     const nowMs = Date.now();
     const reason = state.lastEnd?.text ?? verdict.outcome.message;
-    const refusal = { untilMs: state.quotaUntilMs ?? null, window: [...state.refusedWindows.keys()].at(-1) ?? null, reason };
+    const refusal = {
+      untilMs: state.quotaUntilMs ?? null,
+      window: [...state.refusedWindows.keys()].at(-1) ?? null,
+      reason,
+    };
     const gate = await this.file.close(refusal, nowMs);
     return { next: "outcome", outcome: waitFor(this.account, gate.until_ms, reason, nowMs) };
   }

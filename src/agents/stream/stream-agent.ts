@@ -3,29 +3,20 @@
  * straight into `events.jsonl` of the run, and is read from there. What is special about a kind is behind `AgentProgram`.
  */
 import fs from "node:fs";
-import { join, resolve } from "node:path";
-import type { AttemptOutcome } from "../../core/outcome.ts";
+import { join, resolve, sep } from "node:path";
+import type { Writable } from "node:stream";
+import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
 import { lastWords, type ProgramEnd, runProgram } from "../program.ts";
 import { AccountGate } from "./account-gate.ts";
-import type { ReadLine } from "./facts.ts";
+import type { AgentProgram } from "./agent-program.ts";
 import { packetOf, resumePacketOf } from "./packet.ts";
-import { judgeRun, type RunVerdict } from "./run-outcome.ts";
+import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { newSession, type SessionDocument, SessionFile } from "./session-file.ts";
+import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
-
-/** How one kind of coding agent is started and understood. */
-export interface AgentProgram {
-  newReader(): ReadLine;
-  /** @param sessionId the session that is resumed; undefined: a new one */
-  argv(settings: AgentSettings, packet: string, sessionId: string | undefined): string[];
-  /** The line that carries a message of ours on standard input; undefined where the packet is an argument. */
-  frame: ((uuid: string, text: string) => string) | undefined;
-  /** Variables that the program must not inherit, as those of another agent's session. */
-  isForeignVariable(name: string): boolean;
-}
 
 export class StreamAgent extends Agent {
   private readonly program: AgentProgram;
@@ -51,7 +42,8 @@ export class StreamAgent extends Agent {
     });
     const session = file.read(this.name, cwd) ?? fresh;
     const gate = new AccountGate(session.account, ownerOf(assignment.lease));
-    const refusal = await gate.enter();
+    const refusal =
+      explainReach(this.program, this.settings, assignment, cwd) ?? (await gate.enter());
     if (refusal !== undefined) return refusal;
     try {
       const first = await this.runOnce(assignment, session, file, gate);
@@ -73,7 +65,7 @@ export class StreamAgent extends Agent {
     file: SessionFile,
     gate: AccountGate,
   ): Promise<RunVerdict> {
-    const { runDir, settings } = assignment;
+    const { runDir } = assignment;
     const sessionId = session.session_id ?? undefined;
     const eventsLog = join(runDir, "events.jsonl");
     const stderrLog = join(runDir, "stderr.log");
@@ -83,17 +75,25 @@ export class StreamAgent extends Agent {
     assignment.stop.onStop((reason) => stop.stop(reason));
     const packet =
       sessionId === undefined ? packetOf(assignment, session) : resumePacketOf(session);
+    const { sideStream } = this.program;
+    const side =
+      sideStream === undefined
+        ? undefined
+        : new SideTail(sideStream, this.settings, sessionId, (line, facts) =>
+            recorder.take(line, facts),
+          );
     const watch = new StreamWatch({
       eventsLog,
       from: sizeOf(eventsLog),
       read: this.program.newReader(),
       recorder,
       settings: this.settings,
+      side,
       stop: (reason) => stop.stop(reason),
     });
+    const input = this.program.input(packet);
     let end: ProgramEnd;
     try {
-      const { frame } = this.program;
       end = await runProgram(
         { ...assignment, stop },
         {
@@ -101,26 +101,34 @@ export class StreamAgent extends Agent {
           stdoutLog: eventsLog,
           stderrLog,
           limitMs,
+          // Its tools may have left its group. A session is resumed only when nothing of it runs any more.
+          endsTree: true,
           moreEnvironment: () => ({ ...this.settings.env }),
           withoutEnvironment: (name) =>
             this.program.isForeignVariable(name) && this.settings.env?.[name] === undefined,
-          ...(frame === undefined
-            ? { onStarted: () => watch.start() }
-            : {
-                onStdin: (stdin) => watch.start(stdin, frame, packet),
-              }),
+          onStarted: () => watch.start(),
+          ...(input.kind === "none"
+            ? {}
+            : { onStdin: (stdin: Writable) => watch.open(stdin, input, packet) }),
         },
       );
     } finally {
       assignment.stop.onStop(undefined);
       watch.end();
     }
-    const verdict = this.judge(end, watch.ownStop, recorder, {
-      isResumed: sessionId !== undefined,
-      wasRefused: session.was_refused,
-      lastWords: lastWords(stderrLog),
-      limitMs: this.settings.idle_ms ?? settings.timeout_ms,
-    });
+    const verdict = this.judge(
+      end,
+      watch.ownStop,
+      recorder,
+      {
+        isResumed: sessionId !== undefined,
+        wasRefused: session.was_refused,
+        nowMs: Date.now(),
+        faultOfLastWords: (words) => this.program.faultOfLastWords(words),
+        hasStoppedBackground: watch.ownStop === "background",
+      },
+      lastWords(stderrLog),
+    );
     recorder.close(verdict);
     return await gate.noteEnd(recorder.state, verdict);
   }
@@ -129,7 +137,8 @@ export class StreamAgent extends Agent {
     end: ProgramEnd,
     ownStop: OwnStop | undefined,
     recorder: RunRecorder,
-    facts: { isResumed: boolean; wasRefused: boolean; lastWords: string; limitMs: number },
+    facts: RunFacts,
+    words: string,
   ): RunVerdict {
     const { outcome } = end;
     // It had nothing more to do and did not leave: what it came to stands.
@@ -138,11 +147,38 @@ export class StreamAgent extends Agent {
     if (!isJudged) return { next: "outcome", outcome };
     const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;
     const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
-    return judgeRun(
-      recorder.state,
-      { exitCode, signal, lastWords: facts.lastWords },
-      { isResumed: facts.isResumed, wasRefused: facts.wasRefused, nowMs: Date.now() },
+    return judgeRun(recorder.state, { exitCode, signal, lastWords: words }, facts);
+  }
+}
+
+/** A sandboxed agent that can write to the state tree could forge what others are told of it. It does not start. */
+function explainReach(
+  program: AgentProgram,
+  settings: AgentSettings,
+  { stateDir }: Assignment,
+  cwd: string,
+): AttemptOutcome | undefined {
+  const folders = program.writableFolders(settings);
+  if (folders.length === 0) return undefined;
+  const state = fs.realpathSync(stateDir);
+  for (const folder of [cwd, ...folders]) {
+    const real = realpath(folder);
+    if (state !== real && !state.startsWith(real.endsWith(sep) ? real : real + sep)) continue;
+    return failed(
+      "config",
+      "ErrInvalidConfig",
+      `the sandbox of ${settings.name} can write to ${folder}, which holds the state tree ${stateDir}: give the task a cwd or worktree elsewhere, or keep the state tree elsewhere`,
+      { canRetry: false },
     );
+  }
+  return undefined;
+}
+
+function realpath(path: string): string {
+  try {
+    return fs.realpathSync(path);
+  } catch {
+    return path;
   }
 }
 

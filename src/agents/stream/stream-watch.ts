@@ -5,10 +5,12 @@
 import { randomUUID } from "node:crypto";
 import type { Writable } from "node:stream";
 import type { AgentSettings } from "../../core/settings.ts";
+import type { ProgramInput } from "./agent-program.ts";
 import type { ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 import { isRunOver } from "./run-state.ts";
+import type { SideTail } from "./side-tail.ts";
 
 /** Why we stopped it by ourselves. */
 export type OwnStop = "idle" | "lingering" | "background";
@@ -20,10 +22,12 @@ export interface StreamWatchParts {
   read: ReadLine;
   recorder: RunRecorder;
   settings: Pick<AgentSettings, "idle_ms" | "background_ms">;
+  side: SideTail | undefined;
   stop: (reason: OwnStop) => void;
 }
 
 const LOOK_MS = 100;
+const SIDE_MS = 1000;
 /** Other runs of the process have their turn after so much (bytes). */
 const LOOK_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a program may take to leave once its run is over (ms). */
@@ -40,35 +44,48 @@ export class StreamWatch {
   /** When something last came from it, and since when its run is over (monotonic ms). */
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
+  private sideDueMs = 0;
 
   constructor(parts: StreamWatchParts) {
     this.p = parts;
     this.tail = new LineTail(parts.eventsLog, parts.from, (line) => this.take(line));
   }
 
-  /** The program runs. @param stdin where the packet is written; left out: it has it already */
-  start(stdin?: Writable, frame?: (uuid: string, text: string) => string, packet = ""): void {
+  /** The program runs. */
+  start(): void {
     this.heardMs = performance.now();
-    if (stdin !== undefined && frame !== undefined) {
-      this.stdin = stdin;
-      const uuid = randomUUID();
-      this.p.recorder.state.unanswered.add(uuid);
-      stdin.write(`${frame(uuid, packet)}\n`);
-    }
     this.timer = setInterval(() => this.look(), LOOK_MS);
+  }
+
+  /** Gives it its packet. */
+  open(stdin: Writable, input: Exclude<ProgramInput, { kind: "none" }>, packet: string): void {
+    if (input.kind === "text") {
+      stdin.end(input.text);
+      return;
+    }
+    this.stdin = stdin;
+    const uuid = randomUUID();
+    this.p.recorder.state.unanswered.add(uuid);
+    stdin.write(input.frame(uuid, packet));
   }
 
   /** The program has ended: reads the rest. */
   end(): void {
     clearInterval(this.timer);
     this.tail.end();
+    this.p.side?.end(this.p.recorder.state.sessionId);
     this.stdin?.destroy();
   }
 
   private look(): void {
     const nowMs = performance.now();
-    if (this.tail.read(LOOK_BYTES_MAX) > 0) this.heardMs = nowMs;
+    this.tail.read(LOOK_BYTES_MAX);
     const { state } = this.p.recorder;
+    // Once a second: it is no stream, and its folder is searched until it is there.
+    if (nowMs >= this.sideDueMs) {
+      this.p.side?.read(state.sessionId);
+      this.sideDueMs = nowMs + SIDE_MS;
+    }
     if (isRunOver(state)) {
       this.overSinceMs ??= nowMs;
       // It leaves when it can read no more.
@@ -92,6 +109,9 @@ export class StreamWatch {
   }
 
   private take(line: string): void {
-    this.p.recorder.take(line, this.p.read(line));
+    const facts = this.p.read(line);
+    // A program that asks for ever without an answer is silent, too.
+    if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
+    this.p.recorder.take(line, facts);
   }
 }

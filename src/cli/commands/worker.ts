@@ -20,7 +20,7 @@ export const command = defineCommand({
     existingTree(ctx);
     const { settings, mailboxDir } = await openSettings(ctx);
     const { runWorker } = await import("../../worker/main.ts");
-    const { RUNNERS } = await import("../../app/runners.ts");
+    const { WORKER_PARTS } = await import("../../app/worker-parts.ts");
     const slots = ctx.options.slots ?? 1;
     const tree = stateTree(ctx.stateDir, mailboxDir);
     ctx.out.note(`worker on ${tree.mailbox} (pid ${process.pid})`);
@@ -37,7 +37,7 @@ export const command = defineCommand({
       threads: threadsFor(threadsWanted(settings.durability), slots),
       isSpawned: false,
     };
-    const code = await runWorker(boot, RUNNERS);
+    const code = await runWorker(boot, WORKER_PARTS);
     endIfHungUp();
     return isInterrupted ? EXIT.interrupted : code;
   },

@@ -1,35 +1,35 @@
 /** How Claude Code is started and talked to: arguments, environment, and the frame of a message. Pure. */
+import type { AgentSettings, Permissions } from "../../core/settings.ts";
 
-export interface ClaudeSettings {
-  model?: string;
-  permissions?: {
-    /** As the program names it: acceptEdits, bypassPermissions, plan, … */
-    mode?: string;
-    /** Tools that it may use without asking: `Bash(git *)`. */
-    allow?: readonly string[];
-  };
-  /** More arguments of the user's; they come last, so they win. */
-  args?: readonly string[];
-}
+/**
+ * Its own words for what it may do without a person. Nobody is there who could be asked: what it is not allowed it denies by
+ * itself, and its result names the tool.
+ */
+const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
+  // Reading asks for no permission.
+  read: ["--permission-mode", "default"],
+  edit: ["--permission-mode", "acceptEdits"],
+  full: ["--permission-mode", "bypassPermissions"],
+};
+/** What `edit` may do beside changing files. */
+const EDIT_TOOLS = ["Bash"];
 
-/** No person answers what the program would ask: it denies that by itself, and its result names the tool. */
-export function claudeArguments(
-  { model, permissions = {}, args = [] }: ClaudeSettings,
-  /** The session to be resumed. */
-  sessionId?: string,
-): string[] {
-  const streams = ["--input-format", "stream-json", "--output-format", "stream-json"];
-  const { mode, allow = [] } = permissions;
+export function claudeArgv(settings: AgentSettings, sessionId: string | undefined): string[] {
+  const { program = "claude", model, args = [] } = settings;
+  const { mode, allow = [] } = settings.permissions ?? { mode: "edit" as const };
+  const tools = mode === "edit" ? [...EDIT_TOOLS, ...allow] : allow;
   return [
+    program,
     "-p",
-    ...streams,
+    ...["--input-format", "stream-json", "--output-format", "stream-json"],
     "--verbose",
     "--replay-user-messages",
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
-    ...(mode === undefined ? [] : ["--permission-mode", mode]),
+    ...MODES[mode],
     // One argument a tool would swallow what comes after it. Names may hold commas and spaces only inside parentheses.
-    ...(allow.length === 0 ? [] : [`--allowedTools=${allow.join(",")}`]),
+    ...(tools.length === 0 ? [] : [`--allowedTools=${tools.join(",")}`]),
+    // The user's own come last, so they win.
     ...args,
   ];
 }
@@ -49,13 +49,6 @@ export function userFrame(uuid: string, text: string, priority?: "next"): string
 const OF_SESSIONS =
   /^(?:CLAUDECODE|CLAUDE_CODE_.*|CODEX_(?:THREAD_ID|SANDBOX.*)|CURSOR_(?:AGENT|TRACE_ID)|GEMINI_CLI|AI_AGENT)$/;
 
-/** @param own what the agent's own settings name: it stays, whatever it is called */
-export function claudeEnvironment(
-  inherited: Readonly<Record<string, string | undefined>>,
-  own: Readonly<Record<string, string>>,
-): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const [name, value] of Object.entries(inherited))
-    if (value !== undefined && !OF_SESSIONS.test(name)) kept[name] = value;
-  return { ...kept, ...own };
+export function isForeignVariable(name: string): boolean {
+  return OF_SESSIONS.test(name);
 }

@@ -6,8 +6,8 @@
 import type { ChildProcess } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
-import { RUNNERS } from "../../../src/app/runners.ts";
 import { Supervisor } from "../../../src/app/supervisor.ts";
+import { WORKER_PARTS } from "../../../src/app/worker-parts.ts";
 import type { Settings } from "../../../src/core/settings.ts";
 import { ownerPrefix, ownerSequence, thisProcess, workerIdOf } from "../../../src/host/identity.ts";
 import type { Storage } from "../../../src/mailbox/storage.ts";
@@ -49,7 +49,7 @@ class InsideChild extends EventEmitter {
         isSupervised: () => true,
       },
       place: { tree, trays, settings: orders.settings },
-      runners: RUNNERS,
+      parts: WORKER_PARTS,
       send: (message) => this.tell(message),
       onStopped: () => {
         clearInterval(timer);

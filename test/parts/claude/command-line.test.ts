@@ -1,26 +1,37 @@
 /** How Claude Code is started and talked to. */
 import { expect, it } from "vitest";
 import {
-  claudeArguments,
-  claudeEnvironment,
+  claudeArgv,
+  isForeignVariable,
   userFrame,
 } from "../../../src/parts/claude/command-line.ts";
 
+const agent = { name: "coder", kind: "claude" as const };
 const STREAMS =
-  "-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+  "claude -p --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
 
-it("starts a new session with nothing but the streams", () => {
-  expect(claudeArguments({}).join(" ")).toBe(STREAMS);
+it("lets an agent change files and run commands, unless its settings say otherwise", () => {
+  expect(claudeArgv(agent, undefined).join(" ")).toBe(
+    `${STREAMS} --permission-mode acceptEdits --allowedTools=Bash`,
+  );
+  expect(claudeArgv({ ...agent, permissions: { mode: "read" } }, undefined).join(" ")).toBe(
+    `${STREAMS} --permission-mode default`,
+  );
+  expect(claudeArgv({ ...agent, permissions: { mode: "full" } }, undefined).join(" ")).toBe(
+    `${STREAMS} --permission-mode bypassPermissions`,
+  );
 });
 
 it("resumes a session, with model, permissions and the user's own arguments last", () => {
   const settings = {
+    ...agent,
+    program: "/opt/claude",
     model: "opus",
-    permissions: { mode: "acceptEdits", allow: ["Bash(git *)", "Read"] },
+    permissions: { mode: "read" as const, allow: ["Bash(git *)", "WebFetch"] },
     args: ["--max-turns", "9"],
   };
-  expect(claudeArguments(settings, "s1").join(" ")).toBe(
-    `${STREAMS} --resume s1 --model opus --permission-mode acceptEdits --allowedTools=Bash(git *),Read --max-turns 9`,
+  expect(claudeArgv(settings, "s1").join(" ")).toBe(
+    `${STREAMS.replace("claude", "/opt/claude")} --resume s1 --model opus --permission-mode default --allowedTools=Bash(git *),WebFetch --max-turns 9`,
   );
 });
 
@@ -36,21 +47,13 @@ it("writes a message as one line, whatever is in it", () => {
   expect(JSON.parse(userFrame("u", "x"))).not.toHaveProperty("priority");
 });
 
-it("strips what tells of another agent's session, but for what the agent's settings name", () => {
-  const inherited = {
-    PATH: "/bin",
-    ANTHROPIC_API_KEY: "k",
-    CLAUDECODE: "1",
-    CLAUDE_CODE_ENTRYPOINT: "cli",
-    CLAUDE_CODE_OAUTH_TOKEN: "other",
-    CODEX_HOME: "/c",
-    CODEX_THREAD_ID: "t",
-    EMPTY: undefined,
-  };
-  expect(claudeEnvironment(inherited, { CLAUDE_CODE_OAUTH_TOKEN: "mine" })).toEqual({
-    PATH: "/bin",
-    ANTHROPIC_API_KEY: "k",
-    CODEX_HOME: "/c",
-    CLAUDE_CODE_OAUTH_TOKEN: "mine",
-  });
+it.each([
+  ["CLAUDECODE", true],
+  ["CLAUDE_CODE_ENTRYPOINT", true],
+  ["CODEX_THREAD_ID", true],
+  ["CODEX_HOME", false],
+  ["ANTHROPIC_API_KEY", false],
+  ["PATH", false],
+])("takes %s for a variable of another agent's session: %s", (name, isForeign) => {
+  expect(isForeignVariable(name)).toBe(isForeign);
 });

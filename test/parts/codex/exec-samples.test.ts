@@ -114,7 +114,7 @@ it("defers to the time in the rollout file", () => {
   const rollout = sampleLines("rollout-usage-limit.jsonl");
   const run = exec("usage-limit-later", { exitCode: 1, rollout });
   expect(run.outcome).toMatchObject({ kind: "deferred", delayMs: 1_795_561_343_000 - NOW_MS });
-  expect(run.state.quotaWindow).toBe("5h");
+  expect([...run.state.refusedWindows.keys()]).toEqual(["5h"]);
 });
 
 it.each(["rollout-escalation-refused", "rollout-rule-refused"])(

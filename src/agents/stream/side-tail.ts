@@ -1,0 +1,46 @@
+/** Follows a file of the program's own that says more than its stream. */
+import fs from "node:fs";
+import type { AgentSettings } from "../../core/settings.ts";
+import type { SideStream } from "./agent-program.ts";
+import type { Fact } from "./facts.ts";
+import { LineTail } from "./line-tail.ts";
+
+export class SideTail {
+  private readonly stream: SideStream;
+  private readonly settings: AgentSettings;
+  private readonly onFacts: (line: string, facts: readonly Fact[]) => void;
+  private tail: LineTail | undefined;
+
+  /** @param resumed the session that is resumed: what its file says so far is of earlier runs */
+  constructor(
+    stream: SideStream,
+    settings: AgentSettings,
+    resumed: string | undefined,
+    onFacts: (line: string, facts: readonly Fact[]) => void,
+  ) {
+    this.stream = stream;
+    this.settings = settings;
+    this.onFacts = onFacts;
+    const path = resumed === undefined ? undefined : stream.find(settings, resumed);
+    const size = path === undefined ? 0 : (fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+    if (path !== undefined) this.tail = this.open(path, size);
+  }
+
+  read(sessionId: string | undefined): void {
+    if (this.tail === undefined && sessionId !== undefined) {
+      const path = this.stream.find(this.settings, sessionId);
+      if (path !== undefined) this.tail = this.open(path, 0);
+    }
+    this.tail?.read();
+  }
+
+  end(sessionId: string | undefined): void {
+    this.read(sessionId);
+    this.tail?.end();
+  }
+
+  private open(path: string, from: number): LineTail {
+    const read = this.stream.newReader();
+    return new LineTail(path, from, (line) => this.onFacts(line, read(line)));
+  }
+}

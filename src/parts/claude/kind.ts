@@ -1,0 +1,22 @@
+/** Agents of kind `claude`: one `claude -p` for each run, which takes messages on its standard input while it runs. */
+import type { AgentKindEntry } from "../../agents/registry.ts";
+import type { AgentProgram } from "../../agents/stream/agent-program.ts";
+import { StreamAgent } from "../../agents/stream/stream-agent.ts";
+import { claudeArgv, isForeignVariable, userFrame } from "./command-line.ts";
+import { faultOfLastWords } from "./fault.ts";
+import { newClaudeReader } from "./read-line.ts";
+
+const program: AgentProgram = {
+  newReader: newClaudeReader,
+  argv: (settings, _packet, sessionId) => claudeArgv(settings, sessionId),
+  input: () => ({ kind: "frames", frame: userFrame }),
+  isForeignVariable,
+  faultOfLastWords,
+  // It has no sandbox: it could write anywhere, and `doctor` says so.
+  writableFolders: () => [],
+};
+
+export const claude: AgentKindEntry = {
+  kind: "claude",
+  make: (settings) => new StreamAgent(settings, program),
+};
