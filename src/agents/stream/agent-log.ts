@@ -27,7 +27,7 @@ export type LogSubject = Pick<AgentLogRecord, "agent_name" | "agent_type" | "tas
 const TEXT_MAX = 4000;
 const RAW_MAX = 2000;
 
-/** Undefined for facts that nobody reads later. */
+/** Undefined for facts that no reader needs. */
 export function logRecordOf(
   subject: LogSubject,
   fact: Fact,

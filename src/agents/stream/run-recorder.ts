@@ -20,7 +20,7 @@ export class RunRecorder {
   private readonly log: Journal;
   private readonly costs: Journal;
   private readonly onAnswer: () => void;
-  private model: string | null = null;
+  private model: string | null;
 
   /** @param onAnswer called when the model has answered: the account is not at its limit */
   constructor(
@@ -30,6 +30,7 @@ export class RunRecorder {
     onAnswer: () => void,
   ) {
     this.onAnswer = onAnswer;
+    this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
     this.session = session;
     this.file = file;
@@ -131,4 +132,9 @@ export class RunRecorder {
 function isAnswer(fact: Fact): boolean {
   if (fact.fact === "turn_ended") return fact.end.fault === undefined;
   return fact.fact === "tool_started" || fact.fact === "thought";
+}
+
+/** The model that the settings name; the program may tell a more exact name later. */
+function modelOf({ settings }: Assignment, { agent }: SessionDocument): string | null {
+  return settings.agents.find((one) => one.name === agent)?.model ?? null;
 }

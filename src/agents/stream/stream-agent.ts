@@ -8,7 +8,7 @@ import type { Writable } from "node:stream";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
-import { lastWords, type ProgramEnd, runProgram } from "../program.ts";
+import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import { AccountGate } from "./account-gate.ts";
 import type { AgentProgram } from "./agent-program.ts";
 import { packetOf, resumePacketOf } from "./packet.ts";
@@ -66,6 +66,8 @@ export class StreamAgent extends Agent {
     gate: AccountGate,
   ): Promise<RunVerdict> {
     const { runDir } = assignment;
+    const hindrance = makeRunDir(runDir);
+    if (hindrance !== undefined) return { next: "outcome", outcome: hindrance };
     const sessionId = session.session_id ?? undefined;
     const eventsLog = join(runDir, "events.jsonl");
     const stderrLog = join(runDir, "stderr.log");

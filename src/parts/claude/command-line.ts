@@ -2,8 +2,8 @@
 import type { AgentSettings, Permissions } from "../../core/settings.ts";
 
 /**
- * Its own words for what it may do without a person. Nobody is there who could be asked: what it is not allowed it denies by
- * itself, and its result names the tool.
+ * Its own words for what it may do without a person. No person can be asked: the program denies by
+ * itself what it is not allowed, and its result names the tool.
  */
 const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
   // Reading asks for no permission.
@@ -21,7 +21,8 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
   return [
     program,
     "-p",
-    ...["--input-format", "stream-json", "--output-format", "stream-json"],
+    "--input-format=stream-json",
+    "--output-format=stream-json",
     "--verbose",
     "--replay-user-messages",
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),

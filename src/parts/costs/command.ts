@@ -4,7 +4,7 @@ import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { readJournal } from "../../journal/read.ts";
-import { safe, table } from "../../text/render.ts";
+import { counted, safe, table } from "../../text/render.ts";
 import { COST_KEYS, type CostKey, type CostSum, CostSums, readCostRecord } from "./sum-costs.ts";
 
 export const command = defineCommand({
@@ -71,6 +71,6 @@ function print(
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   if (total.runs_without_price > 0)
     ctx.out.note(
-      `${total.runs_without_price} runs have no price: set \`prices\` for their model in config.yaml`,
+      `without a price: ${counted(total.runs_without_price, "run")}; set \`prices\` for their model in config.yaml`,
     );
 }

@@ -8,7 +8,7 @@ import {
 
 const agent = { name: "coder", kind: "claude" as const };
 const STREAMS =
-  "claude -p --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+  "claude -p --input-format=stream-json --output-format=stream-json --verbose --replay-user-messages";
 
 it("lets an agent change files and run commands, unless its settings say otherwise", () => {
   expect(claudeArgv(agent, undefined).join(" ")).toBe(
