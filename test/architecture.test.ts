@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],
   // Lists of parts: see LISTS.
-  app: ["supervisor", "view", "worker"],
+  app: ["agents", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],

@@ -118,7 +118,7 @@ test("an unknown key of an agent is refused with its place", () => {
 });
 
 test.each([
-  ["codex", "is not built in yet; use kind exec"],
+  ["module", "is of kind module and needs a module"],
   ["exec", "is of kind exec and needs a program"],
 ])("an agent of kind %s that cannot work is refused with its place", (kind, reason) => {
   const fault = faultOf(`agents:\n  - name: a\n    kind: ${kind}\n`);
