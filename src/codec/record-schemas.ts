@@ -38,7 +38,15 @@ const KINDS = [
   "invalid_result",
   "auth",
   "quota",
+  "interrupted",
+  "permission",
+  "config",
+  "agent",
 ] as const satisfies readonly FailureKind[];
+// The compiler finds a kind that is missing here.
+type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
+const _kinds: _Kinds = true;
+void _kinds;
 
 /** `outbox/<id>_result.json` */
 export const ResultSchema = Type.Object(
