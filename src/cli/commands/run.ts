@@ -2,15 +2,17 @@
 import { join } from "node:path";
 import { compact } from "../../core/compact.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { keepAwake } from "../../host/keep-awake.ts";
 import { makeThreads, threadsFor, USUAL_THREADS } from "../../host/threads.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
 import type { RunStart, RunSummary, Supervisor } from "../../supervisor/supervisor.ts";
 import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
-import { type Context, defineCommand, numberOption } from "../shell/command-spec.ts";
+import { type Context, defineCommand, numberOption, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { describeTree, existingTree, openSettings, shortPath } from "../shell/options.ts";
 import { watchTerminals } from "../shell/terminals.ts";
+import { callAt, readUntil } from "../shell/until.ts";
 import { LiveLines } from "../text/live-lines.ts";
 
 /** So many tasks, and nodes, are named that do not start. */
@@ -22,10 +24,15 @@ export const command = defineCommand({
   details: [
     "Runs until you stop it. Ctrl-C or `mailchute stop` ends it and gives back the running tasks; the next run starts them again. A second Ctrl-C " +
       "kills them. Closing the terminal stops it, too, even under nohup, which has no effect on Node: use setsid, or a service.",
-    "With --drain, --once or --max-iterations it ends by itself. Exit code 0: all tasks completed and the plan is done; 1: a task, or a line " +
-      "of a batch, failed or cannot run.",
+    "With --drain, --once, --until or --max-iterations it ends by itself. Exit code 0: all tasks completed and the plan is done; 1: a task, or " +
+      "a line of a batch, failed or cannot run.",
   ],
-  examples: ["run --workers 4 --processes 2", "run --drain", "run --once --dry-run"],
+  examples: [
+    "run --workers 4 --processes 2",
+    "run --drain",
+    "run --once --dry-run",
+    "run --until 07:00 --keep-awake",
+  ],
   options: {
     workers: numberOption("N", "slots over all worker processes", { min: 0, max: 1024 }),
     processes: { type: "number", value: "P", min: 1, max: 64, help: "worker processes" },
@@ -33,6 +40,14 @@ export const command = defineCommand({
     drain: { type: "flag", help: "end when nothing is left that could run" },
     "dry-run": { type: "flag", help: "say what would run, in order, and change nothing" },
     "max-iterations": numberOption("N", "end after N tasks were started", { min: 1 }),
+    until: textOption(
+      "TIME",
+      "start nothing new after this local time (07:00) or duration (8h), and end when what runs has ended",
+    ),
+    "keep-awake": {
+      type: "flag",
+      help: "keep the machine from sleeping until it ends, with systemd-inhibit",
+    },
     "interval-ms": numberOption("N", "longest pause before the folders are scanned again", {
       min: 0,
     }),
@@ -51,6 +66,7 @@ export const command = defineCommand({
   async run(ctx) {
     const { options } = ctx;
     makeThreads(threadsFor(USUAL_THREADS));
+    const untilMs = options.until === undefined ? undefined : readUntil(options.until, Date.now());
     const { workers, processes, durability } = options;
     const interval = options["interval-ms"];
     const sweepMs = interval === undefined ? undefined : Math.max(10, interval);
@@ -72,7 +88,8 @@ export const command = defineCommand({
     const onStart = (start: RunStart): void => {
       if (isQuiet) return;
       const inbox = shortPath(ctx, join(tree.mailbox, "inbox"));
-      for (const line of describeStart(inbox, start, settings.workers, options)) ctx.out.note(line);
+      for (const line of describeStart(inbox, start, settings.workers, { ...options, untilMs }))
+        ctx.out.note(line);
     };
     const onNotice = (notice: string): void => {
       if (!isQuiet) ctx.out.note(safe(notice));
@@ -88,7 +105,13 @@ export const command = defineCommand({
       isLive && !options["dry-run"]
         ? new LiveLines(tree.events, (line) => ctx.out.note(line))
         : undefined;
-    const ran = await supervisor.run().finally(() => live?.close());
+    const endWaits = options["dry-run"]
+      ? () => {}
+      : watchTheNight(supervisor, untilMs, options["keep-awake"], onNotice);
+    const ran = await supervisor.run().finally(() => {
+      live?.close();
+      endWaits();
+    });
     const summary = { ...ran, held: liveHeld(tree, ran.held) };
     const isMoved = treeIdOf(tree.dir) !== treeId;
     if (ctx.json) ctx.out.json(summary);
@@ -98,10 +121,36 @@ export const command = defineCommand({
     endIfHungUp();
     if (wasInterrupted()) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
-    const endsByItself = options.drain || options.once || options["max-iterations"] !== undefined;
+    const isLimited = options["max-iterations"] !== undefined || untilMs !== undefined;
+    const endsByItself = options.drain || options.once || isLimited;
     return endsByItself ? exitCodeOf(summary) : EXIT.ok;
   },
 });
+
+/** `--until` and `--keep-awake`. @returns ends both */
+function watchTheNight(
+  supervisor: Supervisor,
+  untilMs: number | undefined,
+  isAwake: boolean,
+  onNotice: (notice: string) => void,
+): () => void {
+  const letSleep = isAwake
+    ? keepAwake("tasks run", (reason) =>
+        onNotice(`cannot keep the machine from sleeping: ${reason}`),
+      )
+    : () => {};
+  const endWait =
+    untilMs === undefined
+      ? () => {}
+      : callAt(untilMs, () => {
+          onNotice("the time of --until has come: nothing new starts, what runs may end");
+          supervisor.stop(true);
+        });
+  return () => {
+    endWait();
+    letSleep();
+  };
+}
 
 /** @returns whether Ctrl-C was pressed */
 function stopOnSignals(ctx: Pick<Context, "out">, supervisor: Supervisor): () => boolean {
@@ -133,7 +182,12 @@ function describeStart(
   place: string,
   { slots, areSlotsRemembered }: RunStart,
   given: number,
-  options: { drain: boolean; once: boolean; "max-iterations": number | undefined },
+  options: {
+    drain: boolean;
+    once: boolean;
+    "max-iterations": number | undefined;
+    untilMs: number | undefined;
+  },
 ): string[] {
   const many = counted(slots, "slot");
   const lines = [`watching ${safe(place)} with ${many} (pid ${process.pid})`];
@@ -145,12 +199,19 @@ function describeStart(
   if (options.once) ends.push("after one pass");
   if (options.drain) ends.push("when nothing is left to run");
   if (limit !== undefined) ends.push(`after ${counted(limit, "task")}`);
+  if (options.untilMs !== undefined) ends.push(`after ${localTime(options.untilMs)}`);
   lines.push(
     ends.length > 0
       ? `ends ${ends.join(" or ")}; Ctrl-C stops it before`
       : "Ctrl-C or `mailchute stop` ends it",
   );
   return lines;
+}
+
+/** Such as `2026-03-01 07:00`. */
+function localTime(ms: number): string {
+  const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return shifted.toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** Nodes of the plan that this run leaves undone. A limit on the number of tasks leaves some on purpose. */

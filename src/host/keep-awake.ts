@@ -1,0 +1,37 @@
+/** Keeps the machine from going to sleep, by systemd-inhibit, for as long as this process lives. */
+import { spawn } from "node:child_process";
+
+const PROGRAM = "systemd-inhibit";
+const STDERR_LENGTH_MAX = 200;
+
+/**
+ * @param why as `systemd-inhibit --list` shows it
+ * @param onCannot called once with the reason when the machine may sleep after all
+ * @returns lets the machine sleep again
+ */
+export function keepAwake(why: string, onCannot: (reason: string) => void): () => void {
+  // The lock is held until cat ends, and cat ends when its input does: also when this process is killed.
+  const child = spawn(
+    PROGRAM,
+    ["--what=sleep:idle:handle-lid-switch", "--who=mailchute", `--why=${why}`, "cat"],
+    { stdio: ["pipe", "ignore", "pipe"], detached: true },
+  );
+  let isWanted = true;
+  let words = "";
+  const fail = (reason: string): void => {
+    if (isWanted) onCannot(reason);
+    isWanted = false;
+  };
+  child.stdin.on("error", () => {});
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    words = (words + text).slice(0, STDERR_LENGTH_MAX);
+  });
+  child.once("error", ({ message }) => fail(message));
+  child.once("close", (exitCode) => fail(words.trim() || `${PROGRAM} ended (${exitCode})`));
+  // It must not keep this process.
+  child.unref();
+  return () => {
+    isWanted = false;
+    child.stdin.end();
+  };
+}
