@@ -77,6 +77,10 @@ export const TaskSchema = Type.Object(
             "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
         }),
       ),
+    expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
+      maxItems: 256,
+      description: "files that must be there after the run, and not be older than the first run",
+    }),
     not_before: Seconds,
     group: Text,
     dedup_key: Text,

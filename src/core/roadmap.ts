@@ -76,6 +76,8 @@ export interface RoadmapNode {
   acceptance: string[];
   /** Programs that must all exit 0 for the node to be done; argv each. */
   verify: string[][];
+  /** Files that must be there at its end; see the field of a task. */
+  expect_files?: string[];
   exec?: string[];
   agent?: string;
   /** Overrides the agent type that follows from `type`, e.g. researcher, reviewer. */

@@ -71,6 +71,8 @@ export interface Task {
   timeout_ms?: number;
   /** Programs that must all exit with 0 for the task to be done; argv each. */
   verify?: string[][];
+  /** Files, relative to where it runs, that must be there after its run and not be older than its first run. */
+  expect_files?: string[];
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;

@@ -21,7 +21,7 @@ import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn } from "../mailbox/trays.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
-import { runVerify } from "./verify.ts";
+import { isVerified, runVerify } from "./verify.ts";
 
 /** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
 export function readAttempt(
@@ -142,14 +142,14 @@ function assign(
   return { agent, assignment };
 }
 
-/** One call of its agent, then the task's `verify`. */
+/** One call of its agent, then the task's `expect_files` and `verify`. */
 async function runPlain(
   { trays }: AttemptTools,
   attempt: Attempt,
   { agent, assignment }: AssignedAgent,
 ): Promise<AttemptOutcome> {
   const outcome = await agent.run(assignment);
-  if (outcome.kind !== "completed" || assignment.task.verify === undefined) return outcome;
+  if (outcome.kind !== "completed" || !isVerified(assignment.task)) return outcome;
   const limitMs = timeoutOf(assignment, agent.settings);
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
     trays.clock.monotonicMs(),

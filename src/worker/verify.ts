@@ -7,8 +7,10 @@ import { lastWords, type ProgramEnd, runProgram } from "../agents/program.ts";
 import { shorten } from "../agents/run-folder.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { appendRegularText, dropLink } from "../host/regular-file.ts";
+import { checkExpectedFiles } from "./expected-files.ts";
 
 /** Pauses before a program that could not be started is tried again (ms): each is twice the last. */
 const AGAIN_MS = { first: 100, max: 5000 } as const;
@@ -17,11 +19,16 @@ function isHindered({ outcome }: ProgramEnd): boolean {
   return outcome?.kind === "deferred" && outcome.isHindered === true;
 }
 
+/** Whether a run that says it is done is looked at. */
+export function isVerified({ verify, expect_files: files }: Task): boolean {
+  return verify !== undefined || files !== undefined;
+}
+
 /**
- * Runs the task's `verify` programs one after the other, into `verify.log`.
+ * Looks for the task's `expect_files`, then runs its `verify` programs one after the other, into `verify.log`.
  * @param limitMs the time limit of the whole attempt (ms); 0 = none
  * @param nowMs time on the clock that `startedMs` is on
- * @returns why the attempt did not end well, or undefined when all of them exited with 0
+ * @returns why the attempt did not end well, or undefined when all is there and all of them exited with 0
  */
 export async function runVerify(
   assignment: Assignment,
@@ -29,6 +36,8 @@ export async function runVerify(
   startedMs: number,
   nowMs: () => number,
 ): Promise<AttemptOutcome | undefined> {
+  const missing = checkExpectedFiles(assignment);
+  if (missing !== undefined) return missing;
   const log = join(assignment.runDir, "verify.log");
   const programs = assignment.task.verify ?? [];
   for (const [index, argv] of programs.entries()) {

@@ -34,7 +34,7 @@ import { dropOwnResults } from "../../mailbox/batch-settle.ts";
 import type { Claim } from "../../mailbox/claim.ts";
 import { explainBadClaim } from "../../mailbox/dropped-file.ts";
 import type { AttemptTools, RunHooks } from "../../worker/runner.ts";
-import { runVerify } from "../../worker/verify.ts";
+import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
@@ -376,7 +376,7 @@ class BatchRun {
       if (limitMs > this.longestLimitMs) this.longestLimitMs = limitMs;
     }
     const ran = line.agent.run(assignment);
-    (line.task.verify === undefined ? ran : this.verified(line, assignment, ran)).then(
+    (isVerified(line.task) ? this.verified(line, assignment, ran) : ran).then(
       (outcome) => this.ended(line, outcome),
       (error: unknown) => this.ended(line, brokenAgent(line.agent.name, error)),
     );

@@ -21,6 +21,7 @@ const PROPERTY_OF = {
   prompt: "prompt",
   acceptance: "acceptance",
   verify: "verify",
+  expect_files: "expect_files",
   exec: "exec",
   agent: "agent",
   role: "role",

@@ -29,7 +29,7 @@ import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 /** Keys that mean something to us. Others are the reader's own and are left alone. */
 const ITEM_KEYS: readonly string[] = (
   "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
-  "description prompt acceptance verify exec agent role capabilities cwd env timeout_ms payload reopened milestones tasks"
+  "description prompt acceptance verify expect_files exec agent role capabilities cwd env timeout_ms payload reopened milestones tasks"
 ).split(" ");
 /** What people write when they mean a key of ours; `suggest` is not bold enough to see it. */
 const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
@@ -110,6 +110,7 @@ class ItemReader {
     assign(node, "goal", values.text("goal") ?? values.text("description"));
     for (const key of ["domain", "prompt", "agent", "role", "cwd"] as const)
       assign(node, key, values.text(key));
+    assign(node, "expect_files", values.texts("expect_files"));
     assign(node, "exec", values.argv("exec"));
     assign(node, "env", readEnv(values));
     assign(node, "timeout_ms", values.integer("timeout_ms", 1, TIMER_MS_MAX));

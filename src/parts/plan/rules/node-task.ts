@@ -56,6 +56,7 @@ export function taskOfNode(
     exec: node.exec,
     capabilities: node.capabilities.length === 0 ? undefined : node.capabilities,
     verify: node.verify.length === 0 ? undefined : node.verify,
+    expect_files: node.expect_files,
     metadata: { roadmap: brief },
   });
 }

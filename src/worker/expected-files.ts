@@ -1,0 +1,39 @@
+/** The files that a run must leave: whether each is there, and not older than the task's first run. Looks only. */
+import fs from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Assignment } from "../agents/agent.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
+
+/** @returns why the attempt did not end well, or undefined when all is there */
+export function checkExpectedFiles(assignment: Assignment): AttemptOutcome | undefined {
+  const { task, stateDir } = assignment;
+  const cwd = resolve(stateDir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
+  const faults: string[] = [];
+  let startMs: number | undefined;
+  for (const name of task.expect_files ?? []) {
+    const stats = fs.statSync(resolve(cwd, name), { throwIfNoEntry: false });
+    startMs ??= firstRunMs(assignment);
+    if (stats === undefined) faults.push(`${name} is not there`);
+    else if (isOlder(stats, startMs)) faults.push(`${name} is older than the task's first run`);
+  }
+  if (faults.length === 0) return undefined;
+  return failed("verify", "ErrVerify", `expect_files: ${faults.join("; ")}`);
+}
+
+/** When the first run of this submission made its folder, by the clock of the file system (epoch ms). */
+function firstRunMs({ task, lease, runDir }: Assignment): number {
+  const day = dirname(runDir);
+  const prefix = `${task.id}@${lease.slice(0, lease.indexOf("."))}.`;
+  const runs = fs.readdirSync(day).filter((name) => name.startsWith(prefix));
+  // A line of a batch may have no folder of its own: its batch has one.
+  const paths = runs.length === 0 ? [day] : runs.map((name) => join(day, name));
+  const births = paths.map((path) => fs.statSync(path, { throwIfNoEntry: false })?.birthtimeMs);
+  return Math.min(...births.filter((ms) => ms !== undefined));
+}
+
+/** Some file systems and tools keep whole seconds only. What is in a folder may be new when the folder is not. */
+function isOlder(stats: fs.Stats, startMs: number): boolean {
+  if (stats.isDirectory()) return false;
+  const writtenMs = Math.max(stats.mtimeMs, stats.birthtimeMs);
+  return writtenMs < (writtenMs % 1000 === 0 ? Math.floor(startMs / 1000) * 1000 : startMs);
+}
