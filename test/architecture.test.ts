@@ -12,7 +12,7 @@ const SRC = join(ROOT, "src");
  * one by one. A new room needs a line here, with its place in ARCHITECTURE.md.
  */
 const BASE = ["core", "codec", "host"];
-const RECORDS = [...BASE, "config", "journal", "kv"];
+const RECORDS = [...BASE, "config", "journal", "kv", "questions"];
 const TASKS = [...RECORDS, "mailbox"];
 /** What each service of the supervisor works with. */
 const SERVICE = [...TASKS, "supervisor/environment"];
@@ -33,11 +33,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   config: BASE,
   journal: ["core"],
   kv: [...BASE, "journal"],
+  questions: ["core", "host"],
   // The only folder that moves mailbox files: it must not know who asks.
   mailbox: BASE,
   // What other programs import of the mailbox, with the journal lines of what they do.
   library: [...BASE, "journal", "mailbox"],
-  agents: ["core", "host", "journal"],
+  agents: ["core", "host", "journal", "questions"],
   // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
   view: [...TASKS, "text"],
   worker: [...TASKS, "agents"],
@@ -58,7 +59,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],
   // Lists of parts: see LISTS.
-  app: ["agents", "supervisor", "view", "worker"],
+  app: ["agents", "cli/shell", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
@@ -68,6 +69,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
+  "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
 };
 /** The rooms and files that name parts, and nothing else does; and who may import those of `app/`: where a process begins. */
@@ -75,7 +77,7 @@ const LISTS = ["app", "cli/shell/registry.ts"];
 const STARTS = [
   "index.ts",
   "worker/entry.ts",
-  ...["run", "worker", "clean", "show"].map((verb) => `cli/commands/${verb}.ts`),
+  ...["run", "worker", "clean", "show", "answer"].map((verb) => `cli/commands/${verb}.ts`),
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
 ];

@@ -1,13 +1,14 @@
 /** The supervisor with all its parts. */
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
+import { questions } from "../parts/questions/part.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
   type SupervisorOptions,
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 
-const PARTS: readonly MakePart[] = [plan, metrics];
+const PARTS: readonly MakePart[] = [plan, metrics, questions];
 
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */

@@ -39,6 +39,7 @@ export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
     if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
     else sayPlan(document.roadmap, document.plan_holds, say);
   }
+  sayQuestions(s, say);
   sayTasks(s, isOn, say);
   return found;
 }
@@ -87,6 +88,21 @@ function sayHolds({ supervisor, control }: Looked, say: Say): void {
       "wait, or mailchute roadmap next --explain",
     );
   if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
+}
+
+/** Those of the plan come from the plan. */
+function sayQuestions({ questions }: Looked, say: Say): void {
+  for (const { id, question, who } of questions.slice(0, NAMED_MAX))
+    say(
+      `${shorten(question)}${who === "" ? "" : ` Until then ${who} waits.`}`,
+      `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
+    );
+  const more = questions.length - NAMED_MAX;
+  if (more > 0)
+    say(
+      `${counted(more, "more question waits", "more questions wait")} for an answer`,
+      "look into questions/open/",
+    );
 }
 
 function sayTasks(s: Looked, isOn: boolean, say: Say): void {

@@ -10,6 +10,7 @@ import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
+import { QuestionStore } from "../questions/question-store.ts";
 import {
   type BatchWithFailures,
   batchesWithFailures,
@@ -54,6 +55,7 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
  */
 export class SnapshotReader {
   private readonly tree: StateTree;
+  private readonly questions: QuestionStore;
   private readonly inbox: TrayCount;
   private readonly outbox: TrayCount;
   private readonly failed: TrayCount;
@@ -63,6 +65,7 @@ export class SnapshotReader {
 
   constructor(tree: StateTree) {
     this.tree = tree;
+    this.questions = new QuestionStore(tree.dir);
     this.inbox = new TrayCount(tree, "waiting");
     this.outbox = new TrayCount(tree, "done", batchOfResults);
     this.failed = new TrayCount(tree, "failed");
@@ -112,6 +115,9 @@ export class SnapshotReader {
       recent_failures: this.recentFailures(stamps.slice(2).join(" ")),
       metrics,
       dropped_again: readDroppedAgain(tree, metrics, nowMs),
+      questions: this.questions
+        .open(nowMs)
+        .map(({ id, question, who, asked_at_ms }) => ({ id, question, who, asked_at_ms })),
     };
     const isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
     return { ...snapshot, obstacles: findObstacles(snapshot, isPlanNewer) };

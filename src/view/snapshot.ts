@@ -44,6 +44,14 @@ export interface FailureView {
   failed_at_ms: number;
 }
 
+export interface QuestionView {
+  id: string;
+  question: string;
+  /** Who waits for the answer, as people read it. */
+  who: string;
+  asked_at_ms: number;
+}
+
 /** Why nothing, or not everything, moves. */
 export interface Obstacle {
   what: string;
@@ -75,5 +83,7 @@ export interface Snapshot {
   metrics: Record<string, unknown> | null;
   /** What was dropped again just as it was, in the last day: its task had ended, and nothing ran. */
   dropped_again: { id: string; state: "done" | "failed"; at_ms: number } | null;
+  /** Questions that wait for a person, beside those of the plan; the oldest first. */
+  questions: QuestionView[];
   obstacles: Obstacle[];
 }

@@ -68,8 +68,8 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   answer: {
     group: "Plan",
-    summary: "answer a node that waits for a person",
-    load: () => import("../../parts/plan/verbs/answer.ts"),
+    summary: "answer a node or a budget that waits for a person",
+    load: () => import("../commands/answer.ts"),
   },
   kv: {
     group: "Plan",

@@ -1,0 +1,124 @@
+/**
+ * A question to a person as a Markdown file: what is asked, who waits, and the answer under `## Answer`. Pure. People read and edit
+ * these files, so reading takes whatever is there.
+ */
+
+export interface Question {
+  /** A file name without its ending. Questions of nodes, agents and budgets share one space of ids. */
+  id: string;
+  /** One sentence. */
+  question: string;
+  /** More about it, in Markdown; "" when there is no more to say. */
+  context: string;
+  /** Who waits for the answer, as people read it. */
+  who: string;
+  /** `limit`: yes, no or a number. */
+  expects: "text" | "limit";
+  /** Epoch ms. */
+  asked_at_ms: number;
+  /** Epoch ms after which no task waits for the answer; null: it has no end. */
+  ends_at_ms: number | null;
+}
+
+/** What a file says. The answer is "" while there is none. */
+export interface QuestionText extends Question {
+  answer: string;
+}
+
+const ANSWER = "## Answer";
+const HINTS = {
+  text: "Write the answer below this line and save, or use: mailchute answer ID TEXT",
+  limit:
+    "Write yes, no or a new limit below this line and save, or use: mailchute answer ID yes|no|LIMIT",
+} as const;
+
+export function formatQuestion(question: Question): string {
+  const { id, who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = question;
+  const head = { id, who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs };
+  return [
+    "---",
+    ...Object.entries(head).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
+    "---",
+    `# ${question.question.replace(/\s+/g, " ")}`,
+    "",
+    ...(question.context === "" ? [] : [escaped(question.context.trim()), ""]),
+    ANSWER,
+    "",
+    `<!-- ${HINTS[expects].replace("ID", id)} -->`,
+    "",
+  ].join("\n");
+}
+
+/** The file with this answer in it, as it is kept. @param by who answered */
+export function formatAnswer(text: string, answer: string, by: string, atMs: number): string {
+  const asked = normal(text);
+  const cut = /^## Answer[ \t]*$/m.exec(asked)?.index ?? asked.length;
+  const notes = `answered_by: ${JSON.stringify(by)}\nanswered_at_ms: ${atMs}\n`;
+  const before = asked.slice(0, cut).trimEnd();
+  const noted = before.startsWith("---\n")
+    ? `---\n${notes}${before.slice(4)}`
+    : `---\n${notes}---\n${before}`;
+  return `${noted}\n\n${ANSWER}\n\n${answer.trim()}\n`;
+}
+
+/** @param id by the name of the file, whatever the text says */
+export function parseQuestion(id: string, text: string): QuestionText {
+  const [, head = "", body = text] = /^---\n(.*?)^---[ \t]*\n(.*)$/ms.exec(normal(text)) ?? [];
+  const values = headValues(head);
+  const cut = /^## Answer[ \t]*$/m.exec(body);
+  const asked = cut === null ? body : body.slice(0, cut.index);
+  const answer = cut === null ? "" : body.slice(cut.index + cut[0].length);
+  const [title = "", ...more] = asked.trim().split("\n");
+  const { who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = values;
+  return {
+    id,
+    question: title.replace(/^#+\s*/, ""),
+    context: more.join("\n").trim(),
+    who: typeof who === "string" ? who : "",
+    expects: expects === "limit" ? "limit" : "text",
+    asked_at_ms: typeof askedAtMs === "number" ? askedAtMs : 0,
+    ends_at_ms: typeof endsAtMs === "number" ? endsAtMs : null,
+    answer: answer.replace(/<!--.*?-->/gs, "").trim(),
+  };
+}
+
+/** Why this is no answer to it; undefined: it is one. */
+export function explainBadAnswer(expects: Question["expects"], answer: string): string | undefined {
+  if (answer.trim() === "") return "the answer is empty";
+  if (expects === "limit" && readLimitAnswer(answer) === undefined)
+    return `expected yes, no or a number, found ${JSON.stringify(answer.slice(0, 40))}`;
+  return undefined;
+}
+
+/** An answer to a question about a limit; undefined when it is none. */
+export function readLimitAnswer(answer: string): "yes" | "no" | number | undefined {
+  const word = answer.trim().toLowerCase();
+  if (word === "yes" || word === "y") return "yes";
+  if (word === "no" || word === "n") return "no";
+  const [, digits] = /^\$?\s*(\d+(?:\.\d+)?)\s*(?:usd|\$|tokens|turns|minutes)?$/.exec(word) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** A line of the context must not look like the place of the answer. */
+function escaped(text: string): string {
+  return text.replace(/^## Answer/gm, "\\## Answer");
+}
+
+/** Some editors write other ends of lines. */
+function normal(text: string): string {
+  return text.replace(/\r\n?/g, "\n");
+}
+
+function headValues(head: string): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const line of head.split("\n")) {
+    const [, name, value] = /^(\w+):\s*(.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) continue;
+    try {
+      values[name] = JSON.parse(value);
+    } catch {
+      values[name] = value.trim();
+    }
+  }
+  return values;
+}

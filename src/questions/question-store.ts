@@ -1,0 +1,185 @@
+/**
+ * The questions of a state tree that wait for a person: `questions/open/<id>.md`, and with their answers
+ * `questions/answered/<id>.md`. A question is answered when its file is in `answered/`; a file in `open/` beside it is what a crash
+ * or an editor left, and is removed.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrInvalidTransition, systemCode } from "../core/errors.ts";
+import { isId } from "../core/names.ts";
+import { makeDirs } from "../host/make-dirs.ts";
+import { readRegularText } from "../host/regular-file.ts";
+import {
+  explainBadAnswer,
+  formatAnswer,
+  formatQuestion,
+  parseQuestion,
+  type Question,
+  type QuestionText,
+} from "./question-file.ts";
+
+const ENDING = ".md";
+/** So many open questions are read; a person sees no more at once. */
+const OPEN_MAX = 200;
+
+/** Answers that were found in edited files. */
+export interface TakenEdits {
+  taken: string[];
+  /** Files whose text under `## Answer` is no answer, with the reason. */
+  refused: { id: string; why: string }[];
+}
+
+export class QuestionStore {
+  readonly openDir: string;
+  private readonly dir: string;
+  private readonly answeredDir: string;
+
+  constructor(stateDir: string) {
+    this.dir = join(stateDir, "questions");
+    this.openDir = join(this.dir, "open");
+    this.answeredDir = join(this.dir, "answered");
+  }
+
+  /** Asks, unless that was asked before: then the file is left as it is, because a person may be editing it. @throws a system error */
+  ask(question: Question): void {
+    if (this.answerOf(question.id) !== undefined) return;
+    this.publish(this.openDir, question.id, formatQuestion(question));
+  }
+
+  /** An open question; undefined when there is none of this id. */
+  find(id: string): QuestionText | undefined {
+    const text = this.read(this.openDir, id);
+    if (text === undefined || this.answerOf(id) !== undefined) return undefined;
+    return parseQuestion(id, text);
+  }
+
+  /** What was answered; undefined while it is not. */
+  answerOf(id: string): string | undefined {
+    const text = this.read(this.answeredDir, id);
+    return text === undefined ? undefined : parseQuestion(id, text).answer;
+  }
+
+  /** Open questions whose time is not over, the oldest first. @param nowMs epoch ms */
+  open(nowMs: number): QuestionText[] {
+    return this.openIds()
+      .flatMap((id) => this.find(id) ?? [])
+      .filter(({ ends_at_ms: endsAtMs }) => endsAtMs === null || endsAtMs > nowMs)
+      .sort((a, b) => a.asked_at_ms - b.asked_at_ms);
+  }
+
+  /**
+   * Keeps the answer. The first answer counts.
+   * @param by who answers, as people read it
+   * @param answer that `explainBadAnswer` finds no fault with
+   * @throws ErrInvalidTransition when there is no such open question
+   */
+  answer(id: string, answer: string, by: string, nowMs: number): void {
+    const text = this.read(this.openDir, id);
+    if (text === undefined)
+      throw new ErrInvalidTransition(`there is no open question ${JSON.stringify(id)}`, { id });
+    const isFirst = this.publish(this.answeredDir, id, formatAnswer(text, answer, by, nowMs));
+    this.close(id);
+    if (!isFirst) throw new ErrInvalidTransition(`${id} was answered before`, { id });
+  }
+
+  /**
+   * Takes answers that people wrote into the files, once a file was quiet for so long; and removes what is not open any more.
+   * @param nowMs epoch ms
+   */
+  takeEdits(quietMs: number, nowMs: number): TakenEdits {
+    const edits: TakenEdits = { taken: [], refused: [] };
+    for (const id of this.openIds()) {
+      const question = this.find(id);
+      if (question === undefined) {
+        if (this.answerOf(id) !== undefined) this.close(id);
+        continue;
+      }
+      const { answer, ends_at_ms: endsAtMs, expects } = question;
+      if (answer === "") {
+        if (endsAtMs !== null && endsAtMs <= nowMs) this.close(id);
+        continue;
+      }
+      if (nowMs - this.changedMs(id) < quietMs) continue;
+      const why = explainBadAnswer(expects, answer);
+      if (why === undefined) {
+        this.answer(id, answer, "file", nowMs);
+        edits.taken.push(id);
+      } else edits.refused.push({ id, why });
+    }
+    return edits;
+  }
+
+  /** Removes answers that were given before this time. @param beforeMs epoch ms */
+  forget(beforeMs: number): void {
+    for (const id of idsIn(this.answeredDir, Number.POSITIVE_INFINITY)) {
+      const path = this.pathIn(this.answeredDir, id);
+      const stats = fs.statSync(path, { throwIfNoEntry: false });
+      if (stats !== undefined && stats.mtimeMs < beforeMs) fs.rmSync(path, { force: true });
+    }
+  }
+
+  /** Takes a question back: no task waits for its answer any more. */
+  close(id: string): void {
+    fs.rmSync(this.pathIn(this.openDir, id), { force: true });
+  }
+
+  private changedMs(id: string): number {
+    const path = this.pathIn(this.openDir, id);
+    return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  }
+
+  private openIds(): string[] {
+    return idsIn(this.openDir, OPEN_MAX);
+  }
+
+  /** Undefined, too, when something else stands there. */
+  private read(dir: string, id: string): string | undefined {
+    if (!isId(id)) return undefined;
+    try {
+      return readRegularText(this.pathIn(dir, id));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A file of this text, whole or not at all. @returns false when there is one. @throws a system error */
+  private publish(dir: string, id: string, text: string): boolean {
+    const stagingDir = join(this.dir, ".tmp");
+    makeDirs(dir, 2);
+    makeDirs(stagingDir);
+    const staged = join(stagingDir, `${id}.${process.pid}`);
+    try {
+      const fd = fs.openSync(staged, "w", 0o600);
+      try {
+        fs.writeFileSync(fd, text);
+        // An answer is a decision of a person: it survives a power cut.
+        fs.fsyncSync(fd);
+      } finally {
+        fs.closeSync(fd);
+      }
+      fs.linkSync(staged, this.pathIn(dir, id));
+      return true;
+    } catch (error) {
+      if (systemCode(error) !== "EEXIST") throw error;
+      return false;
+    } finally {
+      fs.rmSync(staged, { force: true });
+    }
+  }
+
+  private pathIn(dir: string, id: string): string {
+    return join(dir, `${id}${ENDING}`);
+  }
+}
+
+function idsIn(dir: string, max: number): string[] {
+  try {
+    return fs
+      .readdirSync(dir)
+      .filter((name) => name.endsWith(ENDING) && !name.startsWith("."))
+      .slice(0, max)
+      .map((name) => name.slice(0, -ENDING.length));
+  } catch {
+    return [];
+  }
+}
