@@ -96,7 +96,7 @@ export function unwritable(error: unknown): Failed {
 const EXIT_NO_RETRY: ReadonlySet<number> = new Set([64, 65, 78]);
 const EXIT_TRY_LATER = 75;
 
-/** The outcome of a program that ended by itself with this exit code. Rule: `product.md`, "Task file". */
+/** The outcome of a program that ended by itself with this exit code. Rule: docs/tasks.md. */
 export function outcomeOfExit(
   exitCode: number,
   report: {

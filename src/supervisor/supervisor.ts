@@ -1,6 +1,6 @@
 /**
  * The supervisor: one tick that looks, selects, steers and takes back. An event (a file, a message, a death) only makes a tick
- * due. The tick calls the services of `tick-order.ts`, one after the other; each decides from the directory, in bounded pieces.
+ * due. The tick calls the services of `assemble.ts`, one after the other; each decides from the directory, in bounded pieces.
  */
 import { messageOf } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";

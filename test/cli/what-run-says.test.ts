@@ -289,14 +289,3 @@ it("gives the question of a node, and why the others of the plan do not start", 
     { what: "the plan was changed since it last ran", do: "mailchute run" },
   ]);
 });
-
-it("refuses an agent of a kind that is not built in before anything runs", async () => {
-  const pool = newPool({
-    config: "agents: [{ name: coder, kind: codex, program: codex, default: true }]\n",
-  });
-  pool.drop("t", { exec: ["true"] });
-  const { code, stderr } = await pool.run(["run", "--drain"]);
-  expect(code).toBe(78);
-  expect(stderr).toContain("ErrInvalidConfig");
-  expect(stderr).toContain("use kind exec");
-});

@@ -23,7 +23,6 @@ describe("settings", () => {
     ],
     ["workers", { ...DEFAULT_SETTINGS, workers: WORKERS_MAX + 1 }],
     ["twice", withAgents({ name: "a", kind: "exec", program: "p" }, { name: "a", kind: "module" })],
-    ["codex is not built in yet", withAgents({ name: "a", kind: "codex" })],
     ["program", withAgents({ name: "a", kind: "exec" })],
     ["module", withAgents({ name: "a", kind: "module" })],
   ])("that contradict each other are refused, naming %s", (word, settings) => {
