@@ -14,7 +14,9 @@ export type StopReason =
   /** A coding agent was silent for too long, or did not leave after its work. */
   | "idle"
   | "lingering"
-  | "background";
+  | "background"
+  /** It began a new session in the place of the one that it was to resume. */
+  | "lost_session";
 
 /** The wish that an attempt stops. Like an AbortSignal, which would cost more than the rest of a small task. */
 export class StopSignal {

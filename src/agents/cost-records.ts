@@ -6,6 +6,8 @@ export interface CostRecord {
   at: number;
   task_id: string;
   run: string;
+  /** Of the run. Runs of different processes may have had the same folder. Missing in records of earlier versions. */
+  lease?: string;
   agent: string;
   kind: string;
   account: string;

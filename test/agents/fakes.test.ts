@@ -214,10 +214,10 @@ describe("fake-codex", () => {
   });
 
   it("does not find a thread that is gone, and prints nothing then", async () => {
-    const run = codex({}, ["exec", "resume", "none", "go"]);
+    const run = codex({}, ["exec", "resume", "01a20f9d-0000", "go"]);
     expect(await run.ended).toEqual({ exitCode: 1, signal: null });
     expect(run.stdout()).toBe("");
-    expect(run.stderr()).toContain("no rollout found for thread id none");
+    expect(run.stderr()).toContain("no rollout found for thread id 01a20f9d-0000");
   });
 
   it("gives each task its own turns, and keeps the time of a limit in its rollout file", async () => {

@@ -23,6 +23,8 @@ export interface AgentProgram {
   faultOfLastWords(lastWords: string): TurnFault | undefined;
   /** Folders beside its own that its sandbox lets it write to; empty when it has no sandbox. */
   writableFolders(settings: AgentSettings): string[];
+  /** True: a session that it resumes has the id that was asked for. With another id it has begun anew and knows nothing. */
+  readonly keepsSessionId?: boolean;
   /** A file of its own in which it says more than in its stream, as about its quota. */
   readonly sideStream?: SideStream;
 }

@@ -1,4 +1,5 @@
 /** Keeps what a run says: its state, its session, the agent's log, and what it cost. */
+import fs from "node:fs";
 import { basename, join } from "node:path";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
@@ -6,29 +7,45 @@ import type { CostRecord } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
-import { applyFact, newRunState, type RunState } from "./run-state.ts";
-import type { SessionDocument, SessionFile } from "./session-file.ts";
+import { applyFact, newRunState, type RunState, subtractUsage } from "./run-state.ts";
+import { NO_USAGE, type SessionDocument, type SessionFile } from "./session-file.ts";
 
 /** The end of what it said, for a run that follows (characters). */
 const HAND_OFF_MAX = 4000;
+/** Why a run ended that did not live to say so. */
+const CUT_OFF = "It was cut off: the process that ran it was killed.";
+/** So often at most is that kept while it runs: its process may be killed (ms). */
+const KEEP_MS = 5000;
+
+interface RecorderParts {
+  file: SessionFile;
+  /** See `AgentProgram`. */
+  keepsSessionId: boolean;
+  /** Called when the model has answered: the account is not at its limit. */
+  onAnswer: () => void;
+}
 
 export class RunRecorder {
   readonly state: RunState = newRunState();
+  /** It was to resume a session and has begun another one. */
+  hasLostSession = false;
   private readonly session: SessionDocument;
+  /** The session that is to be resumed, by a program that keeps its id. */
+  private readonly resumed: string | undefined;
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
   private readonly log: Journal;
   private readonly costs: Journal;
   private readonly onAnswer: () => void;
+  private readonly assignment: Assignment;
   private model: string | null;
+  /** When the session was last written (monotonic ms), and what it then said. */
+  private kept = { atMs: Number.NEGATIVE_INFINITY, text: undefined as string | undefined };
 
-  /** @param onAnswer called when the model has answered: the account is not at its limit */
-  constructor(
-    assignment: Assignment,
-    session: SessionDocument,
-    file: SessionFile,
-    onAnswer: () => void,
-  ) {
+  constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
+    const { file, keepsSessionId, onAnswer } = parts;
+    this.assignment = assignment;
+    this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
     this.onAnswer = onAnswer;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
@@ -55,6 +72,7 @@ export class RunRecorder {
       if (record !== undefined) this.log.append(JSON.stringify(record));
     }
     this.log.flush();
+    this.keepSession();
   }
 
   /** The run has ended: books what it used, and leaves what the next one goes on with. */
@@ -62,50 +80,68 @@ export class RunRecorder {
     const { state, session } = this;
     const outcome = verdict.next === "outcome" ? verdict.outcome : undefined;
     const used = this.used();
-    if (used.inputTokens + used.outputTokens > 0 || used.costUsdMicro !== null) {
+    if (used.inputTokens + used.outputTokens > 0 || (used.costUsdMicro ?? 0) > 0) {
       this.costs.append(JSON.stringify(this.costRecord(used, outcome?.kind ?? "lost_session")));
       this.costs.flush();
     }
     this.costs.close();
     this.log.close();
     if (outcome?.kind === "completed") {
-      this.file.remove();
+      if (this.isHeld()) this.file.remove();
       return;
     }
-    const said = state.lastText.slice(-HAND_OFF_MAX);
-    const why = outcome === undefined || !("message" in outcome) ? "" : outcome.message;
-    this.file.write({
+    const isGone = outcome === undefined;
+    const why = isGone || !("message" in outcome) ? "" : outcome.message;
+    this.write({
       ...session,
-      session_id: outcome === undefined ? null : (state.sessionId ?? session.session_id),
-      booked: state.sessionUsage ?? session.booked,
+      session_id: isGone ? null : (state.sessionId ?? session.session_id),
+      booked: isGone ? NO_USAGE : (state.sessionUsage ?? session.booked),
       was_refused: state.lastEnd?.fault === "auth",
-      hand_off: [why, said].filter((text) => text !== "").join("\n\n") || session.hand_off,
+      hand_off: isGone ? session.hand_off : handOffOf(why, state.lastText) || session.hand_off,
     });
   }
 
   private noteSession(id: string, model: string | undefined): void {
     if (model !== undefined) this.model = model;
-    if (this.session.session_id === id) return;
-    this.session.session_id = id;
-    this.file.write(this.session);
+    if (this.resumed !== undefined && this.resumed !== id) this.hasLostSession = true;
+    if (!this.hasLostSession) this.session.session_id = id;
   }
 
-  /** Programs that tell sums over their session: the difference to what was booked of it. */
+  /** What the next run goes on with, should this process be killed. */
+  private keepSession(): void {
+    const { lastText, sessionId } = this.state;
+    if (sessionId === undefined || this.hasLostSession || this.kept.text === lastText) return;
+    const nowMs = performance.now();
+    if (nowMs - this.kept.atMs < KEEP_MS) return;
+    this.kept = { atMs: nowMs, text: lastText };
+    this.write({ ...this.session, hand_off: handOffOf(CUT_OFF, lastText) });
+  }
+
+  /** Not when another process has the task by now, and its session. A disk that is full costs the session, and not the run. */
+  private write(session: SessionDocument): void {
+    try {
+      if (this.isHeld()) this.file.write(session);
+    } catch {
+      // The next run begins a new session.
+    }
+  }
+
+  private isHeld(): boolean {
+    const { claimFile } = this.assignment;
+    return claimFile === "" || fs.existsSync(claimFile);
+  }
+
+  /**
+   * Programs that tell sums over their session: the difference to what was booked of it, which has what a killed run used, too.
+   * An older one tells sums of its own process only: then what it tells piece by piece is more.
+   */
   private used(): Usage {
     const { partUsage, sessionUsage } = this.state;
-    if (sessionUsage === undefined || partUsage.inputTokens + partUsage.outputTokens > 0)
-      return partUsage;
-    const { booked } = this.session;
-    const more = (now: number, before: number): number => Math.max(0, now - before);
-    return {
-      inputTokens: more(sessionUsage.inputTokens, booked.inputTokens),
-      cachedInputTokens: more(sessionUsage.cachedInputTokens, booked.cachedInputTokens),
-      outputTokens: more(sessionUsage.outputTokens, booked.outputTokens),
-      costUsdMicro:
-        sessionUsage.costUsdMicro === null
-          ? null
-          : more(sessionUsage.costUsdMicro, booked.costUsdMicro ?? 0),
-    };
+    if (sessionUsage === undefined) return partUsage;
+    const sinceBooked = this.hasLostSession
+      ? sessionUsage
+      : subtractUsage(sessionUsage, this.session.booked);
+    return tokensOf(partUsage) > tokensOf(sinceBooked) ? partUsage : sinceBooked;
   }
 
   private costRecord(used: Usage, outcome: string): CostRecord {
@@ -114,6 +150,7 @@ export class RunRecorder {
       at: Math.floor(Date.now() / 1000),
       task_id: subject.task_id,
       run: subject.run,
+      lease: this.assignment.lease,
       agent: session.agent,
       kind: session.kind,
       account: session.account,
@@ -132,6 +169,14 @@ export class RunRecorder {
 function isAnswer(fact: Fact): boolean {
   if (fact.fact === "turn_ended") return fact.end.fault === undefined;
   return fact.fact === "tool_started" || fact.fact === "thought";
+}
+
+function handOffOf(why: string, said: string): string {
+  return [why, said.slice(-HAND_OFF_MAX)].filter((text) => text !== "").join("\n\n");
+}
+
+function tokensOf({ inputTokens, outputTokens }: Usage): number {
+  return inputTokens + outputTokens;
 }
 
 /** The model that the settings name; the program may tell a more exact name later. */

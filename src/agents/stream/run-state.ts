@@ -138,6 +138,18 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
+/** Nothing is less than zero. A price that is not known before counts as zero. */
+export function subtractUsage(from: Usage, less: Usage): Usage {
+  const more = (now: number, before: number): number => Math.max(0, now - before);
+  return {
+    inputTokens: more(from.inputTokens, less.inputTokens),
+    cachedInputTokens: more(from.cachedInputTokens, less.cachedInputTokens),
+    outputTokens: more(from.outputTokens, less.outputTokens),
+    costUsdMicro:
+      from.costUsdMicro === null ? null : more(from.costUsdMicro, less.costUsdMicro ?? 0),
+  };
+}
+
 /** A result ends a turn, not the run: the run is over when nothing more is to come from it. */
 export function isRunOver(state: RunState): boolean {
   return (

@@ -25,6 +25,13 @@ export interface SessionDocument {
   updated_at: number;
 }
 
+export const NO_USAGE: Usage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costUsdMicro: null,
+};
+
 export function newSession(
   of: Pick<SessionDocument, "task_id" | "agent" | "kind" | "account" | "cwd">,
 ): SessionDocument {
@@ -32,7 +39,7 @@ export function newSession(
     v: 1,
     ...of,
     session_id: null,
-    booked: { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsdMicro: null },
+    booked: NO_USAGE,
     was_refused: false,
     hand_off: "",
     updated_at: 0,
@@ -47,10 +54,15 @@ export class SessionFile {
     this.path = join(sessionsDir, `${key}.json`);
   }
 
-  /** The session that may be resumed by this agent in this directory. */
-  read(agent: string, cwd: string): SessionDocument | undefined {
+  /**
+   * The session that goes on: the one that is kept, when this agent began it in this directory; else a new one, which is told
+   * what the other one left.
+   */
+  read(fresh: SessionDocument): SessionDocument {
     const found = readDocument<SessionDocument>(this.path);
-    return found?.v === 1 && found.agent === agent && found.cwd === cwd ? found : undefined;
+    if (found?.v !== 1) return fresh;
+    const isSame = found.agent === fresh.agent && found.cwd === fresh.cwd;
+    return isSame ? found : { ...fresh, hand_off: found.hand_off };
   }
 
   write(session: SessionDocument): void {

@@ -18,6 +18,9 @@ import { newSession, type SessionDocument, SessionFile } from "./session-file.ts
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 
+/** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
+const WALL_MS = 4 * 60 * 60_000;
+
 export class StreamAgent extends Agent {
   private readonly program: AgentProgram;
 
@@ -40,7 +43,7 @@ export class StreamAgent extends Agent {
       account: this.settings.account ?? "default",
       cwd,
     });
-    const session = file.read(this.name, cwd) ?? fresh;
+    const session = file.read(fresh);
     const gate = new AccountGate(session.account, ownerOf(assignment.lease));
     const refusal =
       explainReach(this.program, this.settings, assignment, cwd) ?? (await gate.enter());
@@ -71,8 +74,13 @@ export class StreamAgent extends Agent {
     const sessionId = session.session_id ?? undefined;
     const eventsLog = join(runDir, "events.jsonl");
     const stderrLog = join(runDir, "stderr.log");
-    const limitMs = timeoutOf(assignment, this.settings);
-    const recorder = new RunRecorder(assignment, session, file, () => gate.pass());
+    const stderrFrom = sizeOf(stderrLog);
+    const limitMs = timeoutOf(assignment, this.settings) || WALL_MS;
+    const recorder = new RunRecorder(assignment, session, {
+      file,
+      keepsSessionId: this.program.keepsSessionId === true,
+      onAnswer: () => gate.pass(),
+    });
     const stop = new StopSignal();
     assignment.stop.onStop((reason) => stop.stop(reason));
     const packet =
@@ -129,7 +137,7 @@ export class StreamAgent extends Agent {
         faultOfLastWords: (words) => this.program.faultOfLastWords(words),
         hasStoppedBackground: watch.ownStop === "background",
       },
-      lastWords(stderrLog),
+      lastWords(stderrLog, stderrFrom),
     );
     recorder.close(verdict);
     return await gate.noteEnd(recorder.state, verdict);
@@ -143,6 +151,7 @@ export class StreamAgent extends Agent {
     words: string,
   ): RunVerdict {
     const { outcome } = end;
+    if (recorder.hasLostSession) return { next: "fresh_session" };
     // It had nothing more to do and did not leave: what it came to stands.
     const isDone = ownStop === "lingering" || ownStop === "background";
     const isJudged = outcome === undefined || isDone || isSignal(outcome);

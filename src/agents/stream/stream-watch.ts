@@ -13,7 +13,7 @@ import { isRunOver } from "./run-state.ts";
 import type { SideTail } from "./side-tail.ts";
 
 /** Why we stopped it by ourselves. */
-export type OwnStop = "idle" | "lingering" | "background";
+export type OwnStop = "idle" | "lingering" | "background" | "lost_session";
 
 export interface StreamWatchParts {
   eventsLog: string;
@@ -113,5 +113,7 @@ export class StreamWatch {
     // A program that asks for ever without an answer is silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
     this.p.recorder.take(line, facts);
+    // It would do what it is told without knowing its task.
+    if (this.p.recorder.hasLostSession) this.stop("lost_session");
   }
 }

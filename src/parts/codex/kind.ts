@@ -19,6 +19,7 @@ const program: AgentProgram = {
   isForeignVariable,
   faultOfLastWords,
   writableFolders: (settings) => writableFolders(settings.permissions, process.env),
+  keepsSessionId: true,
   sideStream: {
     find: (settings, sessionId) => findRollout(codexHomeOf(settings), sessionId),
     newReader: newCodexRolloutReader,

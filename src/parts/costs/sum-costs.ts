@@ -32,7 +32,7 @@ export class CostSums {
   }
 
   add(record: CostRecord): void {
-    const once = `${record.run} ${record.session_id}`;
+    const once = `${record.lease ?? record.run} ${record.session_id}`;
     if (this.seen.has(once)) return;
     this.seen.add(once);
     const key = keyOf(record, this.key);

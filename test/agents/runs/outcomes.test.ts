@@ -1,0 +1,319 @@
+/** What a run of a coding agent comes to, case by case: outcome, attempts, the session that goes on, costs, logs. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Bench, type FakeAgent, type Kind, newBench, type Step } from "./bench.ts";
+
+interface Case {
+  /** What happens. */
+  what: string;
+  kinds?: readonly Kind[];
+  turns: readonly (readonly Step[])[];
+  program?: string;
+  /** `output` of the result, or kind and code of the error. */
+  ends: { output: unknown } | { kind: string; code: string; error?: RegExp };
+  attempts?: number;
+  maxAttempts?: number;
+  /** Which starts resumed the session of the first one; default: all but the first. */
+  starts: number;
+  /** Turns that were paid for. */
+  paid: number;
+  /** Outcomes that were booked. */
+  booked: readonly string[];
+  /** Some kinds of records in the agent's log. */
+  logged?: readonly string[];
+  /** Bytes of events.jsonl, at least. */
+  bytes?: number;
+  /** What is otherwise with claude. */
+  claude?: Partial<Case>;
+}
+
+const BOTH: readonly Kind[] = ["claude", "codex"];
+const DONE = { say: "Done." };
+const result = (more: object): Step => ({ line: { type: "result", ...more } });
+
+const CASES: readonly Case[] = [
+  {
+    what: "all is well",
+    turns: [[{ think: "hm" }, { run: "echo hi" }, DONE]],
+    ends: { output: "Done." },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+    logged: ["reasoning", "tool_started", "tool_ended", "agent_message", "turn_ended"],
+  },
+  {
+    what: "401 once",
+    turns: [[{ fail: 401 }], [DONE]],
+    ends: { output: "Done." },
+    starts: 2,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "401 twice",
+    turns: [[{ fail: 401 }]],
+    ends: { kind: "auth", code: "ErrAuth" },
+    starts: 2,
+    paid: 0,
+    booked: [],
+  },
+  {
+    what: "401, then a good turn that is cut off, then 401",
+    turns: [[{ fail: 401 }], [{ say: "Half." }, { exit: 1 }], [{ fail: 401 }], [DONE]],
+    ends: { output: "Done." },
+    attempts: 2,
+    starts: 4,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "529",
+    turns: [[{ fail: 529 }], [{ fail: 529 }], [DONE]],
+    ends: { output: "Done." },
+    starts: 3,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "a bad request",
+    turns: [[{ fail: 400 }]],
+    ends: { kind: "config", code: "ErrAgentConfig" },
+    starts: 1,
+    paid: 0,
+    booked: [],
+  },
+  {
+    what: "flaky, then fine",
+    turns: [[{ say: "Half." }, { exit: 1 }], [{ say: "More." }, { kill: "SIGKILL" }], [DONE]],
+    ends: { output: "Done." },
+    attempts: 3,
+    starts: 3,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "SIGINT",
+    turns: [[{ say: "Half." }, { kill: "SIGINT" }], [DONE]],
+    ends: { output: "Done." },
+    attempts: 2,
+    starts: 2,
+    paid: 1,
+    booked: ["completed"],
+    // It ends its turn with a result.
+    claude: { paid: 2, booked: ["failed", "completed"] },
+  },
+  {
+    what: "SIGTERM",
+    turns: [[{ say: "Half." }, { kill: "SIGTERM" }], [DONE]],
+    ends: { output: "Done." },
+    attempts: 2,
+    starts: 2,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "a success that is an error",
+    kinds: ["claude"],
+    turns: [[{ say: "Prompt is too long" }, { runaway: true }]],
+    ends: { kind: "agent", code: "ErrAgentFailed" },
+    maxAttempts: 1,
+    starts: 1,
+    paid: 1,
+    booked: ["failed"],
+  },
+  {
+    what: "a success while a background task runs",
+    kinds: ["claude"],
+    turns: [[{ run: "sleep 0.3; echo built", background: true }, { say: "It runs." }]],
+    ends: { output: "The task has ended." },
+    starts: 1,
+    paid: 2,
+    booked: ["completed"],
+  },
+  {
+    what: "an error after a good result",
+    kinds: ["claude"],
+    turns: [
+      [DONE, result({ subtype: "success", is_error: false, result: "Done." }), { fail: 400 }],
+    ],
+    ends: { kind: "config", code: "ErrAgentConfig" },
+    starts: 1,
+    paid: 0,
+    booked: [],
+  },
+  {
+    what: "a result for an earlier message",
+    kinds: ["claude"],
+    turns: [
+      [
+        result({ subtype: "success", is_error: false, result: "Old.", user_message_uuids: ["u"] }),
+        { exit: 0 },
+      ],
+      [DONE],
+    ],
+    ends: { output: "Done." },
+    attempts: 2,
+    starts: 2,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "an error notice, then success",
+    turns: [[{ notice: "Reconnecting... 1/5" }, { notice: "something odd" }, DONE]],
+    ends: { output: "Done." },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "no end of the stream, exit code 0",
+    turns: [[{ say: "Half." }, { exit: 0 }]],
+    ends: { kind: "interrupted", code: "ErrInterrupted", error: /has no end \(exit code 0\)/ },
+    attempts: 2,
+    maxAttempts: 2,
+    starts: 2,
+    paid: 0,
+    booked: [],
+  },
+  {
+    what: "all tools denied",
+    turns: [[{ deny: "Bash" }, { say: "I may not." }]],
+    ends: { kind: "permission", code: "ErrPermission", error: /permissions of the agent/ },
+    starts: 1,
+    paid: 1,
+    booked: ["failed"],
+  },
+  {
+    what: "an empty stream",
+    turns: [],
+    program: "#!/bin/sh\nexit 0\n",
+    ends: { kind: "interrupted", code: "ErrInterrupted" },
+    maxAttempts: 1,
+    starts: 0,
+    paid: 0,
+    booked: [],
+  },
+  {
+    what: "binary rubbish",
+    turns: [],
+    program: "#!/bin/sh\nhead -c 1000000 /dev/urandom\n",
+    ends: { kind: "interrupted", code: "ErrInterrupted" },
+    maxAttempts: 1,
+    starts: 0,
+    paid: 0,
+    booked: [],
+    bytes: 1_000_000,
+  },
+  {
+    what: "rubbish between the lines",
+    turns: [
+      [
+        { line: "\u0000\u0007 no {json" },
+        { line: '{"type":["result"]}' },
+        { line: "[1,2]" },
+        { line: { type: "from the future", is_error: true } },
+        DONE,
+      ],
+    ],
+    ends: { output: "Done." },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+    logged: ["from the future"],
+  },
+  {
+    what: "a line of 50 MB",
+    turns: [[{ line: "x", repeat: 50_000_000 }, DONE]],
+    ends: { output: "Done." },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+    bytes: 50_000_000,
+  },
+];
+
+const slug = (what: string, kind: Kind): string =>
+  `${kind}-${what.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`.slice(0, 32).replace(/-$/, "");
+
+const ALL = CASES.flatMap((one) =>
+  (one.kinds ?? BOTH).map((kind) => ({
+    ...one,
+    ...(kind === "claude" ? one.claude : {}),
+    kind,
+    id: slug(one.what, kind),
+  })),
+);
+
+let bench: Bench;
+
+beforeAll(async () => {
+  const agents = ALL.map(({ id, kind, turns }): FakeAgent => ({ name: id, kind, turns }));
+  bench = newBench(agents, { onEnd: afterAll, programs: programsOf() });
+  const { pool } = bench;
+  await pool.start();
+  for (const { id, maxAttempts } of ALL)
+    pool.drop(id, {
+      agent: id,
+      prompt: `the work of ${id}`,
+      ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
+    });
+});
+
+function programsOf(): Record<string, string> {
+  return Object.fromEntries(
+    ALL.flatMap(({ id, program }) => (program === undefined ? [] : [[id, program]])),
+  );
+}
+
+describe.each(BOTH)("%s", (kind) => {
+  it.each(ALL.filter((one) => one.kind === kind))("$what", async (one) => {
+    const { id, ends, attempts = 1 } = one;
+    const { pool } = bench;
+    const isGood = "output" in ends;
+    const record = isGood ? await pool.result(id, 60_000) : await pool.error(id, 60_000);
+    if ("output" in ends) expect(record).toMatchObject({ output: ends.output, attempts });
+    else {
+      const { kind: failure, code, error = /./ } = ends;
+      expect(record).toMatchObject({
+        kind: failure,
+        code,
+        attempts,
+        error: expect.stringMatching(error),
+      });
+    }
+    expectStarts(id, one.starts);
+    const costs = bench.costs(id);
+    expect(costs.map(({ outcome }) => outcome)).toEqual(one.booked);
+    const tokens = costs.reduce((sum, { input_tokens: input }) => sum + input, 0);
+    expect(tokens).toBe(1000 * one.paid);
+    expectLogs(id, String(record.run), one);
+    if (isGood) expect(bench.session(id)).toBeUndefined();
+  });
+});
+
+/** It resumed the session of the first start, and was told its task once. */
+function expectStarts(id: string, count: number): void {
+  expect(bench.starts(id)).toHaveLength(count);
+  const sessions = bench.resumed(id);
+  expect(sessions[0]).toBeUndefined();
+  expect(new Set(sessions.slice(1)).size).toBeLessThanOrEqual(1);
+  expect(sessions.slice(1)).not.toContain(undefined);
+  const messages = bench.messages(id);
+  if (count > 0) expect(messages[0]).toContain(`the work of ${id}`);
+  for (const message of messages.slice(1)) {
+    expect(message).toContain("did not come to its end");
+    expect(message).toContain("What is known of the last run");
+    expect(message).not.toContain(`the work of ${id}`);
+  }
+}
+
+function expectLogs(id: string, run: string, { logged = [], bytes = 0, starts }: Case): void {
+  const events = fs.readFileSync(join(bench.pool.state, "runs", run, "events.jsonl"));
+  expect(events.length).toBeGreaterThanOrEqual(bytes);
+  const log = bench.log(id);
+  const types = log.map(({ event_type: type }) => type);
+  for (const type of logged) expect(types).toContain(type);
+  if (starts > 0) expect(types).toContain("session_started");
+  for (const record of log) expect(record).toMatchObject({ agent_name: id, task_id: id });
+}
