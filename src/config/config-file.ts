@@ -19,7 +19,7 @@ import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
 import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { visibleMessage } from "../core/visible.ts";
-import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
+import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
 
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 8;
@@ -77,7 +77,7 @@ class ConfigReader {
       this.fail(startOf(node), `${here} must hold settings by name`, "write `name: value` lines");
     if (path.length > DEPTH_MAX) this.fail(startOf(node), "nested too deep", WRITE_IT_OUT);
     for (const [value, child, childPath] of this.members(node, schema, path)) {
-      if (child["type"] === "object") this.object(value, child, childPath);
+      if (isGroup(child)) this.object(value, child, childPath);
       else this.leaf(value, child, childPath);
     }
   }

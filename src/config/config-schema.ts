@@ -147,6 +147,11 @@ export const ConfigSchema = Settings(
   { $id: "config", title: "mailchute config.yaml" },
 );
 
+/** Whether it holds settings by name; a record, whose names the user chooses, is one setting. */
+export function isGroup(schema: TSchema): boolean {
+  return schema["type"] === "object" && schema["properties"] !== undefined;
+}
+
 /** The settings of an object in the schema, by name. */
 export function propertiesOf(schema: TSchema): Record<string, TSchema> {
   return (schema["properties"] ?? {}) as Record<string, TSchema>;

@@ -9,7 +9,7 @@ import {
   type Settings,
 } from "../core/settings.ts";
 import { decodeConfig } from "./config-file.ts";
-import { ConfigSchema, explainBadSetting, propertiesOf } from "./config-schema.ts";
+import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
 
 export interface LoadedSettings {
@@ -122,9 +122,7 @@ interface Leaf {
 
 function leavesOf(schema: TSchema, path: string[]): Leaf[] {
   return Object.entries(propertiesOf(schema)).flatMap(([key, child]) =>
-    child["type"] === "object"
-      ? leavesOf(child, [...path, key])
-      : [{ path: [...path, key], schema: child }],
+    isGroup(child) ? leavesOf(child, [...path, key]) : [{ path: [...path, key], schema: child }],
   );
 }
 
@@ -137,7 +135,7 @@ function setAt(tree: Tree, path: readonly string[], value: unknown): void {
   at[path[path.length - 1] ?? ""] = value;
 }
 
-/** A variable's text as the value its leaf wants; undefined for lists, which the environment cannot hold. */
+/** A variable's text as the value its leaf wants; undefined for lists and records, which the environment cannot hold. */
 function fromText(text: string, schema: TSchema): unknown {
   const trimmed = text.trim();
   switch (schema["type"]) {
@@ -149,6 +147,7 @@ function fromText(text: string, schema: TSchema): unknown {
       if (/^(?:0|false|no|off)$/i.test(trimmed)) return false;
       return trimmed;
     case "array":
+    case "object":
       return undefined;
     default:
       return trimmed;

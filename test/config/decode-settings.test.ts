@@ -150,3 +150,11 @@ test("a config.yaml that cannot be read is an error, not a missing one", () => {
   fs.mkdirSync(join(stateDir, "config.yaml"));
   expect(() => loadSettings({ stateDir, env: {} })).toThrow("cannot read config.yaml");
 });
+
+test("prices are one setting, whose names are models; a fault in one has its line", () => {
+  const config = "prices:\n  gpt-x: {input_usd: 1, output_usd: 2}\n";
+  const { settings, sources } = loadSettings({ stateDir: stateWith(config), env: {} });
+  expect(settings.prices).toEqual({ "gpt-x": { input_usd: 1, output_usd: 2 } });
+  expect(sources["prices"]).toBe("config.yaml");
+  expect(faultOf("workers: 1\nprices: {gpt-x: {input_usd: cheap}}\n").message).toContain("line 2");
+});
