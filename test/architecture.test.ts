@@ -80,6 +80,7 @@ const STARTS = [
   ...["run", "worker", "clean", "show", "answer"].map((verb) => `cli/commands/${verb}.ts`),
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
+  "parts/doctor/agents.ts",
 ];
 
 function sources(folder: string): string[] {

@@ -2,12 +2,12 @@
  * The gate of an account as a file in the user's state directory, shared by all state trees of that user:
  * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. `rm` opens it.
  */
-import os from "node:os";
 import { join } from "node:path";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { judgeOwner } from "../../host/identity.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 import {
   closeGate,
   type Entry,
@@ -21,12 +21,8 @@ import {
 
 /** Where the accounts of this user are. @param env of the process */
 export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
-  const stateHome = env["XDG_STATE_HOME"] ?? join(env["HOME"] ?? os.homedir(), ".local", "state");
-  return join(stateHome, "mailchute", "accounts");
+  return join(userStateDir(env), "accounts");
 }
-
-/** The accounts folder and those above it that may be missing: `~/.local/state/mailchute/accounts`. */
-const MISSING_DIRS_MAX = 4;
 
 export class GateFile {
   readonly path: string;
@@ -73,7 +69,7 @@ export class GateFile {
   }
 
   private async change(change: (gate: GateDocument) => GateDocument): Promise<GateDocument> {
-    makeDirs(this.dir, MISSING_DIRS_MAX);
+    makeDirs(this.dir, USER_STATE_DEPTH);
     const release = await lockFile(`${this.path}.lock`);
     try {
       const before = this.read();

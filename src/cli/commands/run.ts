@@ -6,6 +6,7 @@ import { keepAwake } from "../../host/keep-awake.ts";
 import { makeThreads, threadsFor, USUAL_THREADS } from "../../host/threads.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
 import type { RunStart, RunSummary, Supervisor } from "../../supervisor/supervisor.ts";
+import { localTime } from "../../text/local-time.ts";
 import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
 import { type Context, defineCommand, numberOption, textOption } from "../shell/command-spec.ts";
@@ -206,12 +207,6 @@ function describeStart(
       : "Ctrl-C or `mailchute stop` ends it",
   );
   return lines;
-}
-
-/** Such as `2026-03-01 07:00`. */
-function localTime(ms: number): string {
-  const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** Nodes of the plan that this run leaves undone. A limit on the number of tasks leaves some on purpose. */

@@ -6,7 +6,7 @@ import { claudeArgv, isForeignVariable, userFrame } from "./command-line.ts";
 import { faultOfLastWords } from "./fault.ts";
 import { newClaudeReader } from "./read-line.ts";
 
-const program: AgentProgram = {
+export const claudeProgram: AgentProgram = {
   newReader: newClaudeReader,
   argv: (settings, _packet, sessionId) => claudeArgv(settings, sessionId),
   input: () => ({ kind: "frames", frame: userFrame }),
@@ -18,5 +18,5 @@ const program: AgentProgram = {
 
 export const claude: AgentKindEntry = {
   kind: "claude",
-  make: (settings) => new StreamAgent(settings, program),
+  make: (settings) => new StreamAgent(settings, claudeProgram),
 };

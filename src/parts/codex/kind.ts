@@ -12,7 +12,7 @@ import { findRollout } from "./find-rollout.ts";
 import { newCodexExecReader } from "./read-exec-line.ts";
 import { newCodexRolloutReader } from "./read-rollout-line.ts";
 
-const program: AgentProgram = {
+export const codexProgram: AgentProgram = {
   newReader: newCodexExecReader,
   argv: execArgv,
   input: (packet) => (isPromptOnStdin(packet) ? { kind: "text", text: packet } : { kind: "none" }),
@@ -28,7 +28,7 @@ const program: AgentProgram = {
 
 export const codex: AgentKindEntry = {
   kind: "codex",
-  make: (settings) => new StreamAgent(settings, program),
+  make: (settings) => new StreamAgent(settings, codexProgram),
 };
 
 function codexHomeOf({ env }: AgentSettings): string {

@@ -1,9 +1,10 @@
 /** Checks of the machine: Node, disk, file system, file events, tools. */
 import fs from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { bytesText } from "../../core/bytes-text.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { findProgram } from "../../host/find-program.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
 const NODE_MIN = [20, 19] as const;
@@ -161,15 +162,8 @@ function checkEvents(place: string): CheckResult {
 }
 
 function checkJq(env: NodeJS.ProcessEnv): CheckResult {
-  const found = (env["PATH"] ?? "").split(delimiter).find((dir) => {
-    try {
-      fs.accessSync(join(dir, "jq"), fs.constants.X_OK);
-      return dir !== "";
-    } catch {
-      return false;
-    }
-  });
-  if (found !== undefined) return ok("jq", join(found, "jq"));
+  const found = findProgram("jq", env["PATH"], "/");
+  if (found !== undefined) return ok("jq", found);
   return warned(
     "jq",
     "not found; mailchute does without it, the recipes of docs/tasks.md do not",

@@ -1,0 +1,131 @@
+/** Asks a coding agent one thing and reads what it says to its end. It never hangs: the program has a time limit and a size limit. */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import type { AgentSettings } from "../../core/settings.ts";
+import { endGroup } from "../../host/process-tree.ts";
+import type { AgentProgram } from "../stream/agent-program.ts";
+import type { Fact } from "../stream/facts.ts";
+
+export interface ProgramRun {
+  argv: readonly string[];
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  /** Written to its standard input, which is closed after it. */
+  input: string;
+  limitMs: number;
+}
+
+export interface ProgramOutput {
+  stdout: string;
+  stderr: string;
+  exitCode: number | null;
+  /** Why it did not come to an end of its own. */
+  fault: string | undefined;
+}
+
+/** A program that prints more than this is stopped (bytes, about). */
+const OUTPUT_MAX = 8 * 1024 * 1024;
+/** From SIGTERM to SIGKILL (ms). */
+const GRACE_MS = 1000;
+
+/** Runs a program in a group of its own, and leaves none of the group behind. Never rejects. */
+export async function runToItsEnd(run: ProgramRun): Promise<ProgramOutput> {
+  const { argv, cwd, env, input, limitMs } = run;
+  const output: ProgramOutput = { stdout: "", stderr: "", exitCode: null, fault: undefined };
+  const child = spawn(argv[0] ?? "", argv.slice(1), { cwd, env, stdio: "pipe", detached: true });
+  let killTimer: NodeJS.Timeout | undefined;
+  const stop = (why: string): void => {
+    if (output.fault !== undefined) return;
+    output.fault = why;
+    child.kill("SIGTERM");
+    killTimer = setTimeout(() => void endAll(child.pid), GRACE_MS);
+  };
+  const timer = setTimeout(
+    () => stop(`it did not end within ${Math.round(limitMs / 1000)} s`),
+    limitMs,
+  );
+  for (const name of ["stdout", "stderr"] as const)
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      if (output[name].length > OUTPUT_MAX) stop("it printed without end");
+      else output[name] += text;
+    });
+  // It may end without reading; how it ended says more.
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  await new Promise<void>((resolve) => {
+    child.once("error", (error) => {
+      output.fault ??= `it could not be started: ${error.message}`;
+      resolve();
+    });
+    child.once("exit", (exitCode) => {
+      output.exitCode = exitCode;
+      // A process that it left behind may hold the pipes open.
+      setTimeout(resolve, GRACE_MS);
+    });
+    child.once("close", () => resolve());
+  });
+  clearTimeout(timer);
+  clearTimeout(killTimer);
+  await endAll(child.pid);
+  return output;
+}
+
+async function endAll(pid: number | undefined): Promise<void> {
+  if (pid !== undefined) await endGroup(pid);
+}
+
+export interface Answer {
+  facts: readonly Fact[];
+  /** Why this is no good answer, in a line; undefined: its turn ended well. */
+  fault: string | undefined;
+}
+
+export interface Question {
+  program: AgentProgram;
+  settings: AgentSettings;
+  prompt: string;
+  /** The session that is resumed. */
+  sessionId?: string | undefined;
+}
+
+/** Never rejects: what goes wrong is the fault of the answer. */
+export async function askOnce(
+  { program, settings, prompt, sessionId }: Question,
+  where: Pick<ProgramRun, "cwd" | "env" | "limitMs">,
+): Promise<Answer> {
+  const input = program.input(prompt);
+  const output = await runToItsEnd({
+    ...where,
+    argv: program.argv(settings, prompt, sessionId),
+    input:
+      input.kind === "text"
+        ? input.text
+        : input.kind === "frames"
+          ? input.frame(randomUUID(), prompt)
+          : "",
+  });
+  const read = program.newReader();
+  const facts = output.stdout.split("\n").flatMap((line) => (line === "" ? [] : read(line)));
+  return { facts, fault: faultOf(output, facts) };
+}
+
+function faultOf(output: ProgramOutput, facts: readonly Fact[]): string | undefined {
+  if (output.fault !== undefined) return output.fault;
+  const end = facts.findLast((fact) => fact.fact === "turn_ended")?.end;
+  const words = lastLine(output.stderr) ?? lastLine(output.stdout) ?? "it printed nothing";
+  if (end === undefined)
+    return `it ended without an answer (exit code ${output.exitCode}): ${words}`;
+  if (end.fault !== undefined) return `${end.fault}: ${lastLine(end.text) ?? words}`;
+  return undefined;
+}
+
+const WORDS_MAX = 200;
+
+/** The last line that says something, in short. */
+export function lastLine(text: string): string | undefined {
+  const line = text
+    .split("\n")
+    .map((one) => one.trim())
+    .findLast((one) => one !== "");
+  return line === undefined || line.length <= WORDS_MAX ? line : `${line.slice(0, WORDS_MAX)}…`;
+}

@@ -1,0 +1,84 @@
+/** A place in which a program is tried out: a mock API, a home and a working folder of its own. Nothing of the user's is in reach. */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import type { AgentSettings } from "../../core/settings.ts";
+import { claudeAgainst, codexAgainst } from "../mock-api/against.ts";
+import { type MockApi, type MockRequest, startMockApi } from "../mock-api/server.ts";
+import type { Fact } from "../stream/facts.ts";
+import { type Answer, askOnce } from "./ask-once.ts";
+import type { ProgramProbe } from "./program-probe.ts";
+
+/** One answer of the mock API takes a few seconds, on a busy machine. */
+const ANSWER_MS_MAX = 30_000;
+const KEY = "not-a-key-0001";
+
+export class Bench {
+  /** Working folder of the program. */
+  readonly dir: string;
+  readonly home: string;
+  /** What was wrong with the last answer. */
+  fault: string | undefined;
+  private readonly root: string;
+  private readonly api: MockApi;
+  private readonly probe: ProgramProbe;
+  private readonly settings: AgentSettings;
+  private readonly env: NodeJS.ProcessEnv;
+  private readonly limitMs: number;
+
+  private constructor(probe: ProgramProbe, path: string, api: MockApi, limitMs: number) {
+    this.root = fs.mkdtempSync(join(os.tmpdir(), "mailchute-probe-"));
+    this.dir = join(this.root, "work");
+    this.home = join(this.root, "home");
+    fs.mkdirSync(this.dir);
+    fs.mkdirSync(this.home);
+    this.api = api;
+    this.probe = probe;
+    this.limitMs = limitMs;
+    const address = { url: api.url, key: KEY, retries: 0 };
+    const { env, args } = probe.kind === "codex" ? codexAgainst(address) : claudeAgainst(address);
+    this.settings = { name: "probe", kind: probe.kind, program: path, args: [...args] };
+    this.env = { PATH: process.env["PATH"], HOME: this.home, ...env };
+  }
+
+  /** Tries a program out. @param limitMs for each answer */
+  static async with<T>(
+    probe: ProgramProbe,
+    path: string,
+    use: (bench: Bench) => Promise<T>,
+    limitMs = ANSWER_MS_MAX,
+  ): Promise<T> {
+    const api = await startMockApi(probe.scenario);
+    const bench = new Bench(probe, path, api, limitMs);
+    try {
+      return await use(bench);
+    } finally {
+      await api.close();
+      fs.rmSync(bench.root, { recursive: true, force: true, maxRetries: 5 });
+    }
+  }
+
+  /** Requests that the mock API has had. */
+  get requests(): readonly MockRequest[] {
+    return this.api.requests;
+  }
+
+  async ask(prompt: string, sessionId?: string, args: readonly string[] = []): Promise<Answer> {
+    const settings = { ...this.settings, args: [...(this.settings.args ?? []), ...args] };
+    const { program } = this.probe;
+    const answer = await askOnce(
+      { program, settings, prompt, sessionId },
+      { cwd: this.dir, env: this.env, limitMs: this.limitMs },
+    );
+    this.fault = answer.fault;
+    return answer;
+  }
+}
+
+/** The first fact of a kind. */
+export function factOf<K extends Fact["fact"]>(
+  { facts }: Answer,
+  kind: K,
+): Extract<Fact, { fact: K }> | undefined {
+  return facts.find((fact): fact is Extract<Fact, { fact: K }> => fact.fact === kind);
+}

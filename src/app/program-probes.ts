@@ -1,0 +1,6 @@
+/** How the programs of coding agents are tried out. */
+import type { ProgramProbe } from "../agents/probe/program-probe.ts";
+import { claudeProbe } from "../parts/claude/probe.ts";
+import { codexProbe } from "../parts/codex/probe.ts";
+
+export const PROBES: readonly ProgramProbe[] = [claudeProbe, codexProbe];

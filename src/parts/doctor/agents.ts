@@ -1,0 +1,207 @@
+/** Checks of coding agents: what their programs can do, what they can reach, what they cost, and whether their account is open. */
+import fs from "node:fs";
+import { dirname, sep } from "node:path";
+import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
+import { Bench } from "../../agents/probe/bench.ts";
+import {
+  askVersion,
+  recallAbilities,
+  rememberAbilities,
+} from "../../agents/probe/known-programs.ts";
+import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
+import { PROBES } from "../../app/program-probes.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { AgentSettings, Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { localTime } from "../../text/local-time.ts";
+import { type CheckResult, failing, ok, warned } from "./check.ts";
+import type { AgentProgramFile } from "./programs.ts";
+
+/** Told apart from what a version can do: a table of prices makes up for it. */
+const PRICE = "price";
+
+/** @param isAgain what is remembered of a version is found out once more */
+export async function checkAgents(
+  programs: readonly AgentProgramFile[],
+  settings: Settings,
+  { tree, env, isAgain }: { tree: StateTree; env: NodeJS.ProcessEnv; isAgain: boolean },
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
+  for (const program of programs) {
+    const { checks, abilities } = await checkProgram(program, env, isAgain);
+    results.push(...checks, ...checkPrices(program, abilities, settings));
+  }
+  const agents = programs.flatMap((program) => program.agents);
+  results.push(...checkReach(agents, tree), ...checkGates(agents, env));
+  return results;
+}
+
+async function checkProgram(
+  program: AgentProgramFile,
+  env: NodeJS.ProcessEnv,
+  isAgain: boolean,
+): Promise<{ checks: CheckResult[]; abilities: readonly Ability[] }> {
+  const { kind, name, path, agents } = program;
+  const users = agents.map((agent) => agent.name).join(", ");
+  const none = (check: CheckResult) => ({ checks: [check], abilities: [] });
+  if (path === undefined)
+    return none(
+      failing(kind, `${users}: there is no program ${name}`, "install it, or set `program`"),
+    );
+  const complain = agents.length > 0 ? failing : warned;
+  const told = await askVersion(path, env);
+  if ("fault" in told)
+    return none(complain(kind, `${path}: ${told.fault}`, `see what ${name} --version does`));
+  const { version } = told;
+  const shown = `${path} ${version}`;
+  const known = isAgain ? undefined : recallAbilities(env, path, version);
+  const tried = known ?? (await tryOut(program, path));
+  if (!Array.isArray(tried))
+    return none(
+      complain(kind, `${shown} gives no good answer to a test: ${tried}`, "try another version"),
+    );
+  const forgets = known === undefined ? remember(env, path, version, tried) : undefined;
+  return {
+    checks: [...tellAbilities(kind, shown, users, tried), ...(forgets ?? [])],
+    abilities: tried,
+  };
+}
+
+/** @returns what it can do, or why that cannot be told */
+async function tryOut({ kind }: AgentProgramFile, path: string): Promise<Ability[] | string> {
+  try {
+    const probe = PROBES.find((one) => one.kind === kind) as ProgramProbe;
+    return await Bench.with(
+      probe,
+      path,
+      async (bench) => (await probe.tryAll(bench)) ?? bench.fault ?? "it said nothing",
+    );
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function remember(
+  env: NodeJS.ProcessEnv,
+  path: string,
+  version: string,
+  abilities: Ability[],
+): CheckResult[] {
+  try {
+    rememberAbilities(env, path, version, abilities);
+    return [];
+  } catch (error) {
+    const todo = "nothing: the next doctor finds it out again";
+    return [warned("programs", `what ${path} can do is not remembered: ${messageOf(error)}`, todo)];
+  }
+}
+
+function tellAbilities(
+  kind: string,
+  shown: string,
+  users: string,
+  abilities: readonly Ability[],
+): CheckResult[] {
+  const told = abilities.filter(({ name }) => name !== PRICE);
+  const can = told.filter((ability) => ability.can).map(({ name }) => name);
+  const by = users === "" ? "no agent uses it" : `used by ${users}`;
+  return [
+    ok(kind, `${shown} (${by}): ${can.join(", ")}`),
+    ...told
+      .filter((ability) => !ability.can)
+      .map(({ name, without }) =>
+        warned(kind, `this version has no ${name}: ${without}`, "nothing, or use another version"),
+      ),
+  ];
+}
+
+/** A program that gives no price needs a table of prices, or what it uses counts as nothing. */
+function checkPrices(
+  { kind, agents }: AgentProgramFile,
+  abilities: readonly Ability[],
+  { prices }: Settings,
+): CheckResult[] {
+  if (abilities.find(({ name }) => name === PRICE)?.can !== false) return [];
+  return agents
+    .filter(({ model }) => model === undefined || prices[model] === undefined)
+    .map(({ name, model }) =>
+      warned(
+        "prices",
+        `${name}: ${kind} says no price, and config.yaml has none for ${model ?? "its model, which has no name there"}: what it uses is not counted in money`,
+        "give the agent a `model`, and `prices` a line for it",
+      ),
+    );
+}
+
+function checkReach(agents: readonly AgentSettings[], tree: StateTree): CheckResult[] {
+  const results: CheckResult[] = [];
+  const open = agents.filter((agent) => isUnsandboxed(agent)).map(({ name }) => name);
+  if (open.length > 0)
+    results.push(
+      warned(
+        "sandbox",
+        `without a sandbox (${open.join(", ")}): it can read and write the state tree, and all else that you can`,
+        "give it only work that you would run yourself",
+      ),
+    );
+  for (const agent of agents) {
+    const folder = foldersOf(agent).find((each) => holds(each, tree.dir));
+    if (folder !== undefined)
+      results.push(
+        failing(
+          "sandbox",
+          `${agent.name} does not start: its sandbox can write to ${folder}, which holds the state tree`,
+          "keep the state tree elsewhere",
+        ),
+      );
+    else if (foldersOf(agent).length > 0)
+      results.push(
+        ok(
+          "sandbox",
+          `${agent.name} runs only tasks whose cwd does not hold the state tree, so not in ${dirname(tree.dir)}`,
+        ),
+      );
+  }
+  return results;
+}
+
+function programOf({ kind }: AgentSettings) {
+  return PROBES.find((probe) => probe.kind === kind)?.program;
+}
+
+function foldersOf(agent: AgentSettings): string[] {
+  return programOf(agent)?.writableFolders(agent) ?? [];
+}
+
+function isUnsandboxed(agent: AgentSettings): boolean {
+  const hasSandbox = PROBES.find(({ kind }) => kind === agent.kind)?.trySandbox !== undefined;
+  return !hasSandbox || agent.permissions?.mode === "full";
+}
+
+function holds(folder: string, dir: string): boolean {
+  const [outer, inner] = [folder, dir].map((path) => {
+    try {
+      return fs.realpathSync(path);
+    } catch {
+      return path;
+    }
+  }) as [string, string];
+  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
+}
+
+function checkGates(agents: readonly AgentSettings[], env: NodeJS.ProcessEnv): CheckResult[] {
+  const accounts = new Set(agents.map(({ account = "default" }) => account));
+  return [...accounts].map((account) => {
+    const file = new GateFile(accountsDir(env), account);
+    const { status, until_ms: untilMs, reason } = file.read();
+    const name = `account ${account}`;
+    if (status === "open") return ok(name, "open");
+    if (status === "opening" || untilMs <= Date.now())
+      return ok(name, "a limit is over: runs start one after another");
+    return warned(
+      name,
+      `no run starts before ${localTime(untilMs)}: ${reason}`,
+      `nothing: runs start by themselves then. To try it before: rm ${file.path}`,
+    );
+  });
+}

@@ -1,0 +1,43 @@
+/** Which programs of coding agents there are: those that config.yaml names, and those on PATH. Looks only. */
+import { dirname } from "node:path";
+import type { AgentKind, AgentSettings, Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { findProgram } from "../../host/find-program.ts";
+
+/** The kinds whose program has the name of the kind. */
+const CODING_AGENTS: readonly AgentKind[] = ["claude", "codex"];
+
+export interface AgentProgramFile {
+  kind: AgentKind;
+  /** As config.yaml has it, or the name that was looked for. */
+  name: string;
+  /** Undefined: it is not there. */
+  path: string | undefined;
+  /** Which agents run it; none when it was found on PATH only. */
+  agents: readonly AgentSettings[];
+}
+
+export function listPrograms(
+  settings: Settings | undefined,
+  tree: StateTree,
+  env: NodeJS.ProcessEnv,
+): AgentProgramFile[] {
+  const found = new Map<string, AgentProgramFile & { agents: AgentSettings[] }>();
+  const add = (kind: AgentKind, name: string, path: string | undefined) => {
+    const key = `${kind} ${path ?? name}`;
+    const program = found.get(key) ?? { kind, name, path, agents: [] };
+    found.set(key, program);
+    return program;
+  };
+  for (const agent of settings?.agents ?? []) {
+    if (!CODING_AGENTS.includes(agent.kind)) continue;
+    const name = agent.program ?? agent.kind;
+    const path = findProgram(name, agent.env?.["PATH"] ?? env["PATH"], dirname(tree.dir));
+    add(agent.kind, name, path).agents.push(agent);
+  }
+  for (const kind of CODING_AGENTS) {
+    const path = findProgram(kind, env["PATH"], "/");
+    if (path !== undefined) add(kind, kind, path);
+  }
+  return [...found.values()];
+}

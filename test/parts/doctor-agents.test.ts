@@ -1,0 +1,191 @@
+/** What doctor says of coding agents: what their programs can do, what they can reach, what they cost, whether they may start. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { type Cli, newCli, put } from "../cli/run-cli.ts";
+
+interface Check {
+  name: string;
+  status: "ok" | "warn" | "fail";
+  message: string;
+}
+
+const fake = (name: string): string =>
+  fileURLToPath(new URL(`../fixtures/programs/${name}`, import.meta.url));
+
+/** A program of this text in the test's folder. */
+function program(cli: Cli, name: string, text: string): string {
+  const path = join(cli.dir, name);
+  fs.writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  return path;
+}
+
+/** The stand-in for a program, at a path of the test's own. What it does in each run is in `$FAKE_AGENT`. */
+function standIn(cli: Cli, kind: "claude" | "codex", script: object, version?: string): string {
+  const lines = [
+    `export FAKE_AGENT='${JSON.stringify(script)}'`,
+    `export FAKE_AGENT_VERSION=${version ?? "9.8.7"}`,
+    `echo run >> ${join(cli.dir, `${kind}-runs`)}`,
+    `exec '${process.execPath}' '${fake(`fake-${kind}.mjs`)}' "$@"`,
+  ];
+  return program(cli, kind, lines.join("\n"));
+}
+
+async function doctor(cli: Cli, args: string[] = [], env: Record<string, string> = {}) {
+  const own = { HOME: cli.dir, XDG_STATE_HOME: join(cli.dir, "xdg"), ...env };
+  const { code, stdout, stderr } = await cli(["doctor", "--json", ...args], { env: own });
+  expect(stderr).toBe("");
+  const { checks } = JSON.parse(stdout) as { checks: Check[] };
+  return { code, of: (name: string) => checks.filter((check) => check.name === name) };
+}
+
+const runsOf = (cli: Cli, kind: string): number =>
+  fs.readFileSync(join(cli.dir, `${kind}-runs`), "utf8").split("\n").length - 1;
+
+const CLAUDE = {
+  tasks: {
+    "/compact": [[{ compact: true }]],
+    background: [[{ run: "sleep 0.2", background: true }, { say: "It runs." }]],
+  },
+  turns: [[{ say: "ok" }]],
+};
+
+it("says nothing of coding agents where there are none", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  const { of } = await doctor(cli, [], { PATH: "/usr/bin:/bin" });
+  for (const name of ["claude", "codex", "sandbox", "prices"]) expect(of(name)).toEqual([]);
+});
+
+it("tries a program out once for each version, and remembers what it can do", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "claude", CLAUDE);
+  put(cli, "config.yaml", `agents: [{name: ada, kind: claude, program: ${path}}]\n`);
+  const first = await doctor(cli);
+  expect(first.of("claude")).toMatchObject([
+    {
+      status: "ok",
+      message: `${path} 9.8.7 (used by ada): stream input, echo of messages, resume, compaction, background tasks, usage`,
+    },
+  ]);
+  const runs = runsOf(cli, "claude");
+  expect((await doctor(cli)).of("claude")).toEqual(first.of("claude"));
+  expect(runsOf(cli, "claude")).toBe(runs + 1);
+  await doctor(cli, ["--probe"]);
+  expect(runsOf(cli, "claude")).toBe(2 * runs + 1);
+  standIn(cli, "claude", CLAUDE, "9.9.0");
+  expect((await doctor(cli)).of("claude")[0]?.message).toContain("9.9.0");
+  expect(runsOf(cli, "claude")).toBe(3 * runs + 1);
+});
+
+it("says in a line each what a version cannot do", async () => {
+  const cli = newCli();
+  const script = {
+    tasks: { "Once more": [[{ fail: 400 }]], background: [[{ say: "no" }]] },
+    turns: [[{ say: "ok" }]],
+  };
+  put(
+    cli,
+    "config.yaml",
+    `agents: [{name: a, kind: claude, program: ${standIn(cli, "claude", script)}}]\n`,
+  );
+  const { code, of } = await doctor(cli);
+  expect(of("claude").map(({ status }) => status)).toEqual(["ok", "warn", "warn", "warn"]);
+  expect(
+    of("claude")
+      .map(({ message }) => message)
+      .join("\n"),
+  ).toContain("this version has no resume: a run that was interrupted begins anew");
+  expect(code).toBe(0);
+});
+
+it("knows what codex can do, and that it says no price", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "codex", { turns: [[{ say: "ok" }]] });
+  const agents = (model: string): string =>
+    `agents: [{name: bob, kind: codex, program: ${path}, model: ${model}, permissions: {mode: full}}]\n`;
+  put(cli, "config.yaml", `${agents("gpt-x")}prices: {gpt-x: {input_usd: 1, output_usd: 2}}\n`);
+  const priced = await doctor(cli);
+  expect(priced.of("codex")).toMatchObject([
+    { status: "ok", message: expect.stringContaining("JSON stream, resume, usage, rollout file") },
+  ]);
+  expect(priced.of("prices")).toEqual([]);
+  put(cli, "config.yaml", agents("gpt-y"));
+  expect((await doctor(cli)).of("prices")).toMatchObject([
+    { status: "warn", message: expect.stringContaining("has none for gpt-y") },
+  ]);
+});
+
+it.each([
+  ["hangs when asked its version", "exec sleep 600", "it did not end within"],
+  ["prints rubbish for a version", "echo hello", "to --version it says hello"],
+  [
+    "prints rubbish for a stream",
+    'case "$1" in --version) echo 1.2.3;; *) head -c 100000 /dev/urandom; exit 3;; esac',
+    "1.2.3 gives no good answer to a test: it ended without an answer (exit code 3)",
+  ],
+])("reports a program that %s", async (_, text, said) => {
+  const cli = newCli();
+  const path = program(cli, "claude", text);
+  put(cli, "config.yaml", `agents: [{name: a, kind: claude, program: ${path}}]\n`);
+  const { code, of } = await doctor(cli);
+  expect(of("claude")).toMatchObject([{ status: "fail", message: expect.stringContaining(said) }]);
+  expect(code).toBe(1);
+});
+
+it("only warns of a broken program that no agent uses", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  program(cli, "codex", "exit 1");
+  const { code, of } = await doctor(cli, [], { PATH: `${cli.dir}:${process.env["PATH"]}` });
+  expect(of("codex")).toMatchObject([{ status: "warn" }]);
+  expect(code).toBe(0);
+});
+
+it("fails where the program of an agent is not there", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "agents: [{name: a, kind: codex, program: no-such-codex}]\n");
+  const { code, of } = await doctor(cli);
+  expect(of("codex")).toMatchObject([{ message: "a: there is no program no-such-codex" }]);
+  expect(code).toBe(1);
+});
+
+it("says which agents can reach the state tree", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "codex", { turns: [[{ say: "ok" }]] });
+  const agent = (name: string, mode: string, more = ""): string =>
+    `{name: ${name}, kind: codex, program: ${path}, permissions: {mode: ${mode}${more}}}`;
+  const agents = [
+    agent("free", "full"),
+    agent("inside", "edit", `, allow: [${cli.dir}]`),
+    agent("reader", "read"),
+  ];
+  put(cli, "config.yaml", `agents: [${agents.join(", ")}]\n`);
+  const { code, of } = await doctor(cli);
+  expect(of("sandbox")).toMatchObject([
+    { status: "warn", message: expect.stringContaining("without a sandbox (free)") },
+    { status: "fail", message: expect.stringContaining("inside does not start") },
+  ]);
+  expect(code).toBe(1);
+});
+
+it("says until when the account of an agent is closed", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "claude", CLAUDE);
+  put(
+    cli,
+    "config.yaml",
+    `agents: [{name: a, kind: claude, program: ${path}, account: work}, {name: b, kind: claude, program: ${path}}]\n`,
+  );
+  const folder = join(cli.dir, "xdg", "mailchute", "accounts");
+  fs.mkdirSync(folder, { recursive: true });
+  const until = Date.now() + 3_600_000;
+  const gate = { v: 1, account: "work", status: "closed", until_ms: until, reason: "5-hour limit" };
+  fs.writeFileSync(join(folder, "work.json"), JSON.stringify(gate));
+  const { of } = await doctor(cli);
+  expect(of("account work")).toMatchObject([
+    { status: "warn", message: expect.stringMatching(/no run starts before .*: 5-hour limit/) },
+  ]);
+  expect(of("account default")).toMatchObject([{ status: "ok", message: "open" }]);
+});
