@@ -77,7 +77,7 @@ const LISTS = ["app", "cli/shell/registry.ts"];
 const STARTS = [
   "index.ts",
   "worker/entry.ts",
-  ...["run", "worker", "clean", "show", "answer"].map((verb) => `cli/commands/${verb}.ts`),
+  ...["run", "worker", "clean", "show", "answer", "logs"].map((verb) => `cli/commands/${verb}.ts`),
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",

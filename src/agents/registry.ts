@@ -5,11 +5,14 @@ import type { AgentKind, AgentSettings } from "../core/settings.ts";
 import type { Agent } from "./agent.ts";
 import { ExecAgent } from "./exec-agent.ts";
 import { ModuleAgent } from "./module-agent.ts";
+import type { ReadLine } from "./stream/facts.ts";
 
 /** A kind of agent that a part brings. */
 export interface AgentKindEntry {
   readonly kind: AgentKind;
   make(settings: AgentSettings): Agent;
+  /** Of a coding agent: how its stream is read by those who only look. */
+  newReader?(): ReadLine;
 }
 
 const BUILT_IN: readonly AgentKindEntry[] = [

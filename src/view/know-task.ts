@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import { leaseOf } from "../core/names.ts";
+import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { timelineOf } from "../journal/timeline.ts";
@@ -76,21 +77,33 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
   };
 }
 
+export interface FoundLog {
+  /** The folder of its newest run. */
+  run: string | undefined;
+  isSettled: boolean;
+  isKnown: boolean;
+  /** What it ended as, in one line; undefined while it has not settled. */
+  end: string | undefined;
+}
+
 /** Where a program's output lies: of a task's newest run, or, for `ID#LINE`, of one line of a batch. */
-export async function findLog(
-  tree: StateTree,
-  id: string,
-): Promise<{ run: string | undefined; isSettled: boolean; isKnown: boolean }> {
+export async function findLog(tree: StateTree, id: string): Promise<FoundLog> {
   const [batch = "", line = ""] = id.split("#");
   const isLine = /^\d+$/.test(line);
-  const { place, run } = await lookUp(tree, isLine ? batch : id);
+  const { place, record, run } = await lookUp(tree, isLine ? batch : id);
   // An earlier run of the batch may be the one that ran the line.
   const runs = isLine ? listRuns(tree, batch).map((dir) => join(dir, line)) : [];
   return {
     run: isLine ? runs.findLast((dir) => isThere(dir)) : run,
     isSettled: hasRecord(place),
     isKnown: place !== undefined,
+    end: hasRecord(place) ? endText(record) : undefined,
   };
+}
+
+function endText(record: JsonObject | undefined): string {
+  const error = record?.["error"];
+  return typeof error === "string" ? `failed: ${headlineOf(error)}` : "completed";
 }
 
 async function lookUp(tree: StateTree, id: string) {

@@ -46,6 +46,8 @@ export type Fact =
   | { fact: "turn_ended"; end: TurnEnd }
   /** How far a message of ours has come. `read`: the model has it. */
   | { fact: "message"; uuid: string; state: "queued" | "read" | "done" | "cancelled" }
+  /** What a message to it said, as the program repeats it. */
+  | { fact: "asked"; uuid: string; text: string }
   | { fact: "said"; text: string }
   | { fact: "thought"; text: string }
   | { fact: "tool_started"; id: string; name: string; input: string }

@@ -8,9 +8,12 @@ const NEWLINE = 0x0a;
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const HEAD_BYTES = 64 * 1024;
 
+/** @param end where the line ends in the file, with its newline (bytes) */
+type OnLine = (line: string, end: number) => void;
+
 export class LineTail {
   private readonly path: string;
-  private readonly onLine: (line: string) => void;
+  private readonly onLine: OnLine;
   private readonly buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   private fd: number | undefined;
   private offset: number;
@@ -19,7 +22,7 @@ export class LineTail {
   private piecesBytes = 0;
 
   /** @param from where reading begins (bytes) */
-  constructor(path: string, from: number, onLine: (line: string) => void) {
+  constructor(path: string, from: number, onLine: OnLine) {
     this.path = path;
     this.offset = from;
     this.onLine = onLine;
@@ -43,7 +46,7 @@ export class LineTail {
   /** The program has ended: what it left without a newline counts as a line. */
   end(): void {
     this.read();
-    if (this.piecesBytes > 0) this.tell();
+    if (this.piecesBytes > 0) this.tell(this.offset);
     if (this.fd !== undefined) fs.closeSync(this.fd);
     this.fd = undefined;
   }
@@ -57,12 +60,13 @@ export class LineTail {
   }
 
   private take(bytes: Buffer): void {
+    const start = this.offset - bytes.length;
     let from = 0;
     for (;;) {
       const end = bytes.indexOf(NEWLINE, from);
       if (end === -1) break;
       this.keep(bytes.subarray(from, end));
-      this.tell();
+      this.tell(start + end + 1);
       from = end + 1;
     }
     // A copy: the buffer is read into again.
@@ -74,13 +78,13 @@ export class LineTail {
     this.piecesBytes += piece.length;
   }
 
-  private tell(): void {
+  private tell(end: number): void {
     const isTooLong = this.piecesBytes > LINE_BYTES_MAX;
     const [first = Buffer.alloc(0)] = this.pieces;
     const bytes = this.pieces.length === 1 ? first : Buffer.concat(this.pieces);
     this.pieces = [];
     this.piecesBytes = 0;
     const text = (isTooLong ? bytes.subarray(0, HEAD_BYTES) : bytes).toString("utf8");
-    if (text.trim() !== "") this.onLine(text);
+    if (text.trim() !== "") this.onLine(text, end);
   }
 }

@@ -8,7 +8,7 @@ import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import { applyFact, newRunState, type RunState, subtractUsage } from "./run-state.ts";
-import { NO_USAGE, type SessionDocument, type SessionFile } from "./session-file.ts";
+import { keepInRun, NO_USAGE, type SessionDocument, type SessionFile } from "./session-file.ts";
 
 /** The end of what it said, for a run that follows (characters). */
 const HAND_OFF_MAX = 4000;
@@ -57,6 +57,7 @@ export class RunRecorder {
       task_id: task.id,
       run: basename(runDir),
     };
+    this.keepInRun(session);
     this.log = new Journal(join(stateDir, "logs", `${session.agent}.jsonl`), true);
     this.costs = new Journal(join(stateDir, "analytics", "costs.jsonl"), true);
   }
@@ -86,19 +87,20 @@ export class RunRecorder {
     }
     this.costs.close();
     this.log.close();
-    if (outcome?.kind === "completed") {
-      if (this.isHeld()) this.file.remove();
-      return;
-    }
     const isGone = outcome === undefined;
     const why = isGone || !("message" in outcome) ? "" : outcome.message;
-    this.write({
+    const left: SessionDocument = {
       ...session,
       session_id: isGone ? null : (state.sessionId ?? session.session_id),
       booked: isGone ? NO_USAGE : (state.sessionUsage ?? session.booked),
       was_refused: state.lastEnd?.fault === "auth",
       hand_off: isGone ? session.hand_off : handOffOf(why, state.lastText) || session.hand_off,
-    });
+    };
+    // Its task is done. Another task may go on with what lies in the run's folder.
+    if (outcome?.kind === "completed") {
+      this.keepInRun(left);
+      if (this.isHeld()) this.file.remove();
+    } else this.write(left);
   }
 
   private noteSession(id: string, model: string | undefined): void {
@@ -119,11 +121,17 @@ export class RunRecorder {
 
   /** Not when another process has the task by now, and its session. A disk that is full costs the session, and not the run. */
   private write(session: SessionDocument): void {
+    this.keepInRun(session);
     try {
       if (this.isHeld()) this.file.write(session);
     } catch {
       // The next run begins a new session.
     }
+  }
+
+  private keepInRun(session: SessionDocument): void {
+    const { runDir, stateDir } = this.assignment;
+    keepInRun(runDir, join(stateDir, "sessions"), session);
   }
 
   private isHeld(): boolean {

@@ -77,3 +77,27 @@ export class SessionFile {
     removeDocument(this.path);
   }
 }
+
+/**
+ * The copy that a run leaves in its folder: whose run it is, and which session a later task may go on with. It is kept as long as
+ * the run's other files.
+ */
+export function keepInRun(runDir: string, sessionsDir: string, session: SessionDocument): void {
+  try {
+    replaceDocument(
+      join(runDir, RUN_COPY),
+      { ...session, updated_at: Math.floor(Date.now() / 1000) },
+      { stagingDir: join(sessionsDir, ".tmp"), missingMax: 2 },
+    );
+  } catch {
+    // The disk is full, or the program has put a folder there: the run itself does without it.
+  }
+}
+
+/** Undefined: it was no run of a coding agent. @param runDir of any run */
+export function sessionOfRun(runDir: string): SessionDocument | undefined {
+  const found = readDocument<SessionDocument>(join(runDir, RUN_COPY));
+  return found?.v === 1 && typeof found.kind === "string" ? found : undefined;
+}
+
+const RUN_COPY = "session.json";

@@ -8,6 +8,7 @@ import type { AgentSettings } from "../../core/settings.ts";
 import type { ProgramInput } from "./agent-program.ts";
 import type { ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
+import { ReadTimesWriter } from "./read-times.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 import { isRunOver } from "./run-state.ts";
 import type { SideTail } from "./side-tail.ts";
@@ -39,6 +40,7 @@ export class StreamWatch {
   ownStop: OwnStop | undefined;
   private readonly p: StreamWatchParts;
   private readonly tail: LineTail;
+  private readonly times: ReadTimesWriter;
   private timer: NodeJS.Timeout | undefined;
   private stdin: Writable | undefined;
   /** When something last came from it, and since when its run is over (monotonic ms). */
@@ -49,6 +51,7 @@ export class StreamWatch {
   constructor(parts: StreamWatchParts) {
     this.p = parts;
     this.tail = new LineTail(parts.eventsLog, parts.from, (line) => this.take(line));
+    this.times = new ReadTimesWriter(parts.eventsLog, parts.from);
   }
 
   /** The program runs. */
@@ -72,6 +75,8 @@ export class StreamWatch {
   /** The program has ended: reads the rest. */
   end(): void {
     clearInterval(this.timer);
+    this.times.note(this.tail.read(), Date.now());
+    this.times.flush();
     this.tail.end();
     this.p.side?.end(this.p.recorder.state.sessionId);
     this.stdin?.destroy();
@@ -79,7 +84,7 @@ export class StreamWatch {
 
   private look(): void {
     const nowMs = performance.now();
-    this.tail.read(LOOK_BYTES_MAX);
+    this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
     const { state } = this.p.recorder;
     // Once a second: it is no stream, and its folder is searched until it is there.
     if (nowMs >= this.sideDueMs) {

@@ -1,15 +1,19 @@
-/** `logs`: what a task's program wrote, attempt by attempt; follows it until the task has settled. */
+/** `logs`: what a task's program wrote, or what a coding agent does and says; follows it until the task has settled. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
+import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { ErrTaskNotFound, systemCode } from "../../core/errors.ts";
+import { parseRun } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { openToRead } from "../../host/regular-file.ts";
-import { safeOutput } from "../../text/render.ts";
+import { paint, safe, safeOutput } from "../../text/render.ts";
+import { listRuns } from "../../view/find-task.ts";
 import { findLog } from "../../view/know-task.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
+import { ConversationReader } from "../text/conversation-reader.ts";
 import { ChangeSignal } from "../wait/change-signal.ts";
 
 const CHUNK_BYTES = 64 * 1024;
@@ -17,11 +21,12 @@ const CHUNK_BYTES = 64 * 1024;
 const FOLLOW_MS = 200;
 
 export const command = defineCommand({
-  usage: "ID[#LINE] [-f] [--stderr]",
+  usage: "ID[#LINE] [-f] [--stderr] [--raw]",
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
     "Shows the output of the newest attempt; with #LINE, that of one line of a batch. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
+    "Of a coding agent it shows the conversation, over all attempts, with local times: > what it was told, * a tool call, | the end of its result, ! what failed, + a changed file. --raw shows the lines of its program as they are, of the newest attempt.",
   ],
   options: {
     follow: {
@@ -30,11 +35,11 @@ export const command = defineCommand({
       help: "show new output until the task has settled, over all its attempts",
     },
     stderr: { type: "flag", help: "stderr instead of stdout" },
+    raw: { type: "flag", help: "of a coding agent: the lines of its program, as they are" },
   },
   async run(ctx) {
     const tree = existingTree(ctx);
     const id = ctx.positionals[0] ?? "";
-    const stream = ctx.options.stderr ? "stderr" : "stdout";
     const found = await findLog(tree, id);
     if (found.run === undefined && !found.isKnown) {
       throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
@@ -49,30 +54,30 @@ export const command = defineCommand({
       );
       return EXIT.notFound;
     }
-    if (!ctx.options.follow && found.run !== undefined) {
-      const log = new LogReader(join(found.run, `${stream}.log`), basename(found.run), stream, ctx);
-      await log.drain();
-      await log.end();
-      return EXIT.ok;
+    const { stderr, raw } = ctx.options;
+    const log = new TaskLog(ctx, { isStderr: stderr, isRaw: raw });
+    if (found.run === undefined || ctx.options.follow) await follow(tree, id, log);
+    else {
+      await log.showEarlier(listRuns(tree, id), found.run);
+      await log.open(found.run);
+      await log.drain(false);
+      await log.end(found.end);
     }
-    await follow(ctx, tree, id, stream);
     return EXIT.ok;
   },
 });
 
-async function follow(ctx: Context, tree: StateTree, id: string, stream: string): Promise<void> {
-  let log: LogReader | undefined;
+async function follow(tree: StateTree, id: string, log: TaskLog): Promise<void> {
+  let end: string | undefined;
   for (;;) {
     // The task is looked up before its log is read: so all that it wrote before it settled is read.
     const found = await findLog(tree, id);
-    const path = found.run === undefined ? undefined : join(found.run, `${stream}.log`);
-    if (path !== undefined && path !== log?.path) {
-      await log?.drain();
-      await log?.end();
-      if (log !== undefined) ctx.out.note(`next attempt: ${basename(found.run ?? "")}`);
-      log = new LogReader(path, basename(found.run ?? ""), stream, ctx);
+    end = found.end;
+    if (found.run !== undefined) {
+      if (log.run === undefined) await log.showEarlier(listRuns(tree, id), found.run);
+      await log.open(found.run);
     }
-    await log?.drain();
+    await log.drain(!found.isSettled);
     if (found.isSettled || !found.isKnown) break;
     const change = new ChangeSignal(
       found.run === undefined ? [join(tree.mailbox, "processing")] : [found.run],
@@ -81,7 +86,98 @@ async function follow(ctx: Context, tree: StateTree, id: string, stream: string)
     await change.next();
     change.close();
   }
-  await log?.end();
+  await log.end(end);
+}
+
+interface RunLog {
+  drain(isLive: boolean): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** The log of a task, run after run: as a conversation where a coding agent ran, else as bytes. */
+class TaskLog {
+  run: string | undefined;
+  private readonly ctx: Context;
+  private readonly isStderr: boolean;
+  private readonly isRaw: boolean;
+  private log: RunLog | undefined;
+  private isConversation = false;
+
+  constructor(ctx: Context, { isStderr, isRaw }: { isStderr: boolean; isRaw: boolean }) {
+    this.ctx = ctx;
+    this.isStderr = isStderr;
+    this.isRaw = isRaw;
+  }
+
+  /** Conversations of the runs before this one: each goes on with the one before. */
+  async showEarlier(runs: readonly string[], newest: string): Promise<void> {
+    for (const run of runs.slice(0, Math.max(0, runs.indexOf(newest)))) {
+      const conversation = await this.conversationOf(run);
+      if (conversation === undefined) continue;
+      await this.head(run);
+      await conversation.end();
+    }
+  }
+
+  /** Goes on with this run. A run says what it is only after it has begun: until then this is asked again. */
+  async open(run: string): Promise<void> {
+    if (this.run === run && this.isConversation) return;
+    const conversation = await this.conversationOf(run);
+    if (this.run === run && conversation === undefined && this.log !== undefined) return;
+    const isNext = this.run !== undefined && this.run !== run;
+    if (isNext) {
+      await this.log?.drain(false);
+      await this.log?.end();
+    }
+    this.run = run;
+    this.isConversation = conversation !== undefined;
+    if (this.isConversation && (isNext || attemptOf(run) > 1)) await this.head(run);
+    else if (isNext) this.ctx.out.note(`next attempt: ${basename(run)}`);
+    this.log = conversation ?? this.bytesOf(run);
+  }
+
+  async drain(isLive: boolean): Promise<void> {
+    await this.log?.drain(isLive);
+  }
+
+  /** @param end what the task has ended as */
+  async end(end: string | undefined): Promise<void> {
+    await this.log?.end();
+    if (this.isConversation && end !== undefined) await this.rule(end);
+  }
+
+  private async head(run: string): Promise<void> {
+    await this.rule(`attempt ${attemptOf(run)}`);
+  }
+
+  private async rule(text: string): Promise<void> {
+    const { colour } = this.ctx;
+    await this.ctx.out.raw(`${paint(colour, "bold", `== ${safe(text)}`)}\n`);
+  }
+
+  /** Undefined: no coding agent ran there, or another view of it is wanted. */
+  private async conversationOf(run: string): Promise<ConversationReader | undefined> {
+    const { ctx } = this;
+    if (this.isStderr || this.isRaw || ctx.json) return undefined;
+    const session = sessionOfRun(run);
+    if (session === undefined) return undefined;
+    const { newReaderOf } = await import("../../app/agent-kinds.ts");
+    const read = newReaderOf(session.kind);
+    if (read === undefined) return undefined;
+    const page = { width: ctx.isTerminal ? ctx.columns : undefined, colour: ctx.colour };
+    return new ConversationReader(run, read, page, (text) => ctx.out.raw(text));
+  }
+
+  private bytesOf(run: string): LogReader {
+    const isAgent = !this.isStderr && sessionOfRun(run) !== undefined;
+    const stream = this.isStderr ? "stderr" : isAgent ? "events" : "stdout";
+    const path = join(run, isAgent ? "events.jsonl" : `${stream}.log`);
+    return new LogReader(path, basename(run), stream, this.ctx);
+  }
+}
+
+function attemptOf(run: string): number {
+  return parseRun(basename(run))?.attempt ?? 1;
 }
 
 /** Copies what is new in one log to stdout. */

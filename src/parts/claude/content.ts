@@ -41,6 +41,11 @@ export function toolResults(line: Json): Fact[] {
   return facts;
 }
 
+/** The text of a message of ours, in its echo. */
+export function askedIn(line: Json): string {
+  return outputOf(objectAt(line, "message") ?? {});
+}
+
 function outputOf(block: Json): string {
   const content = textAt(block, "content");
   if (content !== undefined) return content;

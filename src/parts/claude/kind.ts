@@ -19,4 +19,5 @@ export const claudeProgram: AgentProgram = {
 export const claude: AgentKindEntry = {
   kind: "claude",
   make: (settings) => new StreamAgent(settings, claudeProgram),
+  newReader: () => claudeProgram.newReader(),
 };

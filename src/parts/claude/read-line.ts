@@ -4,7 +4,7 @@
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import { parseObject } from "../../core/json-object.ts";
-import { isOfSubagent, saidBy, toolResults } from "./content.ts";
+import { askedIn, isOfSubagent, saidBy, toolResults } from "./content.ts";
 import { faultOfResult } from "./fault.ts";
 import { type Json, numberAt, objectAt, objectsAt, textAt, textsAt } from "./fields.ts";
 import { quotaOf } from "./quota.ts";
@@ -41,6 +41,8 @@ class ClaudeReader {
   private error: string | undefined;
   /** Messages of ours that were read, or were dropped as repeats: their echo may come late and says nothing new. */
   private readonly known = new Set<string>();
+  /** Messages whose echo has come. */
+  private readonly echoed = new Set<string>();
   /** Messages of ours that were read and have had no result. */
   private readonly open = new Set<string>();
 
@@ -133,11 +135,16 @@ class ClaudeReader {
    */
   private echo(json: Json): Fact[] {
     const uuid = textAt(json, "uuid");
-    if (uuid === undefined || this.known.has(uuid) || isLocalOutput(json)) return [];
+    if (uuid === undefined || isLocalOutput(json)) return [];
+    const asked: Fact[] = this.echoed.has(uuid)
+      ? []
+      : [{ fact: "asked", uuid, text: askedIn(json) }];
+    this.echoed.add(uuid);
+    if (this.known.has(uuid)) return asked;
     this.known.add(uuid);
-    if (!this.isTurnOpen) return [{ fact: "message", uuid, state: "queued" }];
+    if (!this.isTurnOpen) return [...asked, { fact: "message", uuid, state: "queued" }];
     this.open.add(uuid);
-    return [{ fact: "message", uuid, state: "read" }];
+    return [...asked, { fact: "message", uuid, state: "read" }];
   }
 
   private result(json: Json): Fact[] {

@@ -29,6 +29,7 @@ export const codexProgram: AgentProgram = {
 export const codex: AgentKindEntry = {
   kind: "codex",
   make: (settings) => new StreamAgent(settings, codexProgram),
+  newReader: () => codexProgram.newReader(),
 };
 
 function codexHomeOf({ env }: AgentSettings): string {

@@ -1,0 +1,217 @@
+/** What a person reads of a coding agent's run: entries from facts, the same for all kinds. Pure; how they look is said elsewhere. */
+import { parseObject } from "../../core/json-object.ts";
+import type { Fact } from "./facts.ts";
+
+export interface Entry {
+  kind: EntryKind;
+  /** May have several lines. Written by programs: not safe for a terminal. */
+  text: string;
+}
+
+export type EntryKind =
+  | "session"
+  /** What it was told. */
+  | "asked"
+  | "said"
+  | "thought"
+  | "call"
+  | "result"
+  | "failure"
+  | "change"
+  | "notice"
+  | "limit"
+  | "end"
+  /** A line that is not of its protocol. */
+  | "other";
+
+/** So many lines of a result are shown, its last ones; of texts that are no answer the first ones. */
+const RESULT_LINES = 3;
+const SIDE_LINES = 3;
+const ASKED_LINES = 12;
+/** A line of a call or a result is cut here (characters). */
+const LINE_MAX = 500;
+/** A window of the quota is spoken of from here on (percent). */
+const NEARLY_FULL_PCT = 80;
+
+/** Follows one run. Lines must come in their order. */
+export class Conversation {
+  private session = "";
+  private lastSaid = "";
+  private readonly calls = new Map<string, string>();
+  private lastCall = "";
+  private background = 0;
+  private readonly windows = new Map<string, string>();
+
+  /** @param line the program's own, for what is not of its protocol */
+  take(line: string, facts: readonly Fact[]): Entry[] {
+    return facts.flatMap((fact) => {
+      const entry = this.entryOf(fact, line);
+      return entry === undefined || entry.text.trim() === "" ? [] : [entry];
+    });
+  }
+
+  private entryOf(fact: Fact, line: string): Entry | undefined {
+    switch (fact.fact) {
+      case "session":
+        return this.noteSession(fact);
+      case "asked":
+        return { kind: "asked", text: firstLines(fact.text, ASKED_LINES) };
+      case "said":
+        this.lastSaid = fact.text;
+        return { kind: "said", text: fact.text.trim() };
+      case "thought":
+        return { kind: "thought", text: firstLines(fact.text, SIDE_LINES) };
+      case "tool_started":
+        // The changes themselves come with its end.
+        if (fact.name === "file_change") return undefined;
+        this.lastCall = fact.id;
+        this.calls.set(fact.id, callText(fact.name, fact.input));
+        return { kind: "call", text: this.calls.get(fact.id) ?? "" };
+      case "tool_ended":
+        return this.endCall(fact);
+      case "file_changed":
+        return { kind: "change", text: `${fact.change} ${fact.path}` };
+      case "turn_ended":
+        return this.endTurn(fact.end);
+      case "quota":
+        return this.noteQuota(fact);
+      case "background":
+        return this.noteBackground(fact.ids.length);
+      case "unknown":
+        // An object of a type that is new to us says nothing to a reader.
+        return parseObject(line) === undefined ? { kind: "other", text: oneLine(line) } : undefined;
+      default:
+        return noticeOf(fact);
+    }
+  }
+
+  /** Programs tell it again in each turn. */
+  private noteSession(fact: Extract<Fact, { fact: "session" }>): Entry | undefined {
+    const text = ["session", fact.id, fact.model ?? ""].join(" ").trim();
+    if (text === this.session) return undefined;
+    this.session = text;
+    return { kind: "session", text };
+  }
+
+  private endCall(fact: Extract<Fact, { fact: "tool_ended" }>): Entry | undefined {
+    const call = this.calls.get(fact.id);
+    this.calls.delete(fact.id);
+    if (call === undefined && !fact.isError && fact.output === "") return undefined;
+    // Calls may run at once: then it is said which one has ended.
+    const which = fact.id === this.lastCall || call === undefined ? "" : `${cutAt(call, 60)}: `;
+    const lines = fact.output
+      .replace(/^(?:Error: )?Exit code \d+\n/, "")
+      .split("\n")
+      .filter((one) => one.trim() !== "");
+    const status = statusOf(fact.exitCode, fact.isError);
+    const more = lines.length - RESULT_LINES;
+    const head = [
+      status,
+      more > 0 ? `the last ${RESULT_LINES} of ${lines.length} lines:` : "",
+      lines.length === 0 && status === "" ? "no output" : "",
+    ].filter((one) => one !== "");
+    const first = which + head.join(", ");
+    const shown = lines.slice(-RESULT_LINES).map((one) => cutAt(one.trimEnd(), LINE_MAX));
+    const text = [...(first === "" ? [] : [first]), ...shown].join("\n");
+    return { kind: fact.isError ? "failure" : "result", text };
+  }
+
+  private endTurn(end: Extract<Fact, { fact: "turn_ended" }>["end"]): Entry {
+    if (end.fault !== undefined)
+      return { kind: "failure", text: `the turn failed (${end.fault}): ${end.text.trim()}` };
+    const denied = end.denied.length === 0 ? "" : `; not allowed: ${end.denied.join(", ")}`;
+    const isNew = end.text !== "" && end.text.trim() !== this.lastSaid.trim();
+    return { kind: "end", text: `end of the turn${denied}${isNew ? `\n${end.text.trim()}` : ""}` };
+  }
+
+  /** Once for each state of a window: it is told with every answer. */
+  private noteQuota(fact: Extract<Fact, { fact: "quota" }>): Entry | undefined {
+    const window = fact.window ?? "the account";
+    const until =
+      fact.resetsAtMs === null ? "" : ` until ${new Date(fact.resetsAtMs).toISOString()}`;
+    const isNear = (fact.usedPct ?? 0) >= NEARLY_FULL_PCT;
+    const state = fact.isRejected ? "refused" : isNear ? "near" : "";
+    if ((this.windows.get(window) ?? "") === state) return undefined;
+    this.windows.set(window, state);
+    if (state === "") return undefined;
+    const text = fact.isRejected
+      ? `limit: ${window} is used up${until}`
+      : `limit: ${window} is used to ${Math.round(fact.usedPct ?? 0)} %`;
+    return { kind: "limit", text };
+  }
+
+  private noteBackground(count: number): Entry | undefined {
+    if (count === this.background) return undefined;
+    this.background = count;
+    const text = count === 0 ? "no background task runs" : `background tasks that run: ${count}`;
+    return { kind: "notice", text };
+  }
+}
+
+function noticeOf(fact: Fact): Entry | undefined {
+  switch (fact.fact) {
+    case "notice":
+      return { kind: "notice", text: firstLines(fact.text, SIDE_LINES) };
+    case "compacting":
+      return { kind: "notice", text: "the conversation is made shorter" };
+    case "compacted":
+      return { kind: "notice", text: "the conversation was made shorter" };
+    case "tool_denied":
+      return { kind: "failure", text: `not allowed: ${fact.name}` };
+    case "api_retry": {
+      const delay = fact.delayMs === null ? "" : ` in ${Math.ceil(fact.delayMs / 1000)} s`;
+      const why = [fact.status ?? "", fact.text].join(" ").trim();
+      return { kind: "notice", text: `it asks again${delay}: ${oneLine(why)}` };
+    }
+    case "message":
+      return fact.state === "cancelled"
+        ? { kind: "notice", text: "a message to it was cancelled" }
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function statusOf(exitCode: number | null, isError: boolean): string {
+  if (exitCode !== null) return exitCode === 0 && !isError ? "" : `exit ${exitCode}`;
+  return isError ? "failed" : "";
+}
+
+/** Members of a tool's input that say most about the call, the first that is there. */
+const TELLING = [
+  "file_path",
+  "path",
+  "pattern",
+  "query",
+  "url",
+  "description",
+  "prompt",
+  "task_id",
+];
+/** The shell that a program puts around a command. */
+const SHELL = /^(?:\/\S*\/)?(?:ba|z|da)?sh -l?c (['"]?)(.*)\1$/s;
+
+function callText(name: string, input: string): string {
+  const fields = parseObject(input);
+  const command = fields === undefined ? undefined : fields["command"];
+  if (typeof command === "string") return oneLine(`$ ${command}`);
+  if (fields === undefined)
+    return name === "command_execution"
+      ? oneLine(`$ ${SHELL.exec(input)?.[2] ?? input}`)
+      : oneLine(`${name} ${input}`);
+  const telling = TELLING.map((key) => fields[key]).find((value) => typeof value === "string");
+  return oneLine(`${name} ${telling ?? JSON.stringify(fields)}`);
+}
+
+function oneLine(text: string): string {
+  return cutAt(text.trim().replace(/\s*\n\s*/g, " ⏎ "), LINE_MAX);
+}
+
+function cutAt(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max)}…` : text;
+}
+
+function firstLines(text: string, max: number): string {
+  const lines = text.trim().split(/\n(?:\s*\n)*/);
+  return lines.length > max ? [...lines.slice(0, max), "…"].join("\n") : lines.join("\n");
+}

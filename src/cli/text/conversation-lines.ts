@@ -1,0 +1,63 @@
+/** How an entry of a conversation looks: its time, its mark, its text, in lines that fit the terminal. Pure. */
+import type { Entry, EntryKind } from "../../agents/stream/conversation.ts";
+import { fold, type Paint, paint, safe, widthOf } from "../../text/render.ts";
+
+interface Look {
+  mark: string;
+  paint?: Paint;
+}
+
+const LOOKS: Readonly<Record<EntryKind, Look>> = {
+  session: { mark: "·", paint: "dim" },
+  asked: { mark: ">", paint: "bold" },
+  said: { mark: " " },
+  thought: { mark: "·", paint: "dim" },
+  call: { mark: "*", paint: "cyan" },
+  result: { mark: "|", paint: "dim" },
+  failure: { mark: "!", paint: "red" },
+  change: { mark: "+", paint: "green" },
+  notice: { mark: "·", paint: "dim" },
+  limit: { mark: "!", paint: "yellow" },
+  end: { mark: "·", paint: "dim" },
+  other: { mark: "?", paint: "dim" },
+};
+
+export interface Page {
+  /** Cells of a line; undefined: lines are not broken, as in a file or pipe. */
+  width: number | undefined;
+  colour: boolean;
+}
+
+/** @param atMs when it came (epoch ms); undefined: that is not known */
+export function entryLines(entry: Entry, atMs: number | undefined, page: Page): string[] {
+  const { mark, paint: how } = LOOKS[entry.kind];
+  const time = atMs === undefined ? " ".repeat(8) : clockText(atMs);
+  const head = `${paint(page.colour, "dim", time)} ${mark} `;
+  const indent = " ".repeat(11);
+  const room = page.width === undefined ? undefined : Math.max(20, page.width - 11);
+  const lines = entry.text
+    .split("\n")
+    .flatMap((line) => broken(safe(line.replaceAll("\t", "    ").trimEnd()), room));
+  // Only what is said may have many lines that a person wants in full; a call has one.
+  const shown = entry.kind === "call" && lines.length > 1 ? [shortened(lines[0] ?? "")] : lines;
+  return shown.map((line, index) => {
+    const text = how === undefined ? line : paint(page.colour, how, line);
+    return `${index === 0 ? head : indent}${text}`.trimEnd();
+  });
+}
+
+function broken(line: string, room: number | undefined): string[] {
+  return room === undefined || widthOf(line) <= room ? [line] : fold(line, room);
+}
+
+function shortened(line: string): string {
+  return `${line.slice(0, -1)}…`;
+}
+
+/** Local time: people compare it with their own clock. */
+function clockText(atMs: number): string {
+  const date = new Date(atMs);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join(":");
+}
