@@ -4,6 +4,9 @@ import type { Phase } from "./phases.ts";
 
 export type AgentKind = "exec" | "module" | "codex" | "claude";
 
+/** Kinds of coding agents: a program of the user's, by default of the same name. */
+export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
+
 export interface AgentSettings {
   name: string;
   kind: AgentKind;

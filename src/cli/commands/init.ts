@@ -3,20 +3,25 @@ import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../config/environment.ts";
 import { ErrIo, messageOf, systemCode } from "../../core/errors.ts";
+import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { findProgram } from "../../host/find-program.ts";
 import { makeStateDir, openTrays } from "../../mailbox/trays.ts";
 import { safe } from "../../text/render.ts";
-import { defineCommand } from "../shell/command-spec.ts";
+import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+import { describeAgents, type FoundAgent } from "../text/sample-agents.ts";
 import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
 export const command = defineCommand({
-  usage: "[DIR]",
+  usage: "[DIR] [--agents]",
   args: { min: 0, max: 1 },
   details: [
     "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and adds what is missing in it. Existing files stay as they are.",
   ],
-  options: {},
+  options: {
+    agents: { type: "flag", help: "configure claude and codex, as far as they are on PATH" },
+  },
   async run(ctx) {
     const [named] = ctx.positionals;
     const isAbove = ctx.stateFrom === "above";
@@ -35,9 +40,11 @@ export const command = defineCommand({
       tree.workers,
     ])
       makeStateDir(path);
+    const found = ctx.options.agents ? findAgents(ctx.env) : [];
+    const config = found.length === 0 ? SAMPLE_CONFIG : SAMPLE_CONFIG + describeAgents(found);
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
-      { path: tree.config, made: writeNew(tree.config, SAMPLE_CONFIG) },
+      { path: tree.config, made: writeNew(tree.config, config) },
       ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
     ];
     if (ctx.json) {
@@ -47,6 +54,7 @@ export const command = defineCommand({
     ctx.out.line(`state tree  ${safe(dir)}`);
     for (const { path, made } of files)
       ctx.out.line(`${made ? "written     " : "left as is  "}${safe(path)}`);
+    if (ctx.options.agents) reportAgents(ctx, found, files[1]?.made === true);
     if (isAbove && named === undefined)
       ctx.out.note(`${safe(ctx.stateDir)} is a state tree, too; from here the new one is used`);
     const flag =
@@ -59,6 +67,25 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+function findAgents(env: NodeJS.ProcessEnv): FoundAgent[] {
+  return CODING_AGENTS.flatMap((kind) => {
+    const path = findProgram(kind, env["PATH"], "/");
+    return path === undefined ? [] : [{ kind, path }];
+  });
+}
+
+function reportAgents(
+  ctx: Pick<Context, "out">,
+  found: readonly FoundAgent[],
+  isWritten: boolean,
+): void {
+  for (const { kind, path } of found) ctx.out.line(`agent       ${kind}: ${safe(path)}`);
+  if (found.length === 0) ctx.out.note("neither claude nor codex is on PATH");
+  else if (isWritten) ctx.out.note("mailchute doctor says what they can do");
+  else
+    ctx.out.note(`config.yaml is left as it is; add this to its agents:\n${describeAgents(found)}`);
+}
 
 /** False when something is there already. Whole or not at all: half a file would be left as it is by the next one. */
 function writeNew(path: string, text: string): boolean {

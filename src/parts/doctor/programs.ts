@@ -1,11 +1,13 @@
 /** Which programs of coding agents there are: those that config.yaml names, and those on PATH. Looks only. */
 import { dirname } from "node:path";
-import type { AgentKind, AgentSettings, Settings } from "../../core/settings.ts";
+import {
+  type AgentKind,
+  type AgentSettings,
+  CODING_AGENTS,
+  type Settings,
+} from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { findProgram } from "../../host/find-program.ts";
-
-/** The kinds whose program has the name of the kind. */
-const CODING_AGENTS: readonly AgentKind[] = ["claude", "codex"];
 
 export interface AgentProgramFile {
   kind: AgentKind;
@@ -30,7 +32,7 @@ export function listPrograms(
     return program;
   };
   for (const agent of settings?.agents ?? []) {
-    if (!CODING_AGENTS.includes(agent.kind)) continue;
+    if (!CODING_AGENTS.some((kind) => kind === agent.kind)) continue;
     const name = agent.program ?? agent.kind;
     const path = findProgram(name, agent.env?.["PATH"] ?? env["PATH"], dirname(tree.dir));
     add(agent.kind, name, path).agents.push(agent);

@@ -1,0 +1,41 @@
+/** What `init --agents` writes into config.yaml for coding agents that are installed. */
+import type { CODING_AGENTS } from "../../core/settings.ts";
+
+export interface FoundAgent {
+  kind: (typeof CODING_AGENTS)[number];
+  /** Where its program was found. */
+  path: string;
+}
+
+const PERMISSIONS: Readonly<Record<FoundAgent["kind"], string>> = {
+  claude: `\
+    permissions: {mode: edit} # read | edit | full. It has no sandbox: what it runs can reach all that you can
+`,
+  codex: `\
+    # Its sandbox can write to the cwd of its task and to /tmp, so neither may hold this state tree: give its tasks a cwd
+    # beside it, as in \`enqueue --agent codex --cwd ~/project --prompt …\`.
+    permissions: {mode: edit} # read | edit | full (no sandbox)
+`,
+};
+
+const PRICES = `
+# prices:                     # US dollars for a million tokens, for programs that give no price, as codex
+#   my-model: {input_usd: 1, cached_input_usd: 0.1, output_usd: 10}
+`;
+
+/** Members of the list \`agents\`, and what goes after it. The first of them takes tasks that name no agent. */
+export function describeAgents(found: readonly FoundAgent[]): string {
+  const entries = found.map(
+    ({ kind, path }, index) => `
+  - name: ${kind}
+${`    kind: ${kind}`.padEnd(30)}# starts ${path.replace(/[^\x20-\x7e]/g, "?")}
+${index === 0 ? "    default: true             # takes tasks that name no agent\n" : ""}\
+    capabilities: [code]
+${PERMISSIONS[kind]}\
+    timeout_ms: 14400000      # longest run: 4 hours
+#     model: my-model         # left out: the program's own choice
+#     account: work           # whose quota it uses; left out: default
+`,
+  );
+  return entries.join("") + PRICES;
+}
