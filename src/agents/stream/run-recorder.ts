@@ -72,8 +72,9 @@ export class RunRecorder {
       const record = logRecordOf(this.subject, fact, line, createdAt);
       if (record !== undefined) this.log.append(JSON.stringify(record));
     }
-    this.log.flush();
+    // First: what the log tells may be acted upon, as by one who kills this process.
     this.keepSession();
+    this.log.flush();
   }
 
   /** The run has ended: books what it used, and leaves what the next one goes on with. */
@@ -110,11 +111,13 @@ export class RunRecorder {
   }
 
   /** What the next run goes on with, should this process be killed. */
-  private keepSession(): void {
+  keepSession(): void {
     const { lastText, sessionId } = this.state;
     if (sessionId === undefined || this.hasLostSession || this.kept.text === lastText) return;
     const nowMs = performance.now();
-    if (nowMs - this.kept.atMs < KEEP_MS) return;
+    // Its id and its first words at once.
+    const isFirst = (this.kept.text ?? "") === "";
+    if (!isFirst && nowMs - this.kept.atMs < KEEP_MS) return;
     this.kept = { atMs: nowMs, text: lastText };
     this.write({ ...this.session, hand_off: handOffOf(CUT_OFF, lastText) });
   }

@@ -31,11 +31,8 @@ export class StreamAgent extends Agent {
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
     const file = new SessionFile(join(assignment.stateDir, "sessions"), sessionKey(assignment));
-    const cwd = resolve(
-      assignment.stateDir,
-      "..",
-      assignment.task.metadata?.worktree ?? assignment.task.cwd ?? ".",
-    );
+    const { metadata, cwd: wanted = "." } = assignment.task;
+    const cwd = realpath(resolve(assignment.stateDir, "..", metadata?.worktree ?? wanted));
     const fresh = newSession({
       task_id: assignment.task.id,
       agent: this.name,

@@ -85,6 +85,7 @@ export class StreamWatch {
   private look(): void {
     const nowMs = performance.now();
     this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
+    this.p.recorder.keepSession();
     const { state } = this.p.recorder;
     // Once a second: it is no stream, and its folder is searched until it is there.
     if (nowMs >= this.sideDueMs) {

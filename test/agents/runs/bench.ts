@@ -44,8 +44,8 @@ export interface Bench {
 }
 
 export interface BenchOptions {
-  /** Lines for config.yaml. */
-  settings?: string;
+  /** Between two runs; default 20. */
+  backoffMs?: number;
   onEnd?: OnEnd;
   /** Texts of programs by agent, in the place of the fake. */
   programs?: Record<string, string>;
@@ -77,10 +77,10 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
       CODEX_HOME: folder(name),
     },
   }));
-  const { settings: text = "" } = options;
+  const { backoffMs = 20 } = options;
   fs.writeFileSync(
     join(pool.state, "config.yaml"),
-    `${CONFIG}${text}agents: ${JSON.stringify(settings)}\n`,
+    `${configOf(backoffMs)}agents: ${JSON.stringify(settings)}\n`,
   );
   const starts = (agent: string): Start[] => readLines(join(folder(agent), "starts.jsonl"));
   const sessions = join(pool.state, "sessions");
@@ -117,13 +117,13 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
 }
 
 /** The longest wait is short, so that a run which is put off for a minute comes at once. */
-const CONFIG = `
+const configOf = (backoffMs: number): string => `
 workers: 6
 durability: process
 settle_ms: 300
 sweep_ms: 200
 grace_ms: 500
-retry: {max_attempts: 3, backoff_ms: 20, backoff_max_ms: 100}
+retry: {max_attempts: 3, backoff_ms: ${backoffMs}, backoff_max_ms: ${Math.max(100, backoffMs)}}
 `;
 
 function readLines<T>(path: string): T[] {
