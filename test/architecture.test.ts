@@ -81,6 +81,7 @@ const STARTS = [
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",
+  "parts/doctor/night.ts",
 ];
 
 function sources(folder: string): string[] {

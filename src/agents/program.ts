@@ -7,6 +7,7 @@ import type { Writable } from "node:stream";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
+import type { Settings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import {
@@ -180,11 +181,7 @@ function environmentOf(assignment: Assignment, spec: ProgramSpec): NodeJS.Proces
 
 function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   const { task, settings } = assignment;
-  const env: NodeJS.ProcessEnv = {};
-  for (const [name, value] of Object.entries(process.env)) {
-    if (ENV_ALLOWED.test(name) || settings.env_allow.includes(name)) env[name] = value;
-  }
-  Object.assign(env, task.env);
+  const env: NodeJS.ProcessEnv = { ...inheritedVariables(process.env, settings), ...task.env };
   env["MAILCHUTE_TASK_ID"] = task.id;
   env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
@@ -196,6 +193,17 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
     env["MAILCHUTE_PACKET"] = assignment.node.packetFile;
   }
   return env;
+}
+
+/** What a program gets of our own environment. */
+export function inheritedVariables(
+  ours: NodeJS.ProcessEnv,
+  { env_allow: allowed }: Pick<Settings, "env_allow">,
+): NodeJS.ProcessEnv {
+  const names = Object.keys(ours).filter(
+    (name) => ENV_ALLOWED.test(name) || allowed.includes(name),
+  );
+  return Object.fromEntries(names.map((name) => [name, ours[name]]));
 }
 
 /** 0 for what cannot be looked at: the program may have put anything there. */

@@ -20,5 +20,5 @@ export interface ProgramProbe {
   /** @returns undefined: it gave no good answer to the simplest question, and `bench.fault` says why */
   tryAll(bench: Bench): Promise<Ability[] | undefined>;
   /** For a program with a sandbox. @returns why the sandbox does not hold on this machine; undefined: it does */
-  trySandbox?(bench: Bench): Promise<string | undefined>;
+  readonly trySandbox?: (bench: Bench) => Promise<string | undefined>;
 }

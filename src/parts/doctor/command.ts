@@ -18,18 +18,21 @@ import { checkStateTree } from "./state.ts";
 type Place = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">;
 
 export const command = defineCommand({
-  usage: "[--probe]",
+  usage: "[--probe] [--night]",
   details: [
     "Each check ends in ok, warn or fail, and says what to do. Exit code 1 if one fails.",
     "claude and codex, where they are, are tried out against a mock of their service on this machine: that needs no account and costs nothing. " +
       "What a version can do is remembered in your state directory, so this is done once.",
+    "With --night it also asks the real service one small question for each account, tries the sandbox, runs `verify` of the waiting tasks where " +
+      "nothing is changed yet, and looks for uncommitted changes and for room. That may take minutes and cost a cent.",
   ],
   options: {
     probe: { type: "flag", help: "try out claude and codex once more" },
+    night: { type: "flag", help: "check all that a night of work needs" },
   },
   async run(ctx) {
     const { checks, settings } = await checkPool(ctx);
-    checks.push(...(await checkCodingAgents(ctx, settings, ctx.options.probe)));
+    checks.push(...(await checkCodingAgents(ctx, settings, ctx.options)));
     const hasFailed = checks.some((check) => check.status === "fail");
     if (ctx.json) ctx.out.json({ ok: !hasFailed, checks });
     else print(ctx, checks);
@@ -75,14 +78,22 @@ async function checkPool(
 /** Nothing of what it takes is loaded where there is none. */
 async function checkCodingAgents(
   ctx: Place,
-  settings: Settings | undefined,
-  isAgain: boolean,
+  known: Settings | undefined,
+  { probe: isAgain, night: isForNight }: { probe: boolean; night: boolean },
 ): Promise<CheckResult[]> {
-  const tree = treeOf(ctx);
-  const programs = listPrograms(settings, tree, ctx.env);
-  if (programs.length === 0) return [];
-  const { checkAgents } = await import("./agents.ts");
-  return checkAgents(programs, settings ?? DEFAULT_SETTINGS, { tree, env: ctx.env, isAgain });
+  const settings = known ?? DEFAULT_SETTINGS;
+  const place = { tree: treeOf(ctx), env: ctx.env };
+  const programs = listPrograms(settings, place.tree, ctx.env);
+  const checks: CheckResult[] = [];
+  if (programs.length > 0) {
+    const { checkAgents } = await import("./agents.ts");
+    checks.push(...(await checkAgents(programs, settings, { ...place, isAgain })));
+  }
+  if (isForNight) {
+    const { checkNight } = await import("./night.ts");
+    checks.push(...(await checkNight(programs, settings, place)));
+  }
+  return checks;
 }
 
 function print(

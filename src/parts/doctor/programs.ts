@@ -20,7 +20,7 @@ export interface AgentProgramFile {
 }
 
 export function listPrograms(
-  settings: Settings | undefined,
+  settings: Settings,
   tree: StateTree,
   env: NodeJS.ProcessEnv,
 ): AgentProgramFile[] {
@@ -31,7 +31,7 @@ export function listPrograms(
     found.set(key, program);
     return program;
   };
-  for (const agent of settings?.agents ?? []) {
+  for (const agent of settings.agents) {
     if (!CODING_AGENTS.some((kind) => kind === agent.kind)) continue;
     const name = agent.program ?? agent.kind;
     const path = findProgram(name, agent.env?.["PATH"] ?? env["PATH"], dirname(tree.dir));

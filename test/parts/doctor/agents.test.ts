@@ -1,44 +1,9 @@
 /** What doctor says of coding agents: what their programs can do, what they can reach, what they cost, whether they may start. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { type Cli, newCli, put } from "../cli/run-cli.ts";
-
-interface Check {
-  name: string;
-  status: "ok" | "warn" | "fail";
-  message: string;
-}
-
-const fake = (name: string): string =>
-  fileURLToPath(new URL(`../fixtures/programs/${name}`, import.meta.url));
-
-/** A program of this text in the test's folder. */
-function program(cli: Cli, name: string, text: string): string {
-  const path = join(cli.dir, name);
-  fs.writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
-  return path;
-}
-
-/** The stand-in for a program, at a path of the test's own. What it does in each run is in `$FAKE_AGENT`. */
-function standIn(cli: Cli, kind: "claude" | "codex", script: object, version?: string): string {
-  const lines = [
-    `export FAKE_AGENT='${JSON.stringify(script)}'`,
-    `export FAKE_AGENT_VERSION=${version ?? "9.8.7"}`,
-    `echo run >> ${join(cli.dir, `${kind}-runs`)}`,
-    `exec '${process.execPath}' '${fake(`fake-${kind}.mjs`)}' "$@"`,
-  ];
-  return program(cli, kind, lines.join("\n"));
-}
-
-async function doctor(cli: Cli, args: string[] = [], env: Record<string, string> = {}) {
-  const own = { HOME: cli.dir, XDG_STATE_HOME: join(cli.dir, "xdg"), ...env };
-  const { code, stdout, stderr } = await cli(["doctor", "--json", ...args], { env: own });
-  expect(stderr).toBe("");
-  const { checks } = JSON.parse(stdout) as { checks: Check[] };
-  return { code, of: (name: string) => checks.filter((check) => check.name === name) };
-}
+import { type Cli, newCli, put } from "../../cli/run-cli.ts";
+import { doctor, program, standIn } from "./doctor.ts";
 
 const runsOf = (cli: Cli, kind: string): number =>
   fs.readFileSync(join(cli.dir, `${kind}-runs`), "utf8").split("\n").length - 1;

@@ -1,0 +1,64 @@
+/** What waits in the inbox for the night: where it works, and which programs verify it. Looks at a bounded number of tasks. */
+import fs from "node:fs";
+import { join, resolve } from "node:path";
+import { decodeTask } from "../../codec/task-codec.ts";
+import { readInboxName } from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import type { Task } from "../../core/task.ts";
+import { findFiles } from "../../view/scan.ts";
+
+/** Tasks with the same verify programs in the same place. */
+export interface Base {
+  cwd: string;
+  verify: readonly (readonly string[])[];
+  env: Readonly<Record<string, string>>;
+  tasks: number;
+}
+
+export interface WaitingWork {
+  tasks: number;
+  /** False: there are more than were looked at. */
+  isAll: boolean;
+  bases: Base[];
+  /** Where agents and verified tasks work. */
+  folders: string[];
+}
+
+const TASKS_MAX = 2000;
+const TASK_BYTES_MAX = 1024 * 1024;
+
+export function lookAtWork(tree: StateTree): WaitingWork {
+  const { files, isAll } = findFiles(join(tree.mailbox, "inbox"), isTaskFile, TASKS_MAX);
+  const bases = new Map<string, Base>();
+  const folders = new Set<string>();
+  let tasks = 0;
+  for (const { name, path, size } of files) {
+    const task = size > TASK_BYTES_MAX ? undefined : readTask(path, name.slice(0, -".json".length));
+    if (task === undefined) continue;
+    tasks += 1;
+    const { verify = [], env = {} } = task;
+    if (verify.length === 0 && task.exec !== undefined) continue;
+    const cwd = resolve(tree.dir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
+    folders.add(cwd);
+    if (verify.length === 0) continue;
+    const key = JSON.stringify([cwd, verify, env]);
+    const base = bases.get(key) ?? { cwd, verify, env, tasks: 0 };
+    bases.set(key, { ...base, tasks: base.tasks + 1 });
+  }
+  return { tasks, isAll, bases: [...bases.values()], folders: [...folders] };
+}
+
+function isTaskFile(name: string): boolean {
+  const read = readInboxName(name);
+  return read.kind === "task" && read.isBatch !== true;
+}
+
+/** Undefined for what a supervisor would refuse. */
+function readTask(path: string, id: string): Task | undefined {
+  try {
+    if (!fs.lstatSync(path).isFile()) return undefined;
+    return decodeTask(fs.readFileSync(path), id, path).task;
+  } catch {
+    return undefined;
+  }
+}
