@@ -12,6 +12,10 @@ export interface StateTree {
   metrics: string;
   alerts: string;
   runs: string;
+  /** Sessions of coding agents that tasks go on with. */
+  sessions: string;
+  /** What coding agents said: `<agent>.jsonl`. */
+  logs: string;
   evidence: string;
   kv: string;
   workers: string;
@@ -40,6 +44,8 @@ export function stateTree(dir: string, mailboxDir?: string): StateTree {
     metrics: join(dir, "analytics", "metrics.json"),
     alerts: join(dir, "analytics", "alerts.jsonl"),
     runs: join(dir, "runs"),
+    sessions: join(dir, "sessions"),
+    logs: join(dir, "logs"),
     evidence: join(dir, "evidence"),
     kv: join(dir, "kv"),
     workers: join(dir, "workers"),

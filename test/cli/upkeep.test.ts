@@ -143,6 +143,7 @@ test("clean removes what is past its retention, and with --dry-run only counts i
     staged: 1,
     runs: 2,
     journals: 1,
+    agents: 0,
     evidence: 1,
   });
   expect(old.every((path) => fs.existsSync(path))).toBe(true);

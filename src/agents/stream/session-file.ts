@@ -62,7 +62,7 @@ export class SessionFile {
     const found = readDocument<SessionDocument>(this.path);
     if (found?.v !== 1) return fresh;
     const isSame = found.agent === fresh.agent && found.cwd === fresh.cwd;
-    return isSame ? found : { ...fresh, hand_off: found.hand_off };
+    return isSame ? { ...found, account: fresh.account } : { ...fresh, hand_off: found.hand_off };
   }
 
   write(session: SessionDocument): void {

@@ -7,9 +7,11 @@ import { join, resolve, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
+import { stateTree } from "../../core/state-tree.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import { AccountGate } from "./account-gate.ts";
+import { AgentAlerts } from "./agent-alerts.ts";
 import type { AgentProgram } from "./agent-program.ts";
 import { packetOf, resumePacketOf } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
@@ -23,14 +25,22 @@ const WALL_MS = 4 * 60 * 60_000;
 
 export class StreamAgent extends Agent {
   private readonly program: AgentProgram;
+  private readonly alerts: AgentAlerts;
 
   constructor(settings: AgentSettings, program: AgentProgram) {
     super(settings);
     this.program = program;
+    this.alerts = new AgentAlerts(settings);
   }
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
-    const file = new SessionFile(join(assignment.stateDir, "sessions"), sessionKey(assignment));
+    const outcome = await this.runInSession(assignment);
+    this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
+    return outcome;
+  }
+
+  private async runInSession(assignment: Assignment): Promise<AttemptOutcome> {
+    const file = new SessionFile(stateTree(assignment.stateDir).sessions, sessionKey(assignment));
     const { metadata, cwd: wanted = "." } = assignment.task;
     const cwd = realpath(resolve(assignment.stateDir, "..", metadata?.worktree ?? wanted));
     const fresh = newSession({

@@ -2,6 +2,7 @@
 import { openIdReaders } from "../../app/id-readers.ts";
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays, viewTrays } from "../../mailbox/trays.ts";
+import { cleanAgents } from "../../supervisor/maintenance/clean-agents.ts";
 import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";
 import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
@@ -36,13 +37,14 @@ export const command = defineCommand({
       staged: tasks.staged + commands.staged + documents,
       runs: finishPass(cleanRuns(tree, retention, rules)),
       journals: finishPass(cleanJournals(tree, retention, rules)),
+      agents: finishPass(cleanAgents(tree, retention, rules)),
       evidence: finishPass(cleanEvidence(tree, retention.evidence_days, isInPlan, rules)),
     };
     if (ctx.json) ctx.out.json({ dry_run: isDryRun, ...counts });
     else {
       const verb = isDryRun ? "would remove" : "removed";
       ctx.out.line(
-        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, evidence of ${counts.evidence} nodes and earlier runs`,
+        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, ${counts.agents} sessions and logs of agents, evidence of ${counts.evidence} nodes and earlier runs`,
       );
     }
     return EXIT.ok;

@@ -8,6 +8,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { removeTree } from "../../host/remove-tree.ts";
 import { Sweep } from "../../mailbox/sweep.ts";
 import type { Trays } from "../../mailbox/trays.ts";
+import { cleanAgents } from "./clean-agents.ts";
 import { cleanDocuments } from "./clean-documents.ts";
 import { cleanEvidence } from "./clean-evidence.ts";
 import { cleanJournals } from "./clean-journals.ts";
@@ -95,6 +96,7 @@ export class Cleaner {
     const passes: CleanPass[] = [
       cleanRuns(tree, retention, rules),
       cleanJournals(tree, retention, rules),
+      cleanAgents(tree, retention, rules),
       cleanEvidence(tree, evidenceDays, this.checks.isInPlan(), rules),
     ];
     for (const pass of passes) {

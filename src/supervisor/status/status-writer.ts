@@ -1,4 +1,5 @@
 /** What a supervisor writes of itself: supervisor.json and control.json; and it keeps the journals short. */
+import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { JOURNAL_ROTATE_BYTES, KV_HISTORY_ROTATE_BYTES } from "../../core/limits.ts";
@@ -75,10 +76,11 @@ export class StatusWriter implements Service {
       return;
     }
     this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
-    const { tree, trays, telemetry, alerts } = this.env;
+    const { tree, trays, telemetry, alerts, settings } = this.env;
     this.tell();
     this.p.control.save();
-    for (const path of [tree.events, tree.leases, tree.alerts])
+    const agentLogs = settings.agents.map(({ name }) => join(tree.logs, `${name}.jsonl`));
+    for (const path of [tree.events, tree.leases, tree.alerts, ...agentLogs])
       this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, trays.clock.wallMs()));
     this.write(() => rotate(kvHistoryOf(tree), KV_HISTORY_ROTATE_BYTES, trays.clock.wallMs()));
     telemetry.flush();

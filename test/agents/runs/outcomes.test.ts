@@ -292,6 +292,24 @@ describe.each(BOTH)("%s", (kind) => {
   });
 });
 
+it("tells a person once for each agent and reason what to do", () => {
+  const told = bench.pool.alerts().filter(({ alert }) => String(alert).startsWith("agent_"));
+  const wanted = ALL.filter(
+    ({ ends }) => "kind" in ends && ["auth", "config", "permission"].includes(ends.kind),
+  ).map(({ id, ends }) => ({ id, reason: "kind" in ends ? ends.kind : "" }));
+  expect(told.map(({ alert }) => String(alert)).toSorted()).toEqual(
+    wanted.map(({ reason }) => `agent_${reason}`).toSorted(),
+  );
+  for (const { id, reason } of wanted)
+    expect(told).toContainEqual(
+      expect.objectContaining({
+        alert: `agent_${reason}`,
+        message: expect.stringMatching(new RegExp(`^agent ${id}: .*mailchute retry ${id}`)),
+      }),
+    );
+  expect(told.find(({ alert }) => alert === "agent_auth")?.["message"]).toContain("log in again");
+});
+
 /** It resumed the session of the first start, and was told its task once. */
 function expectStarts(id: string, count: number): void {
   expect(bench.starts(id)).toHaveLength(count);
