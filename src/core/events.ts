@@ -9,6 +9,7 @@ export type LifecycleEventName =
   | "lines_failed"
   | "retry_scheduled"
   | "released"
+  | "held"
   | "reclaimed"
   | "fenced"
   | "conflict"

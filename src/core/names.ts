@@ -4,6 +4,7 @@
  *   inbox/<id>.json                             waiting to be accepted
  *   processing/<id>@<s>.<n>~ready.json          accepted; a worker may claim it
  *   processing/<id>@<s>.<n>~w-<owner>.json      claimed: this name is the lease
+ *   processing/<id>@<s>.<n>~hold-<gate>.json    waits for a gate, such as an account's quota; a supervisor lets it go
  *   processing/<id>@<s>.<n>~ok-<x>.json         committed as completed, being published
  *   processing/<id>@<s>.<n>~err-<x>.json        committed as failed, being published
  *   processing/<id>@<s>.<n>~bad-<x>.json        refused, on its way into failed/
@@ -22,8 +23,8 @@
  */
 import { ID_CHARS_MAX } from "./limits.ts";
 
-/** A stage that carries a token: the owner of the lease, or a random string. */
-export type TokenStage = "w" | "ok" | "err" | "bad" | "again";
+/** A stage that carries a token: the owner of the lease, the gate, or a random string. */
+export type TokenStage = "w" | "hold" | "ok" | "err" | "bad" | "again";
 
 export interface ProcessingName {
   id: string;
@@ -32,7 +33,7 @@ export interface ProcessingName {
   /** Counted from 1; 0 for a file that was never accepted. */
   attempt: number;
   stage: "ready" | TokenStage;
-  /** Owner or random token; "" for ready. */
+  /** Owner, gate or random token; "" for ready. */
   token: string;
   /** True for a batch; left out for a task. */
   isBatch?: true;
@@ -40,7 +41,7 @@ export interface ProcessingName {
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const PROCESSING =
-  /^(.+)@([a-z0-9]+)\.(0|[1-9]\d{0,8})~(?:(ready)|(w|ok|err|bad|again)-([A-Za-z0-9-]+))\.(nd)?json$/;
+  /^(.+)@([a-z0-9]+)\.(0|[1-9]\d{0,8})~(?:(ready)|(w|hold|ok|err|bad|again)-([A-Za-z0-9-]+))\.(nd)?json$/;
 const RESULTS = /^(.+)@([a-z0-9]+)\.(?:0|[1-9]\d{0,8})\.[A-Za-z0-9-]+_results\.ndjson$/;
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;
 const EDITOR_LEFTOVER = /^(?:\.|#)|(?:~|\.swp|\.swo|\.tmp|\.part|\.bak)$/i;
@@ -95,6 +96,11 @@ export function inboxName(name: Pick<ProcessingName, "id" | "isBatch">): string 
 /** True for an accepted task or batch that a worker may claim. */
 export function isReadyFile(file: string): boolean {
   return file.endsWith("~ready.json") || file.endsWith("~ready.ndjson");
+}
+
+/** True for an accepted task or batch that no process has claimed: it is ready, or held at a gate. */
+export function isUnclaimed(name: Pick<ProcessingName, "stage"> | undefined): boolean {
+  return name?.stage === "ready" || name?.stage === "hold";
 }
 
 function endingOf(name: { isBatch?: true }): ".json" | ".ndjson" {

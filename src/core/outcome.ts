@@ -32,6 +32,8 @@ export interface Deferred {
   delayMs: number | null;
   /** True when the disk or the machine refused, and the task is not at fault: it is tried again with a growing delay, whatever the number of its run. */
   isHindered?: boolean;
+  /** It waits for this gate, such as `quota-default`, for as long as that is closed: see stage "hold" in `names.ts`. */
+  hold?: string;
 }
 
 export type AttemptOutcome =
@@ -158,7 +160,9 @@ export type Decision =
   | { action: "complete" }
   | { action: "fail" }
   | { action: "retry"; delayMs: number }
-  | { action: "release"; delayMs: number };
+  | { action: "release"; delayMs: number }
+  /** `delayMs`: for what cannot wait at the gate, such as a line of a batch. */
+  | { action: "hold"; gate: string; delayMs: number };
 
 /**
  * What to do with attempt number `attempt` (from 1) that ended with `outcome`.
@@ -175,8 +179,13 @@ export function decide(
       return { action: "complete" };
     case "released":
       return { action: "release", delayMs: 0 };
-    case "deferred":
-      return { action: "release", delayMs: outcome.delayMs ?? backoffMs(attempt, policy, random) };
+    case "deferred": {
+      const delayMs = outcome.delayMs ?? backoffMs(attempt, policy, random);
+      const { hold: gate } = outcome;
+      return gate === undefined
+        ? { action: "release", delayMs }
+        : { action: "hold", gate, delayMs };
+    }
     case "failed":
       if (!outcome.canRetry || attempt >= policy.maxAttempts) return { action: "fail" };
       return { action: "retry", delayMs: backoffMs(attempt, policy, random) };

@@ -48,6 +48,17 @@ export function recordPutBack(
   recordReleased(telemetry, subject, acquiredAtMs);
 }
 
+/** The task waits in `processing/` for a gate. */
+export function recordHeld(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  acquiredAtMs: number,
+  details: { gate: string; error: string | null },
+): void {
+  telemetry.event("held", subject, details);
+  recordReleased(telemetry, subject, acquiredAtMs);
+}
+
 /** Recovery took the task back from its owner. */
 export function recordReclaimed(
   telemetry: Telemetry,

@@ -150,6 +150,33 @@ export function putBack(
   usesAttempt: boolean,
 ): ProcessingName | undefined {
   const next = usesAttempt ? nextAttempt(claim.name) : withStage(claim.name, "ready");
+  return moveBack(trays, claim, next, delayMs);
+}
+
+/**
+ * Puts a claimed task back to wait for a gate. The attempt does not count.
+ * @param gate a token such as `quota-default`
+ * @returns the name it waits under, or undefined when the lease was lost
+ */
+export function hold(trays: Trays, claim: Claim, gate: string): ProcessingName | undefined {
+  return moveBack(trays, claim, withStage(claim.name, "hold", gate), 0);
+}
+
+/**
+ * The gate is open: a worker may claim the task.
+ * @returns its new name, or undefined when another process moved it
+ */
+export function letGo(trays: Trays, held: ProcessingName): ProcessingName | undefined {
+  const next = withStage(held, "ready");
+  return moved(trays, claimAt(trays, held).path, claimAt(trays, next).path) ? next : undefined;
+}
+
+function moveBack(
+  trays: Trays,
+  claim: Claim,
+  next: ProcessingName,
+  delayMs: number,
+): ProcessingName | undefined {
   // The waiting time is the file's own mtime: set before the move, because the move keeps it. Dying in between leaves a
   // claimed file with an odd mtime, which is not compared with a clock.
   try {

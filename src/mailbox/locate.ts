@@ -7,6 +7,7 @@ import {
   foldId,
   formatName,
   inboxName,
+  isUnclaimed,
   type ProcessingName,
   parseName,
   parsePlainClaim,
@@ -69,10 +70,10 @@ export function findRecord(trays: Trays, id: string): Place | undefined {
   return trays.storage.look(failed) && { tray: "failed", id, path: failed };
 }
 
-/** The accepted task of this very id, if a worker may claim it or has claimed it. */
+/** The accepted task of this very id: ready, held at a gate or claimed. */
 export function findClaim(trays: Trays, id: string): Claim | undefined {
   for (const { id: found, path, name } of findLive(trays, id))
-    if (found === id && (name?.stage === "w" || name?.stage === "ready"))
+    if (found === id && name !== undefined && (name.stage === "w" || isUnclaimed(name)))
       return { name, file: formatName(name), path };
   return undefined;
 }

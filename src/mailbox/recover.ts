@@ -213,6 +213,7 @@ export function findRecoverable(
     const claim: Claim = { name, file, path: pathIn(r.trays.processing, file) };
     switch (name.stage) {
       case "ready":
+      case "hold":
         if (isFirst && recordOfSubmission(r.trays, name) !== undefined)
           steps.push({ kind: "tidy", claim });
         break;

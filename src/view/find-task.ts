@@ -23,7 +23,7 @@ import type { FileFacts, Storage } from "../mailbox/storage.ts";
 import { type Trays, traysAt } from "../mailbox/trays.ts";
 import { COUNT_MAX, eachName, namesIn } from "./scan.ts";
 
-export type TaskState = "waiting" | "ready" | "running" | "settling" | "done" | "failed";
+export type TaskState = "waiting" | "ready" | "held" | "running" | "settling" | "done" | "failed";
 
 export interface TaskPlace {
   id: string;
@@ -122,6 +122,7 @@ const TRAY_STATES: Readonly<Record<Place["tray"], TaskState>> = {
 
 const STATES: Readonly<Record<ProcessingName["stage"], TaskState>> = {
   ready: "ready",
+  hold: "held",
   w: "running",
   ok: "settling",
   err: "settling",

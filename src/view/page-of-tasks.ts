@@ -5,7 +5,7 @@ import { type Choice, chooseFiles, type Wanted } from "./choose-files.ts";
 import { processingPlaces, type TaskState } from "./find-task.ts";
 import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 
-export const LISTED_STATES = ["waiting", "ready", "running", "done", "failed"] as const;
+export const LISTED_STATES = ["waiting", "ready", "held", "running", "done", "failed"] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
 /** So many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
@@ -24,7 +24,7 @@ export interface Page extends Omit<Choice, "files"> {
 export async function pageOfTasks(tree: StateTree, query: PageQuery): Promise<Page> {
   const { state } = query;
   if (state === "running") return pageOfAccepted(tree, ["running", "settling"], query);
-  if (state === "ready") return pageOfAccepted(tree, ["ready"], query);
+  if (state === "ready" || state === "held") return pageOfAccepted(tree, [state], query);
   const choosing = chooseFiles(tree, state, { ...query, lookedAtMax: LOOKED_AT_MAX });
   let step = choosing.next();
   for (; step.done !== true; step = choosing.next()) await othersTurn();

@@ -104,6 +104,7 @@ export class SnapshotReader {
         },
         ready: ready.length - delayed,
         delayed,
+        held: places.filter((place) => place.state === "held").length,
         running: running.length,
         settling: places.filter((place) => place.state === "settling").length,
         done: this.outbox.look(),

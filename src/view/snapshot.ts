@@ -70,6 +70,8 @@ export interface Snapshot {
     waiting: Count;
     ready: number;
     delayed: number;
+    /** They wait for a gate, such as the quota of an account. */
+    held: number;
     running: number;
     settling: number;
     done: Count;

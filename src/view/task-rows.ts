@@ -33,6 +33,8 @@ export interface TaskRow {
   error: string | null;
   /** Of a completed batch. */
   failed_lines: number;
+  /** What a held task waits for, such as `quota-default`. */
+  gate: string | null;
 }
 
 /** A task that waits in the inbox. */
@@ -91,6 +93,7 @@ export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
     // The mtime of a claim is its heartbeat; that of a ready task is the moment it is due.
     time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
     pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
+    gate: place.name?.stage === "hold" ? place.name.token : null,
     ...compact({ title }),
   });
 }
@@ -111,6 +114,7 @@ function rowOf(
     title: describeTask(task),
     error: null,
     failed_lines: 0,
+    gate: null,
     ...more,
   };
 }

@@ -1,5 +1,11 @@
 /** Writes the journal lines of a worker's attempts: the events of each, and the changes of its lease. */
-import { recordClaimed, recordFenced, recordPutBack, recordReleased } from "../journal/attempts.ts";
+import {
+  recordClaimed,
+  recordFenced,
+  recordHeld,
+  recordPutBack,
+  recordReleased,
+} from "../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import type { Attempt } from "./runner.ts";
@@ -70,6 +76,13 @@ export class AttemptJournal {
     const error = outcome?.kind === "completed" ? null : outcome?.message;
     const details = { event, error, delayMs, notBeforeMs, nextAttempt };
     recordPutBack(this.telemetry, subject, startedWallMs, details);
+  }
+
+  /** It waits for a gate. */
+  noteHeld(attempt: Attempt, gate: string): void {
+    const { outcome, subject, startedWallMs } = attempt;
+    const error = outcome?.kind === "deferred" ? outcome.message : null;
+    recordHeld(this.telemetry, subject, startedWallMs, { gate, error });
   }
 
   /** It waits again in the inbox. */

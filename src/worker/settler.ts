@@ -4,7 +4,7 @@
  */
 import { systemCode } from "../core/errors.ts";
 import { formatName } from "../core/names.ts";
-import { putBack } from "../mailbox/claim.ts";
+import { hold, putBack } from "../mailbox/claim.ts";
 import { requeue } from "../mailbox/requeue.ts";
 import { type Settlement, settleAll } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
@@ -150,9 +150,13 @@ export class Settler {
     this.p.pause.begin(`settle ${attempt.subject.task_id}`, error);
   }
 
-  /** Retry and release: one rename, then the event. */
+  /** Retry, release and hold: one rename, then the event. */
   private giveBack(attempt: Attempt): void {
     const { outcome, decision } = attempt;
+    if (decision?.action === "hold") {
+      this.hold(attempt, decision.gate);
+      return;
+    }
     if (decision === undefined || (decision.action !== "retry" && decision.action !== "release"))
       throw new Error("nothing to give back");
     if (outcome?.kind === "released" && outcome.message === "requeue") {
@@ -184,6 +188,23 @@ export class Settler {
         delayMs: decision.delayMs,
         ...(trouble === undefined ? {} : { trouble }),
       });
+    }
+    this.through(attempt);
+  }
+
+  private hold(attempt: Attempt, gate: string): void {
+    const { trays, journal, report } = this.p;
+    let next: ReturnType<typeof hold>;
+    try {
+      next = hold(trays, attempt.claim, gate);
+    } catch (error) {
+      this.retryLater(attempt, error);
+      return;
+    }
+    if (next === undefined) journal.noteFenced(attempt);
+    else {
+      journal.noteHeld(attempt, gate);
+      report.noteReturned({ file: formatName(next), delayMs: 0 });
     }
     this.through(attempt);
   }

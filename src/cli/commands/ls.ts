@@ -48,7 +48,7 @@ async function chooseRows(
 ): Promise<{ rows: TaskRow[]; hasMore: boolean }> {
   const rows: TaskRow[] = [];
   let isAll = true;
-  for (const state of ["running", "ready", "waiting", "failed", "done"] as const) {
+  for (const state of ["running", "ready", "held", "waiting", "failed", "done"] as const) {
     if (wanted !== undefined && wanted !== state) continue;
     const page = await pageOfTasks(tree, { state, limit: limit - rows.length + 1 });
     rows.push(...page.rows);
@@ -70,7 +70,7 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
   ];
   const cells = rows.map((row) => [
     safe(row.id),
-    row.failed_lines > 0 ? `${row.state}, not all` : row.state,
+    stateText(row),
     row.attempt === null ? "" : String(row.attempt),
     row.time_ms === null ? "" : ago(row.time_ms, nowMs),
     safe(row.error === null ? row.title : headlineOf(row.error)),
@@ -78,6 +78,11 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   if (hasMore)
     ctx.out.note(`there are more than these ${countText(rows.length)}; see --limit and --state-is`);
+}
+
+function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string {
+  if (gate !== null) return `${state}: ${safe(gate)}`;
+  return failedLines > 0 ? `${state}, not all` : state;
 }
 
 /** @throws ErrUsage for `ls --state failed`: --state names the tree, and there is none of this name */

@@ -189,6 +189,7 @@ function countLines(s: Snapshot, ctx: StatusContext): string[] {
     ["waiting", trayText(c.waiting)],
     ["ready", countText(c.ready)],
     ["delayed", countText(c.delayed)],
+    ...onlyIfAny("held", c.held),
     ["running", countText(c.running)],
     ...onlyIfAny("settling", c.settling),
     ["done", trayText(c.done)],

@@ -12,7 +12,7 @@ const LOOK_MS = 200;
 const LINES_MAX = 20;
 const AGAIN_MS = 1000;
 
-type Told = "started" | "completed" | "retry_scheduled" | "released" | "cancelled";
+type Told = "started" | "completed" | "retry_scheduled" | "released" | "held" | "cancelled";
 
 /** How many of what is not told line by line are summed up. */
 const COUNTED: Readonly<Record<Told, string>> = {
@@ -20,9 +20,10 @@ const COUNTED: Readonly<Record<Told, string>> = {
   completed: "completed",
   retry_scheduled: "to be tried again",
   released: "given back",
+  held: "held back",
   cancelled: "cancelled",
 };
-const EVENT = /^\{"event":"(started|completed|retry_scheduled|released|cancelled)",/;
+const EVENT = /^\{"event":"(started|completed|retry_scheduled|released|held|cancelled)",/;
 
 export class LiveLines {
   private readonly tail: JournalTail;
@@ -102,6 +103,8 @@ function describeEvent(event: Told, record: Record<string, unknown>): string | u
       return `${id} failed and runs again in ${duration(number("delay_ms") ?? 0)}${reason}`;
     case "released":
       return `${id} was given back and waits again${reason}`;
+    case "held":
+      return `${id} is held back${reason}`;
     case "cancelled":
       return `${id} was cancelled${reason}`;
   }

@@ -1,5 +1,6 @@
 /** Tells a person who waits which tasks are open, and why: one that does not start as soon as that is sure, all of them at the end. */
 import { openIdReaders } from "../../app/id-readers.ts";
+import { isUnclaimed } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
 import { idsIn, processingPlaces } from "../../view/find-task.ts";
@@ -95,8 +96,8 @@ export class OpenTasks {
 /** Ids of what runs or waits, what runs first. */
 export function* openIds(tree: StateTree): Iterable<string> {
   const places = processingPlaces(tree);
-  for (const { id, state } of places) if (state !== "ready") yield id;
-  for (const { id, state } of places) if (state === "ready") yield id;
+  for (const { id, name } of places) if (!isUnclaimed(name)) yield id;
+  for (const { id, name } of places) if (isUnclaimed(name)) yield id;
   yield* idsIn(tree, "inbox", LOOKED_AT_MAX);
 }
 

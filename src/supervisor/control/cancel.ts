@@ -1,7 +1,14 @@
 /** The command `cancel`: stops a task and puts it back, or ends it for good, wherever it has got to. */
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
-import { foldId, leaseOf, leasesOfAttempt, prefixOf, submissionOf } from "../../core/names.ts";
+import {
+  foldId,
+  isUnclaimed,
+  leaseOf,
+  leasesOfAttempt,
+  prefixOf,
+  submissionOf,
+} from "../../core/names.ts";
 import { endTree } from "../../host/process-tree.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { type Claim, claimFromInbox, claimReady, newSubmission } from "../../mailbox/claim.ts";
@@ -59,7 +66,7 @@ function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolea
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, { id });
   if (isFinal && isSettled)
     throw new ErrInvalidTransition(`task ${JSON.stringify(id)} has settled already`, { id });
-  const where = live?.name.stage === "ready" ? ": it is accepted, and waits for a worker" : "";
+  const where = isUnclaimed(live?.name) ? ": it is accepted, and waits" : "";
   throw new ErrInvalidTransition(`${id} is not in flight${where}`, {
     id,
     hint:

@@ -1,6 +1,12 @@
 /** Compares the nodes in flight with the mailbox: what an earlier supervisor left, what settled unnoticed, what vanished. */
 import { join } from "node:path";
-import { foldId, type ProcessingName, parseName, parsePlainClaim } from "../../../core/names.ts";
+import {
+  foldId,
+  isUnclaimed,
+  type ProcessingName,
+  parseName,
+  parsePlainClaim,
+} from "../../../core/names.ts";
 import { isContainer } from "../../../core/roadmap.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -44,7 +50,7 @@ export class Reconciler {
       const id = name?.id ?? parsePlainClaim(file);
       if (id !== undefined) live.add(foldId(id));
       if (id !== undefined && hasBegun(name)) active.noteBegun(active.idOf(foldId(id)) ?? id);
-      if (name?.stage === "ready") this.adoptUnwanted(name.id);
+      if (name !== undefined && isUnclaimed(name)) this.adoptUnwanted(name.id);
     }
     for (const id of active.list()) {
       const isKnown = live.has(foldId(id)) || this.launcher.isOnTheWay(id) || this.finisher.has(id);

@@ -38,7 +38,7 @@ export class NodeWithdrawals {
     const live = findClaim(trays, id);
     if (live?.name.stage === "w") return false;
     engine.noteBegun(id);
-    if (live?.name.stage === "ready") {
+    if (live !== undefined) {
       const claim = claimReady(trays, live.name, this.newOwner());
       if (claim === undefined) return false;
       requeue(trays, claim);
