@@ -61,6 +61,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Lists of parts: see LISTS.
   app: ["agents", "cli/shell", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
+  "parts/accounts": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],

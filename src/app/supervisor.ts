@@ -1,4 +1,5 @@
 /** The supervisor with all its parts. */
+import { accounts } from "../parts/accounts/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
@@ -8,7 +9,7 @@ import {
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 
-const PARTS: readonly MakePart[] = [plan, metrics, questions];
+const PARTS: readonly MakePart[] = [plan, accounts, metrics, questions];
 
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */

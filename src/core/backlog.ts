@@ -4,7 +4,7 @@
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
-import { compareTasks, type WaitingTask } from "./waiting-task.ts";
+import { compareTasks, laneOf, type WaitingTask } from "./waiting-task.ts";
 
 export type WaitState = "runnable" | "delayed" | "blocked" | "unmatched";
 
@@ -16,14 +16,16 @@ interface Entry {
   seenInScan: number;
 }
 
+type MayStart = (lane: string) => boolean;
+
 const NO_ROW: Row = -1;
 
 export class Backlog {
   /** Tasks that can run and need no fields beyond those of a table row. */
   private readonly ordinary = new TaskTable();
   private readonly byId = new Map<string, Entry>();
-  private readonly runnable = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
-  private readonly planners = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
+  private readonly runnable = new Lanes();
+  private readonly planners = new Lanes();
   private readonly delayedByWall = new Heap<Entry>(
     (a, b) => (a.task.notBeforeMs ?? 0) - (b.task.notBeforeMs ?? 0),
   );
@@ -88,17 +90,27 @@ export class Backlog {
     this.discard(entry);
   }
 
-  /** Removes and returns the task that runs next. @param onlyPlanners choose among planners only */
-  takeBest(onlyPlanners = false): WaitingTask | undefined {
-    let best = nextRunnable(this.planners)?.task;
-    const row = onlyPlanners ? NO_ROW : this.ordinary.first();
+  /** Removes and returns the task that runs next. See `best`. */
+  takeBest(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
+    const best = this.best(onlyPlanners, mayStart);
+    if (best !== undefined) this.remove(best.id);
+    return best;
+  }
+
+  /**
+   * The task that runs next. What may not start is not looked at one by one, however much of it there is.
+   * @param onlyPlanners choose among planners only
+   * @param mayStart whether a task of this lane may start; left out: all may
+   */
+  best(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
+    let best = this.planners.first(mayStart)?.task;
+    const row = onlyPlanners ? NO_ROW : this.ordinary.first(mayStart);
     const others = [
-      onlyPlanners ? undefined : nextRunnable(this.runnable)?.task,
+      onlyPlanners ? undefined : this.runnable.first(mayStart)?.task,
       row === NO_ROW ? undefined : this.taskAt(row),
     ];
     for (const task of others)
       if (task !== undefined && (best === undefined || compareTasks(task, best) < 0)) best = task;
-    if (best !== undefined) this.remove(best.id);
     return best;
   }
 
@@ -272,7 +284,7 @@ export class Backlog {
       if (waiting?.size === 0) this.dependents.delete(key);
     }
     // The entry stays in its heap and is skipped when it comes up. A heap of mostly such entries is built anew.
-    this.runnable.compact((e) => !e.isGone && e.state === "runnable", this.byId.size);
+    this.runnable.compact(this.byId.size);
   }
 
   private countNeed(key: string, more: 1 | -1): void {
@@ -297,11 +309,47 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   );
 }
 
-/** The first runnable entry. Drops removed ones from the heap. */
-function nextRunnable(heap: Heap<Entry>): Entry | undefined {
+/** Runnable entries, with a heap for each lane: see `TaskTable`. */
+class Lanes {
+  private readonly heaps = new Map<string, Heap<Entry>>();
+
+  push(entry: Entry): void {
+    const lane = laneOf(entry.task);
+    let heap = this.heaps.get(lane);
+    if (heap === undefined) {
+      heap = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
+      this.heaps.set(lane, heap);
+    }
+    heap.push(entry);
+  }
+
+  /** What runs first among what may start. */
+  first(mayStart?: MayStart): Entry | undefined {
+    let first: Entry | undefined;
+    for (const [lane, heap] of this.heaps) {
+      const entry = firstRunnable(heap);
+      if (entry === undefined) continue;
+      if (first !== undefined && compareTasks(entry.task, first.task) >= 0) continue;
+      if (mayStart === undefined || mayStart(lane)) first = entry;
+    }
+    return first;
+  }
+
+  /** See `Heap.compact`. */
+  compact(expectedSize: number): void {
+    for (const heap of this.heaps.values()) heap.compact(isRunnable, expectedSize);
+  }
+}
+
+function isRunnable(entry: Entry): boolean {
+  return !entry.isGone && entry.state === "runnable";
+}
+
+/** Drops removed ones from the heap. */
+function firstRunnable(heap: Heap<Entry>): Entry | undefined {
   for (;;) {
     const entry = heap.peek();
-    if (entry === undefined || (!entry.isGone && entry.state === "runnable")) return entry;
+    if (entry === undefined || isRunnable(entry)) return entry;
     heap.pop();
   }
 }

@@ -36,6 +36,21 @@ export interface SupervisorDocument {
   roadmap_problem: string | null;
   /** What the machine refuses just now; missing in documents of earlier versions. */
   troubles?: Trouble[];
+  /** Why tasks of some agents do not start; missing in documents of earlier versions. */
+  gates?: ClosedGate[];
+}
+
+/** What tasks wait for together, such as the quota of an account. */
+export interface ClosedGate {
+  /** As in the names of held tasks: `quota-default`. */
+  gate: string;
+  /** Whose tasks it holds back. */
+  agents: string[];
+  /** Epoch ms. */
+  until_ms: number;
+  /** Reads after "it waits: ". */
+  why: string;
+  do: string;
 }
 
 /** Something that is short, and what a person can do about it. */

@@ -19,7 +19,14 @@ export interface OrdinaryTask {
 /** The number of a row: stays with its task for as long as it waits. */
 export type Row = number;
 
+/** A binary heap of the rows of one agent: what shall run first is first. */
+interface RowHeap {
+  rows: Int32Array;
+  count: number;
+}
+
 const ROWS_MIN = 1024;
+const HEAP_ROWS_MIN = 64;
 const ID_BYTES_MIN = 16 * 1024;
 const NOWHERE = -1;
 
@@ -38,13 +45,13 @@ export class TaskTable {
   private idLengths = new Uint8Array(ROWS_MIN);
   /** Where its id begins; of a free row: the next free row. */
   private idAts = new Int32Array(ROWS_MIN);
-  /** Where it stands in `heap`; of a free row: nowhere. */
+  /** Where it stands in the heap of its agent; of a free row: nowhere. */
   private heapAts = new Int32Array(ROWS_MIN).fill(NOWHERE);
   private rowCount = 0;
   private freeRow: Row = NOWHERE;
 
-  /** A binary heap of rows: what shall run first is first. */
-  private heap = new Int32Array(ROWS_MIN);
+  /** By the number of the agent, which is the lane: what may not start of one hides nothing of another. */
+  private readonly heaps: RowHeap[] = [];
   private count = 0;
   /** Rows by the hash of their id, plus one; 0 is empty. Open addressing, at most half full. */
   private index = new Int32Array(2 * ROWS_MIN);
@@ -81,17 +88,22 @@ export class TaskTable {
     this.keepId(row, task.id);
     if (2 * (this.count + 1) > this.index.length) this.growIndex();
     this.enter(row);
-    this.rise(row, this.count++);
+    const heap = this.heapOf(row);
+    if (heap.count === heap.rows.length)
+      heap.rows = grown(heap.rows, new Int32Array(2 * heap.count));
+    this.rise(heap, row, heap.count++);
+    this.count++;
     return row;
   }
 
   remove(row: Row): void {
     this.leave(row);
     this.count--;
-    const last = this.heap[this.count] ?? NOWHERE;
+    const heap = this.heapOf(row);
+    const last = heap.rows[--heap.count] ?? NOWHERE;
     const at = this.heapAts[row] ?? NOWHERE;
     this.heapAts[row] = NOWHERE;
-    if (last !== row) this.settleAt(last, at);
+    if (last !== row) this.settleAt(heap, last, at);
     this.idBytesFree += this.idLengths[row] ?? 0;
     this.idAts[row] = this.freeRow;
     this.freeRow = row;
@@ -99,9 +111,17 @@ export class TaskTable {
     if (this.count === 0 && this.rowCount > ROWS_MIN) Object.assign(this, new TaskTable());
   }
 
-  /** The row of the task that shall run first, or -1. */
-  first(): Row {
-    return this.count === 0 ? NOWHERE : (this.heap[0] ?? NOWHERE);
+  /** The row of the task that shall run first, or -1. @param mayStart whether a task of this agent may */
+  first(mayStart?: (agentId: string) => boolean): Row {
+    let first = NOWHERE;
+    for (let agent = 0; agent < this.heaps.length; agent++) {
+      const heap = this.heaps[agent];
+      if (heap === undefined || heap.count === 0) continue;
+      const row = heap.rows[0] ?? NOWHERE;
+      if (first !== NOWHERE && !this.isBefore(row, first)) continue;
+      if (mayStart === undefined || mayStart(this.agents[agent] ?? "")) first = row;
+    }
+    return first;
   }
 
   task(row: Row): OrdinaryTask {
@@ -155,7 +175,6 @@ export class TaskTable {
     this.idLengths = grown(this.idLengths, new Uint8Array(rows));
     this.idAts = grown(this.idAts, new Int32Array(rows));
     this.heapAts = grown(this.heapAts, new Int32Array(rows).fill(NOWHERE));
-    this.heap = grown(this.heap, new Int32Array(rows));
   }
 
   private keepId(row: Row, id: string): void {
@@ -196,6 +215,7 @@ export class TaskTable {
     if (number === undefined) {
       number = this.agents.push(agentId) - 1;
       this.agentNumbers.set(agentId, number);
+      this.heaps.push({ rows: new Int32Array(HEAP_ROWS_MIN), count: 0 });
     }
     return number;
   }
@@ -224,7 +244,8 @@ export class TaskTable {
 
   private growIndex(): void {
     this.index = new Int32Array(2 * this.index.length);
-    for (let at = 0; at < this.count; at++) this.enter(this.heap[at] ?? 0);
+    for (let row = 0; row < this.rowCount; row++)
+      if (this.heapAts[row] !== NOWHERE) this.enter(row);
   }
 
   // ── the heap ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,41 +269,44 @@ export class TaskTable {
     return false;
   }
 
-  /** Puts a row where another was taken out. */
-  private settleAt(row: Row, at: number): void {
-    this.rise(row, at);
-    this.sink(row, this.heapAts[row] ?? at);
+  private heapOf(row: Row): RowHeap {
+    return this.heaps[this.agentOf[row] ?? 0] as RowHeap;
   }
 
-  private rise(row: Row, from: number): void {
+  /** Puts a row where another was taken out. */
+  private settleAt(heap: RowHeap, row: Row, at: number): void {
+    this.rise(heap, row, at);
+    this.sink(heap, row, this.heapAts[row] ?? at);
+  }
+
+  private rise({ rows }: RowHeap, row: Row, from: number): void {
     let at = from;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      const above = this.heap[parent] ?? 0;
+      const above = rows[parent] ?? 0;
       if (!this.isBefore(row, above)) break;
-      this.put(above, at);
+      this.put(rows, above, at);
       at = parent;
     }
-    this.put(row, at);
+    this.put(rows, row, at);
   }
 
-  private sink(row: Row, from: number): void {
+  private sink({ rows, count }: RowHeap, row: Row, from: number): void {
     let at = from;
     for (;;) {
       let child = 2 * at + 1;
-      if (child >= this.count) break;
-      if (child + 1 < this.count && this.isBefore(this.heap[child + 1] ?? 0, this.heap[child] ?? 0))
-        child++;
-      const below = this.heap[child] ?? 0;
+      if (child >= count) break;
+      if (child + 1 < count && this.isBefore(rows[child + 1] ?? 0, rows[child] ?? 0)) child++;
+      const below = rows[child] ?? 0;
       if (!this.isBefore(below, row)) break;
-      this.put(below, at);
+      this.put(rows, below, at);
       at = child;
     }
-    this.put(row, at);
+    this.put(rows, row, at);
   }
 
-  private put(row: Row, at: number): void {
-    this.heap[at] = row;
+  private put(rows: Int32Array, row: Row, at: number): void {
+    rows[at] = row;
     this.heapAts[row] = at;
   }
 }

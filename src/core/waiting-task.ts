@@ -32,6 +32,8 @@ export interface WaitingTask {
   notBeforeMs?: number;
   /** Monotonic ms: set by a backoff. */
   dueMs?: number;
+  /** It waits in `processing/` for this gate: the token of stage "hold" in its name. */
+  gate?: string;
   /** True for work that makes plans: while a replan is under way, nothing else starts. */
   isPlanner?: boolean;
   /**
@@ -41,6 +43,16 @@ export interface WaitingTask {
   runsAlone?: boolean;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
+}
+
+/** Tasks of one lane start or wait together: those that wait for one gate, and the others of one agent. */
+export function laneOf({ gate, agentId = "" }: Pick<WaitingTask, "gate" | "agentId">): string {
+  return gate === undefined ? agentId : `~${gate}`;
+}
+
+/** The gate of this lane; undefined: it is that of an agent. */
+export function gateOfLane(lane: string): string | undefined {
+  return lane.startsWith("~") ? lane.slice(1) : undefined;
 }
 
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {

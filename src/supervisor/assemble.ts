@@ -145,7 +145,7 @@ function makeQueue(
     alerts.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
   );
   const rejections = new Rejections(env, (id) => finishedIds.has(id));
-  const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
+  const dispatcher = new Dispatcher(env, backlog, pool, finishedIds, parts);
   const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
   const isMet = (id: string): boolean => completions.isMet(id);
   const scanner = new InboxScanner(

@@ -63,7 +63,8 @@ export class ExitCondition implements Service {
     // It is being found out whether what they wait for has completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
     const canStart =
-      (backlog.count("runnable") > 0 || parts.canStart()) && !this.p.control.current.paused;
+      (backlog.best(false, parts.mayStart) !== undefined || parts.canStart()) &&
+      !this.p.control.current.paused;
     if (isOnePass && !canStart && this.isPassOver()) return "once";
     if (isLimited && this.isPassOver()) return "limit";
     if (isDrain && !scanner.hasWork && this.isDrained()) return "drained";

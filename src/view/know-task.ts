@@ -17,6 +17,7 @@ import {
   type TaskPlace,
 } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
+import { closedGates, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
@@ -37,6 +38,8 @@ export interface Knowledge {
   /** Ids in metadata.dependencies and how they stand. */
   dependencies: { id: string; state: string }[];
   events: JsonObject[];
+  /** Why a held task waits, as the supervisor says; null for others. */
+  held: string | null;
   /** Of a batch: how far it has come, or what its lines came to. */
   batch: string | null;
   /** Of a batch: `5 of 9 lines failed`. */
@@ -72,6 +75,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
       state: lookInAnyCase(tree, one)?.state ?? "unknown",
     })),
     events,
+    held: heldText(tree, place),
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };
@@ -114,6 +118,13 @@ async function lookUp(tree: StateTree, id: string) {
 
 function hasRecord(place: TaskPlace | undefined): boolean {
   return place?.state === "done" || place?.state === "failed";
+}
+
+function heldText(tree: StateTree, place: TaskPlace | undefined): string | null {
+  if (place?.name?.stage !== "hold") return null;
+  const { token } = place.name;
+  const gates = closedGates(readSupervisor(tree, Date.now()));
+  return gates.find(({ gate }) => gate === token)?.why ?? token;
 }
 
 function batchText(

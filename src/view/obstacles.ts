@@ -5,7 +5,7 @@ import { explainShortage } from "../core/free-space.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
-import { intakeStopped, isAttended } from "./supervisor.ts";
+import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
 
 /** A live process with an older heartbeat is stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
@@ -21,7 +21,7 @@ type Looked = Omit<Snapshot, "obstacles">;
 export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
   const found: Obstacle[] = [];
   const say: Say = (what, todo) => void found.push({ what, do: todo });
-  const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed;
+  const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed + s.counts.held;
   const { state, document } = s.supervisor;
   const isOn = isAttended(s.supervisor);
   saySupervisor(s, backlog, say);
@@ -32,6 +32,7 @@ export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
       "no worker process is alive",
       "it should be started again within seconds; see mailchute events",
     );
+  for (const gate of closedGates(s.supervisor)) say(gate.why, gate.do);
   if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
   if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
   if (document?.roadmap) {

@@ -1,6 +1,6 @@
 /** Who runs a state tree, from its file and from the process itself. Reads only. */
 import fs from "node:fs";
-import type { SupervisorDocument } from "../core/documents.ts";
+import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -41,4 +41,16 @@ export function intakeStopped(
 ): NonNullable<SupervisorDocument["intake_stopped"]> | undefined {
   const stopped = isAttended(view) ? view.document?.intake_stopped : undefined;
   return isObject(stopped) ? stopped : undefined;
+}
+
+/** What tasks of some agents wait for together, as the supervisor of the tree says. */
+export function closedGates(view: SupervisorView): ClosedGate[] {
+  const gates: unknown = isAttended(view) ? view.document?.gates : undefined;
+  return Array.isArray(gates) ? gates.filter(isClosedGate) : [];
+}
+
+function isClosedGate(gate: unknown): gate is ClosedGate {
+  if (!isObject(gate) || !Array.isArray(gate["agents"])) return false;
+  const texts = [gate["gate"], gate["why"], gate["do"]];
+  return texts.every((text) => typeof text === "string") && typeof gate["until_ms"] === "number";
 }

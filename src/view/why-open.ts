@@ -1,9 +1,9 @@
 /** Why a task or node has not ended: from the trays, what knows more ids, the settings, and what holds back all of them. Reads only. */
 import fs from "node:fs";
-import type { ControlDocument } from "../core/documents.ts";
+import type { ClosedGate, ControlDocument } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { matchAgent } from "../core/matching.ts";
-import { foldId } from "../core/names.ts";
+import { foldId, isUnclaimed } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -13,7 +13,7 @@ import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { readJsonObject } from "./scan.ts";
-import { isAttended, readSupervisor } from "./supervisor.ts";
+import { closedGates, isAttended, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, readTask } from "./task-rows.ts";
 
 /** Whether there is a task of some id in another case is asked this often (ms). */
@@ -33,6 +33,7 @@ export class WhyOpen {
   private readonly agents: readonly AgentSettings[] | undefined;
   private readonly untilMs: number;
   private general: Why | undefined;
+  private gates: readonly ClosedGate[] = [];
   /** By folded id. */
   private spelled: ReadonlyMap<string, string> = new Map();
   private listAgainMs = Number.NEGATIVE_INFINITY;
@@ -56,7 +57,9 @@ export class WhyOpen {
   /** Before a round of questions: reads what all of them need. */
   async refresh(): Promise<void> {
     await this.others.refresh();
-    this.general = this.holdsAll();
+    const supervisor = readSupervisor(this.tree, Date.now());
+    this.general = this.holdsAll(isAttended(supervisor));
+    this.gates = closedGates(supervisor);
   }
 
   /** Undefined when it has ended, or there is no such task or node. */
@@ -71,13 +74,34 @@ export class WhyOpen {
         const dueMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
         return dueMs > Date.now()
           ? this.waitsUntil(dueMs, "waits for its next run")
-          : this.orGeneral("waits for a worker");
+          : this.orGeneral("waits for a worker", readTask(place.path));
       }
+      case "held":
+        return this.explainHeld(place);
       case "waiting":
         return this.explainWaiting(id, place);
       default:
         return undefined;
     }
+  }
+
+  private explainHeld({ name }: TaskPlace): Why {
+    const gate = this.gates.find((one) => one.gate === name?.token);
+    return (
+      this.general ?? this.atGate(gate) ?? { text: `waits for ${name?.token}`, isStuck: false }
+    );
+  }
+
+  private atGate(gate: ClosedGate | undefined): Why | undefined {
+    return gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs };
+  }
+
+  /** Undefined: it waits at no gate. */
+  private explainGate(task: Record<string, unknown> | undefined): Why | undefined {
+    if (task === undefined || this.agents === undefined || this.gates.length === 0)
+      return undefined;
+    const { agent } = matchAgent(task as unknown as Task, this.agents);
+    return this.atGate(this.gates.find((one) => one.agents.includes(agent?.name ?? "")));
   }
 
   private explainNode(id: string): Why | undefined {
@@ -112,7 +136,7 @@ export class WhyOpen {
     const notBefore = task?.["not_before"];
     if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
       return this.waitsUntil(notBefore * 1000, "waits for its time");
-    return this.orGeneral("waits its turn");
+    return this.orGeneral("waits its turn", task);
   }
 
   private waitsUntil(dueMs: number, what: string): Why {
@@ -121,8 +145,8 @@ export class WhyOpen {
     return { text: `${what}, ${isoTime(dueMs)}`, isStuck: dueMs > this.untilMs };
   }
 
-  private orGeneral(text: string): Why {
-    return this.general ?? { text, isStuck: false };
+  private orGeneral(text: string, task?: Record<string, unknown>): Why {
+    return this.general ?? this.explainGate(task) ?? { text, isStuck: false };
   }
 
   private standingOf(id: string): Standing {
@@ -146,7 +170,7 @@ export class WhyOpen {
           : { is: "stuck", how: `cannot run: ${reason}` };
       }
       default:
-        return { is: "moving", how: place?.state === "ready" ? "waits its turn" : "runs" };
+        return { is: "moving", how: isUnclaimed(place?.name) ? "waits its turn" : "runs" };
     }
   }
 
@@ -172,8 +196,8 @@ export class WhyOpen {
   }
 
   /** What lets nothing start at all. */
-  private holdsAll(): Why | undefined {
-    if (!isAttended(readSupervisor(this.tree, Date.now())))
+  private holdsAll(hasSupervisor: boolean): Why | undefined {
+    if (!hasSupervisor)
       return { text: "waits, and no supervisor runs (mailchute run)", isStuck: true };
     const control: ControlDocument = controlOf(readJsonObject(this.tree.controlState));
     if (control.paused)

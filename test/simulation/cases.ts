@@ -81,6 +81,31 @@ export const SMALL_CASES: readonly SmallCase[] = [
     ],
   },
   {
+    name: "a task that a worker puts to wait at a gate, that is let go, and that a person cancels",
+    kills: 1,
+    durability: "process",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [
+      supervisor("s", 3),
+      worker("w", ["hold"], 2),
+      worker("v", ["complete"], 2),
+      canceller("c", "a", true, 1),
+      recoverer("r", 1, 1),
+    ],
+  },
+  {
+    name: "two supervisors let go what waits at a gate, with the power going at any moment",
+    kills: 0,
+    durability: "power",
+    before: { inbox: [task("a", "1")] },
+    programs: () => [
+      supervisor("s", 2),
+      supervisor("t", 2),
+      worker("w", ["hold"], 2),
+      worker("v", ["complete"], 2),
+    ],
+  },
+  {
     name: "two recoverers with false suspicions and two workers for one task",
     kills: 1,
     durability: "process",
@@ -427,7 +452,16 @@ function layOut(world: World, before: NonNullable<SmallCase["before"]>): void {
   for (const { id } of before.settled ?? []) noteDoneLines(world, "/m", id);
 }
 
-const DEEDS: readonly Deed[] = ["complete", "fail", "retry", "later", "release", "requeue", "beat"];
+const DEEDS: readonly Deed[] = [
+  "complete",
+  "fail",
+  "retry",
+  "later",
+  "release",
+  "hold",
+  "requeue",
+  "beat",
+];
 /** How far clocks are from the true one (ms). */
 const CLOCKS_MS: readonly number[] = [0, 0, 0, DAY_MS, -DAY_MS, 5000];
 

@@ -6,7 +6,7 @@ import { encodeLineResult } from "../../src/codec/batch-codec.ts";
 import { encodeRecord } from "../../src/codec/records.ts";
 import type { BatchCounts } from "../../src/core/batch.ts";
 import { ErrInvalidTask, systemCode } from "../../src/core/errors.ts";
-import { inboxName, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
+import { inboxName, isUnclaimed, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
 import type { Completed, Failed } from "../../src/core/outcome.ts";
 import { archive } from "../../src/mailbox/archive.ts";
 import { isBlank, LineReader } from "../../src/mailbox/batch-lines.ts";
@@ -16,6 +16,7 @@ import {
   claimAt,
   claimFromInbox,
   claimReady,
+  hold,
   putBack,
   readClaim,
   renewClaim,
@@ -48,10 +49,20 @@ export interface Dropped {
  * What a worker does with a task in its first, second, … attempt. Of a batch, "fail" is about its last line, and what puts it back
  * does so after one more line.
  */
-export type Deed = "complete" | "fail" | "retry" | "later" | "release" | "requeue" | "beat";
+export type Deed =
+  | "complete"
+  | "fail"
+  | "retry"
+  | "later"
+  | "release"
+  | "hold"
+  | "requeue"
+  | "beat";
 
 /** What a worker has a task wait for its next run (ms). */
 const BACKOFF_MS = 10_000;
+/** What a worker has a task wait for. */
+const GATE = "gate";
 
 export function task(id: string, mark: string, more: object = {}): Dropped {
   return { id, text: JSON.stringify({ id, title: mark, max_attempts: 2, ...more }) };
@@ -194,6 +205,7 @@ async function work(
   if (deed === "retry") putBack(trays, claim, 0, true);
   else if (deed === "later") putBack(trays, claim, BACKOFF_MS, true);
   else if (deed === "release") putBack(trays, claim, 0, false);
+  else if (deed === "hold") hold(trays, claim, GATE);
   else if (deed === "requeue") requeue(trays, claim);
   else if (deed !== "beat" || renewClaim(trays, claim))
     await settle(api, claim, deed === "fail" ? "failed" : "completed", held?.text, by);
@@ -225,7 +237,8 @@ async function workBatch(api: Api, claim: Claim, deed: Deed, by: string): Promis
   if (trays.durability === "power") await results.sync();
   results.close();
   const { counts } = results;
-  if (isCut) putBack(trays, claim, deed === "later" ? BACKOFF_MS : 0, deed === "retry");
+  if (deed === "hold") hold(trays, claim, GATE);
+  else if (isCut) putBack(trays, claim, deed === "later" ? BACKOFF_MS : 0, deed === "retry");
   else await settle(api, claim, "completed", undefined, by, counts);
 }
 
@@ -389,8 +402,7 @@ export function canceller(name: string, id: string, isFinal: boolean, turnsMax: 
       const { trays } = api;
       for (const file of trays.storage.list(trays.processing)) {
         const live = parseName(file);
-        if (live?.id !== id || (live.stage !== "w" && (live.stage !== "ready" || !isFinal)))
-          continue;
+        if (live?.id !== id || (live.stage !== "w" && !(isFinal && isUnclaimed(live)))) continue;
         const taken = claimReady(trays, live, api.newOwner());
         if (taken === undefined) continue;
         if (isFinal) await settle(api, taken, "failed", textOf(trays, taken), name);

@@ -8,6 +8,7 @@ import { EventEmitter } from "node:events";
 import { Backlog } from "../../src/core/backlog.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { systemCode } from "../../src/core/errors.ts";
+import { parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 import type { Environment } from "../../src/supervisor/environment/environment.ts";
 import type { FactMap } from "../../src/supervisor/environment/facts.ts";
@@ -24,6 +25,9 @@ import { type Api, isAnyLive, type Program } from "./world.ts";
 const FOREVER = Number.POSITIVE_INFINITY;
 /** What stands still for so long is taken for left behind (ms). */
 const STILL_MS = 2 * DEFAULT_SETTINGS.settle_ms;
+
+/** What waits at a gate is let go after so long (ms). */
+const HELD_MS = 1000;
 
 /** A part that only tells people, or that nobody has: what is asked of it has no answer, and changes nothing. */
 function silent<T>(more: object = {}): T {
@@ -144,7 +148,10 @@ class Head {
     const wasWalking = finishedIds.hasWork;
     finishedIds.work(FOREVER);
     if (wasWalking) this.completions.recheckDependencies();
-    this.processing.take(trays.storage.list(trays.processing));
+    const files = trays.storage.list(trays.processing);
+    this.processing.take(files);
+    // Time passes for what waits at a gate, which no part knows: it is let go.
+    if (files.some((file) => parseName(file)?.stage === "hold")) this.passedMs += HELD_MS;
     this.completions.recheckDependencies();
     backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
     while (dispatcher.select());
@@ -163,8 +170,8 @@ class Head {
 /** Deliberately broken: the task of this id is taken out of the backlog, and not run. */
 function forget(backlog: Backlog, id: string): void {
   const takeBest = backlog.takeBest.bind(backlog);
-  backlog.takeBest = (onlyPlanners) => {
-    const task = takeBest(onlyPlanners);
-    return task?.id === id ? takeBest(onlyPlanners) : task;
+  backlog.takeBest = (...which) => {
+    const task = takeBest(...which);
+    return task?.id === id ? takeBest(...which) : task;
   };
 }

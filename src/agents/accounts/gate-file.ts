@@ -3,6 +3,7 @@
  * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. `rm` opens it.
  */
 import { join } from "node:path";
+import type { AgentSettings } from "../../core/settings.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { judgeOwner } from "../../host/identity.ts";
@@ -24,6 +25,11 @@ export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
   return join(userStateDir(env), "accounts");
 }
 
+/** Whose quota the runs of this agent use; undefined: it has none. */
+export function accountOf({ kind, account }: AgentSettings): string | undefined {
+  return kind === "exec" || kind === "module" ? undefined : (account ?? "default");
+}
+
 export class GateFile {
   readonly path: string;
   private readonly account: string;
@@ -38,7 +44,12 @@ export class GateFile {
   /** How it stands, without a lock. A file that is missing or broken is an open gate. */
   read(): GateDocument {
     const found = readDocument<GateDocument>(this.path);
-    return found?.v === 1 && Number.isFinite(found.until_ms) ? found : openGate(this.account);
+    return isGate(found) ? found : openGate(this.account);
+  }
+
+  /** Whether a run could start now. Changes nothing. */
+  look(nowMs: number): Entry {
+    return enterGate(this.read(), "", nowMs, isAlive);
   }
 
   /** Whether a run may start. @param owner of its lease; @param nowMs epoch ms */
@@ -80,6 +91,19 @@ export class GateFile {
       await release?.();
     }
   }
+}
+
+const STATUSES: ReadonlySet<unknown> = new Set(["open", "closed", "opening"]);
+const NUMBERS = ["until_ms", "closed_at_ms", "closings", "answers"] as const;
+
+function isGate(found: GateDocument | undefined): found is GateDocument {
+  if (found?.v !== 1 || !STATUSES.has(found.status)) return false;
+  const { probe } = found;
+  return (
+    NUMBERS.every((name) => Number.isFinite(found[name])) &&
+    typeof found.reason === "string" &&
+    (probe === null || (typeof probe?.owner === "string" && Number.isFinite(probe.since_ms)))
+  );
 }
 
 /** An owner that cannot be judged, as one in another container, is taken for alive; its time runs out. */

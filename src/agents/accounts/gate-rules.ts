@@ -41,6 +41,20 @@ const TURN_MS = 2000;
 const PROBE_MS_MAX = 10 * 60_000;
 /** Without a time from the service (ms): doubles each time. */
 const CLOSED_MS = { first: 30_000, max: 60 * 60_000 } as const;
+/** No window of a quota is longer: what lies further ahead was written by a wrong clock (ms). */
+const WINDOW_MS_MAX = 32 * 24 * 60 * 60_000;
+/** A gate that was closed further in the future was closed by a wrong clock (ms). */
+const CLOCK_MS_MAX = 60_000;
+
+/** What the names of tasks say that wait for this account: see stage "hold" in `names.ts`. */
+export function quotaHold(account: string): string {
+  return `quota-${account}`;
+}
+
+/** The account that tasks with this hold wait for; undefined: they wait for something else. */
+export function accountOfHold(gate: string): string | undefined {
+  return /^quota-([a-z0-9][a-z0-9-]*)$/.exec(gate)?.[1];
+}
 
 export function openGate(account: string): GateDocument {
   return {
@@ -65,7 +79,7 @@ export function enterGate(
   isAlive: (owner: string) => boolean,
 ): Entry {
   if (gate.status === "open") return { may: true, gate };
-  if (gate.status === "closed" && nowMs < gate.until_ms)
+  if (gate.status === "closed" && nowMs < endOf(gate, nowMs))
     return { may: false, gate, untilMs: gate.until_ms, why: gate.reason };
   const { probe } = gate;
   const isTaken =
@@ -85,6 +99,12 @@ export function enterGate(
     may: true,
     gate: { ...gate, status: "opening", probe: { owner, since_ms: nowMs } },
   };
+}
+
+/** Until when it is closed. If the clock was wrong then, a run finds out how it stands. */
+function endOf({ until_ms: untilMs, closed_at_ms: closedAtMs }: GateDocument, nowMs: number) {
+  const isWrong = closedAtMs > nowMs + CLOCK_MS_MAX || untilMs > nowMs + WINDOW_MS_MAX;
+  return isWrong ? nowMs : untilMs;
 }
 
 /** A run got an answer. */
@@ -108,10 +128,13 @@ export function closeGate(
   nowMs: number,
   random: number,
 ): GateDocument {
-  const closings = refusal.untilMs === null ? gate.closings + 1 : 0;
+  // A time that is over, or further ahead than any window, says nothing.
+  const leftMs = (refusal.untilMs ?? 0) - nowMs;
+  const saidMs = leftMs > 0 && leftMs <= WINDOW_MS_MAX ? refusal.untilMs : null;
+  const closings = saidMs === null ? gate.closings + 1 : 0;
   const backoffMs = Math.min(CLOSED_MS.max, CLOSED_MS.first * 2 ** Math.min(closings - 1, 20));
-  const untilMs = refusal.untilMs ?? nowMs + Math.round(backoffMs * (0.75 + random / 2));
-  const isStillClosed = gate.status === "closed" && gate.until_ms > nowMs;
+  const untilMs = saidMs ?? nowMs + Math.round(backoffMs * (0.75 + random / 2));
+  const isStillClosed = gate.status === "closed" && endOf(gate, nowMs) > nowMs;
   return {
     ...gate,
     status: "closed",

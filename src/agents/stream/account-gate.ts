@@ -1,6 +1,7 @@
 /** One run at the gate of its account: whether it may start, that it got an answer, and that it was refused. */
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import { accountsDir, GateFile } from "../accounts/gate-file.ts";
+import { quotaHold } from "../accounts/gate-rules.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import type { RunState } from "./run-state.ts";
 
@@ -55,5 +56,6 @@ export class AccountGate {
 
 function waitFor(account: string, untilMs: number, why: string, nowMs: number): AttemptOutcome {
   const message = `account ${account}: no run before ${new Date(untilMs).toISOString()}: ${why}`;
-  return { kind: "deferred", message, delayMs: Math.max(0, untilMs - nowMs) };
+  const delayMs = Math.max(0, untilMs - nowMs);
+  return { kind: "deferred", message, delayMs, hold: quotaHold(account) };
 }

@@ -101,6 +101,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
   const error = record?.["error"];
   return [
     ["state", stateText(known)],
+    ["waits", known.held],
     ["what", known.batch ?? describeTask(task ?? undefined)],
     ["priority", task?.["priority"]],
     ["attempt", known.attempt],

@@ -77,7 +77,7 @@ class PlanPart implements Part {
   close(): void {}
 }
 
-function makeEngine({ env, journal, control, queue }: PartHost): PlanEngine {
+function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
   const { tree, settings, trays, telemetry, alerts, wake } = env;
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
@@ -115,7 +115,7 @@ function makeEngine({ env, journal, control, queue }: PartHost): PlanEngine {
     kv,
     control,
     readJournal: () => journal.readAll(),
-    isDelayed: (id) => queue.backlog.stateOfId(id) === "delayed",
+    isDelayed: (id) => limits.isPutOff(id),
   });
   return engine;
 }

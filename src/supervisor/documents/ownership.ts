@@ -25,6 +25,7 @@ export type OwnershipFacts = Pick<
   | "plan_holds"
   | "roadmap_problem"
   | "troubles"
+  | "gates"
 >;
 
 const VERSION = readVersion();

@@ -2,7 +2,7 @@
  * What a part may add to a supervisor: the plan is one. A supervisor without parts runs tasks. A part offers the ports that it
  * has a use for; `Parts` asks all of them.
  */
-import type { PlanHolds } from "../../core/documents.ts";
+import type { ClosedGate, PlanHolds } from "../../core/documents.ts";
 import type { StatusCounts } from "../../core/roadmap.ts";
 import type { Standing } from "../../core/unmet.ts";
 import type { Service } from "./service.ts";
@@ -67,7 +67,17 @@ export type Choice =
 /** A part that may hold tasks back. */
 export interface StartLimit {
   /** Undefined: it holds nothing back. */
-  choice(): Choice | undefined;
+  choice?(): Choice | undefined;
+  /** Whether a task of this lane may start now: see `laneOf`. Asked for each start, so it must be quick. */
+  mayStart?(lane: string): boolean;
+  /** A task of this lane starts. */
+  noteStart?(lane: string): void;
+}
+
+/** What all parts say of the tasks of a lane. */
+export interface Gates {
+  readonly mayStart: (lane: string) => boolean;
+  noteStart(lane: string): void;
 }
 
 /** What a part adds to what people are told. */
@@ -87,4 +97,6 @@ export interface PartReport {
   planHolds?: PlanHolds;
   /** What is wrong with `roadmap.yaml`, when it cannot be used. */
   roadmapProblem?: string;
+  /** Gates that are closed. */
+  gates?: ClosedGate[];
 }

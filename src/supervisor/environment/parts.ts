@@ -3,6 +3,7 @@ import type { Standing } from "../../core/unmet.ts";
 import type {
   Choice,
   DependencySource,
+  Gates,
   Part,
   StartLimit,
   StatusSource,
@@ -11,7 +12,7 @@ import type {
 } from "./part.ts";
 import { NEVER, type Service, type Tick } from "./service.ts";
 
-export class Parts implements Service {
+export class Parts implements Service, Gates {
   private readonly list: Part[] = [];
   private readonly tasks: TaskSource[] = [];
   private readonly works: WorkSource[] = [];
@@ -100,10 +101,17 @@ export class Parts implements Service {
   /** The first limit that holds something back. */
   choice(): Choice | undefined {
     for (const limit of this.limits) {
-      const choice = limit.choice();
+      const choice = limit.choice?.();
       if (choice !== undefined) return choice;
     }
     return undefined;
+  }
+
+  readonly mayStart = (lane: string): boolean =>
+    this.limits.every((limit) => limit.mayStart?.(lane) !== false);
+
+  noteStart(lane: string): void {
+    for (const limit of this.limits) limit.noteStart?.(lane);
   }
 
   canStart(): boolean {

@@ -15,14 +15,14 @@ import {
   resultName,
   resultsName,
 } from "../../core/names.ts";
-import type { WaitingTask } from "../../core/waiting-task.ts";
+import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
-import { accept, newSubmission } from "../../mailbox/claim.ts";
+import { accept, letGo, newSubmission } from "../../mailbox/claim.ts";
 import { freeRefusedId } from "../../mailbox/quarantine.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import { pathIn, type Trays } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Choice } from "../environment/part.ts";
+import type { Choice, Gates } from "../environment/part.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { FinishedIds } from "./finished-ids.ts";
 
@@ -33,6 +33,8 @@ const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 /** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
 const AHEAD_S = { process: 0.03, power: 0.3 };
 const RATE_WINDOW_MS = 200;
+/** A held task is not let go sooner: a gate that no part knows must not be asked without end (ms). */
+const HELD_MS_MIN = 1000;
 /** Pauses before a task that could not be accepted is tried again (ms): each is twice the last. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
@@ -43,6 +45,7 @@ export class Dispatcher {
   private readonly pool: Pool;
   private readonly telemetry: Telemetry;
   private readonly settledIds: FinishedIds;
+  private readonly gates: Gates | undefined;
   /** Ids in `processing/` by folded id, as far as we know. */
   readonly inFlight = new Map<string, string>();
   private absentOnce = new Set<string>();
@@ -64,7 +67,15 @@ export class Dispatcher {
   /** Tasks that were given to workers since the start. */
   launchedCount = 0;
 
-  constructor(env: DispatcherEnvironment, backlog: Backlog, pool: Pool, settledIds: FinishedIds) {
+  /** @param gates left out: all tasks may start */
+  constructor(
+    env: DispatcherEnvironment,
+    backlog: Backlog,
+    pool: Pool,
+    settledIds: FinishedIds,
+    gates?: Gates,
+  ) {
+    this.gates = gates;
     this.env = env;
     this.trays = env.trays;
     this.telemetry = env.telemetry;
@@ -116,7 +127,9 @@ export class Dispatcher {
     const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
     if (taken.length === 0 && chosen.length === 0) return false;
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
-    const ready = taken.filter((task) => task.tray === "processing");
+    const ready = taken.flatMap((task) =>
+      task.tray === "processing" ? (this.letGo(task) ?? []) : [],
+    );
     chosen.push(...ready, ...accepted);
     const toOffer: WaitingTask[] = [];
     for (const task of chosen) {
@@ -171,7 +184,7 @@ export class Dispatcher {
   }
 
   /**
-   * What is ready joins the backlog.
+   * What is ready or held joins the backlog.
    * @param delayMs what is left of its backoff
    * @param notBeforeMs epoch ms: not before this either
    */
@@ -185,11 +198,13 @@ export class Dispatcher {
     const { clock } = this.trays;
     const nowMs = clock.monotonicMs();
     const wallMs = clock.wallMs();
+    const leftMs = name.stage === "hold" ? Math.max(delayMs, HELD_MS_MIN) : delayMs;
     const {
       dependencies: _all,
       unmet: _unmet,
       notBeforeMs: _notBefore,
       dueMs: _due,
+      gate: _gate,
       ...rest
     } = like;
     this.inFlight.set(foldId(name.id), name.id);
@@ -200,7 +215,8 @@ export class Dispatcher {
         file,
         tray: "processing",
         attempt: name.attempt,
-        ...(delayMs > 0 ? { dueMs: nowMs + delayMs } : {}),
+        ...(name.stage === "hold" ? { gate: name.token } : {}),
+        ...(leftMs > 0 ? { dueMs: nowMs + leftMs } : {}),
         ...(notBeforeMs > wallMs ? { notBeforeMs } : {}),
       },
       wallMs,
@@ -285,20 +301,22 @@ export class Dispatcher {
           continue;
         }
       }
+      this.gates?.noteStart(laneOf(task));
       taken.push(task);
     }
     return taken;
   }
 
   private takeBest({ kind }: Choice): WaitingTask | undefined {
-    return kind === "these" ? undefined : this.backlog.takeBest(kind === "planners");
+    if (kind === "these") return undefined;
+    return this.backlog.takeBest(kind === "planners", this.gates?.mayStart);
   }
 
   /** The next of these that can begin its first run. @param ids loses those that were looked at */
   private takeLaunched(ids: string[]): WaitingTask | undefined {
     for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
       const task = this.backlog.stateOfId(id) === "runnable" ? this.backlog.get(id) : undefined;
-      if (task?.attempt !== 1) continue;
+      if (task?.attempt !== 1 || this.gates?.mayStart(laneOf(task)) === false) continue;
       this.backlog.remove(id);
       return task;
     }
@@ -328,11 +346,7 @@ export class Dispatcher {
         if (!accept(this.trays, name)) return;
       } catch (error) {
         if (systemCode(error) === "ENOENT") return;
-        this.env.alerts.report(
-          `accept:${systemCode(error)}`,
-          `cannot accept ${task.file}: ${messageOf(error)}`,
-        );
-        this.postpone(task);
+        this.postpone(task, error);
         return;
       }
       this.unaccepted.delete(task.file);
@@ -343,8 +357,25 @@ export class Dispatcher {
     return accepted;
   }
 
+  /** A held task becomes ready. @returns it under its new name; undefined when it does not start now */
+  private letGo(task: WaitingTask): WaitingTask | undefined {
+    const name = parseName(task.file);
+    if (name?.stage !== "hold") return task;
+    try {
+      const next = letGo(this.trays, name);
+      return next && { ...task, file: formatName(next) };
+    } catch (error) {
+      this.postpone(task, error);
+      return undefined;
+    }
+  }
+
   /** The disk refuses it: it waits, ever longer, and the others need not wait for it. */
-  private postpone(task: WaitingTask): void {
+  private postpone(task: WaitingTask, error: unknown): void {
+    this.env.alerts.report(
+      `accept:${systemCode(error)}`,
+      `cannot accept ${task.file}: ${messageOf(error)}`,
+    );
     const { clock } = this.trays;
     const pauseMs = this.unaccepted.get(task.file) ?? ACCEPT_AGAIN_MS.first;
     this.unaccepted.set(task.file, Math.min(2 * pauseMs, ACCEPT_AGAIN_MS.max));

@@ -4,7 +4,13 @@ import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { isPlannerWork, matchAgent } from "../../core/matching.ts";
-import { formatName, type ProcessingName, parseName, parsePlainClaim } from "../../core/names.ts";
+import {
+  formatName,
+  isUnclaimed,
+  type ProcessingName,
+  parseName,
+  parsePlainClaim,
+} from "../../core/names.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { waitingBatch } from "../../core/waiting-task.ts";
@@ -42,7 +48,7 @@ export class ProcessingTray {
     });
   }
 
-  /** Takes over a listing: what is ready and unknown joins the backlog. */
+  /** Takes over a listing: what no process has claimed and is unknown joins the backlog. */
   take(files: readonly string[]): void {
     const { backlog, dispatcher, workers } = this;
     const names: ProcessingName[] = [];
@@ -56,7 +62,7 @@ export class ProcessingTray {
       }
       names.push(name);
       const known = backlog.get(name.id);
-      if (name.stage !== "ready" || known?.file === file || dispatcher.isKnown(file)) continue;
+      if (!isUnclaimed(name) || known?.file === file || dispatcher.isKnown(file)) continue;
       this.admit(name, file);
       // It takes the place of the file that waits under this id; that one is a duplicate now, to be dealt with.
       if (known?.tray === "inbox") this.env.facts.emit("inbox:written", known.file);
@@ -65,7 +71,7 @@ export class ProcessingTray {
   }
 
   /**
-   * A ready task we did not accept ourselves: left by a dead supervisor, or put back by a worker we cannot speak to.
+   * A ready or held task that is new to us: left by a dead supervisor, or put back by a worker we cannot speak to.
    * @param runsAlone the next run is to have a process of its own
    */
   admit(name: ProcessingName, file: string, runsAlone = false): void {
@@ -143,7 +149,7 @@ export class ProcessingTray {
 
   /** Whether anything is claimed, or being settled. */
   isBusy(): boolean {
-    return this.hasAny((stage) => stage !== "ready");
+    return this.hasAny((stage) => !isUnclaimed({ stage }));
   }
 
   /** True, too, when the tray cannot be listed. */

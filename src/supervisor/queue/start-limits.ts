@@ -1,6 +1,7 @@
 /**
  * Whether tasks may start now, and how many: not before the first scan, not while paused or short of room, not beyond a limit.
  */
+import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Choice } from "../environment/part.ts";
@@ -23,7 +24,7 @@ interface Limits {
   readonly parts: Parts;
 }
 
-type StartQueue = Pick<Queue, "scanner" | "finishedIds" | "dispatcher" | "pool">;
+type StartQueue = Pick<Queue, "backlog" | "scanner" | "finishedIds" | "dispatcher" | "pool">;
 
 /** The dispatcher waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
 const FIRST_SCAN_MS = 250;
@@ -78,6 +79,15 @@ export class StartLimits {
     return (
       isScanned && this.limits.disk.shortage === undefined && this.env.settings.mailbox_enabled
     );
+  }
+
+  /** It waits for its time, or for a gate. */
+  isPutOff(id: string): boolean {
+    const { backlog } = this.queue;
+    const state = backlog.stateOfId(id);
+    if (state !== "runnable") return state === "delayed";
+    const task = backlog.get(id);
+    return task !== undefined && !this.limits.parts.mayStart(laneOf(task));
   }
 
   /** How many more may start. */

@@ -159,6 +159,7 @@ export class StatusWriter implements Service {
       plan_holds: report.planHolds ?? null,
       roadmap_problem: report.roadmapProblem ?? null,
       troubles: shortages.list(),
+      gates: report.gates ?? [],
     };
   }
 }

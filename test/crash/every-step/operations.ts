@@ -22,6 +22,8 @@ import {
   accept,
   type Claim,
   claimReady,
+  hold,
+  letGo,
   newSubmission,
   putBack,
   readClaim,
@@ -503,6 +505,20 @@ export const OPERATIONS: readonly Operation[] = [
     async act(tools) {
       const held = claimAndTell(tools, ready("a", 3));
       if (held !== undefined) putBack(tools.trays, held.claim, 0, false);
+    },
+  },
+  {
+    name: "hold",
+    prepare(place) {
+      const book = makeTree(place);
+      putAccepted(place, book, ready("a", 3), { ends: ["completed", "failed"] });
+      return book;
+    },
+    async act(tools) {
+      const held = claimAndTell(tools, ready("a", 3));
+      if (held === undefined) return;
+      const name = hold(tools.trays, held.claim, "gate");
+      if (name !== undefined) letGo(tools.trays, name);
     },
   },
   {

@@ -1,0 +1,62 @@
+/** The gate of one account as a supervisor sees it: after a limit it lets tasks go one by one, each after the answer to the one before. */
+import type { GateFile } from "../../agents/accounts/gate-file.ts";
+import type { Entry } from "../../agents/accounts/gate-rules.ts";
+import type { Clock } from "../../core/clock.ts";
+
+/** The file is read again after so long (ms). */
+const LOOK_MS = 500;
+/** A task that was let go and has not come to the gate after so long does not hold up the next (ms). */
+const ARRIVAL_MS_MAX = 10_000;
+
+export class AccountWatch {
+  private readonly file: GateFile;
+  private readonly clock: Clock;
+  private entry: Entry;
+  private lookedAtMs: number;
+  /** How the gate stood when the last task was let go: it is on its way for as long as the gate stands so. */
+  private letGo: { gate: string; atMs: number } | undefined;
+
+  constructor(file: GateFile, clock: Clock) {
+    this.file = file;
+    this.clock = clock;
+    this.entry = file.look(clock.wallMs());
+    this.lookedAtMs = clock.monotonicMs();
+  }
+
+  /** Reads the gate again when that is due. */
+  look(): Entry {
+    const nowMs = this.clock.monotonicMs();
+    if (nowMs - this.lookedAtMs >= LOOK_MS) {
+      this.lookedAtMs = nowMs;
+      this.entry = this.file.look(this.clock.wallMs());
+    }
+    return this.entry;
+  }
+
+  mayStart(): boolean {
+    const { may, gate } = this.look();
+    if (!may || gate.status === "open") return may;
+    const { letGo } = this;
+    return (
+      letGo === undefined ||
+      letGo.gate !== stampOf(this.entry) ||
+      this.lookedAtMs - letGo.atMs >= ARRIVAL_MS_MAX
+    );
+  }
+
+  noteStart(): void {
+    if (this.entry.gate.status === "open") return;
+    this.letGo = { gate: stampOf(this.entry), atMs: this.clock.monotonicMs() };
+  }
+
+  /** When it has to look again (monotonic ms). */
+  nextMs(): number {
+    return this.entry.gate.status === "open" ? Number.POSITIVE_INFINITY : this.lookedAtMs + LOOK_MS;
+  }
+}
+
+/** How the gate stands on disk; `look` takes no probe's place there, so a probe of ours is left out. */
+function stampOf({ gate }: Entry): string {
+  const { status, until_ms, closed_at_ms, answers } = gate;
+  return [status, until_ms, closed_at_ms, answers].join();
+}
