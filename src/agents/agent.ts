@@ -15,6 +15,8 @@ export type StopReason =
   | "idle"
   | "lingering"
   | "background"
+  /** A budget is used up. */
+  | "budget"
   /** It began a new session in the place of the one that it was to resume. */
   | "lost_session";
 

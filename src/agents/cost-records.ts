@@ -1,4 +1,6 @@
-/** What runs of coding agents used, as lines of `analytics/costs.jsonl`. Shapes only. */
+/** What runs of coding agents used, as lines of `analytics/costs.jsonl`. and how they are read. Pure. */
+import type { Price } from "../core/settings.ts";
+import type { Usage } from "./stream/facts.ts";
 
 /** What one run used in one session. A reader counts a run of a session once. */
 export interface CostRecord {
@@ -18,6 +20,62 @@ export interface CostRecord {
   output_tokens: number;
   /** Millionths of a US dollar; null when the program gives no price. */
   cost_usd_micro: number | null;
-  /** completed, failed, deferred, released, or lost_session. */
+  /** Turns of the model that ended, and how long the run took. Missing in records of earlier versions. */
+  turns?: number;
+  duration_ms?: number;
+  /** completed, failed, deferred, released, lost_session, or killed. */
   outcome: string;
+}
+
+/** The same for two lines about one run in one session. */
+export function costKeyOf(record: CostRecord): string {
+  return `${record.lease ?? record.run} ${record.session_id}`;
+}
+
+/** In the settings' prices (millionths of a US dollar); undefined when they have none for the model. */
+export function priceOf(
+  model: string | null,
+  used: Usage,
+  prices: Readonly<Record<string, Price>>,
+): number | undefined {
+  const price = model === null ? undefined : prices[model];
+  if (price === undefined) return undefined;
+  const { input_usd: input, cached_input_usd: cached = input, output_usd: output } = price;
+  // A price for a million tokens in dollars is one for a token in millionths.
+  return Math.round(
+    (used.inputTokens - used.cachedInputTokens) * input +
+      used.cachedInputTokens * cached +
+      used.outputTokens * output,
+  );
+}
+
+/** What it cost (millionths of a US dollar), by the program or by the settings; undefined when neither knows. */
+export function priceOfRecord(
+  record: CostRecord,
+  prices: Readonly<Record<string, Price>>,
+): number | undefined {
+  const used = {
+    inputTokens: record.input_tokens,
+    cachedInputTokens: record.cached_input_tokens,
+    outputTokens: record.output_tokens,
+    costUsdMicro: null,
+  };
+  return record.cost_usd_micro ?? priceOf(record.model, used, prices);
+}
+
+/** A record as it is in the journal; undefined when it is none. */
+export function readCostRecord(record: Readonly<Record<string, unknown>>): CostRecord | undefined {
+  const numbers = ["at", "input_tokens", "cached_input_tokens", "output_tokens"];
+  const texts = ["task_id", "run", "agent", "account", "outcome"];
+  const isCost =
+    numbers.every((name) => Number.isSafeInteger(record[name])) &&
+    texts.every((name) => typeof record[name] === "string");
+  if (!isCost) return undefined;
+  const { model, session_id: session, cost_usd_micro: cost } = record;
+  return {
+    ...(record as unknown as CostRecord),
+    model: typeof model === "string" ? model : null,
+    session_id: typeof session === "string" ? session : null,
+    cost_usd_micro: typeof cost === "number" && Number.isFinite(cost) ? cost : null,
+  };
 }

@@ -42,6 +42,7 @@ const KINDS = [
   "permission",
   "config",
   "agent",
+  "budget",
 ] as const satisfies readonly FailureKind[];
 // The compiler finds a kind that is missing here.
 type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;

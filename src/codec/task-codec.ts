@@ -22,6 +22,19 @@ const Argument = Type.String({
 });
 const Argv = Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" });
 
+const Usd = (description: string) => Type.Number({ minimum: 0, description });
+const Whole = (description: string) =>
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description });
+
+/** How much a task may spend, in a task and in the settings of an agent. */
+export const TASK_BUDGET = {
+  soft_usd: Usd("US dollars; above it a person is asked before another turn or run; 0 = no limit"),
+  hard_usd: Usd("US dollars; above it the run is interrupted; 0 = no limit"),
+  tokens: Whole("input and output tokens; 0 = no limit"),
+  turns: Whole("turns of the model; 0 = no limit"),
+  time_ms: Whole("time of all its runs; 0 = no limit"),
+};
+
 export const TaskSchema = Type.Object(
   optional({
     id: Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }),
@@ -80,6 +93,10 @@ export const TaskSchema = Type.Object(
     expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
       maxItems: 256,
       description: "files that must be there after the run, and not be older than the first run",
+    }),
+    budget: Type.Object(optional(TASK_BUDGET), {
+      additionalProperties: false,
+      description: "how much its runs by a coding agent may spend",
     }),
     not_before: Seconds,
     group: Text,

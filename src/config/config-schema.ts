@@ -1,6 +1,7 @@
 /** What `config.yaml` may say: its JSON Schema, and why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
+import { TASK_BUDGET } from "../codec/task-codec.ts";
 import {
   type SchemaOptions,
   type TProperties,
@@ -36,6 +37,15 @@ const Strict = { additionalProperties: false } as const;
 const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
 
+const Usd = (description: string) => Type.Number({ minimum: 0, description });
+const DAY_BUDGET = {
+  day_usd: Usd("US dollars on a day of UTC; above it a person is asked; 0 = no limit"),
+  day_hard_usd: Usd("US dollars on a day; above it runs are interrupted; 0 = no limit"),
+  day_tokens: Count(0, Number.MAX_SAFE_INTEGER, "tokens on a day; 0 = no limit"),
+  day_turns: Count(0, Number.MAX_SAFE_INTEGER, "turns on a day; 0 = no limit"),
+  day_time_ms: Count(0, Number.MAX_SAFE_INTEGER, "time of all runs on a day; 0 = no limit"),
+};
+
 const AgentSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
@@ -58,6 +68,10 @@ const AgentSchema = Type.Object(
         { mode: Choice(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
         { ...Strict, description: "what a coding agent may do without a person" },
       ),
+      budget: Type.Object(optional({ ...TASK_BUDGET, ...DAY_BUDGET }), {
+        ...Strict,
+        description: "how much each of its tasks, and all of them on a day, may spend",
+      }),
       idle_ms: Ms(
         1000,
         "a coding agent that is silent for so long, with no tool running, is stopped",
@@ -78,7 +92,6 @@ const AgentSchema = Type.Object(
   Strict,
 );
 
-const Usd = (description: string) => Type.Number({ minimum: 0, description });
 const PriceSchema = Type.Object(
   {
     input_usd: Usd("US dollars for a million input tokens"),
@@ -140,6 +153,9 @@ export const ConfigSchema = Settings(
       description: "false: the task mailbox is not touched; only commands are taken",
     }),
     agents: Type.Array(AgentSchema),
+    budgets: Settings(DAY_BUDGET, {
+      description: "how much all coding agents of this tree may spend",
+    }),
     prices: Type.Record(Type.String(), PriceSchema, {
       description: "by model, for programs that give no price themselves",
     }),

@@ -29,6 +29,8 @@ export interface AgentSettings {
   account?: string;
   /** What it may do without a person. */
   permissions?: Permissions;
+  /** How much each task of it, and all of them on a day, may spend. */
+  budget?: AgentBudget;
   /** Stopped when it is silent for so long and no tool runs (ms). */
   idle_ms?: number;
   /** How long it may wait for a background task after its work (ms). */
@@ -36,6 +38,29 @@ export interface AgentSettings {
   /** Whether a node's run must end with a `<result>`: `required` for programs unless it is set. */
   result?: "required" | "optional";
 }
+
+/** How much a task may spend over all its runs. 0 or left out = no limit. */
+export interface TaskBudget {
+  /** US dollars. Above it a person is asked before another turn or run begins. */
+  soft_usd?: number;
+  /** US dollars. Above it a run is interrupted, and a person is asked. */
+  hard_usd?: number;
+  /** Input and output. Asked like `soft_usd`; so are the two below. */
+  tokens?: number;
+  turns?: number;
+  time_ms?: number;
+}
+
+/** The same for a day of UTC. */
+export interface DayBudget {
+  day_usd?: number;
+  day_hard_usd?: number;
+  day_tokens?: number;
+  day_turns?: number;
+  day_time_ms?: number;
+}
+
+export type AgentBudget = TaskBudget & DayBudget;
 
 /** `read`: look only. `edit`: change files and run commands in its folder. `full`: everything, without a sandbox. */
 export interface Permissions {
@@ -91,6 +116,8 @@ export interface Settings {
   /** False: the task mailbox is left alone. */
   mailbox_enabled: boolean;
   agents: AgentSettings[];
+  /** How much all coding agents of this tree may spend. */
+  budgets: Required<DayBudget>;
   /** By model, for programs that give no price themselves. */
   prices: Record<string, Price>;
 }
@@ -130,6 +157,7 @@ export const DEFAULT_SETTINGS: Settings = {
   uids: [],
   mailbox_enabled: true,
   agents: [],
+  budgets: { day_usd: 0, day_hard_usd: 0, day_tokens: 0, day_turns: 0, day_time_ms: 0 },
   prices: {},
 };
 
@@ -141,6 +169,8 @@ export function explainBadSettings(s: Settings): string | undefined {
     return "lease_ttl_ms must be at least twice heartbeat_ms, or live tasks would be taken for dead";
   if (s.retry.backoff_ms > s.retry.backoff_max_ms)
     return "retry.backoff_ms must not be above retry.backoff_max_ms";
+  const { day_usd: soft, day_hard_usd: hard } = s.budgets;
+  if (hard > 0 && soft > hard) return "budgets.day_usd must not be above budgets.day_hard_usd";
   if (s.workers > WORKERS_MAX) return `workers must not be above ${WORKERS_MAX}`;
   const names = new Set<string>();
   for (const agent of s.agents) {

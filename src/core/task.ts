@@ -24,6 +24,7 @@
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */
 import type { BatchCounts } from "./batch.ts";
+import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
   worktree?: string;
@@ -73,6 +74,8 @@ export interface Task {
   verify?: string[][];
   /** Files, relative to where it runs, that must be there after its run and not be older than its first run. */
   expect_files?: string[];
+  /** How much its runs by a coding agent may spend. */
+  budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;
@@ -103,6 +106,8 @@ export type FailureKind =
   | "permission"
   /** A coding agent cannot work with what it is given: billing, model, flags. */
   | "config"
+  /** A person did not want it to spend more. */
+  | "budget"
   /** A coding agent said that it failed. */
   | "agent";
 

@@ -69,6 +69,10 @@ const BAD: [string, string[]][] = [
     ],
   ],
   ["verify", ['"npm test"', "null", "{}", "[1]", '["a",["b"]]', "[[]]", '[""]', '[["a"],[""]]']],
+  ["expect_files", ['"a"', "null", "{}", "[1]", '["a\\u0000b"]']],
+  ["budget", ['"1"', "null", "[]", "5"]],
+  ["budget.soft_usd", ['{"soft_usd":-1}', '{"soft_usd":"1"}'].map((value) => `@${value}`)],
+  ["budget.tokens", ['{"tokens":1.5}', '{"tokens":-1}'].map((value) => `@${value}`)],
   ["capabilities", ['"a"', "[1]", '[""]', "{}", "null", `[${JSON.stringify("a".repeat(257))}]`]],
   [
     "env",

@@ -70,8 +70,11 @@ export type Fact =
   /** The program tries a request again by itself. */
   | { fact: "api_retry"; status: number | null; delayMs: number | null; text: string }
   | { fact: "notice"; text: string }
-  /** `session`: the sum over the session so far, also over a resume. `part`: what comes on top of what was booked. */
-  | { fact: "usage"; usage: Usage; of: "session" | "part" }
+  /**
+   * `session`: the sum over the session so far, also over a resume. `part`: what comes on top of what was booked. `turn`: of the turn
+   * that is open, so far; the end of the turn says it again.
+   */
+  | { fact: "usage"; usage: Usage; of: "session" | "part" | "turn" }
   /** A line that the adapter does not know. It is kept in the log. */
   | { fact: "unknown"; type: string };
 

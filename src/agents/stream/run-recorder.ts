@@ -3,12 +3,19 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
-import type { CostRecord } from "../cost-records.ts";
+import { type CostRecord, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
-import { applyFact, newRunState, type RunState, subtractUsage } from "./run-state.ts";
-import { keepInRun, NO_USAGE, type SessionDocument, type SessionFile } from "./session-file.ts";
+import {
+  addUsage,
+  applyFact,
+  NO_USAGE,
+  newRunState,
+  type RunState,
+  subtractUsage,
+} from "./run-state.ts";
+import { keepInRun, type SessionDocument, type SessionFile } from "./session-file.ts";
 
 /** The end of what it said, for a run that follows (characters). */
 const HAND_OFF_MAX = 4000;
@@ -23,6 +30,7 @@ interface RecorderParts {
   keepsSessionId: boolean;
   /** Called when the model has answered: the account is not at its limit. */
   onAnswer: () => void;
+  onTurnEnd: () => void;
 }
 
 export class RunRecorder {
@@ -37,16 +45,19 @@ export class RunRecorder {
   private readonly log: Journal;
   private readonly costs: Journal;
   private readonly onAnswer: () => void;
+  private readonly onTurnEnd: () => void;
   private readonly assignment: Assignment;
+  private readonly startedMs = performance.now();
   private model: string | null;
   /** When the session was last written (monotonic ms), and what it then said. */
   private kept = { atMs: Number.NEGATIVE_INFINITY, text: undefined as string | undefined };
 
   constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
-    const { file, keepsSessionId, onAnswer } = parts;
+    const { file, keepsSessionId, onAnswer, onTurnEnd } = parts;
     this.assignment = assignment;
     this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
     this.onAnswer = onAnswer;
+    this.onTurnEnd = onTurnEnd;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
     this.session = session;
@@ -75,6 +86,7 @@ export class RunRecorder {
     // First: what the log tells may be acted upon, as by one who kills this process.
     this.keepSession();
     this.log.flush();
+    if (facts.some(({ fact }) => fact === "turn_ended")) this.onTurnEnd();
   }
 
   /** The run has ended: books what it used, and leaves what the next one goes on with. */
@@ -82,8 +94,9 @@ export class RunRecorder {
     const { state, session } = this;
     const outcome = verdict.next === "outcome" ? verdict.outcome : undefined;
     const used = this.used();
+    const bookedThen = this.bookedThen();
     if (used.inputTokens + used.outputTokens > 0 || (used.costUsdMicro ?? 0) > 0) {
-      this.costs.append(JSON.stringify(this.costRecord(used, outcome?.kind ?? "lost_session")));
+      this.costs.append(JSON.stringify(this.costRecord(outcome?.kind ?? "lost_session")));
       this.costs.flush();
     }
     this.costs.close();
@@ -93,7 +106,7 @@ export class RunRecorder {
     const left: SessionDocument = {
       ...session,
       session_id: isGone ? null : (state.sessionId ?? session.session_id),
-      booked: isGone ? NO_USAGE : (state.sessionUsage ?? session.booked),
+      booked: isGone ? NO_USAGE : bookedThen,
       was_refused: state.lastEnd?.fault === "auth",
       hand_off: isGone ? session.hand_off : handOffOf(why, state.lastText) || session.hand_off,
     };
@@ -147,6 +160,10 @@ export class RunRecorder {
    * An older one tells sums of its own process only: then what it tells piece by piece is more.
    */
   private used(): Usage {
+    return addUsage(this.usedInTurns(), this.usedInOpenTurn());
+  }
+
+  private usedInTurns(): Usage {
     const { partUsage, sessionUsage } = this.state;
     if (sessionUsage === undefined) return partUsage;
     const sinceBooked = this.hasLostSession
@@ -155,8 +172,22 @@ export class RunRecorder {
     return tokensOf(partUsage) > tokensOf(sinceBooked) ? partUsage : sinceBooked;
   }
 
-  private costRecord(used: Usage, outcome: string): CostRecord {
+  /** The program tells a price at the end of a turn only. */
+  private usedInOpenTurn(): Usage {
+    const { turnUsage } = this.state;
+    const { prices } = this.assignment.settings;
+    return { ...turnUsage, costUsdMicro: priceOf(this.model, turnUsage, prices) ?? null };
+  }
+
+  /** What is booked of the session once this run is. */
+  bookedThen(): Usage {
+    return addUsage(this.hasLostSession ? NO_USAGE : this.session.booked, this.used());
+  }
+
+  /** What it has used so far. */
+  costRecord(outcome: string): CostRecord {
     const { session, state, subject } = this;
+    const used = this.used();
     return {
       at: Math.floor(Date.now() / 1000),
       task_id: subject.task_id,
@@ -171,6 +202,8 @@ export class RunRecorder {
       cached_input_tokens: used.cachedInputTokens,
       output_tokens: used.outputTokens,
       cost_usd_micro: used.costUsdMicro,
+      turns: state.turns,
+      duration_ms: Math.round(performance.now() - this.startedMs),
       outcome,
     };
   }

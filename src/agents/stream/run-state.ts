@@ -1,6 +1,13 @@
 /** What a run of a coding agent has come to, from the facts of its stream: whether it is over, and whether it was good. Pure. */
 import type { Fact, TurnEnd, Usage } from "./facts.ts";
 
+export const NO_USAGE: Usage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costUsdMicro: null,
+};
+
 export interface RunState {
   sessionId: string | undefined;
   turn: "none" | "open" | "ended";
@@ -28,6 +35,9 @@ export interface RunState {
   sessionUsage: Usage | undefined;
   /** Booked piece by piece, where it tells pieces. */
   partUsage: Usage;
+  /** Of the turn that is open, so far, where it tells that. */
+  turnUsage: Usage;
+  turns: number;
 }
 
 export function newRunState(): RunState {
@@ -48,7 +58,9 @@ export function newRunState(): RunState {
     changedFiles: 0,
     lastText: "",
     sessionUsage: undefined,
-    partUsage: { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsdMicro: null },
+    partUsage: NO_USAGE,
+    turnUsage: NO_USAGE,
+    turns: 0,
   };
 }
 
@@ -96,8 +108,9 @@ export function applyFact(state: RunState, fact: Fact): void {
       state.lastStatus = fact.status ?? undefined;
       return;
     case "usage":
+      state.turnUsage = fact.of === "turn" ? fact.usage : NO_USAGE;
       if (fact.of === "session") state.sessionUsage = fact.usage;
-      else state.partUsage = addUsage(state.partUsage, fact.usage);
+      if (fact.of === "part") state.partUsage = addUsage(state.partUsage, fact.usage);
       return;
     default:
       return;
@@ -117,6 +130,7 @@ function noteQuota(state: RunState, fact: Extract<Fact, { fact: "quota" }>): voi
 
 function endTurn(state: RunState, end: TurnEnd): void {
   state.turn = "ended";
+  state.turns++;
   state.lastEnd = end;
   state.openTools.clear();
   state.isBackgroundNews = false;

@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
 import type { Usage } from "./facts.ts";
+import { NO_USAGE } from "./run-state.ts";
 
 export interface SessionDocument {
   v: 1;
@@ -25,13 +26,6 @@ export interface SessionDocument {
   updated_at: number;
 }
 
-export const NO_USAGE: Usage = {
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  costUsdMicro: null,
-};
-
 export function newSession(
   of: Pick<SessionDocument, "task_id" | "agent" | "kind" | "account" | "cwd">,
 ): SessionDocument {
@@ -44,6 +38,18 @@ export function newSession(
     hand_off: "",
     updated_at: 0,
   };
+}
+
+/** A run of this session was booked after its process was killed: the session's next run must not book it again. */
+export function noteBooked(
+  sessionsDir: string,
+  key: string,
+  sessionId: string | null,
+  booked: Usage,
+): void {
+  const path = join(sessionsDir, `${key}.json`);
+  const found = readDocument<SessionDocument>(path);
+  if (found?.v === 1 && found.session_id === sessionId) replaceDocument(path, { ...found, booked });
 }
 
 export class SessionFile {

@@ -9,6 +9,8 @@ import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
+import { RunBudget } from "../budget/run-budget.ts";
+import { RunMeter } from "../budget/run-meter.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
@@ -50,17 +52,22 @@ export class StreamAgent extends Agent {
       account: this.settings.account ?? "default",
       cwd,
     });
+    const budget = new RunBudget(assignment, this.settings);
+    // It may change the session's document.
+    await budget.bookLeft();
     const session = file.read(fresh);
     const gate = new AccountGate(session.account, ownerOf(assignment.lease));
     const refusal =
-      explainReach(this.program, this.settings, assignment, cwd) ?? (await gate.enter());
+      explainReach(this.program, this.settings, assignment, cwd) ??
+      budget.enter() ??
+      (await gate.enter());
     if (refusal !== undefined) return refusal;
     try {
-      const first = await this.runOnce(assignment, session, file, gate);
+      const first = await this.runOnce(assignment, session, file, { gate, budget });
       if (first.next === "outcome") return first.outcome;
       // A new session, which is told what the old one did. It resumes nothing, so this ends.
       const again = { ...fresh, hand_off: session.hand_off };
-      const second = await this.runOnce(assignment, again, file, gate);
+      const second = await this.runOnce(assignment, again, file, { gate, budget });
       return second.next === "outcome"
         ? second.outcome
         : { kind: "released", message: "its session is gone" };
@@ -73,7 +80,7 @@ export class StreamAgent extends Agent {
     assignment: Assignment,
     session: SessionDocument,
     file: SessionFile,
-    gate: AccountGate,
+    { gate, budget }: { gate: AccountGate; budget: RunBudget },
   ): Promise<RunVerdict> {
     const { runDir } = assignment;
     const hindrance = makeRunDir(runDir);
@@ -87,8 +94,10 @@ export class StreamAgent extends Agent {
       file,
       keepsSessionId: this.program.keepsSessionId === true,
       onAnswer: () => gate.pass(),
+      onTurnEnd: () => meter.turnEnded(),
     });
     const stop = new StopSignal();
+    const meter = meterOf(assignment, budget, recorder, stop);
     assignment.stop.onStop((reason) => stop.stop(reason));
     const packet =
       sessionId === undefined ? packetOf(assignment, session) : resumePacketOf(session);
@@ -123,7 +132,10 @@ export class StreamAgent extends Agent {
           moreEnvironment: () => ({ ...this.settings.env }),
           withoutEnvironment: (name) =>
             this.program.isForeignVariable(name) && this.settings.env?.[name] === undefined,
-          onStarted: () => watch.start(),
+          onStarted: () => {
+            watch.start();
+            meter.start();
+          },
           ...(input.kind === "none"
             ? {}
             : { onStdin: (stdin: Writable) => watch.open(stdin, input, packet) }),
@@ -131,11 +143,12 @@ export class StreamAgent extends Agent {
       );
     } finally {
       assignment.stop.onStop(undefined);
+      meter.end();
       watch.end();
     }
     const verdict = this.judge(
       end,
-      watch.ownStop,
+      { ownStop: watch.ownStop, halt: meter.halt },
       recorder,
       {
         isResumed: sessionId !== undefined,
@@ -147,17 +160,20 @@ export class StreamAgent extends Agent {
       lastWords(stderrLog, stderrFrom),
     );
     recorder.close(verdict);
+    meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
   }
 
   private judge(
     end: ProgramEnd,
-    ownStop: OwnStop | undefined,
+    { ownStop, halt }: { ownStop: OwnStop | undefined; halt: AttemptOutcome | undefined },
     recorder: RunRecorder,
     facts: RunFacts,
     words: string,
   ): RunVerdict {
     const { outcome } = end;
+    if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
+      return { next: "outcome", outcome: halt };
     if (recorder.hasLostSession) return { next: "fresh_session" };
     // It had nothing more to do and did not leave: what it came to stands.
     const isDone = ownStop === "lingering" || ownStop === "background";
@@ -167,6 +183,21 @@ export class StreamAgent extends Agent {
     const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
     return judgeRun(recorder.state, { exitCode, signal, lastWords: words }, facts);
   }
+}
+
+function meterOf(
+  assignment: Assignment,
+  budget: RunBudget,
+  costs: RunRecorder,
+  stop: StopSignal,
+): RunMeter {
+  return new RunMeter(assignment, {
+    budget,
+    costs,
+    owner: ownerOf(assignment.lease),
+    sessionKey: sessionKey(assignment),
+    stop: () => stop.stop("budget"),
+  });
 }
 
 /** A sandboxed agent that can write to the state tree could forge what others are told of it. It does not start. */

@@ -8,7 +8,7 @@ import { askedIn, isOfSubagent, saidBy, toolResults } from "./content.ts";
 import { faultOfResult } from "./fault.ts";
 import { type Json, numberAt, objectAt, objectsAt, textAt, textsAt } from "./fields.ts";
 import { quotaOf } from "./quota.ts";
-import { usageOf } from "./usage.ts";
+import { OpenTurn, usageOf } from "./usage.ts";
 
 export function newClaudeReader(): ReadLine {
   const reader = new ClaudeReader();
@@ -37,6 +37,7 @@ const MESSAGE_STATES: ReadonlyMap<string, "queued" | "read" | "done" | "cancelle
 
 class ClaudeReader {
   private isTurnOpen = false;
+  private readonly openTurnUsage = new OpenTurn();
   /** The name of the error in the last message of this turn. */
   private error: string | undefined;
   /** Messages of ours that were read, or were dropped as repeats: their echo may come late and says nothing new. */
@@ -103,10 +104,11 @@ class ClaudeReader {
   }
 
   private assistant(json: Json): Fact[] {
+    const used = this.openTurnUsage.add(objectAt(json, "message") ?? {});
     // A subagent may work on after the turn that started it.
-    if (isOfSubagent(json)) return saidBy(json);
+    if (isOfSubagent(json)) return [...used, ...saidBy(json)];
     this.error = textAt(json, "error");
-    return [...this.openTurn(), ...saidBy(json)];
+    return [...this.openTurn(), ...used, ...saidBy(json)];
   }
 
   private openTurn(): Fact[] {
@@ -152,6 +154,7 @@ class ClaudeReader {
     const answers = this.answersOf(json);
     for (const uuid of answers ?? []) this.open.delete(uuid);
     this.isTurnOpen = false;
+    this.openTurnUsage.end();
     this.error = undefined;
     const errors = textsAt(json, "errors")?.join("\n") ?? "";
     const text = textAt(json, "result") ?? errors;

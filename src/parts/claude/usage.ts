@@ -1,7 +1,8 @@
 /** Tokens and money in a result of Claude Code. */
 import type { Fact, Usage } from "../../agents/stream/facts.ts";
+import { addUsage } from "../../agents/stream/run-state.ts";
 import { isObject } from "../../core/json-object.ts";
-import { type Json, numberAt, objectAt } from "./fields.ts";
+import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
 /** What to book, and the sums over the session. Older versions tell only the sums. */
 export function usageOf(result: Json): Fact[] {
@@ -14,6 +15,32 @@ export function usageOf(result: Json): Fact[] {
   if (Object.keys(session).length > 0 || costUsd > 0)
     facts.push({ fact: "usage", of: "session", usage: sumOf(session, costUsd) });
   return facts;
+}
+
+/** What the turn that is open has used so far. Several lines are about one message, and each tells the whole of it. */
+export class OpenTurn {
+  private readonly byMessage = new Map<string, Usage>();
+
+  /** @param message of a line of type "assistant" */
+  add(message: Json): Fact[] {
+    const id = textAt(message, "id");
+    const told = objectAt(message, "usage");
+    if (id === undefined || told === undefined) return [];
+    const cached = numberAt(told, "cache_read_input_tokens") ?? 0;
+    const written = numberAt(told, "cache_creation_input_tokens") ?? 0;
+    this.byMessage.set(id, {
+      inputTokens: (numberAt(told, "input_tokens") ?? 0) + cached + written,
+      cachedInputTokens: cached,
+      outputTokens: numberAt(told, "output_tokens") ?? 0,
+      costUsdMicro: null,
+    });
+    return [{ fact: "usage", of: "turn", usage: [...this.byMessage.values()].reduce(addUsage) }];
+  }
+
+  /** Its end has come, which tells it all. */
+  end(): void {
+    this.byMessage.clear();
+  }
 }
 
 /** @param costUsd of all models; undefined: the sum of what each has cost */

@@ -1,11 +1,12 @@
 /** `cost`: what coding agents used, by task, agent, account, model or day. Changes nothing. */
 import { join } from "node:path";
+import { readCostRecord } from "../../agents/cost-records.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { readJournal } from "../../journal/read.ts";
 import { counted, safe, table } from "../../text/render.ts";
-import { COST_KEYS, type CostKey, type CostSum, CostSums, readCostRecord } from "./sum-costs.ts";
+import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts";
 
 export const command = defineCommand({
   usage: "[--by task|agent|account|model|day] [--since TIME] [--task ID]",

@@ -1,5 +1,5 @@
 /** Sums of what runs of coding agents used. Pure. */
-import type { CostRecord } from "../../agents/cost-records.ts";
+import { type CostRecord, costKeyOf, priceOfRecord } from "../../agents/cost-records.ts";
 import type { Price } from "../../core/settings.ts";
 
 export const COST_KEYS = ["task", "agent", "account", "model", "day"] as const;
@@ -32,13 +32,13 @@ export class CostSums {
   }
 
   add(record: CostRecord): void {
-    const once = `${record.lease ?? record.run} ${record.session_id}`;
+    const once = costKeyOf(record);
     if (this.seen.has(once)) return;
     this.seen.add(once);
     const key = keyOf(record, this.key);
     const sum = this.sums.get(key) ?? newSum(key);
     this.sums.set(key, sum);
-    const cost = record.cost_usd_micro ?? priceOf(record, this.prices);
+    const cost = priceOfRecord(record, this.prices);
     addTo(sum, record, cost);
     addTo(this.total, record, cost);
   }
@@ -75,19 +75,6 @@ function addTo(sum: CostSum, record: CostRecord, cost: number | undefined): void
   else sum.cost_usd_micro += cost;
 }
 
-/** In the settings' prices (millionths of a US dollar); undefined when they have none for the model. */
-function priceOf(record: CostRecord, prices: Readonly<Record<string, Price>>): number | undefined {
-  const price = record.model === null ? undefined : prices[record.model];
-  if (price === undefined) return undefined;
-  const { input_usd: input, cached_input_usd: cached = input, output_usd: output } = price;
-  // A price for a million tokens in dollars is one for a token in millionths.
-  return Math.round(
-    (record.input_tokens - record.cached_input_tokens) * input +
-      record.cached_input_tokens * cached +
-      record.output_tokens * output,
-  );
-}
-
 function keyOf(record: CostRecord, key: CostKey): string {
   switch (key) {
     case "task":
@@ -101,21 +88,4 @@ function keyOf(record: CostRecord, key: CostKey): string {
     case "day":
       return new Date(record.at * 1000).toISOString().slice(0, 10);
   }
-}
-
-/** A record as it is in the journal; undefined when it is none. */
-export function readCostRecord(record: Readonly<Record<string, unknown>>): CostRecord | undefined {
-  const numbers = ["at", "input_tokens", "cached_input_tokens", "output_tokens"];
-  const texts = ["task_id", "run", "agent", "account", "outcome"];
-  const isCost =
-    numbers.every((name) => Number.isSafeInteger(record[name])) &&
-    texts.every((name) => typeof record[name] === "string");
-  if (!isCost) return undefined;
-  const { model, session_id: session, cost_usd_micro: cost } = record;
-  return {
-    ...(record as unknown as CostRecord),
-    model: typeof model === "string" ? model : null,
-    session_id: typeof session === "string" ? session : null,
-    cost_usd_micro: typeof cost === "number" && Number.isFinite(cost) ? cost : null,
-  };
 }

@@ -1,0 +1,186 @@
+/**
+ * How much may be spent, for a task, for an agent on a day, and for all coding agents on a day; and whether that is reached. Pure.
+ * Money is in millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
+ */
+import { isId } from "../../core/names.ts";
+import type { AgentBudget, DayBudget, TaskBudget } from "../../core/settings.ts";
+import { readLimitAnswer } from "../../questions/question-file.ts";
+
+export interface Spent {
+  usd: number;
+  tokens: number;
+  turns: number;
+  time: number;
+  runs: number;
+}
+
+export type Measure = "usd" | "tokens" | "turns" | "time";
+
+/** Above `soft` no turn and no run begins before a person has answered; above `hard` a turn does not go on, either. */
+interface Limit {
+  measure: Measure;
+  soft: number;
+  hard: number | undefined;
+}
+
+/** What is limited together. */
+export interface Scope {
+  /** Names its sum, and begins the ids of its questions. */
+  key: string;
+  /** As people read it: `task a`. */
+  what: string;
+  /** Who waits, as people read it. */
+  who: string;
+  limits: readonly Limit[];
+  /** Epoch ms at which the sum begins anew; null: never. */
+  endsAtMs: number | null;
+}
+
+/** What a run belongs to. */
+export interface RunOwner {
+  taskId: string;
+  submission: string;
+  agent: string;
+}
+
+export const NOTHING_SPENT: Spent = { usd: 0, tokens: 0, turns: 0, time: 0, runs: 0 };
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MINUTE_MS = 60_000;
+const USD_MICRO = 1_000_000;
+/** The unit in which people write a limit. */
+const UNITS: Readonly<Record<Measure, { size: number; name: string }>> = {
+  usd: { size: USD_MICRO, name: "USD" },
+  tokens: { size: 1, name: "tokens" },
+  turns: { size: 1, name: "turns" },
+  time: { size: MINUTE_MS, name: "minutes" },
+};
+
+export function addSpent(a: Spent, b: Spent): Spent {
+  return {
+    usd: a.usd + b.usd,
+    tokens: a.tokens + b.tokens,
+    turns: a.turns + b.turns,
+    time: a.time + b.time,
+    runs: a.runs + b.runs,
+  };
+}
+
+/** The sums that a run counts for. @param atMs epoch ms of its end */
+export function keysOf({ taskId, submission, agent }: RunOwner, atMs: number): string[] {
+  const day = new Date(atMs).toISOString().slice(0, 10);
+  return [`task.${taskId}.${submission}`, `agent.${agent}.${day}`, `day.${day}`];
+}
+
+/** What limits a run, the narrowest first. A task's budget wins over that of its agent, field by field. */
+export function scopesOf(
+  owner: RunOwner,
+  budgets: { task: TaskBudget | undefined; agent: AgentBudget | undefined; day: DayBudget },
+  nowMs: number,
+): Scope[] {
+  const [taskKey = "", agentKey = "", dayKey = ""] = keysOf(owner, nowMs);
+  const endsAtMs = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
+  const scopes: Scope[] = [
+    {
+      key: taskKey,
+      what: `Task ${owner.taskId}`,
+      who: `task ${owner.taskId}`,
+      limits: limitsOfTask({ ...budgets.agent, ...budgets.task }),
+      endsAtMs: null,
+    },
+    {
+      key: agentKey,
+      what: `Agent ${owner.agent} today`,
+      who: `every task of agent ${owner.agent}`,
+      limits: limitsOfDay(budgets.agent ?? {}),
+      endsAtMs,
+    },
+    {
+      key: dayKey,
+      what: "All coding agents today",
+      who: "every task of a coding agent",
+      limits: limitsOfDay(budgets.day),
+      endsAtMs,
+    },
+  ];
+  return scopes.filter(({ limits }) => limits.length > 0);
+}
+
+function limitsOfTask(b: TaskBudget): Limit[] {
+  return limits(b.soft_usd, b.hard_usd, b.tokens, b.turns, b.time_ms);
+}
+
+function limitsOfDay(b: DayBudget): Limit[] {
+  return limits(b.day_usd, b.day_hard_usd, b.day_tokens, b.day_turns, b.day_time_ms);
+}
+
+/** A limit of 0 is none. */
+function limits(softUsd = 0, hardUsd = 0, tokens = 0, turns = 0, timeMs = 0): Limit[] {
+  const hard = hardUsd === 0 ? undefined : Math.round(hardUsd * USD_MICRO);
+  const all: Limit[] = [
+    { measure: "usd", soft: Math.round((softUsd || hardUsd) * USD_MICRO), hard },
+    { measure: "tokens", soft: tokens, hard: undefined },
+    { measure: "turns", soft: turns, hard: undefined },
+    { measure: "time", soft: timeMs, hard: undefined },
+  ];
+  return all.filter(({ soft }) => soft > 0);
+}
+
+/** A limit with what people answered about it. */
+export interface LimitNow {
+  soft: number;
+  hard: number | undefined;
+  /** The last answer was no. */
+  isRefused: boolean;
+}
+
+/** @param answers to the questions about this limit, the first one first */
+export function limitNow(limit: Limit, answers: readonly string[]): LimitNow {
+  let { soft } = limit;
+  let isRefused = false;
+  for (const text of answers) {
+    const answer = readLimitAnswer(text);
+    isRefused = answer === "no";
+    if (answer === "yes") soft += limit.soft;
+    else if (typeof answer === "number")
+      soft = Math.max(limit.soft, Math.round(answer * UNITS[limit.measure].size));
+  }
+  const hard = limit.hard === undefined ? undefined : limit.hard + soft - limit.soft;
+  return { soft, hard, isRefused };
+}
+
+/**
+ * What runs beside are expected to have spent when they end: as much as the runs before them on average, or what they have spent
+ * already.
+ */
+export function reserveFor(measure: Measure, before: Spent, beside: readonly Spent[]): number {
+  const usual = before.runs === 0 ? 0 : before[measure] / before.runs;
+  return beside.reduce((sum, spent) => sum + Math.max(spent[measure], usual), 0);
+}
+
+/** The id of the n-th question about a limit, from 1. @param hash of a text, for ids that would be too long */
+export function questionId(
+  { key }: Scope,
+  measure: Measure,
+  n: number,
+  hash: (text: string) => string,
+): string {
+  const id = `budget.${key}.${measure}.${n}`;
+  return isId(id) ? id : `budget.${hash(key)}.${measure}.${n}`;
+}
+
+export function questionText(scope: Scope, limit: Limit, now: LimitNow, spent: number): string {
+  const { name } = UNITS[limit.measure];
+  const text = (value: number): string => amount(limit.measure, value);
+  return `${scope.what}: spent ${text(spent)} of ${text(now.soft)} ${name}. Go on to ${text(now.soft + limit.soft)} ${name}?`;
+}
+
+export function questionContext(limit: Limit): string {
+  const { name } = UNITS[limit.measure];
+  return `Answer \`yes\` for ${amount(limit.measure, limit.soft)} ${name} more, a number for a new limit in ${name}, or \`no\`: then the tasks that wait for this fail.`;
+}
+
+function amount(measure: Measure, value: number): string {
+  const units = value / UNITS[measure].size;
+  if (measure === "usd") return units.toFixed(2);
+  return measure === "time" ? units.toFixed(1) : String(units);
+}

@@ -1,0 +1,244 @@
+/**
+ * One run within its budgets: whether it may start, and whether it may go on. What was spent is in `analytics/costs.jsonl`; what
+ * runs that are on use is in `analytics/running-costs/`. Over a soft limit a person is asked; the task waits without a worker.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { systemCode } from "../../core/errors.ts";
+import { submissionOf } from "../../core/names.ts";
+import { type AttemptOutcome, failed } from "../../core/outcome.ts";
+import type { AgentSettings } from "../../core/settings.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { Journal } from "../../journal/journal.ts";
+import { QuestionStore } from "../../questions/question-store.ts";
+import type { Assignment } from "../agent.ts";
+import type { CostRecord } from "../cost-records.ts";
+import { noteBooked } from "../stream/session-file.ts";
+import {
+  addSpent,
+  keysOf,
+  limitNow,
+  questionContext,
+  questionId,
+  questionText,
+  type RunOwner,
+  reserveFor,
+  type Scope,
+  type Spent,
+  scopesOf,
+} from "./limits.ts";
+import { RunningCosts } from "./running-costs.ts";
+import { ownerOf, SpentSums, spentBy } from "./spent-sums.ts";
+
+/** How soon a task that waits looks again (ms): sooner after a young question. */
+const AGAIN_MS = { min: 1000, max: 60_000 };
+/** So many questions about one limit at most. */
+const QUESTIONS_MAX = 1000;
+
+/** Sums of each state tree that this process runs tasks of. */
+const sumsByTree = new Map<string, SpentSums>();
+
+/** Why a run does not start, or does not go on. */
+interface Halt {
+  kind: "ask" | "refused" | "beside";
+  /** The question, or what it waits for. */
+  text: string;
+  waitMs: number;
+}
+
+export class RunBudget {
+  readonly running: RunningCosts;
+  private readonly assignment: Assignment;
+  private readonly agent: AgentSettings;
+  private readonly owner: RunOwner;
+  private readonly questions: QuestionStore;
+  private readonly sums: SpentSums;
+
+  constructor(assignment: Assignment, agent: AgentSettings) {
+    const { stateDir, lease, task } = assignment;
+    this.assignment = assignment;
+    this.agent = agent;
+    this.owner = { taskId: task.id, submission: submissionOf(lease), agent: agent.name };
+    this.questions = new QuestionStore(stateDir);
+    this.running = new RunningCosts(stateDir);
+    this.sums = sumsByTree.get(stateDir) ?? new SpentSums(stateDir);
+    sumsByTree.set(stateDir, this.sums);
+  }
+
+  /**
+   * Books what runs of killed processes used. First the line, then the session's document, then the file goes: after a crash in
+   * between it is done again, and a reader counts the line once.
+   */
+  async bookLeft(): Promise<void> {
+    if (this.running.left().length === 0) return;
+    const { stateDir } = this.assignment;
+    const release = await lockFile(join(stateDir, "analytics", "running-costs.lock"));
+    const journal = new Journal(join(stateDir, "analytics", "costs.jsonl"), true);
+    try {
+      for (const { lease, cost } of this.running.left()) {
+        journal.append(JSON.stringify({ ...cost.record, outcome: "killed" }));
+        if (!journal.flush()) return;
+        const { session_id: sessionId } = cost.record;
+        noteBooked(join(stateDir, "sessions"), cost.session_key, sessionId, cost.booked);
+        this.running.remove(lease);
+      }
+    } finally {
+      journal.close();
+      await release?.();
+    }
+  }
+
+  /** @returns why this run does not start now; undefined: it may */
+  enter(): AttemptOutcome | undefined {
+    const scopes = this.scopes();
+    if (scopes.length === 0) return undefined;
+    const beside = this.beside();
+    for (const scope of scopes) {
+      const others = beside
+        .filter((record) => isOf(record, scope.key))
+        .map((one) => this.spent(one));
+      const halt = this.haltOf(scope, others, { isStart: true });
+      if (halt !== undefined) return outcomeOf(halt);
+    }
+    return undefined;
+  }
+
+  /**
+   * Why a run that is on does not go on.
+   * @param isBetweenTurns a turn has ended and another one is to follow
+   */
+  haltNow(record: CostRecord, isBetweenTurns: boolean): AttemptOutcome | undefined {
+    const scopes = this.scopes();
+    if (scopes.length === 0) return undefined;
+    const all = [...this.beside(), record];
+    for (const scope of scopes) {
+      const runs = all.filter((one) => isOf(one, scope.key)).map((one) => this.spent(one));
+      const halt = this.haltOf(scope, runs, { isStart: false, isBetweenTurns });
+      if (halt !== undefined) return outcomeOf(halt);
+    }
+    return undefined;
+  }
+
+  private haltOf(
+    scope: Scope,
+    runs: readonly Spent[],
+    when: { isStart: true } | { isStart: false; isBetweenTurns: boolean },
+  ): Halt | undefined {
+    const booked = this.sums.of(scope.key);
+    const spent = runs.reduce(addSpent, booked);
+    for (const limit of scope.limits) {
+      const { measure } = limit;
+      const { answers, id } = this.asked(scope, measure);
+      const now = limitNow(limit, answers);
+      const isOver = spent[measure] >= now.soft;
+      const isFarOver = now.hard !== undefined && spent[measure] >= now.hard;
+      if (when.isStart ? isOver : isFarOver || (isOver && when.isBetweenTurns)) {
+        if (now.isRefused)
+          return {
+            kind: "refused",
+            text: `${scope.what} is over its budget, and the answer to ${id} was no`,
+            waitMs: 0,
+          };
+        return this.ask(
+          id,
+          scope,
+          questionText(scope, limit, now, spent[measure]),
+          questionContext(limit),
+        );
+      }
+      if (!isOver) this.questions.close(id);
+      // What runs may use up the rest: this one waits for what that comes to.
+      if (
+        when.isStart &&
+        runs.length > 0 &&
+        booked[measure] + reserveFor(measure, booked, runs) >= now.soft
+      ) {
+        const usualMs = booked.runs === 0 ? 0 : booked.time / booked.runs;
+        return {
+          kind: "beside",
+          text: `${scope.what}: the rest of the budget is kept for runs that are on`,
+          waitMs: within(usualMs / 4),
+        };
+      }
+    }
+    return undefined;
+  }
+
+  private ask(id: string, scope: Scope, question: string, context: string): Halt {
+    const nowMs = Date.now();
+    const { who, endsAtMs } = scope;
+    try {
+      this.questions.ask({
+        id,
+        question,
+        context,
+        who,
+        expects: "limit",
+        asked_at_ms: nowMs,
+        ends_at_ms: endsAtMs,
+      });
+    } catch {
+      // A full disk: it is asked when the task looks again.
+    }
+    const askedMs = this.questions.find(id)?.asked_at_ms ?? nowMs;
+    return {
+      kind: "ask",
+      text: `${question} Answer with: mailchute answer ${id} yes`,
+      waitMs: within((nowMs - askedMs) / 4),
+    };
+  }
+
+  /** What was answered about a limit, and the id of the question that comes next or is open. */
+  private asked(
+    scope: Scope,
+    measure: Scope["limits"][number]["measure"],
+  ): { answers: string[]; id: string } {
+    const answers: string[] = [];
+    for (let n = 1; ; n++) {
+      const id = questionId(scope, measure, n, hash);
+      const answer = n > QUESTIONS_MAX ? undefined : this.questions.answerOf(id);
+      if (answer === undefined) return { answers, id };
+      answers.push(answer);
+    }
+  }
+
+  private scopes(): Scope[] {
+    const { task, settings } = this.assignment;
+    const budgets = { task: task.budget, agent: this.agent.budget, day: settings.budgets };
+    return scopesOf(this.owner, budgets, Date.now());
+  }
+
+  /** Runs that are on and not booked yet. */
+  private beside(): CostRecord[] {
+    // Listed first: a run that is booked in between is in the sums then, and is not counted twice.
+    const beside = this.running.beside(this.assignment.lease);
+    try {
+      this.sums.refresh(this.assignment.settings.prices);
+    } catch (error) {
+      if (systemCode(error) === "") throw error;
+      // What was read so far counts.
+    }
+    return beside.filter((record) => !this.sums.isBooked(record));
+  }
+
+  private spent(record: CostRecord): Spent {
+    return spentBy(record, this.assignment.settings.prices);
+  }
+}
+
+function isOf(record: CostRecord, key: string): boolean {
+  return keysOf(ownerOf(record), record.at * 1000).includes(key);
+}
+
+function outcomeOf({ kind, text, waitMs }: Halt): AttemptOutcome {
+  if (kind === "refused") return failed("budget", "ErrBudget", text, { canRetry: false });
+  return { kind: "deferred", message: text, delayMs: waitMs };
+}
+
+function within(ms: number): number {
+  return Math.round(Math.min(AGAIN_MS.max, Math.max(AGAIN_MS.min, ms)));
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}

@@ -1,0 +1,81 @@
+/**
+ * What each run that is on has used so far: `analytics/running-costs/<lease>.json`. Runs see each other by these files. The file of
+ * a run whose process was killed is the only trace of what it used: the next run books it.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
+import { judgeOwner } from "../../host/identity.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import type { CostRecord } from "../cost-records.ts";
+import type { Usage } from "../stream/facts.ts";
+
+export interface RunningCost {
+  v: 1;
+  /** Of the run's lease. */
+  owner: string;
+  record: CostRecord;
+  /** The name of its session's document, and what is booked of the session once this run is. */
+  session_key: string;
+  booked: Usage;
+}
+
+const ENDING = ".json";
+
+export class RunningCosts {
+  private readonly dir: string;
+  private readonly stagingDir: string;
+
+  constructor(stateDir: string) {
+    const analytics = join(stateDir, "analytics");
+    this.dir = join(analytics, "running-costs");
+    this.stagingDir = join(analytics, ".tmp");
+  }
+
+  /** @throws a system error */
+  write(lease: string, cost: RunningCost): void {
+    makeDirs(this.dir, 2);
+    replaceDocument(this.pathOf(lease), cost, { stagingDir: this.stagingDir });
+  }
+
+  remove(lease: string): void {
+    removeDocument(this.pathOf(lease));
+  }
+
+  /** Runs that are on, but this one. An owner that cannot be judged is taken for alive. */
+  beside(lease: string): CostRecord[] {
+    return this.list()
+      .filter((one) => one.lease !== lease && judgeOwner(one.cost.owner) !== "dead")
+      .map(({ cost }) => ({ ...cost.record, duration_ms: Date.now() - startedMs(cost.record) }));
+  }
+
+  /** Runs whose process is dead, with their leases. */
+  left(): { lease: string; cost: RunningCost }[] {
+    return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
+  }
+
+  private list(): { lease: string; cost: RunningCost }[] {
+    let names: string[];
+    try {
+      names = fs.readdirSync(this.dir);
+    } catch {
+      return [];
+    }
+    return names
+      .filter((name) => name.endsWith(ENDING))
+      .flatMap((name) => {
+        const cost = readDocument<RunningCost>(join(this.dir, name));
+        const isOne = cost?.v === 1 && typeof cost.record?.task_id === "string";
+        return isOne ? [{ lease: name.slice(0, -ENDING.length), cost }] : [];
+      });
+  }
+
+  private pathOf(lease: string): string {
+    return join(this.dir, `${lease}${ENDING}`);
+  }
+}
+
+/** Its file is written when something else than the time has changed. */
+function startedMs({ at, duration_ms: durationMs = 0 }: CostRecord): number {
+  return at * 1000 - durationMs;
+}

@@ -1,0 +1,200 @@
+/** Runs of coding agents that share a budget, with real processes and the stand-ins. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { QuestionStore } from "../../../src/questions/question-store.ts";
+import type { Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { type Bench, newBench, type Step } from "../runs/bench.ts";
+
+/** A turn that takes a while and costs 0.10 USD. */
+const TURN: readonly Step[] = [
+  { sleepMs: 150 },
+  { usage: { cost: 0.1, input: 1000, output: 10 } },
+  { say: "Done." },
+];
+
+const usdOf = (bench: Bench, agent: string): number =>
+  bench.costs(agent).reduce((sum, one) => sum + (one.cost_usd_micro ?? 0), 0) / 1e6;
+
+const ids = (count: number): string[] => Array.from({ length: count }, (_, n) => `t${n}`);
+
+function dropAll(bench: Bench, count: number, more: object = {}): string[] {
+  for (const id of ids(count))
+    bench.pool.drop(id, { prompt: `Do ${id}.`, agent: "coder", ...more });
+  return ids(count);
+}
+
+/** Waits for a question, and until no run is on. */
+async function asked({ state }: Pool): Promise<string> {
+  const store = new QuestionStore(state);
+  const running = join(state, "analytics", "running-costs");
+  return await waitFor(
+    () => {
+      const [first] = store.open(Date.now());
+      const isQuiet = !fs.existsSync(running) || fs.readdirSync(running).length === 0;
+      return isQuiet ? first?.id : undefined;
+    },
+    { what: "a question, and no run that is on", timeoutMs: 20_000 },
+  );
+}
+
+async function answer(pool: Pool, id: string, text: string): Promise<void> {
+  expect(await pool.run(["answer", id, text])).toMatchObject({ code: 0, stderr: "" });
+}
+
+async function allDone(bench: Bench, tasks: readonly string[]): Promise<void> {
+  for (const id of tasks) {
+    const record = await bench.pool.result(id, 60_000);
+    expect(record, id).toMatchObject({ attempts: 1 });
+  }
+}
+
+/** The bench with these lines in its config.yaml. */
+function withSettings(bench: Bench, lines: Record<string, string>): Bench {
+  const path = join(bench.pool.state, "config.yaml");
+  let text = fs.readFileSync(path, "utf8");
+  for (const [name, value] of Object.entries(lines))
+    text = `${text.replace(new RegExp(`^${name}:.*\n`, "m"), "")}${name}: ${value}\n`;
+  fs.writeFileSync(path, text);
+  return bench;
+}
+
+describe("five runs at once and a cap of 0.50 USD for the day", () => {
+  const newCapped = (turns: readonly (readonly Step[])[], cap: string): Bench =>
+    withSettings(newBench([{ name: "coder", kind: "claude", turns }]), {
+      workers: "5",
+      budgets: `{day_usd: ${cap}}`,
+    });
+
+  it("spend at most one turn of each more, ask, and all end after the answers", async () => {
+    const bench = newCapped([TURN], "0.5");
+    const tasks = dropAll(bench, 12);
+    await bench.pool.start();
+    const first = await asked(bench.pool);
+    expect(first).toMatch(/^budget\.day\..*\.usd\.1$/);
+    expect(usdOf(bench, "coder")).toBeGreaterThanOrEqual(0.5);
+    expect(usdOf(bench, "coder")).toBeLessThan(0.5 + 5 * 0.1);
+    await answer(bench.pool, first, "yes");
+    const second = await asked(bench.pool);
+    expect(second).toMatch(/usd\.2$/);
+    expect(usdOf(bench, "coder")).toBeLessThan(1 + 5 * 0.1);
+    await answer(bench.pool, second, "5");
+    await allDone(bench, tasks);
+    expect(usdOf(bench, "coder")).toBeCloseTo(1.2);
+    expect(new QuestionStore(bench.pool.state).open(Date.now())).toEqual([]);
+  });
+
+  it("begin no second turn above it, and go on in their sessions after the answer", async () => {
+    const more: readonly Step[] = [
+      { run: "sleep 5", background: true },
+      { usage: { cost: 0.1, input: 1000, output: 10 } },
+      { say: "Waiting." },
+    ];
+    const bench = newCapped([more, more, more, more, more, TURN], "0.45");
+    const tasks = dropAll(bench, 5);
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(usdOf(bench, "coder")).toBeCloseTo(0.5);
+    await answer(bench.pool, question, "5");
+    await allDone(bench, tasks);
+    expect(bench.resumed("coder").filter((id) => id !== undefined)).toHaveLength(5);
+    expect(usdOf(bench, "coder")).toBeCloseTo(1);
+  });
+
+  it("do the same when everything is killed in between", async () => {
+    const bench = newCapped([TURN], "0.5");
+    const tasks = dropAll(bench, 10);
+    await bench.pool.start();
+    await waitFor(() => bench.costs("coder").length >= 2, { what: "two runs that ended" });
+    await bench.pool.killAll();
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(usdOf(bench, "coder")).toBeGreaterThanOrEqual(0.5);
+    expect(usdOf(bench, "coder")).toBeLessThan(0.5 + 5 * 0.1);
+    await bench.pool.killAll();
+    await bench.pool.start();
+    await answer(bench.pool, question, "5");
+    for (const id of tasks) await bench.pool.result(id, 60_000);
+  });
+});
+
+describe("the budget of a task", () => {
+  /** Lines of one message, as the program prints them while it goes on. */
+  const used = (input: number): Step[] => {
+    const message = { id: `m${input}`, usage: { input_tokens: input, output_tokens: 0 } };
+    const line = (text: string): Step => ({
+      line: { type: "assistant", message: { ...message, content: [{ type: "text", text }] } },
+    });
+    return [line("a"), line("b")];
+  };
+  const PRICES = { prices: "{claude-sonnet-4-5: {input_usd: 1, output_usd: 1}}" };
+
+  it("interrupts a turn above its hard limit, and the session goes on after the answer", async () => {
+    const turn = [...used(400_000), { sleepMs: 50 }, ...used(500_000), { hang: true }];
+    const bench = withSettings(
+      newBench([{ name: "coder", kind: "claude", turns: [turn, TURN] }]),
+      PRICES,
+    );
+    bench.pool.drop("t", { prompt: "Do it.", agent: "coder", budget: { hard_usd: 0.8 } });
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(question).toMatch(/^budget\.task\.t\.\w+\.usd\.1$/);
+    expect(bench.costs("coder")).toMatchObject([
+      { outcome: "deferred", input_tokens: 900_000, cost_usd_micro: 900_000 },
+    ]);
+    await answer(bench.pool, question, "yes");
+    expect(await bench.pool.result("t")).toMatchObject({ attempts: 1, output: "Done." });
+    expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);
+    expect(bench.costs("coder")).toMatchObject([{}, { cost_usd_micro: 100_000, turns: 1 }]);
+  });
+
+  it("fails when the answer is no", async () => {
+    const turn = [{ run: "sleep 5", background: true }, ...TURN];
+    const settings = { budget: { turns: 1 } };
+    const bench = newBench([{ name: "coder", kind: "claude", turns: [turn], settings }]);
+    bench.pool.drop("t", { prompt: "Do it.", agent: "coder" });
+    await bench.pool.start();
+    await answer(bench.pool, await asked(bench.pool), "no");
+    expect(await bench.pool.error("t")).toMatchObject({ kind: "budget", code: "ErrBudget" });
+  });
+});
+
+describe("a run whose process was killed", () => {
+  it.each(["claude", "codex"] as const)("is booked once, with what %s had used", async (kind) => {
+    const turn: Step[] =
+      kind === "claude"
+        ? [
+            {
+              line: {
+                type: "assistant",
+                message: { id: "m", usage: { input_tokens: 700 }, content: [] },
+              },
+            },
+            { hang: true },
+          ]
+        : [{ spend: { input: 700, output: 7 } }, { hang: true }];
+    const bench = newBench([{ name: "coder", kind, turns: [turn, TURN] }]);
+    bench.pool.drop("t", { prompt: "Do it.", agent: "coder" });
+    await bench.pool.start();
+    const running = join(bench.pool.state, "analytics", "running-costs");
+    await waitFor(
+      () =>
+        fs.existsSync(running) &&
+        fs
+          .readdirSync(running)
+          .some((name) =>
+            fs.readFileSync(join(running, name), "utf8").includes('"input_tokens": 700'),
+          ),
+      { what: "what the run has used" },
+    );
+    await bench.pool.killAll();
+    await bench.pool.start();
+    await bench.pool.result("t");
+    expect(bench.costs("coder")).toMatchObject([
+      { outcome: "killed", input_tokens: 700 },
+      { outcome: "completed", input_tokens: 1000 },
+    ]);
+    expect(fs.readdirSync(running)).toEqual([]);
+  });
+});
