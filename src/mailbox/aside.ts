@@ -1,6 +1,6 @@
 /**
- * Aside: a file is taken out of the inbox, to be looked at while no process can rest on it. It gets the name of a refused file
- * without a reason, which recovery never loses: a process that dies here leaves it to be put back.
+ * Aside: takes a file out of the inbox, so that it can be compared while no process relies on it. The file gets the name of a
+ * refused file, but no reason. If the process dies here, recovery puts the file back.
  */
 import { join } from "node:path";
 import { formatName, inboxName, type ProcessingName } from "../core/names.ts";
@@ -8,7 +8,7 @@ import { newMarker } from "./claim.ts";
 import { moved } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
-/** @returns undefined when it does not wait there */
+/** @returns undefined when no such file waits in the inbox */
 export function takeAside(
   trays: Trays,
   file: Pick<ProcessingName, "id" | "isBatch">,

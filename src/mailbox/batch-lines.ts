@@ -1,6 +1,6 @@
 /**
- * Reads the lines of a batch, or of its results, in large pieces: a file of gigabytes costs the memory of one piece, and a
- * call the time of one.
+ * Reads the lines of a batch, or of its results, in large pieces. A file of gigabytes needs the memory of one piece, and each call
+ * reads at most one piece.
  */
 import { isUtf8 } from "node:buffer";
 import fs from "node:fs";
@@ -15,47 +15,47 @@ const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
 export interface Line {
-  /** From 1. */
+  /** Counted from 1. */
   number: number;
-  /** Without its line break; undefined when it cannot be text. */
+  /** The line without its line break; undefined when the line is too long or not UTF-8. */
   text: string | undefined;
-  /** Why not. */
+  /** Why the line has no text. */
   fault: string;
 }
 
 export interface LineReaderOptions {
-  /** False: what follows the last line break is left out, because it may be torn. Default true. */
+  /** False: text after the last line break is ignored, because it may be incomplete. Default true. */
   takesTail?: boolean;
-  /** Why a file with these facts is not read; undefined when it may be. */
+  /** Says why a file with these facts must not be read; undefined when it may be read. */
   explainBad?: (facts: FileFacts) => string | undefined;
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
 export class LineReader {
-  /** Size when it was opened (bytes). */
+  /** Size of the file when it was opened (bytes). */
   readonly size: number;
-  /** Up to here its lines were read (bytes), give or take a piece. */
+  /** How far the file has been read (bytes), to within one piece. */
   position = 0;
   private readonly fd: number;
   private readonly takesTail: boolean;
   private readonly buffer = Buffer.allocUnsafe(PIECE_BYTES);
-  /** Whole lines as text, without the last line break, and how far they were given out. */
+  /** Whole lines as text, without the last line break. `pieceAt` says how many characters of it were given out. */
   private piece = "";
   private pieceAt = -1;
   private pieceBytes = 0;
-  /** Lines that had to be looked at one by one, and how far they were given out. */
+  /** Lines of a piece that is not plain text as a whole: each line is checked alone. `oddAt` says how many were given out. */
   private odd: (Buffer | undefined)[] = [];
   private oddAt = 0;
-  /** Bytes at the beginning of the buffer that belong to a line whose end is not read yet. */
+  /** Bytes at the beginning of the buffer that belong to a line whose end has not been read yet. */
   private kept = 0;
-  /** What of such a line did not fit into the buffer, as far as it is of use. */
+  /** The earlier parts of that line, which did not fit into the buffer. A line that is too long is kept only in part. */
   private rest: Buffer[] = [];
   private restBytes = 0;
   private number = 0;
   private isOpen = true;
 
-  /** @throws ErrInvalidTask when it is no regular file, or a bad one; a system error when it cannot be read */
+  /** @throws ErrInvalidTask when the path is no regular file or `explainBad` refuses it; a system error when it cannot be read */
   constructor(path: string, options: LineReaderOptions = {}) {
     this.takesTail = options.takesTail !== false;
     this.fd = fs.openSync(path, READ_FLAGS);
@@ -69,9 +69,9 @@ export class LineReader {
   }
 
   /**
-   * The next line. Empty ones are counted, and most of them are left out. "later": a piece was read that holds no whole line; the caller
-   * may do something else before it asks again. Undefined at the end.
-   * @throws a system error when the disk does not give it
+   * The next line. Empty lines are counted, and most of them are skipped. "later": the piece that was read holds no whole line, and
+   * the caller may do something else before it asks again. Undefined at the end.
+   * @throws a system error when the disk cannot be read
    */
   next(): Line | "later" | undefined {
     if (this.pieceAt < 0) {
@@ -93,8 +93,8 @@ export class LineReader {
   }
 
   /**
-   * Up to here its lines were given out (bytes). Inside a piece it goes by characters, or by lines, which is near enough for a
-   * bar: a batch that fits into one piece would otherwise seem to be through with its first line.
+   * How far lines were given out (bytes). Inside a piece this is estimated from characters or lines, which is good enough for a
+   * progress bar. Without the estimate, a batch that fits into one piece would look finished after its first line.
    */
   get taken(): number {
     const isInPiece = this.pieceAt >= 0;
@@ -131,7 +131,7 @@ export class LineReader {
     return true;
   }
 
-  /** A line longer than the buffer. Of one that is too long already only the beginning is of use. */
+  /** Keeps the part of a line that is longer than the buffer. When the line is already too long, only its beginning is kept. */
   private setAside(): void {
     this.restBytes += this.kept;
     if (this.restBytes <= TASK_BYTES_MAX + PIECE_BYTES)
@@ -139,7 +139,7 @@ export class LineReader {
     this.kept = 0;
   }
 
-  /** @param bytes of the buffer: whole lines, the first of which what was set aside belongs to */
+  /** @param bytes of the buffer: whole lines. The parts in `rest` are the beginning of the first line */
   private takeLines(bytes: Buffer): void {
     const isCut = this.restBytes > TASK_BYTES_MAX;
     let whole = this.rest.length === 0 ? bytes : Buffer.concat([...this.rest, bytes]);
@@ -175,9 +175,9 @@ export class LineReader {
   }
 }
 
-/** True when nothing stands in this line. */
+/** True when the line is empty or holds only white space. */
 export function isBlank(text: string): boolean {
-  // Most lines begin with a brace: they need no second look.
+  // Most lines begin with a brace and need no second check.
   return text.charCodeAt(0) !== 0x7b && text.trim() === "";
 }
 

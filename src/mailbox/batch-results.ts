@@ -1,6 +1,7 @@
 /**
- * What the lines of a batch came to, gathered in `.tmp/` while it runs: the checkpoint of the run, and later its result.
- * One file for each lease, so that a worker that lost the lease cannot spoil it; the next holder takes over what it finds.
+ * Collects the results of a batch's lines in `.tmp/` while the batch runs. The file is the checkpoint of the run, and later its
+ * result. Each lease has its own file, so that a worker that lost the lease cannot damage it. The next holder takes over the
+ * results that it finds.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -22,22 +23,22 @@ import { makeTrays, type Trays } from "./trays.ts";
 const WRITE_BYTES = 256 * 1024;
 const FULL_BYTES = 128 * 1024;
 
-/** The clock is looked at after so many lines that are taken over, and after each piece that is read. */
+/** How many lines are taken over between two looks at the clock. The clock is also read after each piece of the file. */
 const LINES_PER_LOOK = 16;
-/** Others get their turn. */
+/** Lets other work of this process run. */
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export class BatchResults {
   readonly path: string;
-  /** Lines that have a result: they are not run again. */
+  /** Lines that have a result and are not run again. */
   readonly done = new LineSet();
   readonly counts: BatchCounts = noCounts();
-  /** Of all results, written or not. */
+  /** Size of all results, written or not. */
   bytes = 0;
   private readonly fd: number;
-  /** Encoded at once: text that waits in the heap for its write is what a garbage collector copies again and again. */
+  /** Results are encoded at once: the garbage collector would copy waiting text again and again. */
   private readonly buffer = Buffer.allocUnsafe(WRITE_BYTES);
-  /** What does not fit into the buffer any more, in order. */
+  /** Results that did not fit into the buffer, in order. */
   private readonly more: Buffer[] = [];
   private from = 0;
   private to = 0;
@@ -50,7 +51,7 @@ export class BatchResults {
     this.fd = fs.openSync(path, "wx", 0o600);
   }
 
-  /** Counts a result and writes it with the next ones. @param text with its line break */
+  /** Counts a result. The next flush writes it. @param text with its line break */
   add(line: number, text: string, isCompleted: boolean, isBad = false): void {
     this.done.add(line);
     this.counts.lines++;
@@ -69,12 +70,12 @@ export class BatchResults {
     this.bytes += length;
   }
 
-  /** True when it should be flushed before more is added. */
+  /** True when the caller should flush before it adds more. */
   get isFull(): boolean {
     return this.to >= FULL_BYTES || this.more.length > 0;
   }
 
-  /** Writes what was added. A failed write is gone on with at the next call. @throws a system error */
+  /** Writes the added results. After a failed write, the next call continues where it stopped. @throws a system error */
   flush(): void {
     while (this.from < this.to) {
       this.from += this.write(this.buffer, this.from, this.to);
@@ -97,8 +98,9 @@ export class BatchResults {
   }
 
   /**
-   * Makes what was written survive a power cut. Once that has failed it fails for good: the kernel may have dropped what it
-   * could not write, and says so only once. The next holder copies what is left, and writes it anew.
+   * Makes the written results survive a power cut. After one failure every later call fails: the kernel may have dropped the data
+   * that it could not write, and it reports this only once. The next holder copies the results that remain and writes them to a new
+   * file.
    */
   sync(): Promise<void> {
     this.synced = this.synced.then(() => this.syncRest());
@@ -119,15 +121,16 @@ export class BatchResults {
   }
 }
 
-/** Where the holder of this lease gathers, or gathered, its results. */
+/** Path of the file in which the holder of this lease collects its results. */
 export function stagedResultsPath(trays: Trays, name: ProcessingName): string {
   return join(trays.tmp, stagedResultsName(name));
 }
 
 /**
- * Begins the results of a lease with all that earlier holders left: whole lines only, the first one of each number.
- * @param isHolder true for the holder of the lease: then what was taken over is tidied away, because no other process needs it
- * @throws a system error; what was there is there still
+ * Starts the results of a lease with the results of all earlier holders: only whole lines, and only the first result of each line.
+ * @param isHolder true for the holder of the lease: it then deletes the files that it has taken over, because no other process
+ *   needs them
+ * @throws a system error; the earlier files are then still there
  */
 export async function takeOverResults(
   trays: Trays,
@@ -139,7 +142,8 @@ export async function takeOverResults(
   try {
     const taken = new Set<string>([stagedResultsName(name)]);
     for (;;) {
-      // Again until nothing new is there: what vanishes while we look was taken over into a file that we then find.
+      // Repeat until no new file is there. A file that vanishes in between was taken over into another file, which the next listing
+      // shows.
       const found = listStagedResults(trays, prefixOf(name)).filter((file) => !taken.has(file));
       if (found.length === 0) break;
       for (const file of found) {
@@ -150,7 +154,7 @@ export async function takeOverResults(
     taken.delete(stagedResultsName(name));
     if (isHolder && taken.size > 0) {
       if (trays.durability === "power") await results.sync();
-      // A process that took the lease since then may have gathered results, too. They may be among these files, and belong to it.
+      // Another process may have taken the lease since then, and some of these files may be its own.
       if (!isHeld(trays, claimAt(trays, name))) return results;
       for (const file of taken) unlinkIfThere(trays, join(trays.tmp, file));
     }
@@ -161,7 +165,7 @@ export async function takeOverResults(
   }
 }
 
-/** The files of results of one submission. */
+/** The result files of one submission. */
 export function listStagedResults(trays: Trays, prefix: string): string[] {
   try {
     return trays.storage.list(trays.tmp).filter((file) => parseStagedResults(file) === prefix);
@@ -172,8 +176,8 @@ export function listStagedResults(trays: Trays, prefix: string): string[] {
 }
 
 /**
- * @param isWanted lines of results that are left out are as if they had none
- * @param onPiece called now and then
+ * @param isWanted results for which it is false are skipped, as if their lines had none
+ * @param onPiece called for each piece that is read, and now and then in between
  */
 export async function copyResults(
   { clock }: Trays,
@@ -186,7 +190,7 @@ export async function copyResults(
   try {
     reader = new LineReader(from, { takesTail: false });
   } catch (error) {
-    // Tidied away by its successor; or not ours at all.
+    // The next holder has deleted the file, or it is not a file of ours.
     if (systemCode(error) === "ENOENT" || error instanceof ErrInvalidTask) return;
     throw error;
   }
@@ -213,7 +217,7 @@ export async function copyResults(
   }
 }
 
-/** A new file; what an earlier try under the very same lease left goes. */
+/** Creates a new file. A file that an earlier try under the same lease left is deleted. */
 function openFresh(trays: Trays, path: string): BatchResults {
   try {
     return new BatchResults(path);

@@ -1,6 +1,6 @@
 /**
- * What settling a batch does beside settling a task: its results are published before its record, and the batch itself
- * is kept beside them instead of travelling inside the record. Each step may be repeated.
+ * The extra steps of settling a batch: its results are published before its record, and the batch file is kept beside them because
+ * the record does not contain it. Each step may be repeated.
  */
 import { join } from "node:path";
 import type { BatchCounts } from "../core/batch.ts";
@@ -19,34 +19,40 @@ import type { Settlement } from "./settle.ts";
 import { moved, unlinkIfThere } from "./steps.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
-/** Where its results are staged: the marker's token says who gathered them. */
+/** Path of the staged results. The marker's token says which lease collected them. */
 export function resultsOf(trays: Trays, { marker }: Settlement): string {
   return stagedResultsPath(trays, parseName(marker) as ProcessingName);
 }
 
-/** False for a batch that ended before it began. */
+/** False for a batch that ended before any line ran. */
 export function hasResults(trays: Trays, s: Settlement): boolean {
   return trays.storage.look(resultsOf(trays, s)) !== undefined;
 }
 
-/** A crash after it leaves results without a record, and the marker: recovery comes here again. */
+/** Publishes the results. A crash after this leaves results without a record, and the marker; recovery then repeats this step. */
 export function publishResults(trays: Trays, s: Settlement, dir: string): void {
   const { name } = s.claim;
   const finals = [resultsName(name.id), resultsName(besideId(name))];
   linkBeside(trays, resultsOf(trays, s), dir, finals);
 }
 
-/** Before its record, so that what lasts of the record lasts of the batch. A crash after it leaves the batch under two names. */
+/**
+ * Keeps the batch file. This happens before the record is published, so that the batch is there whenever the record is. A crash
+ * after this leaves the batch under two names.
+ */
 export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
   const marker = join(trays.processing, s.marker);
   if (trays.storage.look(marker)?.kind === "file") linkBeside(trays, marker, dir, [keptName(s)]);
 }
 
-/** Last, before the marker goes: what could bear no second name gives up its first, as a directory that was put in its place. */
+/**
+ * The last step before the marker is deleted. Something that cannot have a second name, such as a directory put in the batch's
+ * place, is moved instead.
+ */
 export function keepRest(trays: Trays, s: Settlement, dir: string): void {
   const marker = join(trays.processing, s.marker);
   const facts = trays.storage.look(marker);
-  // An older mailchute linked it here. With a second name it is kept, or was and is retried already.
+  // An older mailchute may have linked the record only. A file with two names is kept already, or was kept and has been retried.
   if (facts?.kind === "file" && facts.nlink === 1) keepBatch(trays, s, dir);
   else if (facts !== undefined && facts.kind !== "file")
     withTrays(trays, () => trays.storage.rename(marker, join(dir, keptName(s))));
@@ -56,13 +62,13 @@ function keptName({ claim }: Settlement): string {
   return settledBatchName(claim.name.id, claim.name.submission);
 }
 
-/** The checkpoints of all its leases. */
+/** Deletes the checkpoints of all its leases. */
 export function dropStagedResults(trays: Trays, { claim }: Settlement): void {
   for (const file of listStagedResults(trays, prefixOf(claim.name)))
     unlinkIfThere(trays, join(trays.tmp, file));
 }
 
-/** True when the record speaks of results that no disk has any more: then it settles nothing. */
+/** True when the record names results that are no longer on disk. Such a record settles nothing. */
 export function resultsAreLost(
   trays: Trays,
   s: Settlement,
@@ -73,7 +79,7 @@ export function resultsAreLost(
   );
 }
 
-/** The commit is taken back: what was published becomes a checkpoint again, and the batch is not a settled one. */
+/** Takes the commit back: published results become a checkpoint again, and the batch no longer counts as settled. */
 export function reopenResults(trays: Trays, s: Settlement): void {
   const kept = join(s.status === "completed" ? trays.outbox : trays.failed, keptName(s));
   const facts = trays.storage.look(kept);
@@ -85,7 +91,7 @@ export function reopenResults(trays: Trays, s: Settlement): void {
   else moved(trays, published, resultsOf(trays, s));
 }
 
-/** The results of this settlement in the tray, as far as can be told. */
+/** Path of this settlement's published results, as far as that can be known. */
 function publishedResults(trays: Trays, s: Settlement): string | undefined {
   const path = join(
     s.status === "completed" ? trays.outbox : trays.failed,
@@ -97,12 +103,12 @@ function publishedResults(trays: Trays, s: Settlement): string | undefined {
   return staged === undefined || staged.ino === facts.ino ? path : undefined;
 }
 
-/** For a worker that lost its lease: removes the results that it gathered, if the batch has settled. Otherwise another worker may still take them over. */
+/** Removes the results of a worker that lost its lease, if the batch has settled. Otherwise another worker may still take them over. */
 export function dropOwnResults(trays: Trays, name: ProcessingName): void {
   if (!hasLive(trays, prefixOf(name))) unlinkIfThere(trays, stagedResultsPath(trays, name));
 }
 
-/** Links under the first of these names where no other file stands, which stays. */
+/** Links the file under the first of these names that is free. A file under another name stays. */
 function linkBeside(trays: Trays, from: string, dir: string, names: readonly string[]): void {
   const ours = trays.storage.look(from);
   if (ours === undefined) return;
@@ -113,7 +119,7 @@ function linkBeside(trays: Trays, from: string, dir: string, names: readonly str
       return;
     } catch (error) {
       const code = systemCode(error);
-      // Gone by now: the process that tidied it up had published it.
+      // The file is gone: another process published it and cleaned up.
       if (code === "ENOENT") return;
       if (code !== "EEXIST") throw error;
       if (trays.storage.look(final)?.ino === ours.ino) return;

@@ -1,4 +1,4 @@
-/** Accept, claim, look after and give up a lease. Each is one rename: the process that loses the race sees ENOENT, and nothing else. */
+/** Accepts a task; claims, renews and gives up a lease. Each step is one rename. A process that loses a race gets ENOENT. */
 import { type DecodedTask, decodeTask } from "../codec/task-codec.ts";
 import type { Clock } from "../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
@@ -32,8 +32,8 @@ export function claimAt(trays: Trays, name: ProcessingName): Claim {
 }
 
 /**
- * The name a task will be accepted under. Made before the move, so that the event can be written first.
- * @param attempt the number the first run gets (from 1)
+ * The name under which a task will be accepted. It is made before the move, so that the event can be written first.
+ * @param attempt number of the first run (from 1)
  */
 export function newSubmission(
   clock: Clock,
@@ -46,7 +46,7 @@ export function newSubmission(
   return isBatch ? { ...name, isBatch } : name;
 }
 
-/** A name for a file on its way out of a tray: refused or only taken aside ("bad"), or to be run once more ("again"). */
+/** A name for a file that leaves a tray: "bad" when it is refused or only taken aside, "again" when it is to run once more. */
 export function newMarker(
   clock: Clock,
   id: string,
@@ -58,7 +58,7 @@ export function newMarker(
 }
 
 /**
- * Accepts `inbox/<id>.json`: from here on it waits for a worker. A crash leaves it in one tray or the other.
+ * Accepts `inbox/<id>.json`: the task then waits for a worker. After a crash it is in one tray or the other.
  * @returns false when another process moved the file
  */
 export function accept(trays: Trays, ready: ProcessingName): boolean {
@@ -78,7 +78,7 @@ export function acceptPlainClaim(trays: Trays, ready: ProcessingName): boolean {
   );
 }
 
-/** Accepts and claims in one move, for users of the library that run without a supervisor. */
+/** Accepts and claims in one move, for users of the library who run without a supervisor. */
 export function claimFromInbox(
   trays: Trays,
   id: string,
@@ -90,23 +90,21 @@ export function claimFromInbox(
   return moved(trays, pathIn(trays.inbox, inboxName(claim.name)), claim.path) ? claim : undefined;
 }
 
-/**
- * Claims an accepted task, or takes over a lease that is to be ended. Undefined when another process was faster.
- */
+/** Claims an accepted task, or takes over a lease in order to end it. Undefined when another process was faster. */
 export function claimReady(trays: Trays, from: ProcessingName, owner: string): Claim | undefined {
   const claim = claimAt(trays, withStage(from, "w", owner));
   return moved(trays, pathIn(trays.processing, formatName(from)), claim.path) ? claim : undefined;
 }
 
 /**
- * Reads what was claimed, once, and uses only those bytes from then on: the file may have been replaced before.
+ * Reads the claimed file once. The caller uses only these bytes, because the file may have been replaced before the claim.
  * @throws ErrInvalidTask, or a system error when the file cannot be read
  */
 export function readClaim(trays: Trays, claim: Claim): DecodedTask {
   return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
 }
 
-/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, too large, or not of an owner who may have it run */
+/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, is too large, or its owner may not have it run */
 export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
   const fault = explainBadClaim(trays, name, path, facts);
@@ -118,19 +116,20 @@ export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   });
 }
 
-/** Whether the lease is still ours. A missing directory is no evidence: then the answer is true. */
+/** Whether we still hold the lease. A missing directory proves nothing: the answer is then true. */
 export function isHeld(trays: Trays, claim: Claim): boolean {
   if (trays.storage.look(claim.path) !== undefined) return true;
   return trays.storage.look(trays.processing) === undefined;
 }
 
-/** Shows observers that the lease is alive. False when it was taken. */
+/** Shows observers that the lease is alive. False when another process took it. */
 export function renewClaim(trays: Trays, claim: Claim): boolean {
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs());
     return true;
   } catch (error) {
-    // Only its owner sets the times of a file: one of another uid stays silent, and its lease is respected until its time.
+    // Only the owner of a file may set its times. For a file of another user we cannot renew the lease; others respect it until it
+    // expires.
     if (systemCode(error) === "EPERM") return isHeld(trays, claim);
     if (systemCode(error) !== "ENOENT") throw error;
     return trays.storage.look(trays.processing) === undefined;
@@ -138,10 +137,10 @@ export function renewClaim(trays: Trays, claim: Claim): boolean {
 }
 
 /**
- * Puts a claimed task back for another run, not before `delayMs` from now.
+ * Puts a claimed task back for another run, which starts after `delayMs` at the earliest.
  * @param usesAttempt false for a release: the attempt does not count
- * @returns the name it waits under, or undefined when the lease was lost
- * @throws a system error: EPERM when there is a delay, and the file belongs to another uid than we do
+ * @returns the name under which the task waits, or undefined when the lease was lost
+ * @throws a system error: EPERM when there is a delay and the file belongs to another user
  */
 export function putBack(
   trays: Trays,
@@ -156,14 +155,14 @@ export function putBack(
 /**
  * Puts a claimed task back to wait for a gate. The attempt does not count.
  * @param gate a token such as `quota-default`
- * @returns the name it waits under, or undefined when the lease was lost
+ * @returns the name under which the task waits, or undefined when the lease was lost
  */
 export function hold(trays: Trays, claim: Claim, gate: string): ProcessingName | undefined {
   return moveBack(trays, claim, withStage(claim.name, "hold", gate), 0);
 }
 
 /**
- * The gate is open: a worker may claim the task.
+ * Releases a task that waited for a gate: a worker may claim it now.
  * @returns its new name, or undefined when another process moved it
  */
 export function letGo(trays: Trays, held: ProcessingName): ProcessingName | undefined {
@@ -177,14 +176,14 @@ function moveBack(
   next: ProcessingName,
   delayMs: number,
 ): ProcessingName | undefined {
-  // The waiting time is the file's own mtime: set before the move, because the move keeps it. Dying in between leaves a
-  // claimed file with an odd mtime, which is not compared with a clock.
+  // The file's mtime says until when the task waits. It is set before the move, which keeps it. A crash in between leaves a claimed
+  // file with an unusual mtime. That is harmless, because it is not compared with a clock.
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {
     const code = systemCode(error);
     if (code === "ENOENT") return undefined;
-    // A file of another uid cannot be told to wait, only be put back when its time has come.
+    // We cannot set the time of another user's file. Such a file can only be put back once its delay is over.
     if (code !== "EPERM" || delayMs > 0) throw error;
   }
   return moved(trays, claim.path, pathIn(trays.processing, formatName(next))) ? next : undefined;

@@ -1,4 +1,4 @@
-/** What a user of the library could claim now, who has no supervisor that selects. The claim itself decides who gets it. */
+/** Finds the tasks that a user of the library could claim when no supervisor selects them. The claim itself decides who gets a task. */
 import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -11,14 +11,14 @@ import type { ReadyWaits } from "./ready-waits.ts";
 import type { FileFacts } from "./storage.ts";
 import type { Trays } from "./trays.ts";
 
-/** How many names of the inbox a claim looks at: it must not get slower with the backlog. */
+/** How many names of the inbox one claim looks at, so that a claim does not get slower as the backlog grows. */
 const CLAIM_LOOK_MAX = 256;
 const UNSELECTED = { agentId: undefined, isSelected: false };
 
-/** The best first. @throws a system error */
+/** Returns the best task first. @throws a system error */
 export function findClaimable(trays: Trays, waits: ReadyWaits): WaitingTask[] {
   const nowMs = trays.clock.wallMs();
-  // Listed before: what is on its way out then may have its successor in the inbox, which counts.
+  // List `processing/` first: the inbox may then already hold the successor of a task that was leaving, and that one counts.
   const live = liveIds(trays, ["again", "bad"]);
   const found = [...findReady(trays, waits), ...findWaiting(trays, nowMs, live)];
   return found.sort(compareTasks);
@@ -52,7 +52,7 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
       if ((task.not_before ?? 0) * 1000 > nowMs) return [];
       if (task.metadata?.dependencies?.every(isMet) === false) return [];
       const attempt = (task.attempts ?? 0) + 1;
-      // Which agent runs it is for the user of the library to know.
+      // The user of the library decides which agent runs it.
       return [
         waitingTask(task, { id: task.id, file, tray: "inbox", attempt, ...facts }, [], () => true),
       ];
@@ -62,10 +62,10 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
   }
 }
 
-/** Whether a task of this id, in any case, has completed. */
+/** Returns a function that says whether a task of this id has completed, ignoring upper and lower case. */
 function resultLookup({ storage, outbox }: Trays): (id: string) => boolean {
   let listed: ReadonlySet<string> | undefined;
-  // Only for who depends on what is not there under the very same spelling.
+  // The listing is needed only when no result has exactly the same spelling.
   const resultNames = (): ReadonlySet<string> => {
     listed ??= new Set(storage.list(outbox).map(foldId));
     return listed;
@@ -75,7 +75,7 @@ function resultLookup({ storage, outbox }: Trays): (id: string) => boolean {
     resultNames().has(foldId(resultName(id)));
 }
 
-/** Undefined when it cannot be read, or is no task of an owner who may have it run. */
+/** Undefined when the file cannot be read, is no task, or its owner may not have it run. */
 function readWaiting(trays: Trays, id: string): { task: Task; facts: FileFacts } | undefined {
   try {
     const { facts, bytes } = trays.storage.read(join(trays.inbox, `${id}.json`), TASK_BYTES_MAX);

@@ -1,4 +1,4 @@
-/** The control mailbox as a queue of commands: enqueue, claim the next, acknowledge. The same moves as for tasks. */
+/** The control mailbox as a queue of commands: enqueue, claim the next, acknowledge. The steps are those of tasks. */
 import os from "node:os";
 import { join } from "node:path";
 import { checkCommand, decodeCommand } from "../codec/command-codec.ts";
@@ -42,9 +42,9 @@ export interface ClaimedCommand {
 }
 
 /**
- * Claims the good command that came first, or gives undefined when none waits. Files that are no commands, or belong to an owner
- * who is not allowed (`uids`), are passed over; one that has been put in the place of a command by the time it is claimed is
- * refused. @throws a system error
+ * Claims the oldest valid command; undefined when none waits. Files that are no commands, or whose owner is not allowed (`uids`),
+ * are skipped. If another file replaced the command before the claim, that file is refused.
+ * @throws a system error
  */
 export function claimNextCommand(control: Trays, owner: string): ClaimedCommand | undefined {
   const waiting = control.storage
@@ -56,7 +56,7 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
           ? control.storage.look(join(control.inbox, name))
           : undefined;
       return meaning.kind === "task" && facts !== undefined
-        ? // A file that was moved here keeps the mtime of where it was written.
+        ? // A file that was moved here keeps the mtime of its old place, so the ctime counts.
           [{ id: meaning.id, arrivedMs: facts.ctimeMs }]
         : [];
     })
@@ -81,7 +81,8 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
         refuseClaim(control, claim, "ErrInvalidCommand", error.message);
         continue;
       }
-      // Replaced between look and claim, or not to be read now: as long as we live no other process would take it from us.
+      // The file was replaced between look and claim, or cannot be read now. Put it back: while this process lives, no other
+      // process would take it.
       requeue(control, claim);
       if (!(error instanceof ErrInvalidCommand)) throw error;
     }
@@ -89,7 +90,7 @@ export function claimNextCommand(control: Trays, owner: string): ClaimedCommand 
   return undefined;
 }
 
-/** `done` is another word for `completed`, which the record says. */
+/** `done` means `completed`, the word that the record uses. */
 export type Acknowledgement =
   | { status: "completed" | "done"; result: object }
   | { status: "failed"; error: string; code: string };
@@ -110,8 +111,9 @@ export async function acknowledgeCommand(
 }
 
 /**
- * Settles commands, as far as each goes: see settleAll. With `power` their claims are durable before: a file that comes back to the
- * inbox after a power cut would be a new command, and carried out again, because no acknowledgement tells one from the other.
+ * Settles commands; see settleAll. With `power` their claims are made durable first. Otherwise a power cut could bring a file back
+ * to the inbox. It would count as a new command and be carried out again, because its acknowledgement does not show that it is the
+ * same one.
  */
 export async function acknowledgeAll(
   control: Trays,
@@ -128,8 +130,8 @@ export async function acknowledgeAll(
 }
 
 /**
- * The settlement of a command, which travels in its record.
- * @param command undefined when the claimed file holds none that may be carried out: then the file is kept in `failed/`
+ * The settlement of a command. The command is part of its record.
+ * @param command undefined when the claimed file holds no command that may be carried out: the file is then kept in `failed/`
  */
 export function newAcknowledgement(
   control: Trays,
@@ -166,7 +168,7 @@ export function newAcknowledgement(
   return keptAs === undefined ? settlement : { ...settlement, keptAs };
 }
 
-/** The acknowledgement of a command, once it is there. */
+/** The acknowledgement of a command, if there is one. */
 export function readAcknowledgement(
   control: Trays,
   id: string,
@@ -177,7 +179,7 @@ export function readAcknowledgement(
     const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
     if (record === undefined) continue;
     const said = record as unknown as Record<string, unknown>;
-    // As other programs may write it.
+    // Other programs may write `done`.
     return said["status"] === "done" ? { ...said, status: "completed" } : said;
   }
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * The subject of a command: which very task a name in it meant, noted before the effect, so that carrying the command out
- * again after a crash means the same task, and not another one that bears the name by then.
+ * The subject of a command: which task a name in the command meant. It is written down before the command takes effect. If the
+ * command is carried out again after a crash, it affects the same task and not a new one with the same name.
  */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
@@ -15,13 +15,13 @@ function notePath(control: Trays, command: ProcessingName): string {
   return join(control.tmp, `${command.id}@${command.submission}.subject`);
 }
 
-/** What the names in `processing/` of the command begin with that this note belongs to; undefined when it is no note. */
+/** The beginning of the names that this note's command has in `processing/`; undefined when the file is no note. */
 export function commandOfNote(file: string): string | undefined {
   const head = NOTE.exec(file)?.[1];
   return head === undefined ? undefined : `${head}.`;
 }
 
-/** The noted subject; undefined when there is none, or half a one: then nothing was done yet. @throws a system error */
+/** The noted subject; undefined when there is none or it is incomplete: then the command has had no effect yet. @throws a system error */
 export function readSubject(control: Trays, command: ProcessingName): string | undefined {
   try {
     const { bytes } = control.storage.read(notePath(control, command), BYTES_MAX);
@@ -33,22 +33,22 @@ export function readSubject(control: Trays, command: ProcessingName): string | u
   }
 }
 
-/** Notes it, as durably as the mailbox is. Only then may the effect begin. @throws a system error */
+/** Writes the subject, as durably as the mailbox allows. Only then may the command take effect. @throws a system error */
 export async function noteSubject(
   control: Trays,
   command: ProcessingName,
   subject: string,
 ): Promise<void> {
   const path = notePath(control, command);
-  // What stands there is half a note of a supervisor that died over it.
+  // An existing file is an incomplete note of a supervisor that died while it wrote.
   createAnew(control, path, Buffer.from(`${subject}\n`, "utf8"));
   if (control.durability !== "power") return;
   await control.storage.syncFiles([path]);
-  // With its claim: as a command of the inbox it would be another one, of which nothing is noted.
+  // The claim must be durable too: back in the inbox, the file would count as a new command without a note.
   await control.storage.syncDirs([control.tmp, control.processing]);
 }
 
-/** The command is acknowledged: it is not asked for again. What a crash leaves is swept by age. */
+/** Removes the note, because the command is acknowledged. A note that a crash leaves is later removed by age. */
 export function forgetSubject(control: Trays, command: ProcessingName): void {
   unlinkIfThere(control, notePath(control, command));
 }

@@ -16,9 +16,9 @@ export interface FailureFacts {
   code: string;
   kind: FailureKind;
   agentId: string;
-  /** Runs that were begun. */
+  /** How many runs were started. */
   attempts: number;
-  /** Unix seconds; 0: never. */
+  /** Unix seconds; 0 when no run was started. */
   lastAttemptAt: number;
   exitCode?: number | null;
   signal?: string | null;
@@ -26,13 +26,13 @@ export interface FailureFacts {
   run?: string | null;
   /** What the program reported although it failed. */
   output?: unknown;
-  /** Of a batch: what its lines came to. */
+  /** For a batch: how many of its lines completed and failed. */
   batch?: BatchCounts | undefined;
 }
 
 /**
- * @param task undefined when the claimed file holds none that may be run, because it was replaced after it was accepted: then
- *   the file itself is kept in `failed/`, because nothing else has its bytes
+ * @param task undefined when the claimed file holds no task that may run, because it was replaced after it was accepted: the file
+ *   itself is then kept in `failed/`, because nothing else has its bytes
  * @param settler owner string of the process that settles
  */
 export function newDeadLetter(
@@ -43,7 +43,7 @@ export function newDeadLetter(
   settler = claim.name.token,
 ): Settlement {
   const { id } = claim.name;
-  // A batch is kept beside its record anyway.
+  // A batch is always kept beside its record.
   const isLost = task === undefined && claim.name.isBatch !== true;
   const keptAs = isLost ? `failed/${id}~${randomToken(8)}.json` : undefined;
   const record: ErrorRecord = {

@@ -1,4 +1,4 @@
-/** What can be said of a dropped file before it is read: kind, size, owner, links. The same for tasks and commands. */
+/** Judges a dropped file before it is read, by kind, size, owner and links. The rules are the same for tasks and commands. */
 import { join } from "node:path";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { inboxName, type ProcessingName } from "../core/names.ts";
@@ -8,7 +8,7 @@ import { pathIn, type Trays } from "./trays.ts";
 export const SECOND_LINK =
   "the file has a second hard link, so others could change it while it is used";
 
-/** Why this file is refused whatever it holds; undefined when it may be read. @param uids owners allowed beside us and root */
+/** Why this file is refused whatever it contains; undefined when it may be read. @param uids owners allowed besides us and root */
 export function explainBadFile(
   facts: FileFacts,
   uids: readonly number[],
@@ -23,7 +23,7 @@ export function explainBadFile(
   return explainOwner(facts.uid, uids);
 }
 
-/** Why nothing is run that a file of this owner says; undefined when it may be. @param uids allowed beside our own and root's */
+/** Why files of this owner are not run; undefined when they may be. @param uids owners allowed besides us and root */
 export function explainOwner(uid: number, uids: readonly number[]): string | undefined {
   const own = process.getuid?.() ?? uid;
   return uid === own || uid === 0 || uids.includes(uid)
@@ -32,9 +32,9 @@ export function explainOwner(uid: number, uids: readonly number[]): string | und
 }
 
 /**
- * Why a claimed file is not run. What was found in the inbox is no evidence: between the look and the claim others may have
- * put another file under its name.
- * @param facts of the descriptor that its bytes are read from
+ * Why a claimed file is not run. The check in the inbox does not suffice: another process may have replaced the file between that
+ * check and the claim.
+ * @param facts of the descriptor from which its bytes are read
  */
 export function explainBadClaim(
   trays: Trays,
@@ -45,11 +45,11 @@ export function explainBadClaim(
 ): string | undefined {
   const fault = explainBadFile(facts, trays.uids, bytesMax);
   if (fault !== undefined || facts.nlink === 1 || hasOwnLink(trays, name, facts.ino)) return fault;
-  // Its sender may have taken the other name away since.
+  // Its sender may have removed the other name since then.
   return (trays.storage.look(path)?.nlink ?? 1) > 1 ? SECOND_LINK : undefined;
 }
 
-/** Whether the mailbox itself holds this file under a second name: a submit, put back or retry is under way, or died. */
+/** Whether the mailbox itself holds this file under a second name: a submit, put back or retry is in progress, or was interrupted. */
 function hasOwnLink(
   { storage, inbox, tmp, outbox, failed }: Trays,
   name: ProcessingName,
@@ -69,7 +69,7 @@ function hasOwnLink(
   );
 }
 
-/** Removes the second link to this file that a submit of ours left when it died. False when the link is not ours. */
+/** Removes the second link to this file that an interrupted submit left. False when the link is not ours. */
 export function dropStagedLink(trays: Trays, id: string, ino: number): boolean {
   const { storage, tmp } = trays;
   for (const staged of storage.list(tmp)) {

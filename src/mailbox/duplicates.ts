@@ -1,4 +1,4 @@
-/** One task that comes twice is no fault: the second file goes, or takes the place of the first, and nothing else happens. */
+/** Handles a task that is dropped twice, which is no fault: the second file is deleted or replaces the first. */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
@@ -13,34 +13,35 @@ import { linked, unlinkIfThere, unlinkMoved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 /**
- * What a file that came under a taken id was found to be. "dropped": the same task again, gone now. "other": another task.
- * "unsure": the task of this id is on its way to where it can be retried from, or has just left, and this file may be all there
- * is of it. "free": no task of this very id is there any more.
+ * What a file with a used id is. "dropped": the same task again; the file is deleted. "other": another task. "unsure": the task of
+ * this id is just being settled or put back, or has just left, and this file may be its only copy. "free": no task has exactly this
+ * id any more.
  */
 export type Resend = "dropped" | "other" | "unsure" | "free";
 
-/** Drops `inbox/<id>.json` if the task of this id, wherever it waits or runs, or its record, has the same text. */
+/** Deletes `inbox/<id>.json` if the task of this id, or its record, has the same text. */
 export function dropIdentical(trays: Trays, id: string): Resend {
   const likeness = compare(trays, join(trays.inbox, inboxName({ id })), id);
   return likeness === "same" ? dropAside(trays, takeAside(trays, { id })) : likeness;
 }
 
-/** Drops the batch `inbox/<id>.ndjson` if the batch of this id, wherever it is now, has the same bytes. */
+/** Deletes the batch `inbox/<id>.ndjson` if the batch of this id, wherever it is now, has the same bytes. */
 export function dropIdenticalBatch(trays: Trays, id: string): Resend {
   const batch = { id, isBatch: true } as const;
   if (!isBatchThere(trays, join(trays.inbox, inboxName(batch)), id)) return "other";
   return dropAside(trays, takeAside(trays, batch));
 }
 
-/** Compared again, aside: what is compared is what goes, and no process rests on it any more. */
+/** Compares the file again after taking it aside. So exactly the compared file is deleted, and no process relies on it any more. */
 function dropAside(trays: Trays, marker: ProcessingName | undefined): "dropped" | "unsure" {
   if (marker === undefined) return "unsure";
   return finishAside(trays, marker) === "dropped" ? "dropped" : "unsure";
 }
 
 /**
- * What was taken aside goes if it is a resend; else it waits in the inbox again.
- * @returns "other" when another task has taken that place; "later" when that cannot be told yet: until then it stays aside
+ * Deletes the file that was taken aside if it is a resend; otherwise puts it back into the inbox.
+ * @returns "other" when another task has taken its place in the inbox; "later" when this is not known yet: the file then stays
+ *   aside
  */
 export function finishAside(
   trays: Trays,
@@ -67,7 +68,7 @@ export function finishAside(
   return "dropped";
 }
 
-/** Whether a file in the inbox is the same. With one name no process may take it back, and it stays until it is accepted. */
+/** Whether a file in the inbox is the same task. If it has only one name, no process can take it back, and it stays until it is accepted. */
 function findSame(
   trays: Trays,
   path: string,
@@ -80,13 +81,13 @@ function findSame(
   return isOne ? "stays" : "may go";
 }
 
-/** Two who send one task again and again could pass each other for ever. */
+/** Limits how often one publish is tried: two processes that send the same task at once could otherwise replace each other for ever. */
 const PUBLISH_TRIES_MAX = 16;
 
 /**
- * Publishes a staged task in the inbox, unless it is there. A file that says the same and has a second name is of a process that
- * may be about to take it back: ours takes its place.
- * @param isSame says of a file (path) whether it holds what is published
+ * Publishes a staged task in the inbox, unless it is there already. If the same task is there under a second name too, its sender
+ * may be about to take it back: our file then replaces it.
+ * @param isSame says whether the file at a path holds the task that is published
  * @returns "taken" when another task waits there
  */
 export function publishTask(
@@ -96,7 +97,7 @@ export function publishTask(
   isSame: (path: string) => boolean,
 ): "published" | "there" | "taken" {
   const target = pathIn(trays.inbox, inboxName({ id }));
-  // They stay until ours is there: their senders may have been told that they are safe.
+  // The replaced files stay until ours is there, because their senders may already have reported them as safe.
   const replaced: ProcessingName[] = [];
   const end = (outcome: "published" | "there"): typeof outcome => {
     for (const marker of replaced) unlinkMoved(trays, asidePath(trays, marker));
@@ -118,8 +119,9 @@ export function publishTask(
 }
 
 /**
- * How a task file compares with the task of its id. What is being settled counts for nothing: its record may have been retried
- * already, into this very file. Neither does the claim that this file was linked from: the process that puts it back unlinks it next.
+ * Compares a task file with the task of its id. A task that is being settled does not count: its record may already have been
+ * retried, as this very file. The claim that this file was linked from does not count either: the process that puts it back will
+ * unlink it next.
  */
 function compare(trays: Trays, path: string, id: string): "same" | "other" | "unsure" | "free" {
   const ino = trays.storage.look(path)?.ino;
@@ -139,7 +141,7 @@ function compare(trays: Trays, path: string, id: string): "same" | "other" | "un
   return holder.text === own ? "same" : "other";
 }
 
-/** Batches larger than this are not compared byte by byte (bytes): it would hold up everything else. */
+/** Larger batches are not compared byte by byte (bytes): the comparison would delay everything else. */
 const COMPARED_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Whether a batch of this id that waits, runs or has settled has the bytes of this file. */
@@ -153,13 +155,13 @@ function isBatchThere(trays: Trays, path: string, id: string): boolean {
   return recordPaths(trays, id).some((record) => isSameFile(path, keptBatchOf(trays, id, record)));
 }
 
-/** Where the batch that this record is of is kept, as it was dropped. @param record path of the record */
+/** Path at which the batch of this record is kept as it was dropped. @param record path of the record */
 export function keptBatchOf(trays: Trays, id: string, record: string): string {
   let lease = "";
   try {
     lease = readRecord(trays, record)?.record.lease ?? "";
   } catch {
-    // No record, no batch: a name that no file has.
+    // Without a record no batch is kept: use a name that no file has.
   }
   return join(dirname(record), settledBatchName(id, submissionOf(lease)));
 }
@@ -177,7 +179,7 @@ export function isSameFile(a: string, b: string): boolean {
     const pieces = fds.map((fd) => ({ fd, bytes: Buffer.allocUnsafe(COMPARED_PIECE_BYTES) }));
     for (let at = 0; at < sizes[0]; ) {
       const got = pieces.map(({ fd, bytes }) => fs.readSync(fd, bytes, 0, bytes.length, at));
-      // A read may give less than there is: what both gave is compared.
+      // A read may return less than was asked for: compare what both have returned.
       const length = Math.min(...got);
       const [one, two] = pieces.map(({ bytes }) => bytes.subarray(0, length));
       if (length === 0 || one === undefined || two?.equals(one) !== true) return false;
@@ -191,16 +193,16 @@ export function isSameFile(a: string, b: string): boolean {
   }
 }
 
-/** The text of the task of this very id, in `processing/` or inside its record; undefined when there is none to compare. */
+/** The text of the task with exactly this id, in `processing/` or inside its record; undefined when there is none to compare. */
 export function findTaskText(trays: Trays, id: string, holds?: Holds): string | undefined {
   return findTask(trays, id, holds)?.text;
 }
 
-/** Whether a file in `processing/` (its name, its path) counts. */
+/** Says whether a file in `processing/` (its name, its path) counts. */
 type Holds = (name: ProcessingName, path: string) => boolean;
 
 /**
- * @returns undefined when there is no such task; without a text when there is none to compare
+ * @returns undefined when there is no such task; without a text when there is nothing to compare
  * @throws a system error
  */
 function findTask(
@@ -228,12 +230,12 @@ function findTask(
   return undefined;
 }
 
-/** On its way out of `processing/`: what waits in the inbox may be its only successor. */
+/** Whether it is leaving `processing/`: the file in the inbox may be its only successor. */
 function isLeaving({ name }: Place): boolean {
   return name?.stage === "again" || name?.stage === "bad";
 }
 
-/** @throws a system error: a disk that does not give it now is no evidence */
+/** @throws a system error: a disk error does not prove that the file is different */
 function taskText(trays: Trays, path: string, id: string): string | undefined {
   try {
     const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);

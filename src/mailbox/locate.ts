@@ -1,7 +1,7 @@
 /**
- * Where a task is, by its id, from names alone. Reads only. The order of looks is the order in which a task moves: inbox,
- * `processing/`, record. So a task that moves on between two looks is met in its next place. One that moves back, by a retry or
- * a release, can be missed: a caller that must not miss it looks again.
+ * Finds a task by its id, from names alone, without changing anything. It looks in the order in which a task moves: inbox,
+ * `processing/`, record. So a task that moves on between two looks is found in its next place. One that moves back, by a retry or a
+ * release, can be missed: a caller that must not miss it looks again.
  */
 import {
   foldId,
@@ -20,18 +20,18 @@ export interface Place {
   tray: Tray;
   id: string;
   path: string;
-  /** What its name in `processing/` says; undefined for the plain claim of a foreign worker. */
+  /** Its parsed name in `processing/`; undefined for the plain claim of a foreign worker. */
   name?: ProcessingName | undefined;
-  /** In the inbox: it is a batch. */
+  /** Set when it is a batch in the inbox. */
   isBatch?: true;
 }
 
-/** Where this id is now. A file that is being refused ("bad") is not the task of its id. */
+/** The place of this id now. A file that is being refused ("bad") does not count as the task of its id. */
 export function locate(trays: Trays, id: string): Place | undefined {
   return findWaiting(trays, id) ?? findInProcessing(trays, id) ?? findRecord(trays, id);
 }
 
-/** The task or batch of this very id in the inbox. */
+/** The task or batch in the inbox with exactly this id. */
 export function findWaiting(trays: Trays, id: string): Place | undefined {
   for (const kind of [{}, { isBatch: true as const }]) {
     const path = pathIn(trays.inbox, inboxName({ id, ...kind }));
@@ -40,18 +40,18 @@ export function findWaiting(trays: Trays, id: string): Place | undefined {
   return undefined;
 }
 
-/** All that `processing/` holds of this id, in any case. */
+/** All files in `processing/` of this id, ignoring upper and lower case. */
 export function findLive(trays: Trays, id: string): Place[] {
   const key = foldId(id);
   return listLive(trays).filter((place) => foldId(place.id) === key);
 }
 
-/** The task of this id in `processing/`, in any case, unless it is only being refused. */
+/** The task of this id in `processing/`, ignoring upper and lower case; not one that is being refused. */
 export function findInProcessing(trays: Trays, id: string): Place | undefined {
   return findLive(trays, id).find(({ name }) => name?.stage !== "bad");
 }
 
-/** Every task in `processing/`: a short listing, whatever the backlog. */
+/** Every task in `processing/`. The listing is short however long the backlog is. */
 export function listLive({ storage, processing }: Trays): Place[] {
   const places: Place[] = [];
   for (const file of storage.list(processing)) {
@@ -63,14 +63,14 @@ export function listLive({ storage, processing }: Trays): Place[] {
   return places;
 }
 
-/** The record of this very id. */
+/** The record with exactly this id. */
 export function findRecord(trays: Trays, id: string): Place | undefined {
   const [outbox, failed] = recordPaths(trays, id);
   if (trays.storage.look(outbox) !== undefined) return { tray: "outbox", id, path: outbox };
   return trays.storage.look(failed) && { tray: "failed", id, path: failed };
 }
 
-/** The accepted task of this very id: ready, held at a gate or claimed. */
+/** The accepted task with exactly this id: ready, held at a gate or claimed. */
 export function findClaim(trays: Trays, id: string): Claim | undefined {
   for (const { id: found, path, name } of findLive(trays, id))
     if (found === id && name !== undefined && (name.stage === "w" || isUnclaimed(name)))
@@ -78,12 +78,15 @@ export function findClaim(trays: Trays, id: string): Claim | undefined {
   return undefined;
 }
 
-/** Whether a retry of this id is under way: until the name in the inbox is durable, a refused file keeps that in `failed/`, too. */
+/** Whether a retry of this id is in progress. A refused file keeps its name in `failed/` until its name in the inbox is durable. */
 export function isBeingRetried(trays: Trays, id: string): boolean {
   return findLive(trays, id).some((place) => place.name?.stage === "again" && place.id === id);
 }
 
-/** Ids (folded) in `processing/`; none when it cannot be listed: then the supervisor, who looks before it accepts, is the only guard. */
+/**
+ * Ids in `processing/`, in lower case; none when it cannot be listed: then only the supervisor, which checks before it accepts,
+ * prevents a second run.
+ */
 export function liveIds(
   trays: Trays,
   without: readonly ProcessingName["stage"][] = [],
@@ -92,14 +95,14 @@ export function liveIds(
   try {
     places = listLive(trays);
   } catch {
-    // See above.
+    // The tray cannot be listed: see above.
   }
   const isCounted = ({ name }: Place): boolean =>
     name === undefined || !without.includes(name.stage);
   return new Set(places.filter(isCounted).map(({ id }) => foldId(id)));
 }
 
-/** Whether it waits in the inbox, or is in `processing/` in a stage that counts. */
+/** Whether the task waits in the inbox, or is in `processing/` in a stage that counts. */
 export function isInFlight(
   trays: Trays,
   id: string,
@@ -108,12 +111,12 @@ export function isInFlight(
   return findWaiting(trays, id) !== undefined || liveIds(trays, without).has(foldId(id));
 }
 
-/** Whether a name in `processing/` begins so: anything of one submission, see `prefixOf`. */
+/** Whether a name in `processing/` begins with this prefix, so belongs to this submission; see `prefixOf`. */
 export function hasLive({ storage, processing }: Trays, prefix: string): boolean {
   return storage.list(processing).some((file) => file.startsWith(prefix));
 }
 
-/** Whether the marker of a committed submission stands. Once it is gone, it stays away. @param prefix see `prefixOf` */
+/** Whether a committed submission still has its marker. A marker that is gone never comes back. @param prefix see `prefixOf` */
 export function isBeingSettled({ storage, processing }: Trays, prefix: string): boolean {
   return storage.list(processing).some((file) => {
     const stage = file.startsWith(prefix) ? parseName(file)?.stage : undefined;

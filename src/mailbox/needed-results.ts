@@ -1,11 +1,11 @@
-/** Needed results: those that tasks in the inbox depend on, met or not. Found by reading what waits, when first asked. */
+/** Needed results: those on which tasks in the inbox depend. The inbox is read at the first question. */
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { foldId, readInboxName } from "../core/names.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
-/** @returns whether a task that waits now depends on this id */
+/** @returns a function that says whether a waiting task depends on this id */
 export function neededResults(trays: Trays): (id: string) => boolean {
   let needed: ReadonlySet<string> | undefined;
   return (id) => {
@@ -14,7 +14,7 @@ export function neededResults(trays: Trays): (id: string) => boolean {
   };
 }
 
-/** @throws a system error: what cannot be read now may depend on anything */
+/** @throws a system error: a task that cannot be read now may depend on any id */
 function readNeeded(trays: Trays): Set<string> {
   const needed = new Set<string>();
   const walk = trays.storage.walk(trays.inbox);
@@ -37,7 +37,7 @@ function dependenciesOf(trays: Trays, name: string): readonly string[] {
       ? []
       : (decodeTask(bytes, meaning.id).task.metadata?.dependencies ?? []);
   } catch (error) {
-    // Refused at some time, or selected by now.
+    // The task was refused or accepted in the meantime.
     if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return [];
     throw error;
   }

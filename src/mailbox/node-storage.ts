@@ -1,11 +1,11 @@
-/** The storage port on the real file system. Nothing but the calls; no decisions of the protocol. */
+/** The storage port on the real file system. It only makes the calls and decides nothing of the protocol. */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import type { FileFacts, Storage, Walk } from "./storage.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOATIME } = fs.constants;
-/** Files that are open to be synced at once. */
+/** How many files may be open at once to be synced. */
 const SYNCS_MAX = 128;
 const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
@@ -23,7 +23,7 @@ export function factsOf(stats: fs.Stats): FileFacts {
   };
 }
 
-/** Writes all of it: a short write is continued, a write of nothing is an error. */
+/** Writes all bytes: a short write is continued, a write of no bytes is an error. */
 export function writeWhole(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) {
     const written = fs.writeSync(fd, bytes, at, bytes.length - at);
@@ -65,7 +65,7 @@ function syncPath(path: string): Promise<void> {
   });
 }
 
-/** Many at once: a journalling file system makes one commit of all that wait for it. Resolves when nothing is under way. */
+/** Syncs many files at once: a journalling file system makes one commit for all that wait. Resolves when no sync is running any more. */
 async function syncPaths(paths: Iterable<string>): Promise<void> {
   const faults: unknown[] = [];
   const left = paths[Symbol.iterator]();
@@ -77,12 +77,12 @@ async function syncPaths(paths: Iterable<string>): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-/** The time of reading is not kept: nothing reads it, and each would be one more write of the disk. */
+/** Opens without updating the access time: nothing reads it, and each update would be one more disk write. */
 function openToRead(path: string): number {
   try {
     return fs.openSync(path, READ_FLAGS | (O_NOATIME ?? 0));
   } catch (error) {
-    // Only who owns a file may read it so.
+    // Only the owner of a file may open it with this flag.
     if (systemCode(error) !== "EPERM") throw error;
     return fs.openSync(path, READ_FLAGS);
   }
@@ -103,15 +103,15 @@ export const nodeStorage: Storage = {
       fd = openToRead(path);
     } catch (error) {
       const facts = nodeStorage.look(path);
-      // Links (ELOOP), sockets and devices (ENXIO) are not ours to open.
+      // We do not open links (ELOOP), sockets or devices (ENXIO).
       if (facts !== undefined && facts.kind !== "file") return { facts, bytes: undefined };
       throw error;
     }
     try {
       const facts = factsOf(fs.fstatSync(fd));
       if (facts.kind !== "file" || facts.size > bytesMax) return { facts, bytes: undefined };
-      // One byte more than its size: a file that grows while it is read shows. A read that gives no more than the size
-      // has met the end.
+      // Ask for one byte more than the size, which shows whether the file grows while it is read. If the read returns no more than
+      // the size, it has reached the end.
       const buffer = Buffer.allocUnsafe(facts.size + 1);
       let at = 0;
       do {

@@ -1,4 +1,4 @@
-/** Quarantine: what cannot be run moves to `failed/`, whole, with a record that says why. Nothing is opened or deleted. */
+/** Quarantine: a file that cannot run is moved to `failed/`, unchanged, with a record that says why. Nothing is opened or deleted. */
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -19,21 +19,21 @@ import { linked, moved, unlinkIfThere } from "./steps.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface Refusal {
-  /** Name in `inbox/` as listed. */
+  /** The name as listed in `inbox/`. */
   name: string;
-  /** The id the name stands for, or undefined when no id can be read from it. */
+  /** The id in the name; undefined when the name holds no valid id. */
   id: string | undefined;
   code: string;
   reason: string;
   offset?: number | undefined;
-  /** True when another task holds this id: its records must not be touched. */
+  /** True when another task has this id: its records must not be touched. */
   isIdTaken: boolean;
 }
 
 /**
- * Refuses a file in the inbox: when this returns it is out of the inbox, and `finishQuarantine` files it.
+ * Takes a refused file out of the inbox; `finishQuarantine` then moves it to `failed/`.
  * @returns undefined when another process moved the file
- * @throws a system error: then it is in the inbox still
+ * @throws a system error: the file is then still in the inbox
  */
 export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName | undefined {
   const raw = rawName(trays, refusal.name);
@@ -47,7 +47,7 @@ export function beginQuarantine(trays: Trays, refusal: Refusal): ProcessingName 
   return begin(trays, inboxPath(trays, refusal.name), marker, record) ? marker : undefined;
 }
 
-/** Where a listed name stands in the inbox: in bytes when it is not UTF-8. */
+/** The path of a listed name in the inbox: as bytes when the name is not UTF-8. */
 export function inboxPath(trays: Trays, name: string): string | Buffer {
   const raw = rawName(trays, name);
   return raw === undefined
@@ -55,14 +55,14 @@ export function inboxPath(trays: Trays, name: string): string | Buffer {
     : Buffer.concat([Buffer.from(`${trays.inbox}/`, "utf8"), raw]);
 }
 
-/** The bytes of a listed name that is not UTF-8; undefined for any other, and when it is gone. */
+/** The bytes of a listed name that is not UTF-8; undefined for any other name, and when the file is gone. */
 function rawName({ inbox, storage }: Trays, name: string): Buffer | undefined {
   return name.includes("\ufffd") ? storage.rawName(inbox, name) : undefined;
 }
 
 /**
- * Refuses a claimed file, for who holds it and has nothing but the mailbox: its own lease ends with it.
- * @throws a system error: then it is claimed still
+ * Refuses a claimed file, for a caller that holds its lease and has nothing but the mailbox. The lease ends.
+ * @throws a system error: the file is then still claimed
  */
 export function refuseClaim(trays: Trays, claim: Claim, code: string, reason: string): void {
   const { id, isBatch } = claim.name;
@@ -70,11 +70,14 @@ export function refuseClaim(trays: Trays, claim: Claim, code: string, reason: st
   const facts = { dropped_as: inboxName(claim.name) };
   const record = refusalRecord(trays, marker, code, reason, facts);
   if (!begin(trays, claim.path, marker, record)) return;
-  // What the disk refuses from here on is for recovery, as after a crash.
+  // If the disk refuses a later step, recovery finishes as after a crash.
   finishQuarantine(trays, marker, false).catch(() => {});
 }
 
-/** Once this is done recovery finishes: the marker is the refused file itself. False when another process moved it. */
+/**
+ * Writes the reason and takes the file. From then on recovery can finish, because the marker is the refused file itself. False when
+ * another process moved the file.
+ */
 function begin(
   trays: Trays,
   from: string | Buffer,
@@ -90,8 +93,8 @@ function begin(
 }
 
 /**
- * The rest of a quarantine, also after a crash in its middle. A record is published only when it is durable: half of one
- * would hold its id for ever.
+ * Finishes a quarantine, also after a crash in its middle. A record is published only when it is durable: an incomplete one would
+ * block its id for ever.
  * @returns the id of the error record
  */
 export async function finishQuarantine(
@@ -105,18 +108,18 @@ export async function finishQuarantine(
   const uniqueRecord = join(trays.failed, errorName(unique));
   const plainRecord = join(trays.failed, errorName(marker.id));
   if (readRecord(trays, staged) === undefined) {
-    // Another process has finished: the reason is the last to go.
+    // The reason is removed last, so another process has finished.
     if (trays.storage.look(join(trays.processing, file)) === undefined) return unique;
     const reason = "the file was refused; the reason was lost in a crash";
     const record = refusalRecord(trays, marker, "ErrInvalidTask", reason, {});
-    // Whole before it has the name that is published: a crash in between leaves a file that is swept by age.
+    // Write the whole record under another name first: a crash in between leaves a file that is later removed by age.
     const fresh = join(trays.tmp, `${marker.id}-${randomToken(10)}.refusal.tmp`);
     unlinkIfThere(trays, staged);
     trays.storage.create(fresh, record);
     linked(trays, fresh, staged);
     unlinkIfThere(trays, fresh);
   }
-  // Neither may the file be back in the inbox, to be refused once more, while this reason stands.
+  // A power cut must not bring the file back to the inbox while this reason exists: the file would be refused a second time.
   if (trays.durability === "power")
     await Promise.all([
       trays.storage.syncFiles([staged]),
@@ -125,13 +128,14 @@ export async function finishQuarantine(
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
   let isUniqueOurs = false;
-  // Gone with its marker: another process has finished. Gone without it: the link below fails, and recovery begins anew.
+  // If the staged reason and the marker are both gone, another process has finished. If only the reason is gone, the link below
+  // fails and recovery starts again.
   const isFiled =
     ours === undefined
       ? trays.storage.look(join(trays.processing, file)) === undefined
       : [uniqueRecord, plainRecord].some((path) => trays.storage.look(path)?.ino === ours);
   if (!isFiled) {
-    // A refused file has no claim on its plain name when another task lives, or lived, under it.
+    // A refused file does not get the plain record name when another task has, or had, this id.
     if (!isIdTaken && linked(trays, staged, plainRecord)) filedAs = marker.id;
     else isUniqueOurs = linked(trays, staged, uniqueRecord);
   } else if (ours !== undefined && trays.storage.look(plainRecord)?.ino === ours) {
@@ -139,7 +143,7 @@ export async function finishQuarantine(
   }
   const kept = join(trays.failed, inboxName({ ...marker, id: unique }));
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While this process was stopped, another one filed it, and it was retried: a reason without its file is removed.
+  // While this process was stopped, another one finished and the file was retried: remove the record that has no file now.
   if (isUniqueOurs && !isKept && trays.storage.look(kept) === undefined)
     unlinkIfThere(trays, uniqueRecord);
   unlinkIfThere(trays, staged);
@@ -147,8 +151,8 @@ export async function finishQuarantine(
 }
 
 /**
- * Whether another task holds the id of a refused file, for the process that finishes a refusal that another has begun: the record gets the
- * name that it would have got from them.
+ * Whether another task has the id of a refused file. A process that finishes a refusal of another process asks this, so that the
+ * record gets the same name.
  */
 export function isIdHeld(trays: Trays, marker: ProcessingName): boolean {
   const reason = readRecord(trays, join(trays.tmp, formatName(marker)))?.record;
@@ -160,12 +164,12 @@ export function isIdHeld(trays: Trays, marker: ProcessingName): boolean {
   );
 }
 
-/** Whether a refusal was begun with this marker: then its reason is staged until the marker goes. */
+/** Whether the refusal of this marker was begun: its reason is then staged until the marker is removed. */
 export function hasReason(trays: Trays, marker: ProcessingName): boolean {
   return trays.storage.look(join(trays.tmp, formatName(marker))) !== undefined;
 }
 
-/** Moves the record of an earlier refusal aside, so that a mended file of the same id can be accepted. */
+/** Moves the record of an earlier refusal aside, so that a corrected file with the same id can be accepted. */
 export function freeRefusedId(trays: Trays, id: string): boolean {
   const path = join(trays.failed, errorName(id));
   if (!isRefusal(trays, path)) return false;
@@ -200,7 +204,7 @@ function refusalRecord(
   return encodeRecord(record, undefined);
 }
 
-/** A file name's readable rest, made into a legal id. */
+/** Makes a legal id from the readable part of a file name. */
 function safeStem(name: string): string {
   const stem = name
     .replace(/\.(?:nd)?json$/, "")
@@ -211,7 +215,7 @@ function safeStem(name: string): string {
   return isId(id) ? id : `unnamed-${randomToken(4)}`;
 }
 
-/** A name as text that can be turned back into its very bytes: what is not printable ASCII, and the backslash, as `\xNN`. */
+/** A name as text from which its exact bytes can be restored: a backslash and all bytes that are not printable ASCII become `\xNN`. */
 function escapeName(name: Buffer): string {
   return name
     .toString("latin1")

@@ -3,10 +3,10 @@ import { randomFillSync } from "node:crypto";
 
 const pool = Buffer.alloc(4096);
 let at = pool.length;
-/** Every two characters of [0-9a-v]: ten bits each. */
+/** Every pair of two characters of [0-9a-v]: ten bits each. */
 const PAIRS = Array.from({ length: 1024 }, (_, n) => n.toString(32).padStart(2, "0"));
 
-/** `length` characters of [0-9a-v], five bits of chance each. */
+/** `length` random characters of [0-9a-v], five bits each. */
 export function randomToken(length: number): string {
   let token = "";
   while (token.length < length) {
@@ -23,7 +23,7 @@ export function randomToken(length: number): string {
 let lastMs = 0;
 let counter = 0;
 
-/** A fresh id that sorts by time: `t-<time>-<counter and chance>`. */
+/** A new id that sorts by time: `t-<time>-<counter and random characters>`. */
 export function newId(wallMs: number, prefix = "t"): string {
   if (wallMs > lastMs) {
     lastMs = wallMs;

@@ -1,6 +1,6 @@
 /**
- * How long what is ready in `processing/` has to wait still. Its file's time says when a backoff is over, and a clock that was
- * wrong for a while may have set it: no process waits for it longer than the longest backoff, counted from when it first saw it.
+ * How long a ready task in `processing/` still has to wait. The time of its file says when a backoff is over, but a wrong clock may
+ * have set it. So a process never waits longer than the longest backoff, counted from when it first saw the file.
  */
 import { decodeTask } from "../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -8,18 +8,18 @@ import { parseName } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
-/** Both must be over. */
+/** The two waits of a ready task; both must be over. */
 export interface ReadyWait {
-  /** What is left of its backoff (ms). */
+  /** The rest of its backoff (ms). */
   backoffMs: number;
-  /** Epoch ms, by the wall clock: the sender's wish. 0 when there is none. */
+  /** The task's `not_before` (epoch ms, wall clock); 0 when it has none. */
   notBeforeMs: number;
 }
 
 /**
  * The wait of a file that this process has not seen before.
- * @param task what it holds, as far as it can be read
- * @param backoffMaxMs the longest backoff there is
+ * @param task the task in the file, if it can be read
+ * @param backoffMaxMs the longest possible backoff
  */
 export function readyWait(
   trays: Trays,
@@ -31,8 +31,8 @@ export function readyWait(
   const wallMs = trays.clock.wallMs();
   const notBeforeMs = (task?.not_before ?? 0) * 1000;
   const backoffMs = Math.min(Math.max(mtimeMs - wallMs, 0), backoffMaxMs);
-  // No backoff can have set this time. It is set right, so that the process after us does not count from the start again:
-  // a supervisor that dies every minute would put the task off until the wrong clock's time has come.
+  // No backoff can have set this time, so it is corrected. Otherwise each new process would start to count again, and a supervisor
+  // that dies every minute would delay the task until the time that the wrong clock set.
   const rightMs = Math.max(wallMs + backoffMs, notBeforeMs);
   if (mtimeMs > wallMs + backoffMaxMs && rightMs < mtimeMs) setTime(trays, file, rightMs);
   return { backoffMs, notBeforeMs };
@@ -42,15 +42,15 @@ function setTime(trays: Trays, file: string, mtimeMs: number): void {
   try {
     trays.storage.touch(pathIn(trays.processing, file), mtimeMs);
   } catch {
-    // Claimed just now, or another user's file: then each process counts for itself.
+    // The task was claimed just now, or the file belongs to another user: each process then counts for itself.
   }
 }
 
-/** What a process has seen to wait, and has not claimed yet: for a process that claims without being told. */
+/** The waits of tasks that a process has seen and not claimed. For a process that no supervisor tells what to claim. */
 export class ReadyWaits {
   private readonly trays: Trays;
   private readonly backoffMaxMs: number;
-  /** By file. `dueMs`: monotonic. */
+  /** By file name. `dueMs` is monotonic. */
   private readonly seen = new Map<string, { dueMs: number; notBeforeMs: number }>();
 
   constructor(trays: Trays, backoffMaxMs: number) {
@@ -58,7 +58,7 @@ export class ReadyWaits {
     this.backoffMaxMs = backoffMaxMs;
   }
 
-  /** @returns ms until it may be claimed, 0: now; undefined: it is gone */
+  /** @returns ms until the file may be claimed, 0 when it may be claimed now; undefined when it is gone */
   leftMs(file: string): number | undefined {
     const { clock } = this.trays;
     const wait = this.seen.get(file) ?? this.look(file);
@@ -66,17 +66,17 @@ export class ReadyWaits {
     return Math.max(wait.dueMs - clock.monotonicMs(), wait.notBeforeMs - clock.wallMs(), 0);
   }
 
-  /** It is not to be claimed before `delayMs` are over, whatever its time says. */
+  /** The file must not be claimed for `delayMs`, whatever its time says. */
   postpone(file: string, delayMs: number): void {
     this.seen.set(file, { dueMs: this.trays.clock.monotonicMs() + delayMs, notBeforeMs: 0 });
   }
 
-  /** It was claimed; if it ever comes back under this name, it is looked at anew. */
+  /** Forgets a file that was claimed. If it comes back under this name, it is looked at again. */
   forget(file: string): void {
     this.seen.delete(file);
   }
 
-  /** Forgets what is not in this listing any more. */
+  /** Forgets all files that are not in this listing. */
   keepOnly(files: ReadonlySet<string>): void {
     for (const file of this.seen.keys()) if (!files.has(file)) this.seen.delete(file);
   }
@@ -86,7 +86,7 @@ export class ReadyWaits {
     const nowMs = trays.clock.monotonicMs();
     const facts = trays.storage.look(pathIn(trays.processing, file));
     if (facts === undefined) return undefined;
-    // Only what has to wait is read, and kept in mind: what is due may be claimed and given back before the next look.
+    // Only a file that has to wait is read and remembered. A file that is due may be claimed and given back before the next look.
     if (facts.mtimeMs <= trays.clock.wallMs()) return { dueMs: nowMs, notBeforeMs: 0 };
     const task = readTask(trays, file);
     const wait = readyWait(trays, file, facts.mtimeMs, task, this.backoffMaxMs);
@@ -96,7 +96,7 @@ export class ReadyWaits {
   }
 }
 
-/** Undefined when it is a batch, or cannot be read: then only its time counts. */
+/** Undefined for a batch or an unreadable file: then only the file's time counts. */
 function readTask(trays: Trays, file: string): Task | undefined {
   const name = parseName(file);
   if (name === undefined || name.isBatch === true) return undefined;

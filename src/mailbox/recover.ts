@@ -1,6 +1,6 @@
 /**
- * Recover: take back what the dead left in `processing/`, and finish what they had begun to settle. Any number of
- * recoverers may run at once; each step is a rename or link that only one can win.
+ * Recover: takes back what dead processes left in `processing/`, and finishes what they had begun to settle. Any number of
+ * recoverers may run at once: each step is a rename or link that only one of them can win.
  */
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
@@ -48,35 +48,35 @@ export interface Recoverer {
   newOwner: () => string;
   judge: (owner: string) => "alive" | "dead" | "unknown";
   /**
-   * When the process of this owner last said elsewhere that it lives (epoch ms). For claims on files of another user, whose
-   * times it may not be allowed to set; undefined: it is not known to.
+   * When the process of this owner last reported elsewhere that it lives (epoch ms); undefined when that is not known. Needed for
+   * claims on files of another user, because the owner may not be allowed to set their times.
    */
   beatOf?: (owner: string) => number | undefined;
   /** Remembers how long each file has not changed, on this process's own clock. */
   observer: LeaseObserver;
-  /** Names that this recoverer holds and could not bring to their end: it lives, so no other would come for them. */
+  /** Names that this recoverer holds and could not finish. As this process lives, no other recoverer would take them. */
   unfinished: Set<string>;
-  /** How often the death of its worker has not used up a run, by submission, and by number of the run where that had not begun. */
+  /** How often the death of a worker did not use up a run: by submission, and also by run number where the run had not begun. */
   excused: Map<string, number>;
   /** Whether the process of a dead owner ended because the system gave it no memory. */
   lackedMemory?: (owner: string) => boolean;
   /** Ends every process of that lease; resolves when none is left. */
   endLease: (lease: string) => Promise<void>;
   policyOf: (task: Task | undefined) => { maxAttempts: number; agentId: string };
-  /** Without it, a claim is all that shows that a run of a task has begun. */
+  /** Without it, every claimed run of a task counts as begun. */
   traces?: RunTraces;
   onRecovered: (what: Recovered) => void;
-  /** Journal lines for a settlement that this recovery published or found published. */
+  /** Writes the journal lines for a settlement that this recovery published or found published. */
   onSettled: (settled: Settlement, facts: SettledFacts) => void;
 }
 
-/** What a worker leaves before it begins a run: a program's directory; before it calls a function, a line in the journal. */
+/** The trace that a worker leaves before a run begins: a directory for a program, a journal line for a function. */
 export interface RunTraces {
-  /** A function has one, too, where that line could not be written. */
+  /** The run's directory. A function has one, too, when its journal line could not be written. */
   dirOf: (name: ProcessingName) => string;
-  /** Whether a program runs it, and no function. */
+  /** Whether the task runs a program and not a function. */
   isProgram: (task: Task) => boolean;
-  /** Whether that line is there; undefined: that cannot be said. */
+  /** Whether that journal line is there; undefined when this cannot be known. */
   hasStarted: (name: ProcessingName) => boolean | undefined;
 }
 
@@ -84,11 +84,11 @@ export interface SettledFacts {
   agentId: string;
   error: string | null;
   kind: string | null;
-  /** True when the dead owner had published it, and so may have written the journal lines too. */
+  /** True when the dead owner had published the record, and so may have written the journal lines too. */
   mayBeRecorded: boolean;
 }
 
-/** Why a claim is taken back: its owner is dead, is dead because memory was short, or fell silent. */
+/** Why a claim is taken back: its owner died, died because memory was short, or fell silent. */
 export type ReclaimReason = "dead" | "memory" | "silent";
 
 export type Recovered =
@@ -97,15 +97,15 @@ export type Recovered =
       name: ProcessingName;
       next: ProcessingName;
       reason: ReclaimReason;
-      /** False: its worker died before it was begun. */
+      /** False: its worker died before the run began. */
       hasBegun: boolean;
       agentId: string;
-      /** It is to be blamed for the death of its worker, and no run is left after the next one. */
+      /** The death of its worker counts against the task, and only one run is left. */
       isLastRun: boolean;
     }
   | { action: "failed"; name: ProcessingName; reason: ReclaimReason; agentId: string }
   | { action: "published"; name: ProcessingName }
-  /** Something else stands at the final name of a record, which is published as `recordAs` (relative to the mailbox). */
+  /** Another file is at the final name of a record, which was published as `recordAs` (relative to the mailbox). */
   | { action: "conflict"; name: ProcessingName; agentId: string; lease: string; recordAs: string }
   | { action: "reopened"; name: ProcessingName; next: ProcessingName }
   | { action: "quarantined"; name: ProcessingName }
@@ -118,27 +118,27 @@ export type RecoverStep =
       kind: "reclaim";
       claim: Claim;
       reason: ReclaimReason;
-      /** Its worker held others as well: it cannot be told that this one ended it. */
+      /** Its worker held other tasks as well: this one need not have caused the death. */
       isBeside: boolean;
     }
   | { kind: "publish"; claim: Claim }
-  /** Its record stands, so nothing of it may run: see `recordOfSubmission`. */
+  /** The task's record is there, so nothing of the task may run: see `recordOfSubmission`. */
   | { kind: "tidy"; claim: Claim }
   | { kind: "finish"; name: ProcessingName }
   | { kind: "foreign"; id: string };
 
-/** Measures silence on the observer's own monotonic clock: an mtime is compared with itself, never with a clock. */
+/** Measures silence on the observer's own monotonic clock: an mtime is compared only with its earlier value, never with a clock. */
 export class LeaseObserver {
   private readonly seen = new Map<string, { mtimeMs: number; sinceMs: number }>();
   private lastLookMs: number | undefined;
   private readonly periodMs: number;
 
-  /** It has not been used yet. */
+  /** True until the observer is first used. */
   get isNew(): boolean {
     return this.lastLookMs === undefined;
   }
 
-  /** @param periodMs how often the observer means to look; when it comes late by more than twice that, it was asleep itself */
+  /** @param periodMs how often the observer is meant to look; when it is late by more than twice that, its own process was asleep */
   constructor(periodMs: number) {
     this.periodMs = periodMs;
   }
@@ -152,7 +152,7 @@ export class LeaseObserver {
     for (const file of this.seen.keys()) if (!files.has(file)) this.seen.delete(file);
   }
 
-  /** For how long this file has shown this time (ms). */
+  /** For how long the mtime of this file has been the same (ms). */
   silenceMs(file: string, mtimeMs: number, nowMs: number): number {
     const entry = this.seen.get(file);
     if (entry === undefined || entry.mtimeMs !== mtimeMs) {
@@ -163,15 +163,15 @@ export class LeaseObserver {
   }
 }
 
-/** So often the death of its worker does not use up a run; and of so many that is remembered. */
+/** How many times the death of its worker does not use up a run, and how many such runs are remembered. */
 const EXCUSED_MAX = 10;
 const EXCUSED_KEPT_MAX = 10_000;
-/** A retry or quarantine takes microseconds: one that stands for this long (ms) was left behind. */
+/** A retry or quarantine takes microseconds: one that is this old (ms) was left behind. */
 const UNFINISHED_MS = 1000;
 
 /**
- * What is to be recovered among these names of `processing/`. Changes nothing.
- * @param isStart true at the start of the only supervisor: short-lived markers are leftovers then
+ * Finds what has to be recovered among these names of `processing/`. Changes nothing.
+ * @param isStart true at the start of the only supervisor: short-lived markers are then left over
  */
 export function findRecoverable(
   r: Recoverer,
@@ -181,14 +181,14 @@ export function findRecoverable(
 ): RecoverStep[] {
   const nowMs = r.trays.clock.monotonicMs();
   const steps: RecoverStep[] = [];
-  // What a power cut brought back is there from the start.
+  // Files that a power cut brought back are there from the start.
   const isFirst = r.observer.isNew;
   r.observer.beginRound(nowMs, new Set(files));
   const silentFor = (file: string, limitMs: number, owner?: string): boolean => {
     const facts = r.trays.storage.look(pathIn(r.trays.processing, file));
     if (facts === undefined) return false;
     const isOurs = owner === undefined || facts.uid === process.getuid?.();
-    // Whichever of the two changes, the sum does.
+    // If either time changes, the sum changes.
     const signOfLifeMs = facts.mtimeMs + (isOurs ? 0 : (r.beatOf?.(owner) ?? 0));
     return r.observer.silenceMs(file, signOfLifeMs, nowMs) >= limitMs;
   };
@@ -196,7 +196,7 @@ export function findRecoverable(
   const held = countHeld(files);
   const isBeside = ({ token }: ProcessingName): boolean =>
     isRunner(token) && (wasBeside(token) || (held.get(processOf(token)) ?? 0) > 1);
-  // One process holds many leases: it is asked for once a round.
+  // One process holds many leases: it is judged once a round.
   const isDead = (owner: string): boolean => {
     const process = processOf(owner);
     const known = verdicts.get(process) ?? r.judge(owner);
@@ -238,7 +238,7 @@ export function findRecoverable(
   return steps;
 }
 
-/** How many claims among these names each process holds. */
+/** Counts how many of these claims each process holds. */
 function countHeld(files: readonly string[]): Map<string, number> {
   const held = new Map<string, number>();
   for (const file of files) {
@@ -262,7 +262,7 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
       return;
     case "finish":
       if (step.name.stage === "bad") {
-        // Without a reason it was only taken aside, as a resend perhaps.
+        // A file without a reason was only taken aside, perhaps as a resend.
         if (!hasReason(r.trays, step.name) && finishAside(r.trays, step.name) !== "other") return;
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
@@ -286,10 +286,10 @@ async function reclaim(
   r: Recoverer,
   { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
 ): Promise<void> {
-  // The dead process may have held it only to cancel it: what runs has an earlier lease, no attempt was begun under this one,
-  // and perhaps its time has not come yet.
+  // The dead process may have claimed the task only to cancel it. The programs that run then belong to an earlier lease, no attempt
+  // began under this one, and the task may have to wait until its `not_before`.
   const wasCancelling = isCancelling(claim.name.token);
-  // First its processes, then its lease: two runs of one task must not overlap.
+  // End its processes before its lease: two runs of one task must not overlap.
   await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
   if (await tidySettled(r, claim)) return;
   const decoded = tryRead(r.trays, claim);
@@ -298,14 +298,14 @@ async function reclaim(
   const hasBegun = !wasCancelling && hasRunBegun(r, claim.name, decoded?.task);
   const isShort = reason === "memory";
   const isUsedUp = !wasCancelling && !((!hasBegun || isShort) && mayExcuse(r, claim.name, isShort));
-  // Before it fails for good because its worker died, it has had a run in a process that it did not share.
+  // A task whose worker shared its process gets one more run, alone in a process, before it fails because of the death.
   const isLeft = claim.name.attempt < maxAttempts + (isBeside ? 1 : 0);
   if (!isUsedUp || isLeft) {
     const dueMs = (decoded?.task.not_before ?? 0) * 1000;
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
     const next = putBack(r.trays, claim, delayMs, isUsedUp);
     if (next === undefined) return;
-    // What died because memory was short need not be alone: another process would want more of it.
+    // A task whose worker died of short memory need not run alone: another process would need still more memory.
     const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !isShort);
     const of = { name: claim.name, next, reason, hasBegun, agentId, isLastRun };
     r.onRecovered({ action: "reclaimed", ...of });
@@ -313,7 +313,7 @@ async function reclaim(
   }
   const settler = r.newOwner();
   const isBatch = claim.name.isBatch === true;
-  // Its lease first: while a worker that was stopped holds the lease, it removes the results that others gathered.
+  // Take the lease first: as long as a stopped worker still holds it, that worker may remove the results of others.
   const taken = isBatch ? claimReady(r.trays, claim.name, settler) : claim;
   if (taken === undefined) return;
   if (isBatch) r.unfinished.add(taken.file);
@@ -360,8 +360,8 @@ function hasRunBegun(r: Recoverer, name: ProcessingName, task: Task | undefined)
 }
 
 /**
- * Whether the death of its worker may leave a run unused once more. Not again and again: a task that ends its worker before it is
- * begun, or takes all memory itself, would have no end.
+ * Whether the death of its worker may once more not use up a run. The number is limited: a task that kills its worker before the
+ * run begins, or takes all memory itself, would otherwise run for ever.
  */
 function mayExcuse(r: Recoverer, name: ProcessingName, isShort: boolean): boolean {
   const key = isShort ? prefixOf(name) : `${prefixOf(name)}${name.attempt}`;
@@ -374,7 +374,7 @@ function mayExcuse(r: Recoverer, name: ProcessingName, isShort: boolean): boolea
 function isTaskTraced({ trays, traces }: Recoverer, name: ProcessingName, task: Task): boolean {
   if (traces === undefined || trays.storage.look(traces.dirOf(name)) !== undefined) return true;
   if (traces.isProgram(task)) return false;
-  // Journals are not synced: after a power cut, or on another machine, a line of theirs may be missing.
+  // Journals are not synced: after a power cut, or on another machine, a line may be missing.
   return !isOfThisBoot(name.token) || traces.hasStarted(name) !== false;
 }
 
@@ -387,7 +387,7 @@ function noteConflict(
     r.onRecovered({ action: "conflict", name: claim.name, ...of, recordAs });
 }
 
-/** Gathers what the lines of a batch came to under all its leases, for the process that settles it in their place. */
+/** Counts the results of a batch's lines under all its leases, for the process that settles the batch in place of its worker. */
 export async function gatherCounts(trays: Trays, name: ProcessingName): Promise<BatchCounts> {
   const results = await takeOverResults(trays, name, false);
   results.close();
@@ -395,7 +395,7 @@ export async function gatherCounts(trays: Trays, name: ProcessingName): Promise<
   return results.counts;
 }
 
-/** The commit was made, so the task is settled: finish publishing the staged record. */
+/** Finishes publishing the staged record: the commit was made, so the task is settled. */
 async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const { trays } = r;
   const status = marker.name.stage === "ok" ? "completed" : "failed";
@@ -412,7 +412,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
   const isBeside = trays.storage.look(beside) !== undefined;
   const isTakenAway = hasNameElsewhere(trays, staged, [final, beside]);
   const wasPublished = isTakenAway || isBeside || trays.storage.look(final) !== undefined;
-  // A disk that does not give it now is no evidence that it is lost: the task is settled, and must not run again.
+  // A disk error does not prove that the record is lost: the task is settled, and must not run again.
   const bytes =
     readIfThere(trays, staged) ??
     (wasPublished ? readIfThere(trays, isBeside ? beside : final) : undefined);
@@ -422,7 +422,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     decoded === undefined ||
     (marker.name.isBatch === true && resultsAreLost(trays, settlement, decoded.record.batch))
   ) {
-    // The record is lost or torn (a disk that lied about its sync): the marker still is the whole task. Run it again.
+    // The record is lost or incomplete (the disk lied about its sync). The marker still holds the whole task, which runs again.
     const next = nextAttempt(marker.name);
     if (trays.storage.look(marker.path) === undefined) return;
     if (marker.name.isBatch === true) reopenResults(trays, settlement);
@@ -433,25 +433,25 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     return;
   }
   if (isTakenAway || trays.storage.look(staged) === undefined) {
-    // The record was published and only the marker is left; or a retry, or another process, has moved the record on.
+    // The record was published and only the marker is left; or a retry or another process has moved the record on.
     settlement.phase = "published";
     if (isBeside) noteBeside(trays, settlement);
     else settlement.outcome = "settled";
   }
   settlement.record = bytes;
-  // Retention counts from when it can be seen, however long the machine was switched off in between.
+  // Retention counts from now, when the record becomes visible, however long the machine was off in between.
   if (!wasPublished) touchIfThere(trays, staged);
   await finishSettlement(r, settlement, decoded.record, wasPublished);
 }
 
-/** Whether a staged record has a second name, and none of these: it was published, and moved on since. */
+/** Whether a staged record has a second name other than these: it was published, and then moved by another process. */
 function hasNameElsewhere(trays: Trays, staged: string, names: readonly string[]): boolean {
   const facts = trays.storage.look(staged);
   if (facts === undefined || facts.nlink < 2) return false;
   return names.every((name) => trays.storage.look(name)?.ino !== facts.ino);
 }
 
-/** Where the record of this very submission stands, its name goes as the marker of a settler would. False where none stands. */
+/** If this submission already has a record, removes the claim as its settler would remove the marker. False when there is no record. */
 async function tidySettled(r: Recoverer, claim: Claim): Promise<boolean> {
   const { trays } = r;
   const settled = recordOfSubmission(trays, claim.name);
@@ -471,7 +471,7 @@ async function tidySettled(r: Recoverer, claim: Claim): Promise<boolean> {
   return true;
 }
 
-/** Takes it as far as it goes, and tells. */
+/** Takes the settlement as far as possible, and reports it. */
 async function finishSettlement(
   r: Recoverer,
   settlement: Settlement,
@@ -488,7 +488,7 @@ async function finishSettlement(
     kind: record.status === "failed" ? record.kind : null,
     mayBeRecorded: wasPublished,
   };
-  // Records and journals speak of the lease that was committed, not of the marker's token.
+  // Records and journals name the lease that was committed, not the marker's token.
   await settleAll(trays, [settlement], ([settled]) => {
     if (settled !== undefined) r.onSettled(settled, facts);
   });
@@ -498,12 +498,12 @@ async function finishSettlement(
   r.onRecovered({ action: "published", name });
 }
 
-/** A program that only knows plain names died, or is too slow: its lease time is over. */
+/** Handles the expired claim of a program that only knows plain names: it died or is too slow. */
 async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
   const { trays } = r;
   const path = pathIn(trays.processing, `${id}.json`);
   if (recordPaths(trays, id).some((record) => trays.storage.look(record) !== undefined)) {
-    // It settled and died before its last step.
+    // The program settled the task and died before its last step.
     unlinkIfThere(trays, path);
     r.onRecovered({ action: "cleaned_foreign", id });
     return;
@@ -513,7 +513,7 @@ async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
   if (acceptPlainClaim(trays, next)) r.onRecovered({ action: "reclaimed_foreign", next });
 }
 
-/** The task, or undefined when the file holds none. A disk that does not give it now is no evidence: then it is thrown. */
+/** The task, or undefined when the file holds none. A disk error proves nothing, so it is thrown. */
 function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
   if (claim.name.isBatch === true) return undefined;
   try {

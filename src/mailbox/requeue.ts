@@ -1,16 +1,16 @@
-/** Requeue: a claimed task goes back into the inbox, as if it had just been dropped; a batch only gives up its claim. */
+/** Requeue: puts a claimed task back into the inbox, as if it had just been dropped. A batch stays and only loses its claim. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { type Claim, putBack } from "./claim.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
 /**
- * Links the file into the inbox and then gives the claim up. A crash in between leaves both names of one file: the claim
- * is recovered, and the copy in the inbox is a duplicate with the same bytes, which is dropped.
+ * Links the file into the inbox and then gives up the claim. A crash in between leaves both names of the file: the claim is
+ * recovered, and the copy in the inbox is dropped as a duplicate with the same bytes.
  * @returns false when the lease was lost
  */
 export function requeue(trays: Trays, claim: Claim): boolean {
-  // Its lines that are done stay done: it keeps its submission, under which their results are found.
+  // Finished lines stay finished: the batch keeps its submission, under which their results are found.
   if (claim.name.isBatch === true) return putBack(trays, claim, 0, false) !== undefined;
   const target = join(trays.inbox, `${claim.name.id}.json`);
   try {
@@ -19,7 +19,7 @@ export function requeue(trays: Trays, claim: Claim): boolean {
     const code = systemCode(error);
     if (code === "EEXIST") {
       const isOurs = trays.storage.look(target)?.ino === trays.storage.look(claim.path)?.ino;
-      // Another task of this id was dropped by then: ours keeps waiting where it is.
+      // Another task with this id was dropped in the meantime: ours keeps waiting in `processing/`.
       if (!isOurs) return putBack(trays, claim, 0, false) !== undefined;
       // A process died between the two steps.
     } else {

@@ -1,6 +1,6 @@
 /**
- * Retry of a settled batch: its failed lines run again, and what they come to joins the results of the others. One rename
- * takes its record out of the tray; from then on recovery finishes.
+ * Retries a settled batch: its failed lines run again, and their results join the results of the other lines. One rename takes its
+ * record out of the tray; recovery can finish from there.
  */
 import { dirname, join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
@@ -23,7 +23,7 @@ import type { Trays } from "./trays.ts";
 
 /**
  * @param record path of its record
- * @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition (no line of it failed, or its batch is gone)
+ * @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition (none of its lines failed, or the batch file is gone)
  */
 export async function retryBatch(trays: Trays, id: string, record: string): Promise<void> {
   const { storage } = trays;
@@ -67,9 +67,9 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
 }
 
 /**
- * The rest of a retry, also after a crash in its middle.
- * @returns "later" while the settlement it took is not through: its settler, or who recovers it, would publish once more what they
- *   find neither in the tray nor in `processing/`
+ * Finishes a retry, also after a crash in its middle.
+ * @returns "later" while the settlement of this record is not finished: the settler or a recoverer would publish again a record
+ *   that it finds neither in the tray nor in `processing/`
  */
 export async function finishRetryBatch(
   trays: Trays,
@@ -80,18 +80,18 @@ export async function finishRetryBatch(
   if (storage.look(path) === undefined) return "done";
   const record = readRecord(trays, path)?.record;
   if (record === undefined) {
-    // Not a record we can read: give it back as it was.
+    // The record cannot be read: put it back unchanged.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
     return "done";
   }
-  // Not the record that was looked at, when another retry and its run came in between.
+  // This may be a later record, if another retry and its run came in between.
   const settled = prefixOf({ id: marker.id, submission: submissionOf(record.lease) });
   if (isBeingSettled(trays, settled)) return "later";
   const dir = record.status === "completed" ? trays.outbox : trays.failed;
   const batch = join(dir, settledBatchName(marker.id, submissionOf(record.lease)));
   const results = join(dir, resultsName(marker.id));
   if (storage.look(batch) !== undefined) {
-    // What completed stays done: it becomes the checkpoint of the run to come. Only then the old results go.
+    // Completed lines stay completed: their results become the checkpoint of the next run. Only then are the old results deleted.
     if (storage.look(results) !== undefined) {
       await keepCompleted(trays, marker, path, results);
       dropResults(trays, marker, results, batch);
@@ -107,15 +107,16 @@ export async function finishRetryBatch(
     moved(trays, batch, join(trays.processing, formatName(ready)));
     if (trays.durability === "power") await storage.syncDirs([trays.processing]);
   }
-  // The record goes last: until here a crash finds it and comes again.
+  // The record is removed last: until then recovery finds it after a crash and repeats this.
   unlinkIfThere(trays, path);
   return "done";
 }
 
 /**
- * Taken aside first. While the batch still lies under the name of this settlement, no later run can have left results;
- * if it does not, another process has finished this retry while this one was stopped, and what we took is put back. A process that is
- * stopped between the first look and the rename for the whole of a later run, and then dies before it puts them back, loses that run's results.
+ * Moves the results aside before deleting them. While the batch is still under the name of this settlement, no later run can have
+ * left results. Otherwise another process finished this retry while this one was stopped, and we put the results back. One loss
+ * remains possible: a process that is stopped between the first look and the rename for a whole later run, and that dies before it
+ * puts the results back.
  */
 function dropResults(trays: Trays, { id }: ProcessingName, results: string, batch: string): void {
   if (trays.storage.look(batch) === undefined) return;
@@ -133,11 +134,11 @@ async function keepCompleted(
 ): Promise<void> {
   const fresh = new BatchResults(join(trays.tmp, `${marker.id}-${randomToken(10)}.results.tmp`));
   try {
-    // Recovery looks for what was left behind, and must see that a process is at it.
+    // Recovery looks for old markers: a fresh time shows that a process is at work.
     const isWanted = (isCompleted: boolean): boolean => isCompleted;
     await copyResults(trays, results, fresh, isWanted, () => touchIfThere(trays, markerPath));
     if (trays.durability === "power") await fresh.sync();
-    // Never in the place of what is there: of two who finish one retry, the later may have found the old results gone.
+    // Never replace an existing file: when two processes finish one retry, the second may have found the old results gone.
     linked(trays, fresh.path, stagedResultsPath(trays, marker));
     unlinkIfThere(trays, fresh.path);
     if (trays.durability === "power") await trays.storage.syncDirs([trays.tmp]);

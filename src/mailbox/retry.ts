@@ -1,4 +1,4 @@
-/** Retry: a settled task goes back into the inbox. One rename takes its record out of its tray; from then on recovery finishes. */
+/** Retry: puts a settled task back into the inbox. One rename takes its record out of its tray; recovery can finish from there. */
 import { join, relative } from "node:path";
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
@@ -23,13 +23,13 @@ import type { FileFacts } from "./storage.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
 export interface RetryOptions {
-  /** A task that has completed, too: its result goes. */
+  /** Also retry a task that has completed; its result is removed. */
   isRerun?: boolean;
 }
 
 /**
- * Runs a failed task again, from its first attempt, under its own id.
- * @throws ErrTaskNotFound, ErrTaskExists (it waits or runs again already), ErrInvalidTransition (it cannot be run again)
+ * Runs a failed task again under its own id, from its first attempt.
+ * @throws ErrTaskNotFound, ErrTaskExists (it already waits or runs again), ErrInvalidTransition (it cannot be run again)
  */
 export async function retry(
   trays: Trays,
@@ -81,7 +81,7 @@ export async function retry(
   return retryRecord(trays, id, failed, found.bytes, found.facts.uid);
 }
 
-/** @param path of the record of a task @param bytes what it holds @param uid whose it is */
+/** @param path of the task's record @param bytes of the record @param uid of its owner */
 async function retryRecord(
   trays: Trays,
   id: string,
@@ -130,8 +130,8 @@ async function retryRecord(
 }
 
 /**
- * Why the task in a record of this owner is not made one of ours; undefined when it may be. The owner of the tray decides what
- * is in it.
+ * Why the task in a record of this owner is not run as one of ours; undefined when it may be. The owner of the tray decides which
+ * records are in it.
  */
 function explainForeignRecord(trays: Trays, uid: number): string | undefined {
   const owner = trays.storage.look(trays.failed)?.uid;
@@ -147,13 +147,13 @@ function cannotBeTrusted(id: string, path: string, why: string): ErrInvalidTrans
   });
 }
 
-/** Whether a task of this id is in flight or has completed: then what lies beside is not what is asked for. */
+/** Whether a task of this id is in flight or has completed: an error record with a longer name is then not the one that is meant. */
 function hasMoreThanErrors(trays: Trays, id: string): boolean {
   const [completed] = recordPaths(trays, id);
   return trays.storage.look(completed) !== undefined || isInFlight(trays, id, ["bad"]);
 }
 
-/** The latest error record of this id beside the final name that holds a task, or whose refused file is there. */
+/** The latest error record of this id with a longer name that holds a task, or whose refused file is still there. */
 function runnableBeside(trays: Trays, id: string): string | undefined {
   return errorsBeside(trays, id).find(({ record, path }) => {
     if (record.status !== "failed" || record.batch !== undefined) return false;
@@ -163,11 +163,11 @@ function runnableBeside(trays: Trays, id: string): string | undefined {
   })?.path;
 }
 
-/** Tells the error record of this id from every other; undefined when there is none. */
+/** A text that tells this id's error record from every other; undefined when there is no record. */
 export function deadLetterOf(trays: Trays, id: string): string | undefined {
   const { storage, outbox } = trays;
   const [completed, failed] = recordPaths(trays, id);
-  // A batch that completed can be retried too, for its failed lines.
+  // A completed batch can be retried too, for its failed lines.
   const facts =
     storage.look(failed) ??
     lookBeside(trays, id) ??
@@ -183,9 +183,9 @@ function lookBeside(trays: Trays, id: string): FileFacts | undefined {
 }
 
 /**
- * The rest of a retry, also after a crash in its middle.
- * @returns `taken` when another task has taken the id since, `foreign` when the record is of an owner who is not allowed: then
- *   it is back in its tray, under a name of its own; `later` when recovery is to come again
+ * Finishes a retry, also after a crash in its middle.
+ * @returns `taken` when another task has this id now, `foreign` when the record's owner is not allowed: in both cases the record is
+ *   back in its tray under a new name; `later` when recovery must come again
  */
 export async function finishRetry(
   trays: Trays,
@@ -203,20 +203,20 @@ export async function finishRetry(
     const to = isBatch ? join(trays.inbox, inboxName({ id: marker.id, isBatch })) : target;
     if (trays.durability === "power") await trays.storage.syncDirs([trays.failed]);
     const isThere = withTrays(trays, () => linked(trays, refused, to));
-    // Its second name tells that an earlier try put it there.
+    // A second name shows that an earlier try put the file there.
     if (!isThere && (trays.storage.look(refused)?.nlink ?? 0) === 1)
       return keepAside(trays, marker, decoded?.record, "taken");
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
     unlinkIfThere(trays, refused);
-    // With that name still there the one in the inbox would be a second one, and refused.
+    // If a power cut brought that name back, the file in the inbox would have two names and be refused.
     if (trays.durability === "power") await trays.storage.syncDirs([trays.failed]);
   } else if (decoded?.taskText !== undefined) {
     if (explainForeignRecord(trays, found.facts.uid) !== undefined)
       return keepAside(trays, marker, decoded?.record, "foreign");
-    // A name of its own: of two who finish one retry at once, neither may publish what the other has not written yet.
+    // Use a unique name: when two processes finish one retry, neither may publish a file that the other is still writing.
     const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
     trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
-    // Nor may the record be back beside the new record of its task.
+    // A power cut must not bring the record back beside the task's new record.
     if (trays.durability === "power")
       await Promise.all([
         trays.storage.syncFiles([staged]),
@@ -227,25 +227,25 @@ export async function finishRetry(
     const isSame = (file: string): boolean =>
       readIfThere(trays, file)?.toString("utf8").trim() === text;
     const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
-    // Before the wait for the disk: a supervisor refuses a file in the inbox that keeps a second name.
+    // Unlink before the wait for the disk: a supervisor refuses a file in the inbox that has a second name.
     unlinkIfThere(trays, staged);
     const { lease } = decoded.record;
     if (published === "taken" && !isKnown(trays, id, text, lease))
       return keepAside(trays, marker, decoded?.record, "taken");
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
-    // Not a record we can read: give it back as it was.
+    // The record cannot be read: put it back unchanged.
     moved(trays, path, join(trays.failed, errorName(`${marker.id}~${marker.token}`)));
     return "done";
   }
   dropTwin(trays, path, decoded?.record);
-  // The record goes last: until here a crash finds it and comes again. A refused file that is gone from failed/ is in the
-  // inbox already, or further.
+  // The record is removed last: until then recovery finds it after a crash and repeats this. A refused file that is no longer in
+  // failed/ is already in the inbox, or further.
   unlinkIfThere(trays, path);
   return "done";
 }
 
-/** Of two who filed one refusal at once, each may have linked its reason: under the id, and under the name of the file. */
+/** Removes a second link to this reason. Two processes that file one refusal at once may link it under the id and under the file's name. */
 function dropTwin(trays: Trays, record: string, facts: object | undefined): void {
   const { file } = (facts ?? {}) as { file?: unknown };
   const [, stem] =
@@ -255,7 +255,7 @@ function dropTwin(trays: Trays, record: string, facts: object | undefined): void
   if (trays.storage.look(twin)?.ino === trays.storage.look(record)?.ino) unlinkIfThere(trays, twin);
 }
 
-/** The bytes of a file that was refused unrun, if they still lie where its record says. */
+/** Path of a file that was refused unrun, if it is still where its record says. */
 function refusedFile(trays: Trays, record: object | undefined): string | undefined {
   const file = (record as { file?: unknown } | undefined)?.file;
   if (typeof file !== "string" || !/^failed\/[^/]+\.(?:nd)?json$/.test(file)) return undefined;
@@ -267,7 +267,7 @@ function isRefusalOf(record: object): boolean {
   return typeof (record as { file?: unknown }).file === "string";
 }
 
-/** The record goes back to where it was, under a name of its own. */
+/** Puts the record back into its tray, under a new name. */
 function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, why: T): T {
   moved(trays, join(trays.processing, formatName(marker)), asideOf(trays, marker, record));
   return why;
@@ -275,7 +275,7 @@ function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, 
 
 type KeptRecord = Pick<DecodedRecord["record"], "status"> | undefined;
 
-/** Where the record was. */
+/** The tray in which the record was. */
 function trayOf(trays: Trays, record: KeptRecord): string {
   return record?.status === "completed" ? trays.outbox : trays.failed;
 }
@@ -286,8 +286,8 @@ function asideOf(trays: Trays, { id, token }: ProcessingName, record: KeptRecord
 }
 
 /**
- * True for a task that was accepted from the inbox: an earlier try of a retry.
- * @param lease of the record that is retried: the marker it was settled with may still stand, and is no later run
+ * Whether the task was accepted from the inbox already, by an earlier try of this retry.
+ * @param lease of the record that is retried: the marker of that settlement may still be there, and is no later run
  */
 function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
   return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;

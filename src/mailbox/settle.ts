@@ -7,7 +7,7 @@
  *   record   journal lines             telemetry                           → recovery looks whether they are there
  *   clean    unlink marker, staged     nothing left to do
  *
- * A batch has its results and itself beside its record: published before it. See batch-settle.ts.
+ * The results and the file of a batch are published before its record, beside it. See batch-settle.ts.
  */
 
 import { relative } from "node:path";
@@ -41,30 +41,30 @@ export interface Settlement {
   claim: Claim;
   status: "completed" | "failed";
   record: Buffer;
-  /** File name of the marker and of the staged record; `token` in it says who settles. */
+  /** File name of the marker and of the staged record; its `token` names the settler. */
   marker: string;
   phase: Phase;
-  /** Where the claimed file itself goes in the end, relative to the mailbox, when it holds no task that the record could. */
+  /** Final path of the claimed file, relative to the mailbox, when it holds no task that could be put into the record. */
   keptAs?: string;
   /**
-   * `fenced`: the lease was lost, nothing changed. `conflict`: something else stands at the final name and stays; the record is
-   * published as `recordAs`.
+   * `fenced`: the lease was lost, nothing changed. `conflict`: another file is at the final name and stays; the record is published
+   * as `recordAs`.
    */
   outcome?: "settled" | "fenced" | "conflict";
-  /** Where the record is, relative to the mailbox, when it is not at its final name. */
+  /** Path of the record, relative to the mailbox, when it is not at its final name. */
   recordAs?: string;
-  /** When it was committed, on the settler's own clock (ms); undefined: by another process. */
+  /** When it was committed, on the settler's own clock (ms); undefined when another process committed it. */
   committedMs?: number;
-  /** Another process may have brought it to its end, journal lines and all: before lines are written they are looked for. */
+  /** Another process may have finished it and written the journal lines: look for the lines before writing them. */
   mayBeRecorded?: boolean;
-  /** What stopped this settlement; calling settleAll again goes on from `phase`. */
+  /** The error that stopped this settlement; calling settleAll again continues from `phase`. */
   error?: unknown;
 }
 
-/** No process takes a settlement over sooner after its commit (ms): until then it is not looked for. */
+/** No process takes a settlement over earlier than this after its commit (ms), so we need not check before. */
 const TAKEOVER_MS_MIN = 50;
 
-/** @param settler owner string of the process that settles: tells recovery whether to wait for them */
+/** @param settler owner string of the process that settles: recovery reads from it whether to wait for that process */
 export function newSettlement(
   claim: Claim,
   status: Settlement["status"],
@@ -76,10 +76,10 @@ export function newSettlement(
 }
 
 /**
- * Takes each settlement as far as it goes. Never throws: what could not be done is in `error`, and a later call goes on.
- * With durability `process` all of it happens before this returns.
- * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. Should it throw,
- *   it is called again for them by a later call
+ * Takes each settlement as far as possible. Never throws: a failure is kept in `error`, and a later call continues. With durability
+ * `process` all of it happens before this returns.
+ * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. If it throws, a
+ *   later call calls it again for them
  */
 export async function settleAll(
   trays: Trays,
@@ -120,7 +120,7 @@ export async function settleAll(
   if (anew.length > 0) await settleAll(trays, anew, onPublished);
 }
 
-/** What must be durable before the commit: the record, and the results of a batch. */
+/** The files that must be durable before the commit: the record, and the results of a batch. */
 function filesOf(trays: Trays, s: Settlement): string[] {
   const record = stagedPath(trays, s);
   return s.claim.name.isBatch === true && hasResults(trays, s)
@@ -146,11 +146,11 @@ function commit(trays: Trays, s: Settlement, nowMs: number): void {
 }
 
 function publish(trays: Trays, s: Settlement): void {
-  // The record was published, but not made durable: a consumer that took it away since then gets no second one.
+  // The record was published, but not yet durable. If a consumer has removed it since, it is not published again.
   if (s.outcome === "settled" || s.outcome === "conflict") return;
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);
-  // The record comes last: where it stands, the results and the batch stand too, also after a power cut.
+  // The record is published last: whenever it is there, the results and the batch are there too, even after a power cut.
   if (s.claim.name.isBatch === true) {
     publishResults(trays, s, finalDir(trays, s));
     keepBatch(trays, s, finalDir(trays, s));
@@ -173,7 +173,7 @@ function publish(trays: Trays, s: Settlement): void {
       }
       if (code !== "ENOENT" || tries > 0) throw error;
       if (wasFinished(trays, s)) return;
-      // The staged record was swept, or the tray was deleted: we still hold the bytes.
+      // The staged record was swept, or the tray was deleted: we still have the bytes.
       if (trays.storage.look(staged) === undefined && beganAnew(trays, s)) return;
       makeTrays(trays);
       if (trays.storage.look(staged) === undefined) trays.storage.create(staged, s.record);
@@ -182,8 +182,8 @@ function publish(trays: Trays, s: Settlement): void {
 }
 
 /**
- * Another file, directory or link stands at the final name. The name beside it is the same for a process that comes here again
- * after a crash: then it is there, and done.
+ * Another file, directory or link is at the final name. The name beside it is always the same, so after a crash the record is found
+ * there and the step is done.
  */
 function publishBeside(trays: Trays, s: Settlement): void {
   try {
@@ -194,20 +194,20 @@ function publishBeside(trays: Trays, s: Settlement): void {
   noteBeside(trays, s);
 }
 
-/** The record is published, under the name beside the final one. */
+/** Notes that the record is published, under the name beside the final one. */
 export function noteBeside(trays: Trays, s: Settlement): void {
   s.outcome = "conflict";
   s.recordAs = relative(trays.dir, besidePath(trays, s));
 }
 
 /**
- * Stages and commits under a name of its own: a process that took us for dead and saw a marker without a record has the task run again,
- * and then this commit is lost. Results of a batch are found by the name of the marker, which stays.
+ * Stages and commits again under another name. A process that believed us dead may have seen a marker without a record; it then
+ * runs the task again, and our new commit fails. A batch cannot do this: its results are found by the name of the marker.
  */
 function beganAnew(trays: Trays, s: Settlement): boolean {
   const path = pathIn(trays.processing, s.marker);
   const name = parseName(s.marker);
-  // A missing tray is no evidence. A marker that is gone by now makes the new commit fail.
+  // A missing tray proves nothing. If the marker is gone by now, the new commit fails.
   const hasTray = trays.storage.look(trays.processing) !== undefined;
   if (name === undefined || name.isBatch === true || !hasTray) return false;
   s.claim = { ...s.claim, path };
@@ -217,8 +217,8 @@ function beganAnew(trays: Trays, s: Settlement): boolean {
 }
 
 /**
- * Whether a process that took us for dead has ended it. `fenced` when our record is not there: then the task runs again,
- * or a consumer has taken it, and to publish it once more would be a second settlement.
+ * Whether a process that believed us dead has finished the settlement. `fenced` when our record is not there: the task runs again
+ * or a consumer took the record, and publishing again would settle it twice.
  */
 function wasFinished(trays: Trays, s: Settlement): boolean {
   if (hasMarker(trays, s)) return false;
@@ -234,7 +234,7 @@ function holdsRecord(trays: Trays, s: Settlement, path: string): boolean {
   return trays.storage.read(path, s.record.length).bytes?.equals(s.record) === true;
 }
 
-/** A missing tray is no evidence. */
+/** Whether the marker is there. A missing tray proves nothing and counts as yes. */
 function hasMarker(trays: Trays, s: Settlement): boolean {
   if (trays.storage.look(pathIn(trays.processing, s.marker)) !== undefined) return true;
   return trays.storage.look(trays.processing) === undefined;
@@ -253,12 +253,12 @@ function record(
     onPublished(recording.filter((s) => s.outcome === "settled"));
     for (const s of recording) s.phase = "recorded";
   } catch (error) {
-    // Some of the lines may be there.
+    // Some of the lines may have been written.
     for (const s of recording) Object.assign(s, { error, mayBeRecorded: true });
   }
 }
 
-/** When a process was stopped after the commit, recovery may have gone on in its place: then the marker is gone. */
+/** If this process was stopped after the commit, recovery may have continued in its place: the marker is then gone. */
 function noteTakenOver(trays: Trays, s: Settlement, sinceMs: number): void {
   const { committedMs = Number.NEGATIVE_INFINITY } = s;
   if (committedMs < sinceMs && !hasMarker(trays, s)) s.mayBeRecorded = true;
@@ -288,7 +288,7 @@ export function finalPath(trays: Trays, s: Settlement): string {
   return recordPath(trays, s, s.claim.name.id);
 }
 
-/** Where the record goes when something else stands at its final name. */
+/** Path of the record when another file is at its final name. */
 export function besidePath(trays: Trays, s: Settlement): string {
   return recordPath(trays, s, besideId(s.claim.name));
 }

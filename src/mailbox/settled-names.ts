@@ -1,6 +1,6 @@
 /**
- * Which names the trays of settled tasks hold, for callers that ask about very many: from a listing as long as the directory
- * cannot have changed since, else by a look at each name.
+ * Answers which names are in the trays of settled tasks, for callers that ask about very many. It uses a listing as long as the
+ * directory cannot have changed since, and otherwise looks at each name.
  */
 import type { Tray, Trays } from "./trays.ts";
 import { pathIn } from "./trays.ts";
@@ -15,17 +15,17 @@ interface Listing {
   ctimeMs: number;
   /** Whether the directory was unchanged at the last `refresh`. */
   isCurrent: boolean;
-  /** Looks since it was listed. */
+  /** How many single looks there were since the listing. */
   lookCount: number;
 }
 
-/** A larger directory is not listed (bytes of the directory itself; some ten thousand names). */
+/** A directory larger than this is not listed (bytes of the directory itself; some ten thousand names). */
 const DIR_BYTES_MAX = 1024 * 1024;
 
 export class SettledNames {
   private readonly trays: Trays;
   private readonly listings: Record<SettledTray, Listing>;
-  /** A moment that the file system's own clock has reached (epoch ms). */
+  /** A time that the file system's own clock has reached (epoch ms). */
   private reachedMs = Number.NEGATIVE_INFINITY;
 
   constructor(trays: Trays) {
@@ -40,15 +40,15 @@ export class SettledNames {
     return this.trays.storage.look(pathIn(listing.dir, name)) !== undefined;
   }
 
-  /** A file that was just made shows how late it is on the clock that dates the directories: no other clock is asked. */
+  /** Reads the file system's clock from a new file. Only that clock counts, because it also dates the directories. */
   noteNew(path: string): void {
     const facts = this.trays.storage.look(path);
     if (facts !== undefined) this.reachedMs = facts.ctimeMs;
   }
 
   /**
-   * Finds out whether the listings still hold.
-   * @param mayList lists anew where that pays: when as many names were looked at since the last time as it had
+   * Checks whether the listings are still valid.
+   * @param mayList lists again where that pays: when as many single looks were made since the last listing as it had names
    */
   refresh(mayList: boolean): void {
     for (const listing of Object.values(this.listings)) this.refreshOne(listing, mayList);
@@ -62,7 +62,8 @@ export class SettledNames {
       facts.mtimeMs === listing.mtimeMs &&
       facts.ctimeMs === listing.ctimeMs;
     if (listing.isCurrent || !mayList || facts === undefined) return;
-    // Names that come within one tick of that clock leave the same date: until it has moved on a listing proves nothing.
+    // Names that appear within one tick of that clock leave the same date, so the listing proves nothing until the clock has moved
+    // on.
     const isDated = this.reachedMs > facts.mtimeMs && this.reachedMs > facts.ctimeMs;
     const doesPay = listing.lookCount > 0 && listing.lookCount >= listing.names.size;
     if (!isDated || !doesPay || facts.size > DIR_BYTES_MAX) return;

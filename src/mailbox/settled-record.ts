@@ -1,4 +1,4 @@
-/** Settled records: what stands in `outbox/` or `failed/` of a task that has ended. Reads only. */
+/** Reads settled records: the files in `outbox/` or `failed/` of tasks that have ended. Changes nothing. */
 
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
 import {
@@ -17,12 +17,12 @@ export interface SettledRecord {
   path: string;
 }
 
-/** Where the record of this id may stand, as it ended well or badly; one of them at most does. */
+/** The two possible paths of this id's record, for a result and for an error. At most one is there. */
 export function recordPaths(trays: Trays, id: string): readonly [string, string] {
   return [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
 }
 
-/** Undefined when there is none, or the file is not ours. @throws a system error: then it is not known */
+/** Undefined when there is no record, or the file is no record of ours. @throws a system error: then it is not known */
 export function readRecord(trays: Trays, path: string): DecodedRecord | undefined {
   const bytes = readIfThere(trays, path);
   return bytes === undefined ? undefined : decodeRecord(bytes);
@@ -31,7 +31,7 @@ export function readRecord(trays: Trays, path: string): DecodedRecord | undefine
 /** The record that settled this id, if there is one that can be read. @throws a system error */
 export function readSettled(trays: Trays, id: string): SettledRecord | undefined {
   for (const path of recordPaths(trays, id)) {
-    // Most ids have none, and a look costs less than a read that fails.
+    // Most ids have no record, and a look costs less than a failed read.
     if (trays.storage.look(path) === undefined) continue;
     const decoded = readRecord(trays, path);
     if (decoded !== undefined) return { record: decoded.record, path };
@@ -40,8 +40,9 @@ export function readSettled(trays: Trays, id: string): SettledRecord | undefined
 }
 
 /**
- * The record that what bears this name in `processing/` has settled as. A name of it that is there still, or again after a power
- * cut that has taken the end of one directory and not of another, is a leftover: nothing of this submission may run any more.
+ * The record of the submission that has this name in `processing/`. When there is one, the name is a leftover, and nothing of the
+ * submission may run any more. A name can also come back after a power cut that undid a change in one directory and not in the
+ * other.
  * @throws a system error: then it is not known
  */
 export function recordOfSubmission(
@@ -58,7 +59,7 @@ export function recordOfSubmission(
   return undefined;
 }
 
-/** The error records of this id that have a name beside the final one, the latest first. For an id that has no other: it takes a listing. */
+/** The error records of this id with a longer name, the latest first. It lists the tray, so use it only when the id has no other record. */
 export function errorsBeside(trays: Trays, id: string): SettledRecord[] {
   const found = trays.storage
     .list(trays.failed)
@@ -79,7 +80,7 @@ export function hasSettled(trays: Trays, id: string): boolean {
   return trays.storage.look(failed) !== undefined && !isRefusal(trays, failed);
 }
 
-/** True for the record of a file that was refused unrun: it settles nothing, so its id is free. */
+/** True for the record of a file that was refused before it ran: it settles nothing, so its id is free. */
 export function isRefusal(trays: Trays, path: string): boolean {
   try {
     const record = readRecord(trays, path)?.record;

@@ -1,6 +1,6 @@
 /**
- * Single steps on files that others move too. The return value says when another process was faster; any other failure is thrown. So is
- * ENOENT while the whole mailbox is away, moved or unmounted: it may come back, and then no process was faster.
+ * Single steps on files that other processes move too. The return value says when another process was faster. Any other failure is
+ * thrown; so is ENOENT while the whole mailbox is missing, moved or unmounted: it may come back, so no process was faster.
  */
 import { systemCode } from "../core/errors.ts";
 import type { FileFacts } from "./storage.ts";
@@ -17,12 +17,12 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
   }
 }
 
-/** Whether it says that a file is not there, and the mailbox is. */
+/** Whether the error says that the file is missing, while the mailbox is there. */
 function isGone(trays: Trays, error: unknown): boolean {
   return systemCode(error) === "ENOENT" && trays.storage.look(trays.dir) !== undefined;
 }
 
-/** One link. False when something stands there already. */
+/** One link. False when the target name is used already. */
 export function linked(trays: Trays, from: string, to: string): boolean {
   try {
     trays.storage.link(from, to);
@@ -42,15 +42,15 @@ export function unlinkIfThere(trays: Trays, path: string): void {
 }
 
 /**
- * Removes a name in `processing/` of a file that has just got another one in the inbox. With `power` the new name is durable
- * first: file systems may keep the end of the one and lose the other, where they are in different directories.
+ * Removes a name in `processing/` of a file that has just got another name in the inbox. With `power` the new name is made durable
+ * first: otherwise a power cut could undo it and keep the removal, because the names are in different directories.
  */
 export function unlinkMoved(trays: Trays, path: string): void {
   if (trays.durability === "power") trays.storage.syncDirNow(trays.inbox);
   unlinkIfThere(trays, path);
 }
 
-/** Creates a file of ours: its tray is made when it is missing, and what an earlier try left under the name goes. */
+/** Creates a file of ours. Makes a missing tray, and replaces a file that an earlier try left under the name. */
 export function createAnew(trays: Trays, path: string, bytes: Buffer): void {
   try {
     trays.storage.create(path, bytes);
@@ -63,7 +63,7 @@ export function createAnew(trays: Trays, path: string, bytes: Buffer): void {
   }
 }
 
-/** Dates the file to now. */
+/** Sets the time of the file to now, if it is there. */
 export function touchIfThere(trays: Trays, path: string): void {
   try {
     trays.storage.touch(path, trays.clock.wallMs());
@@ -72,12 +72,12 @@ export function touchIfThere(trays: Trays, path: string): void {
   }
 }
 
-/** All its bytes; undefined when it is gone, or no regular file. */
+/** All bytes of the file; undefined when it is gone, or no regular file. */
 export function readIfThere(trays: Trays, path: string): Buffer | undefined {
   return readWithFacts(trays, path)?.bytes;
 }
 
-/** The same, with what is known of the very file that they were read from. */
+/** The bytes, with the facts of the file that they were read from. */
 export function readWithFacts(
   trays: Trays,
   path: string,

@@ -1,7 +1,7 @@
 /**
- * The storage port: the few file-system operations that the mailbox protocol is made of. Synchronous, because on the
- * hot path a synchronous call costs a fifth of a promised one; only the durability barriers wait. A simulated file
- * system stands in here for crash exploration. Errors are Node's system errors (`code` = "ENOENT", "EEXIST", …).
+ * The storage port: the few file-system operations that the mailbox protocol needs. They are synchronous, because on the hot path a
+ * synchronous call costs a fifth of an asynchronous one; only the durability barriers wait. Tests replace it by a simulated file
+ * system to explore crashes. Errors are Node's system errors (`code` = "ENOENT", "EEXIST", …).
  */
 export interface FileFacts {
   dev: number;
@@ -15,7 +15,7 @@ export interface FileFacts {
   kind: "file" | "directory" | "other";
 }
 
-/** A listing that is read in pieces, so that a directory of a million names blocks no process. */
+/** A listing that is read in pieces, so that a directory of a million names does not block the process. */
 export interface Walk {
   /** The next names, at most about `max`; empty at the end. Names that vanish or appear in between may be missed. */
   next(max: number): string[];
@@ -30,13 +30,13 @@ export interface Storage {
   /** lstat; undefined when there is no such file. */
   look(path: string | Buffer): FileFacts | undefined;
   /**
-   * Opens without following links or waiting for writers, and reads a regular file of at most `bytesMax`.
-   * `bytes` is undefined when it is larger, or not a regular file.
+   * Opens without following links or waiting for writers, and reads a regular file of at most `bytesMax`. `bytes` is undefined when
+   * the file is larger, or not a regular file.
    */
   read(path: string, bytesMax: number): { facts: FileFacts; bytes: Buffer | undefined };
-  /** Creates a file that must not exist, whole; on failure nothing is left. Mode 0600. */
+  /** Creates a new file as a whole; on failure nothing is left. The file must not exist. Mode 0600. */
   create(path: string, bytes: Buffer): void;
-  /** Fails with EEXIST when `to` exists: the only way to publish. */
+  /** Fails with EEXIST when `to` exists: files are published only in this way. */
   link(from: string, to: string): void;
   /** Replaces `to` silently when it exists. `from` is bytes when the name is not UTF-8. */
   rename(from: string | Buffer, to: string): void;
@@ -44,14 +44,14 @@ export interface Storage {
   /** Sets mtime (epoch ms). */
   touch(path: string, mtimeMs: number): void;
   /**
-   * Makes a directory, and what is missing above it; harmless when it is there.
-   * @param missingMax ENOENT when more are missing, with the directory itself; any number when left out
+   * Makes a directory and its missing parents; does nothing when it is there.
+   * @param missingMax throws ENOENT when more directories are missing, counting the directory itself; no limit when left out
    */
   makeDir(path: string, missingMax?: number): void;
-  /** Makes the contents of these files durable; one waiting for all. */
+  /** Makes the contents of these files durable, with one wait for all. */
   syncFiles(paths: readonly string[]): Promise<void>;
   /** Makes the names in these directories durable. */
   syncDirs(paths: readonly string[]): Promise<void>;
-  /** The same, at once: for rare steps that must not be parted. */
+  /** Makes the names in a directory durable without returning in between: for rare steps that must not be interrupted. */
   syncDirNow(path: string): void;
 }

@@ -1,4 +1,4 @@
-/** Submits a batch: streamed into a staged file, then published by link like a task. A file of gigabytes costs one piece of memory. */
+/** Submits a batch: writes it to a staged file, then publishes it by link like a task. Needs the memory of one piece, even for gigabytes. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
@@ -14,18 +14,18 @@ import type { Trays } from "./trays.ts";
 
 export interface SubmittedBatch {
   outcome: "submitted" | "unchanged";
-  /** Lines that are not blank; whether they are tasks shows when they run. */
+  /** Lines that are not blank. Whether each is a valid task is checked when it runs. */
   lines: number;
   bytes: number;
 }
 
 const NEWLINE = 0x0a;
-/** Older than its change time by this much (ms), a file shows that it was moved in whole: it is not waited for to grow. */
+/** A file whose mtime is this much older than its change time (ms) was moved in as a whole: the supervisor does not wait for it to grow. */
 const AGE_MS = 1000;
 
 /**
- * Submits what `source` yields as the batch `id`. When it resolves the batch is safe, as far as the mailbox's durability goes.
- * @throws ErrInvalidTask (bad id, too large, no line), ErrTaskExists, ErrIo; then nothing of it is left
+ * Submits what `source` yields as the batch `id`. When it resolves, the batch is as safe as the mailbox's durability allows.
+ * @throws ErrInvalidTask (bad id, too large, no line), ErrTaskExists, ErrIo; nothing of the batch is then left
  */
 export async function submitBatch(
   trays: Trays,
@@ -92,7 +92,7 @@ async function stageAll(
       }
       writeWhole(fd, piece);
     }
-    // By the clock of the file system, which also stamps the change of the file.
+    // Use the clock of the file system, which also sets the change time of the file.
     const past = (fs.fstatSync(fd).mtimeMs - AGE_MS) / 1000;
     fs.futimesSync(fd, past, past);
   } finally {

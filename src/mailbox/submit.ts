@@ -1,4 +1,4 @@
-/** Submit: a new file in `inbox/`, published by link so that it can never replace another. */
+/** Submit: creates a new file in `inbox/`. It is published by link, so it can never replace another file. */
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
@@ -18,7 +18,7 @@ export interface Submission {
 
 export type SubmitOutcome =
   | { id: string; outcome: "submitted" }
-  /** The very same task is there already: nothing to do. */
+  /** The same task is there already: nothing to do. */
   | { id: string; outcome: "unchanged" }
   | { id: string; outcome: "refused"; error: ErrTaskExists | ErrInvalidTask | ErrIo };
 
@@ -28,9 +28,9 @@ interface Staged extends Submission {
 }
 
 /**
- * Submits a group with one durability barrier for all. Resolves when every outcome is final: what is `submitted` or
- * `unchanged` survives according to the mailbox's durability. Never throws for what happens to one of them.
- * @param settled for a caller with many groups: the same one each time
+ * Submits a group with one durability barrier for all. Resolves when every outcome is final: tasks that are `submitted` or
+ * `unchanged` are as safe as the mailbox's durability allows. Never throws for the failure of a single task.
+ * @param settled a caller with many groups passes the same one each time
  */
 export async function submitAll(
   trays: Trays,
@@ -65,18 +65,18 @@ export async function submitAll(
   if (last !== undefined) settled.noteNew(last.path);
   if (await isStagingDurable(trays, staged, outcomes)) {
     for (const s of staged) outcomes.set(s.index, publish(trays, s));
-    // Another process may have moved a task of the same id out of the inbox between our look and our link.
-    // A retry or refusal under way takes no id any more: what is in the inbox by now is the task itself.
+    // Another process may have moved a task of the same id out of the inbox between our look and our link. A retry or refusal in
+    // progress no longer counts as using the id: the file that is now in the inbox is the task itself.
     const after = staged.length > 0 ? liveIds(trays, ["again", "bad"]) : live;
     settled.refresh(false);
     for (const s of staged) {
       const { outcome } = outcomes.get(s.index) ?? {};
       if (outcome === "submitted") {
         const again = clash(trays, s, after, settled, true);
-        // The same task twice stays: a retry of the first one may rest on it. The supervisor drops it.
+        // A second copy of the same task stays: a retry of the first one may rely on it. The supervisor drops it.
         if (again?.outcome === "refused" && withdraw(trays, s)) outcomes.set(s.index, again);
       } else if (outcome === "unchanged") {
-        // Its sender may be about to withdraw it for the same reason.
+        // The sender of that file may be about to withdraw it for the same reason.
         const again = clash(trays, s, after, settled);
         if (again !== undefined) outcomes.set(s.index, again);
       }
@@ -90,7 +90,7 @@ export async function submitAll(
   );
 }
 
-/** Submits one. @throws ErrTaskExists, ErrInvalidTask, ErrIo */
+/** Submits one task. @throws ErrTaskExists, ErrInvalidTask, ErrIo */
 export async function submit(
   trays: Trays,
   submission: Submission,
@@ -101,7 +101,10 @@ export async function submit(
   return outcome.outcome;
 }
 
-/** With `power`: a crash before the barrier leaves staged files only; nothing was acknowledged, the sweep removes them. */
+/**
+ * With `power`, makes the staged files durable. A crash before that leaves only staged files: nothing was acknowledged, and the
+ * sweep removes them.
+ */
 async function isStagingDurable(
   trays: Trays,
   staged: readonly Staged[],
@@ -118,7 +121,7 @@ async function isStagingDurable(
   }
 }
 
-/** A resend of what is there already is acknowledged too, and must be as durable. */
+/** Makes the names durable, also of a task that was there already: a resend is acknowledged too, and must be as safe. */
 async function makeNamesDurable(
   trays: Trays,
   submissions: readonly Submission[],
@@ -173,7 +176,7 @@ function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
   };
 }
 
-/** The very same id again is left to the inbox: there its bytes are compared. */
+/** Finds ids that differ only in case. Exactly the same id is allowed: its bytes are compared in the inbox. */
 function clashInGroup({ id }: Submission, seen: Map<string, string>): SubmitOutcome | undefined {
   const first = seen.get(foldId(id));
   if (first !== undefined && first !== id)
@@ -187,8 +190,8 @@ function clashInGroup({ id }: Submission, seen: Map<string, string>): SubmitOutc
 }
 
 /**
- * Where this id is already, if anywhere but in the inbox.
- * @param isPublished our own file is, or was, in the inbox: what lives under the id may be ours
+ * Says where this id is used already, outside the inbox.
+ * @param isPublished our own file is, or was, in the inbox: the task with this id may be ours
  */
 function clash(
   trays: Trays,
@@ -214,14 +217,14 @@ function clash(
     : { id, outcome: "refused", error };
 }
 
-/** Whether all there is of this id in `processing/` is this very task, taken aside for a moment by another who sends it. */
+/** Whether every file of this id in `processing/` is this same task, taken aside for a moment by another sender. */
 function isAsideOnly(trays: Trays, id: string, bytes: Buffer): boolean {
   return findLive(trays, id).every(
     ({ name, path }) => name?.stage === "bad" && hasBytes(trays, path, bytes),
   );
 }
 
-/** A resend whose acknowledgement was lost: by then the task was accepted, perhaps settled. */
+/** Whether this is a resend whose acknowledgement was lost: the task was accepted or settled since. */
 function isSameTask(trays: Trays, id: string, bytes: Buffer): boolean {
   try {
     return decodeTask(bytes, id).text === findTaskText(trays, id);
@@ -239,7 +242,7 @@ export function exists(id: string, path: string, where: string): ErrTaskExists {
   });
 }
 
-/** Takes our own link back. False when another process moved it on already: then that process judges it. */
+/** Takes our own link back. False when another process moved the file already: that process then judges it. */
 function withdraw(trays: Trays, { id, path }: Staged): boolean {
   const ours = trays.storage.look(path);
   const theirs = trays.storage.look(pathIn(trays.inbox, `${id}.json`));
@@ -250,11 +253,11 @@ function withdraw(trays: Trays, { id, path }: Staged): boolean {
     const aside = asidePath(trays, marker);
     const taken = trays.storage.look(aside);
     if (taken?.ino !== ours.ino || taken.nlink === 1) {
-      // By then another producer's file was there; or ours has lost its staged name, and others rely on it.
+      // Another sender's file was there by then; or our file has lost its staged name, and others rely on it.
       finishAside(trays, marker);
       return false;
     }
-    // Gone, if this process was stopped for so long that recovery has put it back.
+    // The file is gone if this process was stopped for so long that recovery has put it back.
     trays.storage.unlink(aside);
     return true;
   } catch {
@@ -274,7 +277,7 @@ function drop(trays: Trays, path: string): void {
   try {
     trays.storage.unlink(path);
   } catch {
-    // A staged file that stays behind is swept by age.
+    // A staged file that is left here is later removed by age.
   }
 }
 

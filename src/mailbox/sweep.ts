@@ -1,4 +1,4 @@
-/** Sweep: retention of settled records and staged leftovers. Never touches what recovery may still need. */
+/** Sweep: removes old settled records and old staged files. It never touches a file that recovery may still need. */
 import { systemCode } from "../core/errors.ts";
 import {
   besideId,
@@ -23,9 +23,9 @@ export interface CleanRules {
   outboxDays: number;
   failedDays: number;
   isDryRun?: boolean;
-  /** Gets what the disk says when one file cannot be looked at or removed: the others go. */
+  /** Called with the error when one file cannot be inspected or removed; the sweep continues with the others. */
   onError?: (error: unknown) => void;
-  /** Results that waiting tasks depend on stay: after a restart nothing else tells that a dependency is met. */
+  /** Results on which waiting tasks depend are kept: after a restart only they show that a dependency is met. */
   isNeeded?: (id: string) => boolean;
 }
 
@@ -37,10 +37,10 @@ export interface SweepCounts {
 
 const LONG_AGO_MS = 0;
 
-/** One pass over outbox, failed and .tmp that can be taken in slices. */
+/** One pass over outbox, failed and .tmp, which can be taken in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
-  /** Old folders that were refused, for the caller to remove: that may take long. */
+  /** Old folders that were refused. The caller removes them, because that may take long. */
   readonly folders: string[] = [];
   private readonly trays: Trays;
   private readonly rules: CleanRules;
@@ -53,7 +53,7 @@ export class Sweep {
     this.rules = rules;
   }
 
-  /** Now, as the file system that is swept would stamp it: ages are reckoned from here (epoch ms). A dry run takes our clock. */
+  /** The current time by the clock of the swept file system (epoch ms). Ages are counted from it. A dry run uses our own clock. */
   get nowMs(): number {
     const { trays, rules } = this;
     this.now ??= rules.isDryRun === true ? trays.clock.wallMs() : fileTimeMs(trays);
@@ -82,7 +82,7 @@ export class Sweep {
     this.walk = undefined;
   }
 
-  /** One that cannot be removed, as a file of another user in a sticky directory, stays; the others go. */
+  /** Looks at one file. If it cannot be removed, such as another user's file in a sticky directory, it stays and the sweep continues. */
   private tryLook(tray: "outbox" | "failed" | "tmp", name: string): void {
     const { onError } = this.rules;
     try {
@@ -145,11 +145,11 @@ export class Sweep {
     });
   }
 
-  /** Results of a batch are needed as long as any name of it stands in `processing/`. */
+  /** Whether the results of a batch are left over. They are needed as long as `processing/` has any name of the batch. */
   private isLeftResults(prefix: string, ino: number, ageMs: number): boolean {
     const { storage, outbox, failed } = this.trays;
     const id = prefix.slice(0, prefix.lastIndexOf("@"));
-    // One listing may miss a name that is being renamed; two in a row hardly do.
+    // One listing may miss a name that is being renamed; two in a row hardly ever do.
     const isLive = (): boolean => hasLive(this.trays, prefix);
     return isStagedLeftover({
       ageMs,
@@ -166,14 +166,14 @@ export class Sweep {
   }
 }
 
-/** In `outbox/` and `failed/`: a file that is kept as it was dropped has brought its own times: it has been here since its last rename at the latest. */
+/** The age of a file in `outbox/` or `failed/`. A file that is kept as it was dropped has its old mtime, so its last rename (ctime) counts too. */
 function bornMs(name: string, facts: FileFacts): number {
   return name.includes("~") ? Math.max(facts.mtimeMs, facts.ctimeMs) : facts.mtimeMs;
 }
 
 /**
- * The time that a file gets which is made now. Our own clock says nothing about the age of a file: it may have been moved, or
- * be that of another machine.
+ * The time that a file created now would get. Our own clock cannot be used for the age of a file: it may have been changed, or the
+ * file system may be on another machine.
  */
 function fileTimeMs(trays: Trays): number {
   const { storage, tmp } = trays;
@@ -183,7 +183,7 @@ function fileTimeMs(trays: Trays): number {
   } catch (error) {
     const code = systemCode(error);
     if (code !== "ENOSPC" && code !== "EDQUOT") throw error;
-    // A full disk is what a sweep is for. Touching what is there is stamped, too, and needs no room.
+    // A sweep must also work on a full disk. Touching an existing file sets its ctime, too, and needs no space.
     storage.touch(tmp, storage.look(tmp)?.mtimeMs ?? LONG_AGO_MS);
     return storage.look(tmp)?.ctimeMs ?? LONG_AGO_MS;
   }
@@ -192,7 +192,7 @@ function fileTimeMs(trays: Trays): number {
   return facts?.mtimeMs ?? LONG_AGO_MS;
 }
 
-/** A whole pass at once, for who knows nothing of what waits: that is read when a result is about to go. */
+/** Runs a whole pass at once, for a caller that does not know what waits. The inbox is read only when a result is about to be removed. */
 export function sweepAll(trays: Trays, rules: CleanRules): SweepCounts & { nowMs: number } {
   const sweep = new Sweep(trays, { isNeeded: neededResults(trays), ...rules });
   while (!sweep.next(1024));

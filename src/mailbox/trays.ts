@@ -1,4 +1,4 @@
-/** Where a mailbox's directories are, and whether they can be trusted. Makes them; moves nothing. */
+/** Where a mailbox's directories are, and whether they can be trusted. Makes them; moves no files. */
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { ErrMailboxDir, messageOf, systemCode } from "../core/errors.ts";
@@ -12,7 +12,7 @@ export type Tray = (typeof TRAYS)[number];
 /** `power`: acknowledged work survives a power cut. `process`: it survives the death of any process. */
 export type Durability = "power" | "process";
 
-/** What every verb of the mailbox works on. */
+/** The directories and rules on which every verb of the mailbox works. */
 export interface Trays {
   dir: string;
   inbox: string;
@@ -23,7 +23,7 @@ export interface Trays {
   storage: Storage;
   clock: Clock;
   durability: Durability;
-  /** Owners of files that may be run, beside our own uid and root's. */
+  /** Owners whose files may be run, besides our own uid and root. */
   uids: readonly number[];
 }
 
@@ -32,15 +32,16 @@ export interface OpenOptions {
   storage?: Storage;
   clock?: Clock;
   /**
-   * Uids that may own what is run, and the directories, beside our own and root's. Left out: any user may own the directories;
-   * a file is run only if it is our own or root's.
+   * Uids that may own files that are run, and the directories, besides our own and root. Left out: any user may own the
+   * directories, and a file is run only if it is ours or root's.
    */
   uids?: readonly number[];
 }
 
 /**
- * Makes the trays where they are missing and checks that they can hold the protocol.
- * @throws ErrMailboxDir when one is not a directory, not writable, writable by every user, another user's, or on another file system
+ * Makes the missing trays and checks that they can hold the protocol.
+ * @throws ErrMailboxDir when one is not a directory, not writable, writable by every user, another user's, or on another file
+ *   system
  */
 export function openTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, options);
@@ -52,8 +53,8 @@ export function openTrays(dir: string, options: OpenOptions = {}): Trays {
 }
 
 /**
- * For looking only: makes nothing, not for a moment, and what is missing counts as empty.
- * @throws ErrMailboxDir when what is there cannot be trusted
+ * Opens the trays for reading only: it never makes a directory, and a missing one counts as empty.
+ * @throws ErrMailboxDir when an existing one cannot be trusted
  */
 export function viewTrays(dir: string, options: OpenOptions = {}): Trays {
   const trays = traysAt(dir, { ...options, storage: missingIsEmpty(options.storage) });
@@ -78,7 +79,7 @@ function missingIsEmpty(storage = nodeStorage): Storage {
   };
 }
 
-/** Only says where they are: for a mailbox that is to be left alone. */
+/** Only computes the paths, for a mailbox that must not be touched. */
 export function traysAt(dir: string, options: OpenOptions = {}): Trays {
   return {
     dir,
@@ -95,8 +96,8 @@ export function traysAt(dir: string, options: OpenOptions = {}): Trays {
 }
 
 /**
- * Makes missing trays again, and the mailbox; harmless when all are there. Not what the mailbox lies in: a state tree that was
- * moved away does not come into being again.
+ * Makes missing trays and the mailbox again; does nothing when all are there. It does not make the directory around the mailbox: a
+ * state tree that was moved away must not appear again.
  * @throws ErrMailboxDir
  */
 export function makeTrays(trays: Trays): void {
@@ -104,7 +105,7 @@ export function makeTrays(trays: Trays): void {
 }
 
 /**
- * Makes a directory that a state tree is or lies in; harmless when it is there.
+ * Makes the directory of a state tree, or one around it; does nothing when it is there.
  * @param missingMax see `Storage.makeDir`
  * @throws ErrMailboxDir
  */
@@ -121,7 +122,7 @@ export function makeStateDir(path: string, storage = nodeStorage, missingMax?: n
   }
 }
 
-/** The path of one name in a tray: these need no tidying, and `join` with its tidying took a tenth of a task's time. */
+/** The path of one name in a tray. Plain concatenation: `join` also normalizes the path, which took a tenth of a task's time. */
 export function pathIn(dir: string, name: string): string {
   return `${dir}/${name}`;
 }
@@ -131,8 +132,8 @@ export function dirsOf(trays: Trays): string[] {
 }
 
 /**
- * Whether the directory around the trays, with the settings and the plan, is safe to run things from. Where every user may
- * make files, the sticky bit does not help: any of them could make a plan that is missing.
+ * Checks that programs may safely be run from the directory around the trays, which holds the settings and the plan. If every user
+ * may create files there, the sticky bit does not help: any user could create a missing plan.
  * @throws ErrMailboxDir
  */
 export function checkStateDir(dir: string, uids: readonly number[], storage = nodeStorage): void {
@@ -204,9 +205,9 @@ function checkWritable(trays: Trays): void {
     storage.unlink(probe);
   } catch (error) {
     const code = systemCode(error);
-    // Another supervisor, whose clock is ahead, swept it as left over: it was written, and that was the question.
+    // Another supervisor, whose clock is ahead, removed the file as left over. It could be written, and that was the question.
     if (code === "ENOENT" && storage.look(trays.tmp) !== undefined) return;
-    // A full disk is not an unusable mailbox: what waits can still be read and moved.
+    // A mailbox on a full disk is still usable: waiting tasks can be read and moved.
     if (code === "ENOSPC" || code === "EDQUOT") return;
     throw new ErrMailboxDir(`${trays.tmp} cannot be written: ${messageOf(error)}`, {
       path: trays.tmp,
@@ -217,7 +218,7 @@ function checkWritable(trays: Trays): void {
   }
 }
 
-/** One step, once more with the trays made again if one was deleted. */
+/** Runs one step. If a tray was deleted, makes the trays again and runs the step once more. */
 export function withTrays<T>(trays: Trays, step: () => T): T {
   try {
     return step();

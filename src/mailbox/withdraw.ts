@@ -1,4 +1,4 @@
-/** Withdraw: a task that waits in the inbox is taken out again by its sender. */
+/** Withdraw: the sender of a task takes it out of the inbox again. */
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { inboxName } from "../core/names.ts";
@@ -8,9 +8,9 @@ import { readIfThere } from "./steps.ts";
 import type { Trays } from "./trays.ts";
 
 /**
- * Takes `inbox/<id>.json` out, if it is the file that `isOurs` knows. By a rename, so that a worker or supervisor that
- * takes it at the same moment either has it or not; a file of another sender is put back.
- * @returns false when it does not wait there
+ * Takes `inbox/<id>.json` out if `isOurs` recognizes the file. It uses a rename, so that a worker or supervisor that takes the file
+ * at the same moment either gets it or does not. A file of another sender is put back.
+ * @returns false when no such file waits in the inbox
  */
 export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => boolean): boolean {
   const { storage } = trays;
@@ -19,7 +19,7 @@ export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => bo
   if (marker === undefined) return false;
   const aside = asidePath(trays, marker);
   if (!holdsOurs(trays, aside, isOurs)) {
-    // Replaced between the look and the move: it is theirs.
+    // The file was replaced between the look and the move: it belongs to another sender.
     finishAside(trays, marker);
     return false;
   }
@@ -27,7 +27,7 @@ export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => bo
     storage.unlink(aside);
     return true;
   } catch (error) {
-    // This process was stopped for so long that recovery has put it back.
+    // This process was stopped for so long that recovery has put the file back.
     if (systemCode(error) === "ENOENT") return false;
     throw error;
   }
