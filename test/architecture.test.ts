@@ -78,7 +78,9 @@ const LISTS = ["app", "cli/shell/registry.ts"];
 const STARTS = [
   "index.ts",
   "worker/entry.ts",
-  ...["run", "worker", "clean", "show", "answer", "logs"].map((verb) => `cli/commands/${verb}.ts`),
+  ...["run", "worker", "clean", "show", "answer", "logs", "say"].map(
+    (verb) => `cli/commands/${verb}.ts`,
+  ),
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",

@@ -13,6 +13,8 @@ export interface AgentKindEntry {
   make(settings: AgentSettings): Agent;
   /** Of a coding agent: how its stream is read by those who only look. */
   newReader?(): ReadLine;
+  /** It takes messages while it runs. */
+  readonly takesMessages?: true;
 }
 
 const BUILT_IN: readonly AgentKindEntry[] = [

@@ -10,3 +10,8 @@ export const AGENT_KINDS: readonly AgentKindEntry[] = [claude, codex];
 export function newReaderOf(kind: string): ReadLine | undefined {
   return AGENT_KINDS.find((entry) => entry.kind === kind)?.newReader?.();
 }
+
+/** Whether a running agent of this kind is given messages. */
+export function takesMessages(kind: string): boolean {
+  return AGENT_KINDS.find((entry) => entry.kind === kind)?.takesMessages === true;
+}

@@ -4,16 +4,29 @@ import type { Assignment } from "../agent.ts";
 import { writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
 
+/** What the program is told first. @param messages what people have said to it since; "" when nothing */
+export function firstWords(
+  assignment: Assignment,
+  session: SessionDocument,
+  messages: string,
+): string {
+  const isNew = session.session_id === null || session.untold === true;
+  const words = isNew ? packetOf(assignment, session) : resumePacketOf(session);
+  return messages === "" ? words : `${words}\n\n## Messages for you\n\n${messages}\n`;
+}
+
 /** Its task; and what a session before this one did, when that is gone. */
-export function packetOf(assignment: Assignment, { hand_off: handOff }: SessionDocument): string {
+function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocument): string {
   const path = assignment.node?.packetFile ?? writePacket(assignment);
   const task = fs.readFileSync(path, "utf8");
-  if (handOff === "") return task;
-  return `${task}\n\n## What was done before\n\nAn earlier session worked on this task and is gone. It left this:\n\n${handOff}\n`;
+  if (hand_off === "" || session_id !== null) return task;
+  return `${task}\n\n## What was done before\n\nAn earlier session worked on this task and is gone. It left this:\n\n${hand_off}\n`;
 }
 
 /** For a session that knows its task: why it runs again. The task is not sent twice, which would be paid twice. */
-export function resumePacketOf({ hand_off: handOff }: SessionDocument): string {
+function resumePacketOf({ hand_off: handOff, has_news: hasNews }: SessionDocument): string {
+  if (hasNews === true)
+    return "You had done your work on this task. A message for you has come since: take it into account, and end the task again.\n";
   const why = handOff === "" ? "" : `\n\nWhat is known of the last run:\n\n${handOff}`;
   return `Your last run of this task did not come to its end. Go on where you were; the task is as before. Look first at what is done already.${why}\n`;
 }

@@ -210,7 +210,7 @@ export class RunRecorder {
 }
 
 /** The service has answered with the model's words or wishes. What the program says by itself is no answer. */
-function isAnswer(fact: Fact): boolean {
+export function isAnswer(fact: Fact): boolean {
   if (fact.fact === "turn_ended") return fact.end.fault === undefined;
   return fact.fact === "tool_started" || fact.fact === "thought";
 }

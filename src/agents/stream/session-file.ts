@@ -23,6 +23,10 @@ export interface SessionDocument {
   was_refused: boolean;
   /** What the last run did, for a new session that takes over. */
   hand_off: string;
+  /** It was begun by another task: the model does not know this one yet. */
+  untold?: boolean;
+  /** The last run had done its work, and was to go on because of a message. */
+  has_news?: boolean;
   updated_at: number;
 }
 

@@ -15,7 +15,9 @@ import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.t
 import { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
 import type { AgentProgram } from "./agent-program.ts";
-import { packetOf, resumePacketOf } from "./packet.ts";
+import { beginWith } from "./continued.ts";
+import { MessageFeed } from "./message-feed.ts";
+import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { newSession, type SessionDocument, SessionFile } from "./session-file.ts";
@@ -24,6 +26,12 @@ import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
+
+/** Its work is done, and a message that nobody has read is there: the task runs once more, and uses no attempt. */
+const GO_ON: RunVerdict = {
+  next: "outcome",
+  outcome: { kind: "released", message: "a message for it has come" },
+};
 
 export class StreamAgent extends Agent {
   private readonly program: AgentProgram;
@@ -55,7 +63,11 @@ export class StreamAgent extends Agent {
     const budget = new RunBudget(assignment, this.settings);
     // It may change the session's document.
     await budget.bookLeft();
-    const session = file.read(fresh);
+    const kept = file.read(fresh);
+    const begun =
+      kept === fresh ? beginWith(assignment.stateDir, assignment.task["session"], fresh) : kept;
+    if (begun !== undefined && !("v" in begun)) return begun;
+    const session = begun ?? fresh;
     const gate = new AccountGate(session.account, ownerOf(assignment.lease));
     const refusal =
       explainReach(this.program, this.settings, assignment, cwd) ??
@@ -93,14 +105,19 @@ export class StreamAgent extends Agent {
     const recorder = new RunRecorder(assignment, session, {
       file,
       keepsSessionId: this.program.keepsSessionId === true,
-      onAnswer: () => gate.pass(),
+      onAnswer: () => {
+        gate.pass();
+        delete session.untold;
+      },
       onTurnEnd: () => meter.turnEnded(),
     });
     const stop = new StopSignal();
     const meter = meterOf(assignment, budget, recorder, stop);
     assignment.stop.onStop((reason) => stop.stop(reason));
-    const packet =
-      sessionId === undefined ? packetOf(assignment, session) : resumePacketOf(session);
+    const messages = newFeed(assignment, eventsLog);
+    const said = messages.takeIntoPacket(() => this.program.newReader());
+    const packet = firstWords(assignment, session, said);
+    session.has_news = false;
     const { sideStream } = this.program;
     const side =
       sideStream === undefined
@@ -115,6 +132,7 @@ export class StreamAgent extends Agent {
       recorder,
       settings: this.settings,
       side,
+      messages,
       stop: (reason) => stop.stop(reason),
     });
     const input = this.program.input(packet);
@@ -146,7 +164,7 @@ export class StreamAgent extends Agent {
       meter.end();
       watch.end();
     }
-    const verdict = this.judge(
+    const judged = this.judge(
       end,
       { ownStop: watch.ownStop, halt: meter.halt },
       recorder,
@@ -159,6 +177,8 @@ export class StreamAgent extends Agent {
       },
       lastWords(stderrLog, stderrFrom),
     );
+    session.has_news = isCompleted(judged) && messages.hasUnread();
+    const verdict = session.has_news ? GO_ON : judged;
     recorder.close(verdict);
     meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
@@ -229,6 +249,15 @@ function realpath(path: string): string {
   } catch {
     return path;
   }
+}
+
+function newFeed({ stateDir, task, settings }: Assignment, eventsLog: string): MessageFeed {
+  const isDurable = settings.durability === "power";
+  return new MessageFeed({ stateDir, id: task.id, isDurable, eventsLog, from: sizeOf(eventsLog) });
+}
+
+function isCompleted(verdict: RunVerdict): boolean {
+  return verdict.next === "outcome" && verdict.outcome.kind === "completed";
 }
 
 function isSignal(outcome: AttemptOutcome): boolean {

@@ -8,6 +8,7 @@ import type { AgentSettings } from "../../core/settings.ts";
 import type { ProgramInput } from "./agent-program.ts";
 import type { ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
+import type { MessageFeed } from "./message-feed.ts";
 import { ReadTimesWriter } from "./read-times.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 import { isRunOver } from "./run-state.ts";
@@ -24,6 +25,7 @@ export interface StreamWatchParts {
   recorder: RunRecorder;
   settings: Pick<AgentSettings, "idle_ms" | "background_ms">;
   side: SideTail | undefined;
+  messages: MessageFeed;
   stop: (reason: OwnStop) => void;
 }
 
@@ -36,6 +38,8 @@ const LINGER_MS = 30_000;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
 
+type Frame = Extract<ProgramInput, { kind: "frames" }>["frame"];
+
 export class StreamWatch {
   ownStop: OwnStop | undefined;
   private readonly p: StreamWatchParts;
@@ -43,6 +47,8 @@ export class StreamWatch {
   private readonly times: ReadTimesWriter;
   private timer: NodeJS.Timeout | undefined;
   private stdin: Writable | undefined;
+  /** Set where its kind takes messages while it runs. */
+  private frame: Frame | undefined;
   /** When something last came from it, and since when its run is over (monotonic ms). */
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
@@ -67,6 +73,7 @@ export class StreamWatch {
       return;
     }
     this.stdin = stdin;
+    this.frame = input.frame;
     const uuid = randomUUID();
     this.p.recorder.state.unanswered.add(uuid);
     stdin.write(input.frame(uuid, packet));
@@ -92,7 +99,8 @@ export class StreamWatch {
       this.p.side?.read(state.sessionId);
       this.sideDueMs = nowMs + SIDE_MS;
     }
-    if (isRunOver(state)) {
+    this.passMessages();
+    if (isRunOver(state) && !this.p.messages.isWaiting()) {
       this.overSinceMs ??= nowMs;
       // It leaves when it can read no more.
       this.stdin?.end();
@@ -108,6 +116,15 @@ export class StreamWatch {
     } else if (state.openTools.size === 0 && silentMs > idleMs) this.stop("idle");
   }
 
+  private passMessages(): void {
+    const { stdin, frame } = this;
+    if (stdin === undefined || frame === undefined || !stdin.writable) return;
+    this.p.messages.pass((uuid, text) => {
+      this.p.recorder.state.unanswered.add(uuid);
+      stdin.write(frame(uuid, text, "next"));
+    });
+  }
+
   private stop(reason: OwnStop): void {
     if (this.ownStop !== undefined) return;
     this.ownStop = reason;
@@ -119,6 +136,7 @@ export class StreamWatch {
     // A program that asks for ever without an answer is silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
     this.p.recorder.take(line, facts);
+    for (const fact of facts) this.p.messages.take(fact);
     // It would do what it is told without knowing its task.
     if (this.p.recorder.hasLostSession) this.stop("lost_session");
   }

@@ -49,6 +49,16 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "put failed tasks back into the inbox",
     load: () => import("../commands/retry.ts"),
   },
+  say: {
+    group: "Tasks",
+    summary: "tell a coding agent something, also while it runs",
+    load: () => import("../commands/say.ts"),
+  },
+  continue: {
+    group: "Tasks",
+    summary: "a new task in the session of a finished one",
+    load: () => import("../commands/continue.ts"),
+  },
   cancel: { group: "Tasks", summary: "end tasks for good, waiting or running", load: control },
 
   roadmap: {

@@ -20,4 +20,5 @@ export const claude: AgentKindEntry = {
   kind: "claude",
   make: (settings) => new StreamAgent(settings, claudeProgram),
   newReader: () => claudeProgram.newReader(),
+  takesMessages: true,
 };

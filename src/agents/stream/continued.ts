@@ -1,0 +1,118 @@
+/**
+ * Sessions that went on in another task: `sessions/continued/<session>.<n>.json`, one for each time. The file with the highest n
+ * says which task has the session; it is made before its task is submitted, and two cannot make one. So a session has one writer.
+ */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { join } from "node:path";
+import { systemCode } from "../../core/errors.ts";
+import { type AttemptOutcome, failed } from "../../core/outcome.ts";
+import { readDocument, removeDocument, syncDir } from "../../host/documents.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import type { SessionDocument } from "./session-file.ts";
+
+export interface ContinuedSession extends SessionDocument {
+  /** The task whose session it was. */
+  continues: string;
+}
+
+const PLAIN_ID = /^[A-Za-z0-9-]{1,64}$/;
+const NAME = /^([A-Za-z0-9-]{1,64})\.([1-9]\d{0,8})$/;
+
+const continuedDir = (stateDir: string): string => join(stateDir, "sessions", "continued");
+
+/** The name of the last time that a session went on; undefined: it never did. */
+export function lastName(stateDir: string, sessionId: string): string | undefined {
+  const key = keyOf(sessionId);
+  const numbers = listDir(continuedDir(stateDir)).flatMap((file) => {
+    const [, of, n] = NAME.exec(file.replace(/\.json$/, "")) ?? [];
+    return of === key ? [Number(n)] : [];
+  });
+  return numbers.length === 0 ? undefined : `${key}.${Math.max(...numbers)}`;
+}
+
+export function readContinued(stateDir: string, name: string): ContinuedSession | undefined {
+  if (!NAME.test(name)) return undefined;
+  const found = readDocument<ContinuedSession>(pathOf(stateDir, name));
+  return found?.v === 1 && typeof found.session_id === "string" ? found : undefined;
+}
+
+/**
+ * Gives the session to a task.
+ * @param after what `lastName` said
+ * @returns the name; undefined: another task was faster
+ * @throws a system error
+ */
+export function giveSession(
+  stateDir: string,
+  session: ContinuedSession & { session_id: string },
+  after: string | undefined,
+  isDurable: boolean,
+): string | undefined {
+  const dir = continuedDir(stateDir);
+  const name = `${keyOf(session.session_id)}.${numberOf(after) + 1}`;
+  const staged = join(dir, ".tmp", `${name}.${process.pid}`);
+  makeDirs(join(dir, ".tmp"), 3);
+  try {
+    fs.writeFileSync(staged, `${JSON.stringify(session, null, 2)}\n`, {
+      mode: 0o600,
+      flush: isDurable,
+    });
+    fs.linkSync(staged, pathOf(stateDir, name));
+    if (isDurable) syncDir(dir);
+    return name;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return undefined;
+    throw error;
+  } finally {
+    fs.rmSync(staged, { force: true });
+  }
+}
+
+/** Its task was not submitted. */
+export function takeBackSession(stateDir: string, name: string): void {
+  removeDocument(pathOf(stateDir, name));
+}
+
+/**
+ * The session with which the first run of a task begins.
+ * @param named the task's field `session`
+ * @returns the refusal when the session has gone on in yet another task; undefined: it begins as any other
+ */
+export function beginWith(
+  stateDir: string,
+  named: unknown,
+  fresh: SessionDocument,
+): SessionDocument | AttemptOutcome | undefined {
+  if (typeof named !== "string") return undefined;
+  const session = readContinued(stateDir, named);
+  const isOurs =
+    session?.task_id === fresh.task_id &&
+    session.agent === fresh.agent &&
+    session.cwd === fresh.cwd;
+  if (session?.session_id == null || !isOurs) return undefined;
+  const last = lastName(stateDir, session.session_id);
+  if (last === named) return { ...session, account: fresh.account, untold: true };
+  const { task_id: other = "" } = readContinued(stateDir, last ?? "") ?? {};
+  return failed(
+    "config",
+    "ErrSessionTaken",
+    `its session has gone on in the task ${other}: continue that one`,
+    { canRetry: false },
+  );
+}
+
+function pathOf(stateDir: string, name: string): string {
+  return join(continuedDir(stateDir), `${name}.json`);
+}
+
+function numberOf(name: string | undefined): number {
+  return name === undefined ? 0 : Number(NAME.exec(name)?.[2] ?? 0);
+}
+
+/** A session's id is the program's own choice. */
+function keyOf(sessionId: string): string {
+  if (PLAIN_ID.test(sessionId)) return sessionId;
+  return createHash("sha256").update(sessionId, "utf8").digest("hex").slice(0, 32);
+}

@@ -1,0 +1,146 @@
+/**
+ * Passes what people say to a task on to the program of one run: in its packet, and while it runs as messages where its kind takes
+ * them. A message counts as read only with a proof in the stream; until then it is offered again to the next program.
+ */
+import { randomUUID } from "node:crypto";
+import { join, relative, resolve, sep } from "node:path";
+import type { Fact, ReadLine } from "./facts.ts";
+import { LineTail } from "./line-tail.ts";
+import { isAnswer } from "./run-recorder.ts";
+import { type Message, type Offer, SayBox } from "./say-box.ts";
+
+/** A program that gives no sign of a message for so long after its last turn will give none (ms). */
+const SIGN_MS = 30_000;
+/** Times of directories are this coarse, with room (ms). */
+const STAMP_MS = 100;
+
+interface FeedParts {
+  stateDir: string;
+  id: string;
+  isDurable: boolean;
+  /** The stream of this run, and where its part begins (bytes). */
+  eventsLog: string;
+  from: number;
+}
+
+export class MessageFeed {
+  private readonly p: FeedParts;
+  private readonly box: SayBox;
+  /** Offered to this program and without a proof yet, by uuid. */
+  private readonly open = new Map<string, { n: number; sinceMs: number }>();
+  private readonly offered = new Set<number>();
+  private readonly packetUuid = randomUUID();
+  /** Proofs that could not be written yet. */
+  private readonly proven = new Set<number>();
+  private stamp: number | undefined;
+
+  constructor(parts: FeedParts) {
+    this.p = parts;
+    this.box = new SayBox(parts.stateDir, parts.id, parts.isDurable);
+  }
+
+  /** The text of all that is unread, for the packet of a program that is about to start. "": nothing. */
+  takeIntoPacket(newReader: () => ReadLine): string {
+    this.settleEarlierOffers(newReader);
+    const messages = this.box.unread().filter(({ n }) => this.offer(n, this.packetUuid, "packet"));
+    return messages.map(({ text }) => text).join("\n\n");
+  }
+
+  /** Writes new messages to a running program. */
+  pass(write: (uuid: string, text: string) => void): void {
+    for (const { n, text } of this.news()) {
+      const uuid = randomUUID();
+      // The offer is there before it is made: after a crash it is known where a proof would be.
+      if (this.offer(n, uuid, "message")) write(uuid, text);
+    }
+  }
+
+  /** Takes what the program says. */
+  take(fact: Fact): void {
+    // The model has answered: it has read its packet.
+    if (isAnswer(fact)) this.prove(this.packetUuid);
+    if (fact.fact !== "message") return;
+    if (fact.state === "read") this.prove(fact.uuid);
+    else if (fact.state === "cancelled") this.open.delete(fact.uuid);
+  }
+
+  /** The run is not over: a message was offered, and the program may yet read it. */
+  isWaiting(): boolean {
+    const nowMs = performance.now();
+    return [...this.open.values()].some(({ sinceMs }) => nowMs - sinceMs < SIGN_MS);
+  }
+
+  /** Something is unread: after a good end the task goes on in another run. */
+  hasUnread(): boolean {
+    this.writeProofs();
+    return this.box.unread().some(({ n }) => !this.proven.has(n));
+  }
+
+  private news(): Message[] {
+    this.writeProofs();
+    const stamp = this.box.stamp();
+    if (stamp === undefined || stamp === this.stamp) return [];
+    // Two changes may have one stamp: a young one is looked at again.
+    this.stamp = Date.now() - stamp > STAMP_MS ? stamp : undefined;
+    return this.box.unread().filter(({ n }) => !this.offered.has(n));
+  }
+
+  /** @returns false when the disk does not take it: then it waits */
+  private offer(n: number, uuid: string, via: Offer["via"]): boolean {
+    const { stateDir, eventsLog, from } = this.p;
+    const at = Math.floor(Date.now() / 1000);
+    try {
+      this.box.noteOffer(n, { v: 1, uuid, via, events: relative(stateDir, eventsLog), from, at });
+    } catch {
+      this.stamp = undefined;
+      return false;
+    }
+    this.offered.add(n);
+    this.open.set(via === "packet" ? `${uuid} ${n}` : uuid, { n, sinceMs: performance.now() });
+    return true;
+  }
+
+  private prove(uuid: string): void {
+    for (const [key, { n }] of this.open) {
+      if (key !== uuid && !key.startsWith(`${uuid} `)) continue;
+      this.open.delete(key);
+      this.proven.add(n);
+    }
+    this.writeProofs();
+  }
+
+  private writeProofs(): void {
+    for (const n of this.proven) {
+      try {
+        this.box.noteRead(n, relative(this.p.stateDir, this.p.eventsLog));
+        this.proven.delete(n);
+      } catch {
+        // The disk is full. It is tried again at each look; the stream itself is the proof for the next run.
+      }
+    }
+  }
+
+  /** A worker that was killed may have left a proof in the stream that nobody has read. */
+  private settleEarlierOffers(newReader: () => ReadLine): void {
+    for (const { n } of this.box.unread()) {
+      const offer = this.box.offerOf(n);
+      if (offer === undefined || !isProven(this.p.stateDir, offer, newReader())) continue;
+      this.proven.add(n);
+    }
+    this.writeProofs();
+  }
+}
+
+function isProven(stateDir: string, offer: Offer, read: ReadLine): boolean {
+  const path = resolve(stateDir, offer.events);
+  if (!path.startsWith(join(stateDir, "runs") + sep)) return false;
+  let isFound = false;
+  const tail = new LineTail(path, offer.from, (line) => {
+    for (const fact of read(line)) {
+      if (offer.via === "packet") isFound ||= isAnswer(fact);
+      else isFound ||= fact.fact === "message" && fact.uuid === offer.uuid && fact.state === "read";
+    }
+  });
+  tail.end();
+  return isFound;
+}

@@ -1,0 +1,124 @@
+/**
+ * What people say to a task: `say/<id>/<n>.json`, each written once. What becomes of a message stands beside it: the latest offer to
+ * a program in `<n>.offer.json`, written before it is made, and the proof that the model has it in `<n>.read.json`.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { systemCode } from "../../core/errors.ts";
+import { readDocument, replaceDocument, syncDir } from "../../host/documents.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+
+export interface Message {
+  n: number;
+  text: string;
+}
+
+/** Where a message was put, and where the proof of it is to be found. */
+export interface Offer {
+  v: 1;
+  /** That of the message, or of the packet that it was a part of. */
+  uuid: string;
+  via: "packet" | "message";
+  /** The stream of the run, seen from the state tree, and where its part for this program begins (bytes). */
+  events: string;
+  from: number;
+  /** Unix seconds. */
+  at: number;
+}
+
+export const MESSAGE_STATES = ["recorded", "offered", "read"] as const;
+export type MessageState = (typeof MESSAGE_STATES)[number];
+
+/** Longer ones are refused (bytes). */
+export const MESSAGE_BYTES_MAX = 32 * 1024;
+
+export class SayBox {
+  readonly dir: string;
+  private readonly isDurable: boolean;
+
+  constructor(stateDir: string, id: string, isDurable: boolean) {
+    this.dir = join(stateDir, "say", id);
+    this.isDurable = isDurable;
+  }
+
+  /** Writes a message; when this returns it is not lost any more. @returns its number @throws a system error */
+  post(text: string, from: string): number {
+    const tmp = join(this.dir, ".tmp");
+    makeDirs(tmp, 3);
+    const staged = join(tmp, `message.${process.pid}`);
+    const message = { v: 1, text, from, created_at: Math.floor(Date.now() / 1000) };
+    fs.writeFileSync(staged, `${JSON.stringify(message)}\n`, {
+      mode: 0o600,
+      flush: this.isDurable,
+    });
+    try {
+      for (let n = Math.max(0, ...this.list().messages) + 1; ; n++) {
+        try {
+          fs.linkSync(staged, this.path(n));
+          if (this.isDurable) syncDir(this.dir);
+          return n;
+        } catch (error) {
+          // Somebody else has just said something.
+          if (systemCode(error) !== "EEXIST") throw error;
+        }
+      }
+    } finally {
+      fs.rmSync(staged, { force: true });
+    }
+  }
+
+  /** Those without a proof that the model has them, in their order. */
+  unread(): Message[] {
+    const { messages, read } = this.list();
+    return messages
+      .filter((n) => !read.has(n))
+      .sort((a, b) => a - b)
+      .flatMap((n) => {
+        const text = readDocument<{ text?: unknown }>(this.path(n))?.text;
+        return typeof text === "string" ? [{ n, text }] : [];
+      });
+  }
+
+  stateOf(n: number): MessageState {
+    if (fs.existsSync(this.path(n, "read"))) return "read";
+    return fs.existsSync(this.path(n, "offer")) ? "offered" : "recorded";
+  }
+
+  offerOf(n: number): Offer | undefined {
+    const found = readDocument<Offer>(this.path(n, "offer"));
+    return found?.v === 1 && typeof found.events === "string" ? found : undefined;
+  }
+
+  /** @throws a system error: then it must not be offered */
+  noteOffer(n: number, offer: Offer): void {
+    replaceDocument(this.path(n, "offer"), offer, { isDurable: this.isDurable });
+  }
+
+  /** @throws a system error */
+  noteRead(n: number, run: string): void {
+    const receipt = { v: 1, run, at: Math.floor(Date.now() / 1000) };
+    replaceDocument(this.path(n, "read"), receipt, { isDurable: this.isDurable });
+  }
+
+  /** Changes with each new file; undefined while nobody has said anything. */
+  stamp(): number | undefined {
+    return fs.statSync(this.dir, { throwIfNoEntry: false })?.mtimeMs;
+  }
+
+  private list(): { messages: number[]; read: Set<number> } {
+    const messages: number[] = [];
+    const read = new Set<number>();
+    for (const name of listDir(this.dir)) {
+      const [, n, what] = /^([1-9]\d{0,8})(\.read)?\.json$/.exec(name) ?? [];
+      if (n === undefined) continue;
+      if (what === undefined) messages.push(Number(n));
+      else read.add(Number(n));
+    }
+    return { messages, read };
+  }
+
+  private path(n: number, what?: "offer" | "read"): string {
+    return join(this.dir, what === undefined ? `${n}.json` : `${n}.${what}.json`);
+  }
+}

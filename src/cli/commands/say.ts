@@ -1,0 +1,134 @@
+/** `say`: leaves a message for the coding agent of a task, and tells how far it has come. */
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  MESSAGE_BYTES_MAX,
+  MESSAGE_STATES,
+  type MessageState,
+  SayBox,
+} from "../../agents/stream/say-box.ts";
+import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
+import { matchAgent } from "../../core/matching.ts";
+import type { AgentKind, Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import type { Task } from "../../core/task.ts";
+import { findTask, type TaskPlace } from "../../view/find-task.ts";
+import { readJsonObject } from "../../view/scan.ts";
+import { defineCommand, durationOption, ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
+
+const LOOK_MS = 50;
+
+export const command = defineCommand({
+  usage: "ID TEXT",
+  args: { min: 2, max: Number.POSITIVE_INFINITY },
+  details: [
+    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. A task does not end well before its agent has read all messages: if need be it runs once more.",
+    "It prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
+  ],
+  examples: ['say build "the tests are in tests/unit" --wait read'],
+  options: {
+    wait: {
+      type: "text",
+      value: "STATE",
+      choices: MESSAGE_STATES,
+      help: "until it is recorded (default), offered or read",
+    },
+    timeout: durationOption("TIME", "wait no longer than this: 30, 500ms, 5m"),
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const { settings } = await openSettings(ctx);
+    const [id = "", ...words] = ctx.positionals;
+    const text = words.join(" ");
+    if (text.trim() === "") throw new ErrUsage("there is no text");
+    if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX)
+      throw new ErrUsage(`a message has at most ${MESSAGE_BYTES_MAX} bytes`, "name a file in it");
+    const place = await openTask(tree, id);
+    const kind = await kindOf(place, settings);
+    const box = new SayBox(tree.dir, id, settings.durability === "power");
+    const n = box.post(text, "cli");
+    const wanted = (ctx.options.wait ?? "recorded") as MessageState;
+    const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
+    const { state, isOver } = await waitFor(tree, id, box, n, wanted, deadlineMs);
+    const next = await outlook(kind, state, await findTask(tree, id));
+    if (ctx.json) ctx.out.json({ id, message: n, state, next });
+    else {
+      ctx.out.line(`message ${n} to ${id}: ${state}`);
+      if (next !== "") ctx.out.note(next);
+    }
+    if (hasReached(state, wanted)) return EXIT.ok;
+    return isOver ? EXIT.failed : EXIT.waitTimedOut;
+  },
+});
+
+const hasReached = (state: MessageState, wanted: MessageState): boolean =>
+  MESSAGE_STATES.indexOf(state) >= MESSAGE_STATES.indexOf(wanted);
+
+/** @throws ErrTaskNotFound, ErrInvalidTransition */
+async function openTask(tree: StateTree, id: string): Promise<TaskPlace> {
+  const place = await findTask(tree, id);
+  if (place === undefined)
+    throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
+      id,
+      phase: "say",
+      hint: "`mailchute ls` lists tasks",
+    });
+  if (hasEnded(place))
+    throw new ErrInvalidTransition(`${JSON.stringify(id)} has ended, and nobody reads it`, {
+      id,
+      phase: "say",
+      hint: `go on in its session: mailchute continue ${id} TEXT`,
+    });
+  return place;
+}
+
+function hasEnded(place: TaskPlace | undefined): boolean {
+  return place === undefined || place.state === "done" || place.state === "failed";
+}
+
+/** The kind of coding agent that has the task. @throws ErrInvalidTransition when it is none */
+async function kindOf({ id, path }: TaskPlace, settings: Settings): Promise<AgentKind> {
+  const task = readJsonObject(path) as Task | undefined;
+  const { agent } = matchAgent(task ?? { id }, settings.agents);
+  const { newReaderOf } = await import("../../app/agent-kinds.ts");
+  if (agent !== undefined && newReaderOf(agent.kind) !== undefined) return agent.kind;
+  throw new ErrInvalidTransition(
+    `${JSON.stringify(id)} is no task of a coding agent: what runs it reads no messages`,
+    { id, phase: "say" },
+  );
+}
+
+/** @returns how far it came; `isOver`: the task ended, and it goes no further */
+async function waitFor(
+  tree: StateTree,
+  id: string,
+  box: SayBox,
+  n: number,
+  wanted: MessageState,
+  deadlineMs: number,
+): Promise<{ state: MessageState; isOver: boolean }> {
+  for (;;) {
+    // The task is looked up first: its last run wrote its proofs before it ended.
+    const isOver = hasReached("recorded", wanted) ? false : hasEnded(await findTask(tree, id));
+    const state = box.stateOf(n);
+    if (hasReached(state, wanted) || isOver || performance.now() > deadlineMs)
+      return { state, isOver };
+    await pause(LOOK_MS);
+  }
+}
+
+/** What becomes of it next. */
+async function outlook(
+  kind: AgentKind,
+  state: MessageState,
+  place: TaskPlace | undefined,
+): Promise<string> {
+  if (state === "read") return "";
+  if (hasEnded(place))
+    return `the task has ended without it; go on in its session: mailchute continue ${place?.id ?? "ID"} TEXT`;
+  const { takesMessages } = await import("../../app/agent-kinds.ts");
+  return place?.state === "running" && takesMessages(kind)
+    ? "the agent runs, and reads it at its next step"
+    : "it is kept for the agent's next run of this task";
+}

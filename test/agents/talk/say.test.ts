@@ -1,0 +1,103 @@
+/** `say`: a message reaches a coding agent once, whether it runs, waits or is killed; through real processes. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
+
+const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
+
+/** Starts a task that works until `letGo`. */
+async function startWork(pool: Pool, agent: string): Promise<void> {
+  pool.drop("a", { agent, prompt: "GO", cwd: pool.dir });
+  await pool.start();
+  await waitFor(() => streamOf(pool).includes("until test"), { what: "the tool call" });
+}
+
+const letGo = (pool: Pool): void => fs.writeFileSync(join(pool.dir, "go"), "");
+
+/** All that the programs of the task have printed, run after run. */
+function streamOf(pool: Pool): string {
+  return pool
+    .runs()
+    .sort()
+    .map((run) => join(pool.state, "runs", run, "events.jsonl"))
+    .map((path) => (fs.existsSync(path) ? fs.readFileSync(path, "utf8") : ""))
+    .join("");
+}
+
+const occurrences = (text: string, part: string): number => text.split(part).length - 1;
+
+it("gives a running claude a message, which it reads at its next step in the same run", async () => {
+  const pool = newTalkPool(AT_WORK);
+  await startWork(pool, "claude");
+  const offered = await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+  expect(offered.stdout).toBe("message 1 to a: offered\n");
+  expect(offered.stderr).toContain("the agent runs, and reads it at its next step");
+  const reading = pool.spawn(["say", "a", "and at Y", "--wait", "read"]);
+  await waitFor(() => occurrences(streamOf(pool), '"queued"') === 3, { what: "both messages" });
+  letGo(pool);
+  expect(await reading.ended).toMatchObject({ exitCode: 0 });
+  expect(reading.stdout()).toBe("message 2 to a: read\n");
+  expect(await pool.result("a")).toMatchObject({ output: "Done.", attempts: 1 });
+  expect(pool.runs()).toHaveLength(1);
+  expect(streamOf(pool).indexOf("look at X")).toBeLessThan(streamOf(pool).indexOf("and at Y"));
+});
+
+it("keeps a message for a running codex until its work is done, and then runs it once more", async () => {
+  const pool = newTalkPool(AT_WORK);
+  await startWork(pool, "codex");
+  const said = await pool.run(["say", "a", "look at X"]);
+  expect(said.stdout).toBe("message 1 to a: recorded\n");
+  expect(said.stderr).toContain("kept for the agent's next run");
+  const reading = pool.spawn(["say", "a", "and at Y", "--wait", "read"]);
+  await waitFor(() => fs.existsSync(join(pool.state, "say", "a", "2.json")), { what: "both" });
+  letGo(pool);
+  expect(await reading.ended).toMatchObject({ exitCode: 0 });
+  expect(await pool.result("a")).toMatchObject({ output: "ok", attempts: 1 });
+  expect(pool.runs()).toHaveLength(2);
+});
+
+it("gives a task that waits its messages with its first run, in one packet", async () => {
+  const pool = newTalkPool({});
+  pool.drop("a", { agent: "claude", prompt: "x" });
+  expect((await pool.run(["say", "a", "first"])).code).toBe(0);
+  expect((await pool.run(["say", "a", "second", "--json"])).stdout).toBe(
+    '{"id":"a","message":2,"state":"recorded","next":"it is kept for the agent\'s next run of this task"}\n',
+  );
+  await pool.start();
+  await pool.result("a");
+  expect(streamOf(pool)).toContain("## Messages for you\\n\\nfirst\\n\\nsecond");
+  for (const n of [1, 2])
+    expect(fs.existsSync(join(pool.state, "say", "a", `${n}.read.json`))).toBe(true);
+});
+
+it("offers a message again when all was killed before it was read", async () => {
+  const pool = newTalkPool(AT_WORK);
+  await startWork(pool, "claude");
+  await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+  await waitFor(() => occurrences(streamOf(pool), '"queued"') === 2, { what: "the message" });
+  await pool.killAll();
+  letGo(pool);
+  expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(false);
+  await pool.start();
+  await pool.result("a");
+  expect(occurrences(streamOf(pool), "look at X")).toBe(1);
+  expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(true);
+});
+
+it("refuses what has ended, what reads no messages, and what is not there", async () => {
+  const pool = newTalkPool({});
+  pool.drop("plain", { exec: ["true"], not_before: 4_000_000_000 });
+  pool.drop("a", { agent: "claude", prompt: "x" });
+  await pool.start();
+  await pool.result("a");
+  const why = async (id: string): Promise<string> => {
+    const { code, stderr } = await pool.run(["say", id, "hi"]);
+    return `${code} ${stderr}`;
+  };
+  expect(await why("a")).toMatch(/^4 .*has ended.*\n.*\n?.*mailchute continue a TEXT/);
+  expect(await why("plain")).toMatch(/^4 .*is no task of a coding agent/);
+  expect(await why("none")).toMatch(/^3 .*no tray has a task "none"/);
+});
