@@ -120,7 +120,7 @@ export class MessageFeed {
     }
   }
 
-  /** A worker that was killed may have left a proof in the stream that nobody has read. */
+  /** A worker that was killed may have left a proof in the stream unread. */
   private settleEarlierOffers(newReader: () => ReadLine): void {
     for (const { n } of this.box.unread()) {
       const offer = this.box.offerOf(n);

@@ -59,7 +59,7 @@ export class SayBox {
           if (this.isDurable) syncDir(this.dir);
           return n;
         } catch (error) {
-          // Somebody else has just said something.
+          // Another process has just written a message.
           if (systemCode(error) !== "EEXIST") throw error;
         }
       }
@@ -101,7 +101,7 @@ export class SayBox {
     replaceDocument(this.path(n, "read"), receipt, { isDurable: this.isDurable });
   }
 
-  /** Changes with each new file; undefined while nobody has said anything. */
+  /** Changes with each new file; undefined while there is none. */
   stamp(): number | undefined {
     return fs.statSync(this.dir, { throwIfNoEntry: false })?.mtimeMs;
   }

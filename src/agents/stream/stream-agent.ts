@@ -27,7 +27,7 @@ import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
 
-/** Its work is done, and a message that nobody has read is there: the task runs once more, and uses no attempt. */
+/** Its work is done, and a message has not been read: the task runs once more, and uses no attempt. */
 const GO_ON: RunVerdict = {
   next: "outcome",
   outcome: { kind: "released", message: "a message for it has come" },
@@ -118,13 +118,7 @@ export class StreamAgent extends Agent {
     const said = messages.takeIntoPacket(() => this.program.newReader());
     const packet = firstWords(assignment, session, said);
     session.has_news = false;
-    const { sideStream } = this.program;
-    const side =
-      sideStream === undefined
-        ? undefined
-        : new SideTail(sideStream, this.settings, sessionId, (line, facts) =>
-            recorder.take(line, facts),
-          );
+    const side = this.sideOf(sessionId, recorder);
     const watch = new StreamWatch({
       eventsLog,
       from: sizeOf(eventsLog),
@@ -182,6 +176,14 @@ export class StreamAgent extends Agent {
     recorder.close(verdict);
     meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
+  }
+
+  private sideOf(sessionId: string | undefined, recorder: RunRecorder): SideTail | undefined {
+    const { sideStream } = this.program;
+    if (sideStream === undefined) return undefined;
+    return new SideTail(sideStream, this.settings, sessionId, (line, facts) =>
+      recorder.take(line, facts),
+    );
   }
 
   private judge(

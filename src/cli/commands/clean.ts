@@ -8,6 +8,7 @@ import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
 import { finishPass } from "../../supervisor/maintenance/clean-pass.ts";
 import { cleanRuns } from "../../supervisor/maintenance/clean-runs.ts";
+import { cleanTalk } from "../../supervisor/maintenance/clean-talk.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
@@ -37,14 +38,16 @@ export const command = defineCommand({
       staged: tasks.staged + commands.staged + documents,
       runs: finishPass(cleanRuns(tree, retention, rules)),
       journals: finishPass(cleanJournals(tree, retention, rules)),
-      agents: finishPass(cleanAgents(tree, retention, rules)),
+      agents:
+        finishPass(cleanAgents(tree, retention, rules)) +
+        finishPass(cleanTalk(tree, retention, rules)),
       evidence: finishPass(cleanEvidence(tree, retention.evidence_days, isInPlan, rules)),
     };
     if (ctx.json) ctx.out.json({ dry_run: isDryRun, ...counts });
     else {
       const verb = isDryRun ? "would remove" : "removed";
       ctx.out.line(
-        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, ${counts.agents} sessions and logs of agents, evidence of ${counts.evidence} nodes and earlier runs`,
+        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, ${counts.agents} sessions, messages and logs of agents, evidence of ${counts.evidence} nodes and earlier runs`,
       );
     }
     return EXIT.ok;

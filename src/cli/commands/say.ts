@@ -23,7 +23,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. A task does not end well before its agent has read all messages: if need be it runs once more.",
+    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. A task does not end well before its agent has read all messages: it runs once more when it has to.",
     "It prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
   examples: ['say build "the tests are in tests/unit" --wait read'],
@@ -75,7 +75,7 @@ async function openTask(tree: StateTree, id: string): Promise<TaskPlace> {
       hint: "`mailchute ls` lists tasks",
     });
   if (hasEnded(place))
-    throw new ErrInvalidTransition(`${JSON.stringify(id)} has ended, and nobody reads it`, {
+    throw new ErrInvalidTransition(`${JSON.stringify(id)} has ended, and its agent reads no more`, {
       id,
       phase: "say",
       hint: `go on in its session: mailchute continue ${id} TEXT`,

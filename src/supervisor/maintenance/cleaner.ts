@@ -14,6 +14,7 @@ import { cleanEvidence } from "./clean-evidence.ts";
 import { cleanJournals } from "./clean-journals.ts";
 import type { CleanPass } from "./clean-pass.ts";
 import { cleanRuns } from "./clean-runs.ts";
+import { cleanTalk } from "./clean-talk.ts";
 
 const PERIOD_MS = 60_000;
 /** A slice blocks a tick for about this long (ms). */
@@ -95,6 +96,7 @@ export class Cleaner {
     const { evidence_days: evidenceDays } = retention;
     const passes: CleanPass[] = [
       cleanRuns(tree, retention, rules),
+      cleanTalk(tree, retention, rules),
       cleanJournals(tree, retention, rules),
       cleanAgents(tree, retention, rules),
       cleanEvidence(tree, evidenceDays, this.checks.isInPlan(), rules),
