@@ -12,6 +12,8 @@ export interface Question {
   context: string;
   /** Who waits for the answer, as people read it. */
   who: string;
+  /** Agents of whose tasks none starts before the answer; "*": every coding agent. */
+  agents: readonly string[];
   /** `limit`: yes, no or a number. */
   expects: "text" | "limit";
   /** Epoch ms. */
@@ -33,8 +35,8 @@ const HINTS = {
 } as const;
 
 export function formatQuestion(question: Question): string {
-  const { id, who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = question;
-  const head = { id, who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs };
+  const { id, who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = question;
+  const head = { id, who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs };
   return [
     "---",
     ...Object.entries(head).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
@@ -69,17 +71,23 @@ export function parseQuestion(id: string, text: string): QuestionText {
   const asked = cut === null ? body : body.slice(0, cut.index);
   const answer = cut === null ? "" : body.slice(cut.index + cut[0].length);
   const [title = "", ...more] = asked.trim().split("\n");
-  const { who, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = values;
+  const { who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = values;
   return {
     id,
     question: title.replace(/^#+\s*/, ""),
     context: more.join("\n").trim(),
     who: typeof who === "string" ? who : "",
+    agents: Array.isArray(agents) ? agents.filter((name) => typeof name === "string") : [],
     expects: expects === "limit" ? "limit" : "text",
     asked_at_ms: typeof askedAtMs === "number" ? askedAtMs : 0,
     ends_at_ms: typeof endsAtMs === "number" ? endsAtMs : null,
     answer: answer.replace(/<!--.*?-->/gs, "").trim(),
   };
+}
+
+/** The gate at which tasks wait for the answer, as in their names: `budget-day-2026-11-24-usd-1`. */
+export function holdOf(id: string): string {
+  return id.replace(/[^A-Za-z0-9]+/g, "-");
 }
 
 /** Why this is no answer to it; undefined: it is one. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
 import { explainShortage } from "../core/free-space.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
+import { holdOf } from "../questions/question-file.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
@@ -91,8 +92,10 @@ function sayHolds({ supervisor, control }: Looked, say: Say): void {
   if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
 }
 
-/** Those of the plan come from the plan. */
-function sayQuestions({ questions }: Looked, say: Say): void {
+/** Those of the plan come from the plan; tasks that wait at a gate are told of with it. */
+function sayQuestions({ questions: all, supervisor }: Looked, say: Say): void {
+  const gates = new Set(closedGates(supervisor).map(({ gate }) => gate));
+  const questions = all.filter(({ id }) => !gates.has(holdOf(id)));
   for (const { id, question, who } of questions.slice(0, NAMED_MAX))
     say(
       `${shorten(question)}${who === "" ? "" : ` Until then ${who} waits.`}`,

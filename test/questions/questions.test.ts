@@ -22,6 +22,7 @@ const question = (more: Partial<Question> = {}): Question => ({
   question: "Spent 0.52 of 0.50 USD: go on to 1.00 USD?",
   context: "It is the limit of a day.",
   who: "every coding agent",
+  agents: ["*"],
   expects: "limit",
   asked_at_ms: NOW,
   ends_at_ms: null,

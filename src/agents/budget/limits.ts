@@ -31,6 +31,8 @@ export interface Scope {
   what: string;
   /** Who waits, as people read it. */
   who: string;
+  /** See `Question`. */
+  agents: readonly string[];
   limits: readonly Limit[];
   /** Epoch ms at which the sum begins anew; null: never. */
   endsAtMs: number | null;
@@ -84,6 +86,7 @@ export function scopesOf(
       key: taskKey,
       what: `Task ${owner.taskId}`,
       who: `task ${owner.taskId}`,
+      agents: [],
       limits: limitsOfTask({ ...budgets.agent, ...budgets.task }),
       endsAtMs: null,
     },
@@ -91,6 +94,7 @@ export function scopesOf(
       key: agentKey,
       what: `Agent ${owner.agent} today`,
       who: `every task of agent ${owner.agent}`,
+      agents: [owner.agent],
       limits: limitsOfDay(budgets.agent ?? {}),
       endsAtMs,
     },
@@ -98,6 +102,7 @@ export function scopesOf(
       key: dayKey,
       what: "All coding agents today",
       who: "every task of a coding agent",
+      agents: ["*"],
       limits: limitsOfDay(budgets.day),
       endsAtMs,
     },

@@ -4,12 +4,14 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { compact } from "../../core/compact.ts";
 import { systemCode } from "../../core/errors.ts";
 import { submissionOf } from "../../core/names.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { Journal } from "../../journal/journal.ts";
+import { holdOf } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import type { Assignment } from "../agent.ts";
 import type { CostRecord } from "../cost-records.ts";
@@ -44,6 +46,8 @@ interface Halt {
   /** The question, or what it waits for. */
   text: string;
   waitMs: number;
+  /** The gate at which the task waits for the answer. */
+  hold?: string;
 }
 
 export class RunBudget {
@@ -166,13 +170,14 @@ export class RunBudget {
 
   private ask(id: string, scope: Scope, question: string, context: string): Halt {
     const nowMs = Date.now();
-    const { who, endsAtMs } = scope;
+    const { who, agents, endsAtMs } = scope;
     try {
       this.questions.ask({
         id,
         question,
         context,
         who,
+        agents,
         expects: "limit",
         asked_at_ms: nowMs,
         ends_at_ms: endsAtMs,
@@ -185,6 +190,7 @@ export class RunBudget {
       kind: "ask",
       text: `${question} Answer with: mailchute answer ${id} yes`,
       waitMs: within((nowMs - askedMs) / 4),
+      hold: holdOf(id),
     };
   }
 
@@ -230,9 +236,9 @@ function isOf(record: CostRecord, key: string): boolean {
   return keysOf(ownerOf(record), record.at * 1000).includes(key);
 }
 
-function outcomeOf({ kind, text, waitMs }: Halt): AttemptOutcome {
+function outcomeOf({ kind, text, waitMs, hold }: Halt): AttemptOutcome {
   if (kind === "refused") return failed("budget", "ErrBudget", text, { canRetry: false });
-  return { kind: "deferred", message: text, delayMs: waitMs };
+  return { kind: "deferred", message: text, delayMs: waitMs, ...compact({ hold }) };
 }
 
 function within(ms: number): number {

@@ -5,7 +5,7 @@ import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { Metrics } from "./metrics.ts";
 
-/** The least time between two writes (ms). A write waits for the next tick and causes none by itself. */
+/** Written with the look around that comes next: it wakes nothing by itself (ms). */
 const WRITE_MS = 2000;
 
 class MetricsPart implements Part {
@@ -36,13 +36,13 @@ class MetricsPart implements Part {
 
   async finish(): Promise<void> {}
 
-  /** The last write also counts what the other services wrote to the journal while they closed. */
+  /** With what the last services have written. */
   close(): void {
     this.host.journal.readAll();
     this.write();
   }
 
-  /** A full disk must not stop the supervisor: the next write holds all counts. */
+  /** A full disk must not end the work: the next write has it all. */
   private write(): void {
     const { env, journal } = this.host;
     try {

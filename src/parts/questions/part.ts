@@ -1,20 +1,34 @@
-/** Takes the answers that people write into the files of `questions/open/`, and tells of new questions, while a supervisor runs. */
+/**
+ * Takes the answers that people write into the files of `questions/open/`, and tells of new questions. Tasks that wait for an answer
+ * do not start before it: those in the inbox are not accepted, those that a worker put back stay held.
+ */
+import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { holdOf, type QuestionText } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
-import type { Part } from "../../supervisor/environment/part.ts";
+import type {
+  Part,
+  PartReport,
+  StartLimit,
+  StatusSource,
+} from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { agentsOf, HeldLanes } from "./held-lanes.ts";
 
-/** Between two looks at the files (ms). It wakes nothing by itself: the look around that comes next is soon enough. */
+/** Between two looks at the files (ms). While none is open, the look around that comes next is soon enough. */
 const LOOK_MS = 500;
 const FORGET_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-class QuestionsPart implements Part {
-  readonly ports = {};
+class QuestionsPart implements Part, StartLimit, StatusSource {
+  readonly ports = { startLimit: this, status: this };
+  version = 0;
   private readonly env: PartHost["env"];
   private readonly store: QuestionStore;
+  private readonly lanes = new HeldLanes();
   private readonly told = new Set<string>();
+  private open: QuestionText[] = [];
   private lookAtMs = 0;
   private forgetAtMs = 0;
 
@@ -23,7 +37,9 @@ class QuestionsPart implements Part {
     this.store = new QuestionStore(env.tree.dir);
   }
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    this.note(this.store.open(this.env.trays.clock.wallMs()));
+  }
 
   work({ nowMs }: Tick): void {
     if (nowMs < this.lookAtMs) return;
@@ -40,7 +56,27 @@ class QuestionsPart implements Part {
   }
 
   nextMs(): number {
-    return NEVER;
+    return this.open.length > 0 ? this.lookAtMs : NEVER;
+  }
+
+  mayStart(lane: string): boolean {
+    return this.lanes.mayStart(lane);
+  }
+
+  noteStart(lane: string): void {
+    this.lanes.noteStart(lane);
+  }
+
+  report(): PartReport {
+    return { gates: this.open.map((question) => this.gateOf(question)) };
+  }
+
+  unmatched(): string[] {
+    return [];
+  }
+
+  wouldRun(): string[] {
+    return [];
   }
 
   async finish(): Promise<void> {}
@@ -58,11 +94,31 @@ class QuestionsPart implements Part {
         `questions/open/${id}.md: ${why}`,
         Number.POSITIVE_INFINITY,
       );
-    for (const { id, question } of this.store.open(wallMs)) {
+    this.note(this.store.open(wallMs));
+    for (const { id, question } of this.open) {
       if (this.told.has(id)) continue;
       this.told.add(id);
       alerts.alert("question", `${question} Answer with: mailchute answer ${id} TEXT`);
     }
+  }
+
+  private note(open: QuestionText[]): void {
+    const before = this.open.map(({ id }) => id).join();
+    this.open = open;
+    if (open.map(({ id }) => id).join() === before) return;
+    this.version++;
+    this.lanes.update(open, this.env.settings.agents);
+  }
+
+  private gateOf(question: QuestionText): ClosedGate {
+    const { id, ends_at_ms: endsAtMs } = question;
+    return {
+      gate: holdOf(id),
+      agents: agentsOf(question, this.env.settings.agents),
+      until_ms: endsAtMs ?? 0,
+      why: question.question,
+      do: `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
+    };
   }
 }
 

@@ -166,5 +166,6 @@ export class StatusWriter implements Service {
 
 /** What all parts have to tell. */
 export function reportOf({ statuses }: Parts): PartReport {
-  return Object.assign({}, ...statuses.map((status) => status.report()));
+  const reports = statuses.map((status) => status.report());
+  return { ...Object.assign({}, ...reports), gates: reports.flatMap(({ gates = [] }) => gates) };
 }

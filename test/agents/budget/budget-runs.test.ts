@@ -73,8 +73,18 @@ describe("five runs at once and a cap of 0.50 USD for the day", () => {
     await bench.pool.start();
     const first = await asked(bench.pool);
     expect(first).toMatch(/^budget\.day\..*\.usd\.1$/);
+    await waitFor(
+      () => fs.readdirSync(bench.pool.processing).some((name) => name.includes("~hold-budget-day")),
+      { what: "a task that is held" },
+    );
+    const claims = bench.pool.events().filter(({ event }) => event === "claimed").length;
+    const shown = await bench.pool.run(["status"]);
+    expect(shown.stdout).toContain(`mailchute answer ${first}`);
     expect(usdOf(bench, "coder")).toBeGreaterThanOrEqual(0.5);
     expect(usdOf(bench, "coder")).toBeLessThan(0.5 + 5 * 0.1);
+    // Tasks that wait do not try again and again.
+    const claimed = bench.pool.events().filter(({ event }) => event === "claimed").length;
+    expect(claimed - claims).toBeLessThanOrEqual(5);
     await answer(bench.pool, first, "yes");
     const second = await asked(bench.pool);
     expect(second).toMatch(/usd\.2$/);

@@ -80,7 +80,14 @@ describe("answers", () => {
 
 describe("the id of a question", () => {
   const hash = (): string => "0123456789abcdef";
-  const scope = (key: string) => ({ key, what: "", who: "", limits: [], endsAtMs: null });
+  const scope = (key: string) => ({
+    key,
+    what: "",
+    who: "",
+    agents: [],
+    limits: [],
+    endsAtMs: null,
+  });
 
   it("says what it is about", () => {
     expect(questionId(scope("day.2026-11-24"), "usd", 2, hash)).toBe("budget.day.2026-11-24.usd.2");
