@@ -1,6 +1,6 @@
 /**
- * Holds the waiting tasks in the order in which they run. Pure data structure: no clock, no files. Ordinary tasks are rows of a
- * table: a million of them cost about eighty bytes each. Choosing one of n takes log n steps.
+ * Holds the waiting tasks in the order in which they run. Pure: it reads no clock and no files. Ordinary tasks are rows of a
+ * table, so that a million of them use about 80 bytes each. Choosing one of n tasks takes log n steps.
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
@@ -21,7 +21,7 @@ type MayStart = (lane: string) => boolean;
 const NO_ROW: Row = -1;
 
 export class Backlog {
-  /** Tasks that can run and need no fields beyond those of a table row. */
+  /** Runnable tasks whose fields all fit into a row of the table. */
   private readonly ordinary = new TaskTable();
   private readonly byId = new Map<string, Entry>();
   private readonly runnable = new Lanes();
@@ -32,9 +32,9 @@ export class Backlog {
   private readonly delayedByClock = new Heap<Entry>(
     (a, b) => (a.task.dueMs ?? 0) - (b.task.dueMs ?? 0),
   );
-  /** Blocked entries by the folded id that they wait for; `id` as one of them spells it. */
+  /** Blocked entries, by the folded id that they wait for. `id` is that id as one of the tasks spells it. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
-  /** How many waiting tasks depend on this folded id, met or not. */
+  /** How many waiting tasks depend on each folded id, whether it is done or not. */
   private readonly needed = new Map<string, number>();
   private readonly counts: Record<WaitState, number> = {
     runnable: 0,
@@ -43,7 +43,7 @@ export class Backlog {
     unmatched: 0,
   };
 
-  /** Adds a task, or replaces what was known of its id. */
+  /** Adds a task, or replaces the task with the same id. */
   add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
     this.remove(task.id);
     if (isOrdinary(task)) {
@@ -75,7 +75,7 @@ export class Backlog {
     return this.ordinary.find(id) === NO_ROW ? this.byId.get(foldId(id))?.state : "runnable";
   }
 
-  /** Forgets a task: it was accepted, moved away or refused. */
+  /** Removes a task that was accepted, moved away or refused. */
   remove(id: string): void {
     const row = this.ordinary.find(id);
     if (row !== NO_ROW) {
@@ -98,9 +98,9 @@ export class Backlog {
   }
 
   /**
-   * The task that runs next. What may not start is not looked at one by one, however much of it there is.
+   * The task that runs next. A lane that may not start is skipped as a whole, however many tasks it has.
    * @param onlyPlanners choose among planners only
-   * @param mayStart whether a task of this lane may start; left out: all may
+   * @param mayStart whether the tasks of this lane may start; when left out, all may
    */
   best(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
     let best = this.planners.first(mayStart)?.task;
@@ -114,7 +114,7 @@ export class Backlog {
     return best;
   }
 
-  /** Moves tasks whose time has come. @returns ms until the next one, or undefined when nothing is delayed */
+  /** Makes delayed tasks runnable when their time has come. @returns ms until the next one, or undefined without delayed tasks */
   promoteDue(nowWallMs: number, nowMs: number): number | undefined {
     const next = [
       // In this order: a task with both times is delayed by the wall clock first, then by the monotonic clock.
@@ -124,7 +124,7 @@ export class Backlog {
     return next.length === 0 ? undefined : Math.min(...next);
   }
 
-  /** A task or roadmap item has completed: tasks that waited only for it can run. @returns how many can */
+  /** Called when a task or roadmap item has completed. @returns how many tasks are not blocked any more */
   resolveDependency(id: string): number {
     const key = foldId(id);
     const dependents = this.dependents.get(key);
@@ -147,19 +147,19 @@ export class Backlog {
     for (const { id } of this.dependents.values()) yield id;
   }
 
-  /** The dependencies that a waiting task still waits for. */
+  /** The dependencies of this task that have not completed. */
   unmetOf(id: string): string[] {
     const entry = this.byId.get(foldId(id));
     const unmet = entry?.task.unmet ?? [];
     return unmet.filter((one) => this.dependents.get(foldId(one))?.waiting.has(entry as Entry));
   }
 
-  /** Whether a waiting task depends on this id, met or not. */
+  /** Whether a waiting task depends on this id, whether it is done or not. */
   isNeeded(id: string): boolean {
     return this.needed.has(foldId(id));
   }
 
-  /** Notes that a scan met this file. @returns false when another file, or none, waits under this id */
+  /** Notes that a scan found this file. @returns false when no file waits under this id, or a different one does */
   see(id: string, file: string, scan: number): boolean {
     const row = this.ordinary.find(id);
     if (row !== NO_ROW) {
@@ -173,7 +173,7 @@ export class Backlog {
     return true;
   }
 
-  /** Inbox tasks that a whole scan did not see: another program may have moved them away. */
+  /** Inbox tasks that a complete scan did not find. Another program may have moved them away. */
   *unseen(scan: number): IterableIterator<Pick<WaitingTask, "id" | "file">> {
     for (const id of this.ordinary.unseen(scan)) yield { id, file: inboxName({ id }) };
     for (const entry of this.byId.values()) {
@@ -181,7 +181,7 @@ export class Backlog {
     }
   }
 
-  /** The tasks in this state. Not for runnable ones: most of those are rows of the table. */
+  /** The tasks in this state. Runnable tasks are left out because most of them are rows of the table. */
   *waitingAs(state: "blocked" | "unmatched"): IterableIterator<Readonly<WaitingTask>> {
     if (this.counts[state] === 0) return;
     for (const entry of this.byId.values()) if (entry.state === state) yield entry.task;
@@ -197,7 +197,7 @@ export class Backlog {
 
   private taskAt(row: Row): WaitingTask {
     const task = this.ordinary.task(row);
-    // Each member by name: V8 makes a new shape for every object that gets members after a spread (4 µs each).
+    // No spread here: V8 makes a new hidden class for every object that gets members after a spread (4 µs each).
     return {
       id: task.id,
       file: inboxName(task),
@@ -217,7 +217,7 @@ export class Backlog {
     return task.agentId === undefined ? "unmatched" : "runnable";
   }
 
-  /** Any time that is left counts as delayed: `promoteDue` compares it with the clock. */
+  /** A task with a time is delayed even when that time has passed: `promoteDue` compares it with the clock. */
   private stateAfterDependencies({ task }: Entry): WaitState {
     if (task.notBeforeMs !== undefined || task.dueMs !== undefined) return "delayed";
     return task.agentId === undefined ? "unmatched" : "runnable";
@@ -283,7 +283,7 @@ export class Backlog {
       waiting?.delete(entry);
       if (waiting?.size === 0) this.dependents.delete(key);
     }
-    // The entry stays in its heap and is skipped when it comes up. A heap of mostly such entries is built anew.
+    // The entry stays in its heap and is skipped at the top. A heap that holds mostly such entries is rebuilt.
     this.runnable.compact(this.byId.size);
   }
 
@@ -294,7 +294,7 @@ export class Backlog {
   }
 }
 
-/** Whether a row of the table can hold all its fields. */
+/** Whether a row of the table can hold all fields of this task. */
 function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string } {
   return (
     task.tray === "inbox" &&
@@ -309,7 +309,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   );
 }
 
-/** Runnable entries, with a heap for each lane: see `TaskTable`. */
+/** Runnable entries, in one heap for each lane, so that a lane that may not start hides no task of another lane. */
 class Lanes {
   private readonly heaps = new Map<string, Heap<Entry>>();
 
@@ -323,7 +323,7 @@ class Lanes {
     heap.push(entry);
   }
 
-  /** What runs first among what may start. */
+  /** The entry that runs first among the lanes that may start. */
   first(mayStart?: MayStart): Entry | undefined {
     let first: Entry | undefined;
     for (const [lane, heap] of this.heaps) {
@@ -345,7 +345,7 @@ function isRunnable(entry: Entry): boolean {
   return !entry.isGone && entry.state === "runnable";
 }
 
-/** Drops removed ones from the heap. */
+/** The first entry that can run. Entries above it that cannot are dropped from the heap. */
 function firstRunnable(heap: Heap<Entry>): Entry | undefined {
   for (;;) {
     const entry = heap.peek();
@@ -354,7 +354,7 @@ function firstRunnable(heap: Heap<Entry>): Entry | undefined {
   }
 }
 
-/** A binary heap: the smallest first. */
+/** A binary heap with the smallest item on top. */
 export class Heap<T> {
   private items: T[] = [];
   private readonly compare: (a: T, b: T) => number;
@@ -393,7 +393,7 @@ export class Heap<T> {
     return top;
   }
 
-  /** Drops what `keep` refuses, once the heap is more than twice as large as expected. */
+  /** Drops the items that `keep` refuses, but only when the heap is at least twice as large as expected. */
   compact(keep: (item: T) => boolean, expectedSize: number): void {
     if (this.items.length < 1024 || this.items.length < 2 * expectedSize) return;
     const kept = this.items.filter(keep);

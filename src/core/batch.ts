@@ -1,28 +1,28 @@
-/** What is counted of a batch, and the set of its lines that are done. Pure. */
+/** Counts the lines of a batch, and holds the set of lines that are done. Pure. */
 
-/** The counts of a batch: of its lines that have a result. */
+/** Counts the lines of a batch that have a result. */
 export interface BatchCounts {
-  /** Lines with a result; blank lines are none. */
+  /** Lines with a result. Blank lines are not counted. */
   lines: number;
   completed: number;
-  /** Lines that failed for good, the bad ones among them. */
+  /** Lines that failed for good, `bad` included. */
   failures: number;
-  /** Lines that are no task. */
+  /** Lines that are not valid tasks. */
   bad: number;
 }
 
-/** `5 of 9 lines failed`; undefined when none did. */
+/** `5 of 9 lines failed`; undefined when no line failed. */
 export function failedLinesText(counts: BatchCounts | undefined): string | undefined {
   if (counts === undefined || !(counts.failures > 0)) return undefined;
   return `${counts.failures} of ${counts.lines} ${counts.lines === 1 ? "line" : "lines"} failed`;
 }
 
-/** What a running batch shows of itself: `runs/<run>/batch.json`. */
+/** The progress of a running batch: `runs/<run>/batch.json`. */
 export interface BatchProgress extends BatchCounts {
   running: number;
   /** Lines that wait for their next run. */
   waiting: number;
-  /** Of the batch file, up to where its lines were taken. */
+  /** How many bytes of the batch file were read so far. */
   bytes_read: number;
   bytes: number;
   /** ISO 8601. */
@@ -34,8 +34,8 @@ export function noCounts(): BatchCounts {
 }
 
 /**
- * What runs at the moment, each in a place that is used again. A Set would do, but each of its tables that grew old keeps
- * alive all later ones with whatever ran then: half of what a fast batch allocates would have to be copied.
+ * The lines that run now, each in a reusable place. A Set would work, but V8 replaces a Set's table again and again, and each
+ * old table keeps the later ones and their items in memory: the garbage collector would copy half of what a fast batch allocates.
  */
 export class Slots<T> {
   private readonly places: (T | undefined)[] = [];
@@ -45,7 +45,7 @@ export class Slots<T> {
     return this.places.length - this.free.length;
   }
 
-  /** @returns its place */
+  /** @returns the place of the item, for `remove` */
   add(item: T): number {
     const at = this.free.pop() ?? this.places.length;
     this.places[at] = item;

@@ -1,9 +1,9 @@
-/** Time and chance, as one value that is handed in: nothing below the shell reads a clock of its own. */
+/** Time and random numbers. The caller passes a clock in; pure code never reads the system's clock. */
 
 export interface Clock {
-  /** Epoch milliseconds. May jump either way: for records and for times that people set. */
+  /** Epoch milliseconds. Can jump forwards and backwards. Used in records and for times that people set. */
   wallMs(): number;
-  /** Milliseconds that only ever grow: for every measured duration. */
+  /** Milliseconds that never go back. Used to measure every duration. */
   monotonicMs(): number;
   /** Uniform in [0, 1). */
   random(): number;

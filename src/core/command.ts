@@ -1,4 +1,4 @@
-/** Commands that steer a running pool. Shapes only. */
+/** The shapes of commands, which steer a running pool. */
 
 export const COMMAND_NAMES = [
   "pause",
@@ -19,7 +19,7 @@ export interface Command {
     workers?: number;
     /** Id of a task or roadmap node. */
     node?: string;
-    /** With cancel: end it for good. */
+    /** With `cancel`: end the task for good. */
     final?: boolean;
     drain?: boolean;
   };
@@ -27,10 +27,10 @@ export interface Command {
   expiresAtMs?: number;
 }
 
-/** What a command steers: of several about one subject the last one decides. */
+/** What a command steers. The last command on a subject decides. */
 export type Subject = "pause" | "workers" | "replan" | "drain" | "stop";
 
-/** Undefined: it is about a task. */
+/** The subject of a command; undefined when the command is about one task. */
 export function subjectOf({
   command,
   args,
@@ -53,9 +53,9 @@ export function subjectOf({
   }
 }
 
-/** The last command of a subject that overtook others: one that came before it changes nothing any more. */
+/** The newest command on a subject that ran while older ones still waited. The older ones on this subject change nothing. */
 export interface LastWord {
-  /** When it came, as the file system stamped it (epoch ms), and its file name, which decides between two of one time. */
+  /** When its file arrived, by the file system's clock (epoch ms). If two arrived at the same time, the file names decide. */
   arrivedMs: number;
   name: string;
   id: string;

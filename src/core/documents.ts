@@ -1,19 +1,19 @@
-/** The small JSON documents of a state tree that are replaced as a whole. Shapes only. */
+/** The shapes of the small JSON documents of a state tree. A writer always replaces a whole document. */
 
 import type { LastWord } from "./command.ts";
 import type { Shortage } from "./free-space.ts";
 import type { NodeStatus } from "./roadmap.ts";
 
-/** `supervisor.json`: who runs this state tree. */
+/** `supervisor.json`: the supervisor of this state tree, and its state. */
 export interface SupervisorDocument {
   pid: number;
   /** Host, boot and pid namespace: see `host/identity`. */
   place: string;
   start_ticks: number;
-  /** The state tree that this was written into: see `host/tree-id`. */
+  /** The identity of the state tree, so that a copied tree is recognized: see `host/tree-id`. */
   tree: string | null;
   host: string;
-  /** Random, made at start: the process whose nonce stands here is the supervisor. */
+  /** A random value made at start. The process whose nonce is written here is the supervisor. */
   nonce: string;
   version: string;
   /** ISO 8601. */
@@ -22,59 +22,59 @@ export interface SupervisorDocument {
   status: "running" | "draining" | "stopping" | "stopped";
   workers: number;
   processes: number;
-  /** How it learns of new files. */
+  /** How the supervisor notices new files. */
   watching: "events" | "polling";
-  /** Why nothing new starts: the disk has too little room; null: it may. Missing in documents of earlier versions. */
+  /** Set while no new task starts because the disk has too little room; else null. Missing in documents of earlier versions. */
   intake_stopped?: ({ reason: "disk" } & Shortage) | null;
-  /** Tasks known to wait in the inbox, and why they do. */
+  /** How many tasks wait in the inbox, by the reason why they wait. */
   waiting: WaitingCounts;
-  /** Nodes of the plan by status; null without a plan. */
+  /** How many nodes of the plan have each status; null without a plan. */
   roadmap: Record<NodeStatus, number> | null;
   /** Missing in documents of earlier versions; null without a plan. */
   plan_holds?: PlanHolds | null;
-  /** What is wrong with `roadmap.yaml`: the last good plan stays in force. */
+  /** What is wrong with `roadmap.yaml`. Until it is mended, the supervisor works by the last good plan. */
   roadmap_problem: string | null;
-  /** What the machine refuses just now; missing in documents of earlier versions. */
+  /** What the operating system refuses at the moment. Missing in documents of earlier versions. */
   troubles?: Trouble[];
-  /** Why tasks of some agents do not start; missing in documents of earlier versions. */
+  /** Why tasks of some agents do not start. Missing in documents of earlier versions. */
   gates?: ClosedGate[];
 }
 
-/** What tasks wait for together, such as the quota of an account. */
+/** A gate that keeps tasks from starting, such as the quota of an account that is used up. */
 export interface ClosedGate {
-  /** As in the names of held tasks: `quota-default`. */
+  /** Its name, as in the file names of held tasks: `quota-default`. */
   gate: string;
-  /** Whose tasks it holds back. */
+  /** The agents whose tasks do not start. */
   agents: string[];
   /** Epoch ms. */
   until_ms: number;
-  /** Reads after "it waits: ". */
+  /** The reason, as a text that follows "it waits: ". */
   why: string;
   do: string;
 }
 
-/** Something that is short, and what a person can do about it. */
+/** Something that the machine lacks, and what a person can do about it. */
 export interface Trouble {
   what: string;
   do: string;
 }
 
 export interface WaitingCounts {
-  /** Could run now. */
+  /** Tasks that could run now. */
   runnable: number;
-  /** `not_before` or a backoff is in the future. */
+  /** Tasks whose `not_before` or backoff has not passed. */
   delayed: number;
-  /** Unmet `metadata.dependencies`. */
+  /** Tasks with a dependency that has not completed. */
   blocked: number;
-  /** No configured agent fits. */
+  /** Tasks that no configured agent can run. */
   unmatched: number;
   /** Files that are still being written, or are about to be refused. */
   unsettled: number;
-  /** Files that can be neither read nor moved; missing in documents of earlier versions. */
+  /** Files that can be neither read nor moved. Missing in documents of earlier versions. */
   unreadable?: number;
-  /** False until every file in the inbox was looked at once. */
+  /** False until the supervisor has looked once at every file in the inbox. */
   is_complete: boolean;
-  /** Some of the last three, of each at most five; missing in documents of earlier versions. */
+  /** Examples of blocked, unmatched and unreadable tasks, at most five of each. Missing in documents of earlier versions. */
   held?: HeldTask[];
 }
 
@@ -83,28 +83,28 @@ export interface HeldTask {
   id: string;
   state: "blocked" | "unmatched" | "unreadable";
   why: string;
-  /** Of a blocked one: some of what it waits for, and how that stands. Missing in documents of earlier versions. */
+  /** Some dependencies that a blocked task waits for. Missing in documents of earlier versions. */
   on?: HeldOn[];
-  /** How much it waits for in all. */
+  /** How many dependencies it waits for in all. */
   on_count?: number;
 }
 
-/** What a blocked task waits for. */
+/** A dependency that a blocked task waits for. */
 export interface HeldOn {
   id: string;
-  /** As it reads after its name and "which". */
+  /** Its state, as a text that follows its name and "which": "failed". */
   how: string;
-  /** The plan says whether it is done, and no record does. */
+  /** The dependency is a node of the plan, so the plan says whether it is done. */
   is_node?: boolean;
-  /** There is no task and no node of this id. */
+  /** No task and no node has this id. */
   is_unknown?: boolean;
 }
 
-/** What of the plan does not go on by itself; of each list the first five, in the order of the file. */
+/** Nodes of the plan that wait for a person. Each list holds the first five, in the order of the file. */
 export interface PlanHolds {
-  /** Nodes that wait for an answer, and the question; null when they have asked none. */
+  /** Nodes with status `needs_human`, and their question; null when they asked no question. */
   asking: { id: string; question: string | null }[];
-  /** Open nodes that do not start, and why, as it reads after the name: "cannot start: a failed". */
+  /** Open nodes that do not start. `why` is a text that follows the name: "cannot start: a failed". */
   held: { id: string; why: string }[];
   held_count: number;
 }
@@ -119,32 +119,32 @@ export interface WorkerDocument {
   tree: string | null;
   host: string;
   slots: number;
-  /** pid of the supervisor that started it; null when started by hand. */
+  /** Process id of the supervisor that started this worker; null when a person started it. */
   supervisor_pid: number | null;
-  /** Of its settings: see `worker/settings-digest`. */
+  /** A digest of the settings that the worker uses: see `worker/settings-digest`. */
   settings: string;
   started_at: string;
 }
 
-/** `control.json`: what steers the pool; survives a restart. Workers read `paused` and their `slots` here before each claim. */
+/** `control.json`: what commands have set. It survives a restart. Workers read `paused` and their `slots` before each claim. */
 export interface ControlDocument {
   paused: boolean;
-  /** ISO 8601 and the id of the command, when paused. */
+  /** When the pool was paused (ISO 8601), and the id of the command; null when it is not paused. */
   paused_at: string | null;
   paused_by: string | null;
-  /** Nodes that were in progress when the pause came and whose run had not begun: it begins in spite of the pause. */
+  /** Nodes that were in progress at the pause and whose run had not begun. These runs still begin. */
   launched: string[];
   replan_paused: boolean;
-  /** Overrides the `workers` setting; null = the setting holds. */
+  /** Overrides the setting `workers`; null = the setting is used. */
   max_workers: number | null;
   max_workers_by: string | null;
-  /** The `workers` setting that it overrode; null when it overrides none, or was written by an earlier version. */
+  /** The setting `workers` at the time of the command; null without an override, or when an earlier version wrote it. */
   max_workers_over: number | null;
-  /** Slots of each worker process by worker id; a worker that is not listed uses its own number. */
+  /** Slots of each worker process, by worker id. A worker that is not listed uses the number it was started with. */
   slots: Record<string, number>;
-  /** Commands whose effect stands here already and which are not acknowledged yet, by their nonces. */
+  /** Nonces of commands whose effect is in this document already, but which were not acknowledged yet. */
   applied: string[];
-  /** By subject, the last command that overtook others of it: those that came before it change nothing any more. */
+  /** See `LastWord`; by subject. */
   last_words: Record<string, LastWord>;
 }
 

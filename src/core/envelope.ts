@@ -1,4 +1,4 @@
-/** What a node's run says when it ends: the shape of `<result>{…}</result>`, made whole. Pure. */
+/** What a node's run reports at its end: the content of `<result>{…}</result>` with all fields filled in. Pure. */
 import type { NodeStatus, RoadmapNode } from "./roadmap.ts";
 
 export type EnvelopeStatus = "success" | "fail" | "checkpoint";
@@ -8,12 +8,12 @@ export interface Checkpoint {
   question: string;
   context: string;
   options: string[];
-  /** After this long without an answer `default` holds (ms). */
+  /** After this time without an answer (ms), `default` is taken as the answer. */
   timeout_ms?: number;
   default?: string;
 }
 
-/** A node that a run adds to the plan. What is left out has the plan's own defaults. */
+/** A node that a run adds to the plan. Fields that are left out get the defaults of the plan. */
 export type EnvelopeNode = Pick<
   RoadmapNode,
   | "id"
@@ -45,15 +45,15 @@ export interface Envelope {
   commandsRun: string[];
   errors: string[];
   next: { addNodes: EnvelopeNode[]; setStatus: { id: string; status: NodeStatus }[] };
-  /** Set when the status is checkpoint. */
+  /** Set when `status` is "checkpoint". */
   checkpoint?: Checkpoint;
   /** From 0 to 1. */
   confidence?: number;
-  /** Values for the node's own keys in kv. */
+  /** Values to put under the node's own keys in kv. */
   outputs: Record<string, unknown>;
-  /** What the run said beside: its `output` member, a handler's return value, or the end of its stdout. */
+  /** Further output of the run: its `output` member, a handler's return value, or the end of its stdout. */
   output?: unknown;
-  /** What it said in fields of its own. */
+  /** Fields of the result that are not listed here. */
   extra?: Record<string, unknown>;
 }
 
@@ -69,7 +69,10 @@ export function newEnvelope(status: EnvelopeStatus, summary: string): Envelope {
   };
 }
 
-/** What several phases of one run said, the earlier first, as one: the last one decides, lists and values add up. */
+/**
+ * Merges the envelopes of several phases of one run, which are given in order. The last one decides `status` and `errors`;
+ * other lists and values are put together.
+ */
 export function mergeEnvelopes(envelopes: readonly Envelope[]): Envelope {
   const last = envelopes.at(-1) ?? newEnvelope("success", "");
   const nodes = new Map<string, EnvelopeNode>();
@@ -92,7 +95,7 @@ export function mergeEnvelopes(envelopes: readonly Envelope[]): Envelope {
   };
 }
 
-/** Why it did not succeed, in one sentence; "" when it does not say. */
+/** Why the run did not succeed, in one sentence; "" when the envelope does not say. */
 export function errorOf(envelope: Envelope): string {
   return envelope.summary !== "" ? envelope.summary : (envelope.errors[0] ?? "");
 }

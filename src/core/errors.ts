@@ -1,4 +1,4 @@
-/** The errors a program can catch: one class a code, each with the place, the phase and what to do. */
+/** The errors that a program can catch: one class for each code. Each says the path, the phase and what to do. */
 
 export interface ErrorDetails {
   /** The file or directory concerned. */
@@ -11,7 +11,7 @@ export interface ErrorDetails {
   hint?: string;
   /** Byte offset of the fault in the file. */
   offset?: number;
-  /** The value at fault, of which the message tells the shape only: it may be a secret. */
+  /** The wrong value. The message describes only its type, because the value may be a secret. */
   found?: unknown;
   cause?: unknown;
 }
@@ -24,7 +24,7 @@ export class MailchuteError extends Error {
   readonly phase?: string;
   readonly hint?: string;
   readonly offset?: number;
-  /** See `ErrorDetails`. Not enumerable: who prints or keeps an error as a whole does not get it. */
+  /** See `ErrorDetails`. Not enumerable, so that code that prints or stores the whole error leaves it out. */
   declare readonly found?: unknown;
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
@@ -69,7 +69,7 @@ export class ErrTaskNotFound extends MailchuteError {
   }
 }
 
-/** The bytes are not a task: not JSON, not an object, or a field breaks a rule. */
+/** The bytes are not a task: they are not JSON, not an object, or a field breaks a rule. */
 export class ErrInvalidTask extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrInvalidTask", message, details);
@@ -97,28 +97,28 @@ export class ErrInvalidRoadmap extends MailchuteError {
   }
 }
 
-/** What was asked does not fit the state the task is in. */
+/** The request does not fit the state of the task. */
 export class ErrInvalidTransition extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrInvalidTransition", message, details);
   }
 }
 
-/** Another process took the lease: nothing was changed (fencing). */
+/** Another process has taken the lease, so nothing was changed (fencing). */
 export class ErrLeaseLost extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrLeaseLost", message, details);
   }
 }
 
-/** Not a node, key or value that kv takes. */
+/** A node, key or value that kv does not accept. */
 export class ErrInvalidKv extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrInvalidKv", message, details);
   }
 }
 
-/** A run may write its own keys and those of the run's scope, not another node's. */
+/** A run tried to write a key of another node. It may write its own keys and those of the scope `__run__`. */
 export class ErrForeignKey extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrForeignKey", message, details);
@@ -132,7 +132,7 @@ export class ErrSupervisorRunning extends MailchuteError {
   }
 }
 
-/** No supervisor runs on this state tree, or it went away while we waited for it. */
+/** No supervisor runs on this state tree, or it ended while the caller waited for it. */
 export class ErrSupervisorGone extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrSupervisorGone", message, details);
@@ -146,21 +146,21 @@ export class ErrIo extends MailchuteError {
   }
 }
 
-/** The system error code (`ENOENT`, `ENOSPC`, …) of anything thrown by Node, or "". */
+/** The system error code (`ENOENT`, `ENOSPC`, …) of a thrown value, or "". */
 export function systemCode(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : "";
 }
 
 /**
- * Whether the system refused something. Node has no name for some of its errors, such as a file that went stale on a network
- * disk or a file system that needs cleaning: their code is "Unknown system error -117".
+ * Whether the operating system refused something. Node has no names for some of the system's errors, such as that of a damaged
+ * file system. Their code is "Unknown system error -117".
  */
 export function isSystemError(error: unknown): boolean {
   return /^(?:E[A-Z0-9]+|Unknown system error -?\d+)$/.test(systemCode(error));
 }
 
-/** The text of anything thrown. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-/** The records of the two journals: lifecycle events and lease changes. Shapes only. */
+/** The shapes of the records in the two journals: lifecycle events and lease changes. */
 
 export type LifecycleEventName =
   | "selected"
@@ -36,23 +36,23 @@ export type LifecycleEventName =
   | "supervisor_started"
   | "supervisor_stopped";
 
-/** What an event is about. Empty strings where it is about no task. */
+/** What an event is about. The strings are empty when it is about no task. */
 export interface EventSubject {
   task_id: string;
   agent_id: string;
-  /** From 1; 0 when there was none. */
+  /** From 1; 0 when there was no attempt. */
   attempt: number;
-  /** In full: `<s>.<n>.<owner>`; of `selected` what is known by then, `<s>.<n>`. */
+  /** The whole lease, `<s>.<n>.<owner>`. The event `selected` has no owner yet: `<s>.<n>`. */
   lease: string;
 }
 
-/** What a line of a journal says about a lease. */
+/** The fields of a journal line that identify a lease. */
 interface LeaseMembers {
-  /** `<s>.<n>`: the same in all lines of a run, from `selected` on; "" where it is about no task. */
+  /** `<s>.<n>`: the same in all lines of one run, from `selected` on; "" when the line is about no task. */
   lease: string;
-  /** Who held it; "" where it has no owner. With `lease`, and a dot between them, it is the lease in full. */
+  /** The owner of the lease; "" when it has no owner. The whole lease is `<lease>.<owner>`. */
   owner: string;
-  /** `<s>`: the acceptance, the same for all runs of it; "" where it is about no task. */
+  /** `<s>`: the same for all runs of one submission; "" when the line is about no task. */
   submission: string;
 }
 
@@ -62,7 +62,7 @@ export interface LifecycleEvent extends Omit<EventSubject, "lease">, LeaseMember
   timestamp: string;
   /** Epoch milliseconds. */
   t: number;
-  /** Counts the records of one process. */
+  /** Number of the record among those that this process wrote. */
   seq: number;
   worker: string;
   [detail: string]: unknown;
@@ -76,7 +76,7 @@ export interface LeaseRecord extends LeaseMembers {
   status: LeaseStatus;
   /** ISO 8601. */
   acquired_at: string;
-  /** ISO 8601; a heartbeat moves it on. */
+  /** ISO 8601; each heartbeat makes it later. */
   expires_at: string;
   worker: string;
   pid: number;

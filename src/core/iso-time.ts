@@ -1,16 +1,16 @@
-/** Epoch milliseconds as ISO 8601 in UTC. Journals ask for the same few seconds again and again, so those are remembered. */
+/** Writes epoch milliseconds as ISO 8601 in UTC. Journals need the same few seconds many times, so their texts are cached. */
 
-/** A prime: no usual distance between two moments, as of a lease and its end, is a multiple of it. */
+/** The size of the cache (s). It is a prime, so that the start and the end of a lease rarely fall into the same place. */
 const KEPT = 61;
 const seconds = Array.from({ length: KEPT }, () => Number.NaN);
-/** Of each of them the text up to the fraction. */
+/** The text of each cached second, up to the fraction. */
 const texts = Array.from({ length: KEPT }, () => "");
 const FRACTIONS = Array.from({ length: 1000 }, (_, ms) => `${String(ms).padStart(3, "0")}Z`);
 
 /**
  * @param epochMs fractions are dropped
  * @returns "2026-01-31T12:00:00.000Z"
- * @throws RangeError for what no Date can show
+ * @throws RangeError for a time that a Date cannot hold
  */
 export function isoTime(epochMs: number): string {
   const wholeMs = Math.trunc(epochMs);

@@ -1,20 +1,20 @@
-/** The shapes and names of kv: what nodes leave for each other. Pure. */
+/** The shapes and names of kv: the values that nodes of the plan leave for each other. Pure. */
 import { isId } from "./names.ts";
 import { RUN_SCOPE } from "./roadmap.ts";
 
-/** Where a value comes from. */
+/** Who put a value. */
 export interface KvSource {
-  /** Name of the directory under `runs/`; null when no run put it. */
+  /** Name of the run's directory under `runs/`; null when no run put the value. */
   run: string | null;
-  /** The lease it was put under; null when a person or program outside put it. Only with a lease there is fencing. */
+  /** The lease of the run; null when a person or another program put the value. Only a put with a lease is fenced. */
   lease: string | null;
-  /** From 1; 0 without a run. */
+  /** Number of the run, from 1; 0 without a run. */
   attempt: number;
-  /** Who put it, as people read it: the agent's name, "cli", "supervisor". */
+  /** A name for people: that of the agent, "cli" or "supervisor". */
   by: string;
 }
 
-/** One value of `kv/<node>.json`, which maps keys to these. */
+/** One value in `kv/<node>.json`, a file that maps each key to its entry. */
 export interface KvEntry extends KvSource {
   /** Any JSON. */
   value: unknown;
@@ -22,20 +22,20 @@ export interface KvEntry extends KvSource {
   at: string;
   /** Epoch milliseconds. */
   t: number;
-  /** Set when the value was rebuilt from a history line that holds its beginning only. */
+  /** Set when the value was rebuilt from a line of the history that holds only its beginning. */
   cut?: true;
 }
 
-/** One line of `kv/history.jsonl`. A large value is there as the beginning of its JSON text, with `cut` and its size. */
+/** One line of `kv/history.jsonl`. For a large value it holds only the beginning of the JSON text, `cut` and the size. */
 export interface KvHistoryRecord extends KvEntry {
   node: string;
   key: string;
   op: "put" | "remove";
-  /** Size of the whole value as JSON (bytes), when it was cut. */
+  /** Size of the whole value as JSON (bytes); only set when the value was cut. */
   bytes?: number;
 }
 
-/** What the worker writes after every run of a node. */
+/** The keys that the worker writes after every run of a node. */
 export const OUTPUT_KEYS = {
   summary: "out.summary",
   stdoutPath: "out.last_stdout_path",
@@ -46,7 +46,7 @@ export const OUTPUT_KEYS = {
 const KEY = /^[A-Za-z0-9_][A-Za-z0-9._/:-]{0,127}$/;
 const DANGEROUS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Why `node` has no values, or undefined if it can have some. */
+/** Why `node` cannot have values in kv, or undefined if it can. */
 export function explainBadScope(node: string): string | undefined {
   return node === RUN_SCOPE || isId(node)
     ? undefined

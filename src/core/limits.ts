@@ -1,4 +1,4 @@
-/** Every bound of the product in one place, with the relations between them asserted. */
+/** All limits of mailchute in one place. The file checks at load that they fit each other. */
 
 /** A task or command file above this size is refused unread (bytes). */
 export const TASK_BYTES_MAX = 1024 * 1024;
@@ -6,55 +6,55 @@ export const TASK_BYTES_MAX = 1024 * 1024;
 export const JSON_DEPTH_MAX = 64;
 /** Lists and maps in a plan or in settings may nest this deep, payloads included. */
 export const YAML_DEPTH_MAX = 128;
-/** A plan or settings have at most so many keys, values, marks, comments and runs of spaces; a node of a plan has 60 to 90. */
+/** At most this many keys, values, marks, comments and runs of spaces in a plan or settings. A node of a plan has 60 to 90. */
 export const YAML_PARTS_MAX = 2_000_000;
-/** An object in a task has at most so many members: to read more would block the supervisor for too long. */
+/** An object in a task has at most this many members. Reading more would block the supervisor for too long. */
 export const JSON_MEMBERS_MAX = 10_000;
-/** What a program or handler says may nest this deep. */
+/** The output of a program or handler may nest this deep. */
 export const OUTPUT_DEPTH_MAX = 512;
-/** A record wraps a task, and what was said of it; so deep it is still read back. */
+/** A record holds a task and the output of its run, so it may nest deeper than either. */
 export const RECORD_DEPTH_MAX = 1024;
-/** A journal record is one line of at most this many bytes, so that one write holds it whole. */
+/** A journal record is one line of at most this many bytes, so that one write call writes the whole record. */
 export const JOURNAL_RECORD_BYTES_MAX = 16 * 1024;
-/** Telemetry that a full disk keeps in memory is bounded (bytes); the oldest is dropped and counted. */
+/** When the disk is full, at most this much of a journal waits in memory (bytes). The oldest records are dropped and counted. */
 export const JOURNAL_BUFFER_BYTES_MAX = 4 * 1024 * 1024;
 /** A journal is rotated by rename above this size (bytes). */
 export const JOURNAL_ROTATE_BYTES = 256 * 1024 * 1024;
-/** The same for the history of kv. So much of its end at least is there: the last file that was rotated away stays. */
+/** The same for the history of kv. At least this much of it is kept, because the last rotated file stays. */
 export const KV_HISTORY_ROTATE_BYTES = 64 * 1024 * 1024;
-/** Tail of a program's output that travels in the result (bytes). */
+/** How much of the end of a program's output is put into the result (bytes). */
 export const OUTPUT_TAIL_BYTES_MAX = 64 * 1024;
-/** Tail of a program's output in which a `<result>` block is looked for (bytes). */
+/** How much of the end of a program's output is searched for a `<result>` block (bytes). */
 export const RESULT_SCAN_BYTES_MAX = 1024 * 1024;
 /** The supervisor accepts at most this many tasks in one tick. */
 export const ACCEPTS_PER_TICK_MAX = 256;
-/** One slice of a scan or tick blocks the event loop for at most about this long (ms). */
+/** A scan or tick blocks the event loop for at most about this long at a time (ms). */
 export const SLICE_MS_MAX = 8;
-/** Tasks accepted ahead of free slots never exceed this. */
+/** At most this many tasks are accepted before a slot is free for them. */
 export const PREFETCH_MAX = 256;
-/** Results of one worker that wait for the disk together; more would only use memory, and run again after a crash. */
+/** At most this many results of one worker wait for the disk together. More would use memory, and run again after a crash. */
 export const UNSETTLED_MAX = 512;
-/** A line of a batch has at most this number: what a file of the largest size could hold. */
+/** The highest line number in a batch: no file of the largest allowed size has more lines. */
 export const BATCH_LINES_MAX = 2 ** 31;
-/** A batch with more lines than this that are no task is something else: the result of each is many times its size. */
+/** A file with more invalid lines than this is taken not to be a batch: each such line has a result many times its size. */
 export const BAD_LINES_MAX = 100_000;
-/** Lines of a batch that run at once in one worker process. */
+/** At most this many lines of a batch run at once in one worker process. */
 export const BATCH_CONCURRENCY_MAX = 4096;
 /** How often a supervisor looks at `processing/` while something runs or waits there (ms). */
 export const RECOVER_MS = 400;
-/** Slots over all worker processes. */
+/** At most this many slots in all worker processes together. */
 export const WORKERS_MAX = 1024;
-/** Deepest `<id>`: also the part of a file name that people read. */
+/** Longest id. The id is also part of file names. */
 export const ID_CHARS_MAX = 96;
 /** Most runs a task may ask for. */
 export const MAX_ATTEMPTS_MAX = 1000;
-/** No timer of Node waits longer (ms). */
+/** The longest time that a timer of Node can wait (ms). */
 export const TIMER_MS_MAX = 2_147_483_647;
-/** One value in kv, as JSON (bytes). */
+/** Largest value in kv, as JSON (bytes). */
 export const KV_VALUE_BYTES_MAX = 1024 * 1024;
-/** All values of one node (bytes). */
+/** All values of one node together (bytes). */
 export const KV_DOCUMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** A larger value stands in the history with its beginning only (bytes of JSON). */
+/** Of a larger value, the history holds only the beginning (bytes of JSON). */
 export const KV_HISTORY_VALUE_BYTES_MAX = 4 * 1024;
 
 if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {

@@ -3,10 +3,10 @@ import type { NodeType, RoadmapNode } from "./roadmap.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
 
-/** Runs `exec` of any task; needs no configuration. */
+/** The agent that runs the `exec` of any task. It needs no configuration. */
 export const BUILT_IN_EXEC: AgentSettings = { name: "exec", kind: "exec" };
 
-/** Stands in place of an agent's name: each line of a batch has an agent of its own. */
+/** Used as the agent's name of a batch, because each line of a batch has its own agent. */
 export const BATCH_AGENT = "batch";
 
 const AGENT_TYPES: ReadonlySet<string> = new Set([
@@ -21,8 +21,8 @@ const AGENT_TYPES: ReadonlySet<string> = new Set([
 export type Match = { agent: AgentSettings } | { agent: undefined; reason: string };
 
 /**
- * `exec` if given, else the task's `agent`, else an agent whose capabilities and types fit: configured defaults first;
- * others only when the task says what it needs.
+ * Finds the agent of a task: the built-in one for `exec`, else the task's `agent`, else an agent whose capabilities and types
+ * fit. Default agents come first; others are only taken when the task names a capability or an agent's type.
  */
 export function matchAgent(
   task: Pick<Task, "exec" | "agent" | "capabilities" | "type">,
@@ -48,8 +48,8 @@ const ROLES: Readonly<Partial<Record<NodeType, string>>> = {
 };
 
 /**
- * Who runs a node of the plan: `exec` if given, else its `agent`, else an agent that advertises the type that follows from
- * the node's role and has all capabilities, else the default agent if it has them; configured defaults first.
+ * Finds the agent of a node of the plan: the built-in one for `exec`, else the node's `agent`, else an agent that has the type
+ * of the node's role and all its capabilities, else a default agent that has these capabilities. Default agents come first.
  */
 export function resolveAgent(
   node: Pick<RoadmapNode, "type" | "exec" | "agent" | "role" | "capabilities">,
@@ -71,7 +71,7 @@ export function resolveAgent(
   );
 }
 
-/** The agent that `exec` or `agent` asks for; undefined when neither is given. */
+/** The agent that `exec` or `agent` names; undefined when neither is given. */
 function namedAgent(
   { exec, agent: name }: Pick<Task, "exec" | "agent">,
   agents: readonly AgentSettings[],
@@ -92,7 +92,7 @@ function isDefault(agent: AgentSettings): boolean {
   return agent.default === true;
 }
 
-/** Whether the work makes plans: the task says so, or its agent is a planner. */
+/** Whether the work makes plans, by the type of the task or of its agent. */
 export function isPlannerWork(task: Pick<Task, "type">, agent: AgentSettings | undefined): boolean {
   return (
     task.type === "plan" || task.type === "planner" || agent?.types?.includes("planner") === true

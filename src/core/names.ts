@@ -1,36 +1,36 @@
 /**
- * What a file's name means. Pure; the grammar of the protocol lives here and nowhere else.
+ * Reads and writes the file names of the protocol. Pure. No other file knows their form.
  *
  *   inbox/<id>.json                             waiting to be accepted
  *   processing/<id>@<s>.<n>~ready.json          accepted; a worker may claim it
  *   processing/<id>@<s>.<n>~w-<owner>.json      claimed: this name is the lease
- *   processing/<id>@<s>.<n>~hold-<gate>.json    waits for a gate, such as an account's quota; a supervisor lets it go
+ *   processing/<id>@<s>.<n>~hold-<gate>.json    waits for a gate, such as an account's quota; a supervisor releases it
  *   processing/<id>@<s>.<n>~ok-<x>.json         committed as completed, being published
  *   processing/<id>@<s>.<n>~err-<x>.json        committed as failed, being published
- *   processing/<id>@<s>.<n>~bad-<x>.json        refused, on its way into failed/
- *   processing/<id>@<s>.<n>~again-<x>.json      an error record on its way back into the inbox (retry)
- *   processing/<id>.json                        the plain claim of a foreign worker
+ *   processing/<id>@<s>.<n>~bad-<x>.json        refused, being moved into failed/
+ *   processing/<id>@<s>.<n>~again-<x>.json      an error record that is being moved back into the inbox (retry)
+ *   processing/<id>.json                        claimed by a worker that is not mailchute's, by a plain rename
  *
- * `<s>` is random and ends in the day on which it was made, `<8 characters><yymmdd>` in UTC. What the runs of a submission
- * leave lies in the folder of that day, so it can be found from the name alone, and no folder grows without end.
- *   runs/<yyyy-mm-dd>/<id>@<s>.<n>.<counter>/   what one attempt left behind
- *   runs/<id>@<s>.<n>.<counter>/                the same, where `<s>` tells no day: of earlier versions, and of others
+ * `<s>` is random and ends in the day on which it was made, `<8 characters><yymmdd>` in UTC. The files of a submission's runs
+ * are in the folder of that day. So the name alone says where they are, and no folder grows without end.
+ *   runs/<yyyy-mm-dd>/<id>@<s>.<n>.<counter>/   the files of one attempt
+ *   runs/<id>@<s>.<n>.<counter>/                the same when `<s>` holds no day: from earlier versions and other programs
  *
- * A batch (many small tasks, one a line) has the same names with the ending `.ndjson`. Beside its records lie
- *   .tmp/<id>@<s>.<n>.<owner>_results.ndjson    what its lines came to so far, under one lease: the checkpoint
- *   outbox|failed/<id>_results.ndjson           the same, settled
+ * A batch (many small tasks, one on each line) has the same names with the ending `.ndjson`, and these files besides:
+ *   .tmp/<id>@<s>.<n>.<owner>_results.ndjson    the results of its lines so far, under one lease: the checkpoint
+ *   outbox|failed/<id>_results.ndjson           the results after the batch has settled
  *   outbox|failed/<id>~<s>_batch.ndjson         the batch as it was dropped
  */
 import { ID_CHARS_MAX } from "./limits.ts";
 
-/** A stage that carries a token: the owner of the lease, the gate, or a random string. */
+/** A stage with a token in its name: the owner of the lease, the gate, or a random string. */
 export type TokenStage = "w" | "hold" | "ok" | "err" | "bad" | "again";
 
 export interface ProcessingName {
   id: string;
   /** Random nonce of this accepted submission; see `nonceOf`. */
   submission: string;
-  /** Counted from 1; 0 for a file that was never accepted. */
+  /** Number of the attempt, from 1; 0 for a file that was never accepted. */
   attempt: number;
   stage: "ready" | TokenStage;
   /** Owner, gate or random token; "" for ready. */
@@ -61,19 +61,19 @@ export function isId(id: string): boolean {
   return explainBadId(id) === undefined;
 }
 
-/** Ids are unique without regard to case: this is the form to compare. */
+/** The form of an id to compare. Two ids that differ only in case are the same id. */
 export function foldId(id: string): string {
   return id.toLowerCase();
 }
 
 export type InboxName =
   | { kind: "task"; id: string; isBatch?: true }
-  /** Not ours: dotfiles, editor leftovers, other endings. Left where it is. */
+  /** No task: a dotfile, an editor's leftover, another ending. The file stays where it is. */
   | { kind: "ignored" }
-  /** Meant for us but with a name no task can have. */
+  /** Meant as a task, but no task can have this name. */
   | { kind: "bad"; reason: string };
 
-/** What a name in `inbox/` says. */
+/** Reads the name of a file in `inbox/`. */
 export function readInboxName(name: string): InboxName {
   if (EDITOR_LEFTOVER.test(name)) return { kind: "ignored" };
   const isBatch = name.endsWith(".ndjson");
@@ -98,7 +98,7 @@ export function isReadyFile(file: string): boolean {
   return file.endsWith("~ready.json") || file.endsWith("~ready.ndjson");
 }
 
-/** True for an accepted task or batch that no process has claimed: it is ready, or held at a gate. */
+/** True for an accepted task or batch that no process has claimed: it is ready, or waits at a gate. */
 export function isUnclaimed(name: Pick<ProcessingName, "stage"> | undefined): boolean {
   return name?.stage === "ready" || name?.stage === "hold";
 }
@@ -113,7 +113,7 @@ export function formatName(name: ProcessingName): string {
   return `${head}${tail}${endingOf(name)}`;
 }
 
-/** The parts of a name in `processing/`, or undefined when it is not one of ours. */
+/** The parts of a name in `processing/`, or undefined when the name has another form. */
 export function parseName(file: string): ProcessingName | undefined {
   const match = PROCESSING.exec(file);
   if (match === null) return undefined;
@@ -132,7 +132,7 @@ export function parseName(file: string): ProcessingName | undefined {
 
 const IS_BATCH = { isBatch: true } as const;
 
-/** The id of a foreign worker's plain claim `processing/<id>.json`, or undefined. */
+/** The id in `processing/<id>.json`, the claim of a worker that is not mailchute's, or undefined. */
 export function parsePlainClaim(file: string): string | undefined {
   if (!file.endsWith(".json") || file.includes("@")) return undefined;
   const id = file.slice(0, -5);
@@ -147,7 +147,7 @@ export function withStage(
   return { ...name, stage, token };
 }
 
-/** The next attempt of the same submission, free to be claimed. */
+/** The name of the same submission's next attempt, ready to be claimed. */
 export function nextAttempt(name: ProcessingName): ProcessingName {
   return { ...name, attempt: name.attempt + 1, stage: "ready", token: "" };
 }
@@ -160,27 +160,27 @@ export function errorName(id: string): string {
   return `${id}_error.json`;
 }
 
-/** What the lines of a batch came to, settled. */
+/** The name of the results of a settled batch. */
 export function resultsName(id: string): string {
   return `${id}_results.ndjson`;
 }
 
-/** Stands for the id in the names of what settled, when something else has taken those: told apart by the submission. */
+/** Used instead of the id in the names of records when another file has the usual name. The submission makes it unique. */
 export function besideId(name: Pick<ProcessingName, "id" | "submission">): string {
   return `${name.id}~${name.submission}`;
 }
 
-/** A settled batch as it was dropped. The submission tells this settlement from one before or after a retry. */
+/** The name of a settled batch as it was dropped. Each retry has another submission, so the names differ. */
 export function settledBatchName(id: string, submission: string): string {
   return `${id}~${submission}_batch.ndjson`;
 }
 
-/** The id of a record that has a name beside the final one, `<id>~<x>_result.json` or `<id>~<x>_error.json`; else undefined. */
+/** The id of a record whose name was made with `besideId`, `<id>~<x>_result.json` or `<id>~<x>_error.json`; else undefined. */
 export function parseBesideName(file: string): string | undefined {
   return /^([^~]+)~[a-z0-9]+_(?:result|error)\.json$/.exec(file)?.[1];
 }
 
-/** The submission that this lease is of. */
+/** The submission of a lease. */
 export function submissionOf(lease: string): string {
   return lease.slice(0, Math.max(0, lease.indexOf(".")));
 }
@@ -190,12 +190,12 @@ export function parseSettledName(file: string): string | undefined {
   return /^([^~]+)(?:~[a-z0-9]+)?_(?:result\.json|(?:results|batch)\.ndjson)$/.exec(file)?.[1];
 }
 
-/** Where under `.tmp/` the results of a batch are gathered by the holder of this lease. */
+/** The file under `.tmp/` in which the holder of this lease gathers the results of a batch. */
 export function stagedResultsName(name: ProcessingName): string {
   return `${name.id}@${leaseOf(name)}_results.ndjson`;
 }
 
-/** What the names of one submission begin with, in `processing/` and `.tmp/`. */
+/** The text that all names of one submission in `processing/` and `.tmp/` begin with. */
 export function prefixOf(name: Pick<ProcessingName, "id" | "submission">): string {
   return `${name.id}@${name.submission}.`;
 }
@@ -206,28 +206,28 @@ export function parseStagedResults(file: string): string | undefined {
   return match === null ? undefined : `${match[1]}@${match[2]}.`;
 }
 
-/** The string that names a lease in records and in a program's environment: unique for ever. */
+/** The string for a lease in records and in a program's environment. No two leases ever have the same. */
 export function leaseOf(name: ProcessingName): string {
   return `${name.submission}.${name.attempt}.${name.token}`;
 }
 
-/** Submission and attempt of a lease string, or undefined when it is not one of ours. */
+/** Submission and attempt of a lease string, or undefined when the string has another form. */
 export function parseLease(lease: string): { submission: string; attempt: number } | undefined {
   const [, submission, attempt] = /^([a-z0-9]+)\.(\d{1,9})\./.exec(lease) ?? [];
   return submission === undefined ? undefined : { submission, attempt: Number(attempt) };
 }
 
-/** What the leases of all claims of this attempt begin with. */
+/** The text that the leases of all claims of this attempt begin with. */
 export function leasesOfAttempt(name: ProcessingName): string {
   return `${headOf(name)}.`;
 }
 
-/** What is known of a lease before it has an owner: `<s>.<n>`. */
+/** The part of a lease that is known before it has an owner: `<s>.<n>`. */
 export function headOf(name: ProcessingName): string {
   return `${name.submission}.${name.attempt}`;
 }
 
-/** A lease as journals tell it: what is known of it before it has an owner, and the owner, "" where there is none. */
+/** Splits a lease for journals: the part that is known before it has an owner, and the owner ("" without an owner). */
 export function splitLease(lease: string): { head: string; owner: string } {
   const at = lease.indexOf(".", lease.indexOf(".") + 1);
   return at <= 0
@@ -235,13 +235,13 @@ export function splitLease(lease: string): { head: string; owner: string } {
     : { head: lease.slice(0, at), owner: lease.slice(at + 1) };
 }
 
-/** The lease that a journal line is about. Lines of earlier versions have no `owner`, but all of it in `lease`. */
+/** The lease that a journal line is about. Lines of earlier versions have no `owner`; their `lease` holds the whole lease. */
 export function leaseOfLine({ lease, owner }: { lease?: unknown; owner?: unknown }): string {
   const head = typeof lease === "string" ? lease : "";
   return typeof owner === "string" && owner !== "" ? `${head}.${owner}` : head;
 }
 
-/** So much of a nonce is chance. */
+/** How many characters of a nonce are random. */
 export const NONCE_RANDOM_CHARS = 8;
 const NONCE_DAY = /^[a-z0-9]{8}(\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -252,7 +252,7 @@ export function nonceOf(random: string, wallMs: number): string {
   return `${random}${day.slice(2, 4)}${day.slice(5, 7)}${day.slice(8, 10)}`;
 }
 
-/** What lies under `runs/` of the attempts of this submission: the folder of its day, with a slash; "" when it tells no day. */
+/** The folder under `runs/` for the attempts of this submission, with a slash; "" when the submission holds no day. */
 export function runsFolderOf(submission: string): string {
   const [, year, month, day] = NONCE_DAY.exec(submission) ?? [];
   return year === undefined ? "" : `20${year}-${month}-${day}/`;
@@ -263,35 +263,35 @@ export function isRunsFolder(name: string): boolean {
   return DAY.test(name);
 }
 
-/** The path below `runs/` of the directory that holds what one attempt left behind. */
+/** The directory of one attempt, as a path below `runs/`. */
 export function runOf(name: ProcessingName): string {
   const { id, submission, attempt, token } = name;
   return `${runsFolderOf(submission)}${id}@${submission}.${attempt}.${counterOf(token)}`;
 }
 
-/** The attempt that a directory of this name is of, or undefined: `<id>@<submission>.<attempt>.<counter>`. */
+/** Reads the name of an attempt's directory, `<id>@<submission>.<attempt>.<counter>`; undefined for another name. */
 export function parseRun(dir: string): ProcessingName | undefined {
   const at = dir.lastIndexOf(".");
   return at <= 0 ? undefined : parseName(`${dir.slice(0, at)}~w-${dir.slice(at + 1)}.json`);
 }
 
-/** The path below `runs/` that a record says; undefined when it is none that a run can have. */
+/** Checks a path below `runs/` that a record names. Undefined when no run can have this path. */
 export function cleanRun(run: string): string | undefined {
   const at = run.lastIndexOf("/");
   const isGood = (at === -1 || isRunsFolder(run.slice(0, at))) && parseRun(run.slice(at + 1));
   return isGood ? run : undefined;
 }
 
-/** Where in the directory of a program's run it says which file is its claim: `kv put` looks whether that is still there. */
+/** A file in the directory of a program's run. It names the claimed file: `kv put` checks that this is still there. */
 export const CLAIM_NAME = "claim";
 
-/** The same, from the lease that a record names. */
+/** The directory of a run, as a path below `runs/`, made from the lease in a record. */
 export function runOfLease(id: string, lease: string): string {
   const [, head = lease, token = ""] = /^([^.]*\.[^.]*)\.(.*)$/s.exec(lease) ?? [];
   return `${runsFolderOf(submissionOf(lease))}${id}@${head}.${counterOf(token)}`;
 }
 
-/** What tells one claim of a process from its next. */
+/** The number that distinguishes the claims of one process. */
 function counterOf(owner: string): string {
   return owner.slice(owner.lastIndexOf("-") + 1);
 }

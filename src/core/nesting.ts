@@ -1,8 +1,8 @@
-/** How deep and how wide a JSON value is. What reads and writes JSON must not be handed more than it can bear. */
+/** Checks how deep and how wide a JSON value is, before it is passed to code that can only handle so much. */
 
 /**
  * True when objects and arrays nest deeper than `depthMax`, the outermost included.
- * @param value without circles; what stands side by side may be any number
+ * @param value has no circles, and may have any number of members
  */
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -12,7 +12,7 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false;
 }
 
-/** True when an object in it has more than `membersMax` members. @param value without circles, and not nested too deep */
+/** True when an object in it has more than `membersMax` members. @param value has no circles, and is not nested too deep */
 export function isWiderThan(value: unknown, membersMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   const members: unknown[] = Array.isArray(value) ? value : Object.values(value);

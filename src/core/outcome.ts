@@ -1,4 +1,4 @@
-/** What an attempt came to, as facts, and what follows from them. Pure. */
+/** The outcome of an attempt, and the decision about what to do after it. Pure. */
 import { messageOf } from "./errors.ts";
 import type { Settings } from "./settings.ts";
 import type { FailureKind, Task } from "./task.ts";
@@ -16,9 +16,9 @@ export interface Failed {
   failure: FailureKind;
   code: string;
   message: string;
-  /** What the program said last: for its record, not for the journals, because it may hold secrets. */
+  /** The end of the program's stderr. It is put into the record, but not into the journals, because it may hold secrets. */
   lastWords?: string;
-  /** What a node's run said: an Envelope. */
+  /** The result of a node's run: an Envelope. */
   output?: unknown;
   exitCode: number | null;
   signal: string | null;
@@ -30,21 +30,21 @@ export interface Deferred {
   kind: "deferred";
   message: string;
   delayMs: number | null;
-  /** True when the disk or the machine refused, and the task is not at fault: it is tried again with a growing delay, whatever the number of its run. */
+  /** True when the disk or the operating system refused something. The task is retried with a growing delay, without limit. */
   isHindered?: boolean;
-  /** It waits for this gate, such as `quota-default`, for as long as that is closed: see stage "hold" in `names.ts`. */
+  /** The task waits until this gate, such as `quota-default`, opens: see stage "hold" in `names.ts`. */
   hold?: string;
 }
 
 export type AttemptOutcome =
   | Completed
   | Failed
-  /** Try later whatever the policy, without using up an attempt (exit 75). */
+  /** The task is tried later. This uses up no attempt (exit 75). */
   | Deferred
-  /** Given back without using up an attempt: graceful stop, `cancel --requeue`. */
+  /** The task is given back, after a graceful stop or `cancel --requeue`. This uses up no attempt. */
   | { kind: "released"; message: string };
 
-/** A failure that another run may mend. It has no exit code and no signal, unless `more` has them. */
+/** Makes a failure that can be retried and has no exit code and no signal, unless `more` says otherwise. */
 export function failed(
   failure: FailureKind,
   code: string,
@@ -64,37 +64,36 @@ export function failed(
 }
 
 /**
- * What an error record says of a failure. What the program said itself comes first: lists and notices cut at the end, and the
- * number of an exit code explains nothing. A program that a signal has ended did not choose its last words: there the signal
- * comes first.
+ * The text of a failure for an error record. The program's own words come first, because lists and notices cut the end off,
+ * and an exit code explains little. After a signal the message comes first: the program did not write why it was ended.
  */
 export function errorText({ failure, message, lastWords = "" }: Failed): string {
   if (lastWords === "") return message;
   return failure === "signal" ? `${message}: ${lastWords}` : `${lastWords} (${message})`;
 }
 
-/** Of several lines the one that says most, for a place that has room for one. Programs say at the end why they stop. */
+/** The most useful line of an error, for a place with room for one line. Programs write at the end why they stop. */
 export function headlineOf(error: string): string {
   const lines = error.split("\n").filter((line) => line.trim() !== "");
   const last = lines.at(-1) ?? "";
   return (LAST_WORDS_END.test(last) ? last : (lines[0] ?? "")).trim();
 }
 
-/** How `errorText` ends when the program's own words come first. */
+/** The end of an `errorText` that begins with the program's own words. */
 const LAST_WORDS_END = /\((?:the program|verify: ).* ended with exit code \d+[^)]*\)$/;
 
-/** The disk or the machine refused: no attempt is used up by that. */
+/** The disk or the operating system refused something. This uses up no attempt. */
 export function hindered(message: string): Deferred {
   return { kind: "deferred", message, delayMs: null, isHindered: true };
 }
 
-/** What it came to cannot be put into a record: it is too long for a string, or gives another text each time it is asked. */
+/** The failure of a run whose output cannot be written to a record: it is too long, or changes each time it is read. */
 export function unwritable(error: unknown): Failed {
   const message = `what it came to cannot be written down: ${messageOf(error)}`;
   return failed("handler", "ErrAgent", message);
 }
 
-/** sysexits(3): data and configuration errors do not get better by running again. */
+/** Exit codes of sysexits(3) for wrong usage, data or configuration, which another run does not mend. */
 const EXIT_NO_RETRY: ReadonlySet<number> = new Set([64, 65, 78]);
 const EXIT_TRY_LATER = 75;
 
@@ -143,7 +142,7 @@ export interface RetryPolicy {
   backoffMaxMs: number;
 }
 
-/** @param task says how often it may run, or leaves it to the settings; undefined when it cannot be read */
+/** @param task undefined when it cannot be read; then, and without its own `max_attempts`, the settings decide */
 export function retryPolicyOf(
   settings: Settings,
   task: Pick<Task, "max_attempts"> | undefined,
@@ -161,7 +160,7 @@ export type Decision =
   | { action: "fail" }
   | { action: "retry"; delayMs: number }
   | { action: "release"; delayMs: number }
-  /** `delayMs`: for what cannot wait at the gate, such as a line of a batch. */
+  /** `delayMs` is for work that cannot wait at a gate, such as a line of a batch. */
   | { action: "hold"; gate: string; delayMs: number };
 
 /**

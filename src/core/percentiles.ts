@@ -1,19 +1,19 @@
 /**
- * Percentiles of durations without keeping the durations: counts in fixed logarithmic bins, as in DDSketch. Pure. Used
- * wherever percentiles are shown, so that two places never disagree; bins of two periods are merged by adding their counts.
+ * Computes percentiles of durations without keeping the durations: it counts them in fixed logarithmic bins, as DDSketch does.
+ * Pure. All percentiles are made here, so that two places never disagree. The bins of two periods are merged by adding counts.
  */
 
-/** Each bin reaches this factor further than the one before: a value read from a bin is off by at most 2 %. */
+/** The end of each bin is this factor above that of the bin before. So a value read from a bin is off by at most 2 %. */
 const GAMMA = 1.04;
 const LN_GAMMA = Math.log(GAMMA);
-/** The middle of a bin, as a part of its upper end: the same relative error towards both ends. */
+/** The value read from a bin, as a part of its upper end. It has the same relative error towards both ends of the bin. */
 const MIDDLE = 2 / (1 + GAMMA);
-/** Shorter than a microsecond counts as 0. */
+/** The bin for durations below one microsecond, which count as 0. */
 const ZERO_BIN = Math.ceil(Math.log(0.001) / LN_GAMMA);
-/** Some 30 years. Longer ones are counted here, so that a foreign line cannot add bins without end. */
+/** The bin for about 30 years and longer, so that a line from another program cannot add bins without end. */
 const LAST_BIN = Math.ceil(Math.log(1e12) / LN_GAMMA);
 
-/** Count by number of bin. Bin n holds the values from 1.04^(n-1), exclusive, to 1.04^n milliseconds. */
+/** How many values are in each bin, by its number. Bin n holds the values above 1.04^(n-1) and up to 1.04^n milliseconds. */
 export type DurationBins = Record<string, number>;
 
 /** Counts one value (ms, not negative). */
@@ -22,7 +22,7 @@ export function addDuration(bins: DurationBins, ms: number): void {
   bins[bin] = (bins[bin] ?? 0) + 1;
 }
 
-/** The bins of a document that anything may have written: what is no bin with a count is left out. */
+/** Reads bins from a document that any program may have written. Members that are not a bin with a count are left out. */
 export function durationBinsOf(value: unknown): DurationBins {
   if (typeof value !== "object" || value === null) return {};
   return Object.fromEntries(
@@ -35,9 +35,9 @@ export function durationBinsOf(value: unknown): DurationBins {
 }
 
 /**
- * The smallest value that at least this share of all values do not exceed, in ms, at most 2 % off; null without values.
+ * The value in ms below or at which this share of all values lies, at most 2 % off; null without values.
  * @param share from 0 to 1
- * @param maxMs the greatest value, when it is known: no percentile is shown above it
+ * @param maxMs the greatest value, when it is known; no percentile is above it
  */
 export function percentileOf(
   bins: Readonly<DurationBins>,
@@ -51,7 +51,7 @@ export function percentileOf(
   for (const [index, [bin, count]] of sorted.entries()) {
     left -= count;
     if (left > 0 && index < sorted.length - 1) continue;
-    // More digits would only pretend to be exact.
+    // More than five digits would suggest a precision that the bins do not have.
     return bin <= ZERO_BIN ? 0 : Math.min(maxMs, Number((MIDDLE * GAMMA ** bin).toPrecision(5)));
   }
   return null;

@@ -16,9 +16,9 @@ export const PHASES = [
 ] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** Where it goes on when the work proves bad. */
+/** The phase that is repeated when the work is judged bad. */
 const WORK_PHASE: Phase = "IMPLEMENT";
-/** Phases that judge the work: when one of them says fail, the work is done again, not only judged again. */
+/** Phases that judge the work. When one of them reports a failure, the work is done again, not only judged again. */
 const JUDGING: ReadonlySet<string> = new Set<Phase>(["VERIFY", "REVIEW", "MONITOR"]);
 
 const BY_TYPE: Readonly<Partial<Record<NodeType, readonly Phase[]>>> = {
@@ -28,7 +28,7 @@ const BY_TYPE: Readonly<Partial<Record<NodeType, readonly Phase[]>>> = {
   integrate: ["IMPLEMENT"],
 };
 
-/** A node with its own program has one phase; an agent's `phases` win over what the node's type says. */
+/** The phases of a node. A node with its own program has one phase. An agent's `phases` override those of the node's type. */
 export function phasesOf(
   type: NodeType,
   hasProgram: boolean,
@@ -39,8 +39,8 @@ export function phasesOf(
 }
 
 /**
- * The phase with which the next attempt goes on after `failed` said that the work is bad.
- * @param failed undefined: all phases ended well, and the verify programs did not
+ * The phase that the next attempt begins with, after the phase `failed` has failed.
+ * @param failed undefined when all phases ended well but a verify program failed
  */
 export function phaseToRepeat(phases: readonly Phase[], failed: Phase | undefined): Phase {
   if (failed !== undefined && !JUDGING.has(failed)) return failed;

@@ -1,6 +1,6 @@
-/** The shapes of the plan: what `state/roadmap.yaml` says, as plain data. Pure. */
+/** The shapes of the plan: the content of `state/roadmap.yaml` as plain data. Pure. */
 
-/** What a node is. Epics and milestones hold others and are never run. */
+/** The type of a node. Epics and milestones only hold other nodes and are never run. */
 export type NodeType =
   | "plan"
   | "epic"
@@ -20,7 +20,7 @@ export const NODE_TYPES: readonly NodeType[] = [
   "final_verify",
 ];
 
-/** `open` is written `pending` in items under `epics`; both are read everywhere. */
+/** Items under `epics` are written with `pending` instead of `open`. Both words can be read everywhere. */
 export type NodeStatus = "open" | "in_progress" | "blocked" | "needs_human" | "done" | "failed";
 
 export const NODE_STATUSES: readonly NodeStatus[] = [
@@ -32,7 +32,7 @@ export const NODE_STATUSES: readonly NodeStatus[] = [
   "failed",
 ];
 
-/** Nodes that are run, by status. */
+/** How many nodes have each status. Epics and milestones are not counted. */
 export type StatusCounts = Record<NodeStatus, number>;
 
 /** Best first. */
@@ -41,11 +41,11 @@ export type NodePriority = (typeof NODE_PRIORITIES)[number];
 
 export interface NodeDependency {
   id: string;
-  /** `done` (the default) waits for success; `terminal` also takes a failure for an end. */
+  /** `done` (the default): it must have succeeded. `terminal`: it must have ended, even with a failure. */
   required: "done" | "terminal";
 }
 
-/** A value that a node wants to see in its packet. `nodeId` `__run__` is the run's own scope. */
+/** A value of kv that is put into the node's packet. `nodeId` `__run__` is the scope that all nodes share. */
 export interface NodeInput {
   nodeId: string;
   key: string;
@@ -57,11 +57,11 @@ export interface RoadmapNode {
   type: NodeType;
   title: string;
   status: NodeStatus;
-  /** Which list of the file it stands in. */
+  /** The list of the file in which the node is written. */
   section: "nodes" | "epics";
-  /** The node it belongs to: as written under `nodes`; the milestone or epic around it under `epics`. */
+  /** The node it belongs to. Under `nodes` it is a field; under `epics` it is the milestone or epic around the item. */
   parent?: string;
-  /** Ids of the containers around it, for filters. */
+  /** Ids of the epic and milestone around it, used by filters. */
   epic?: string;
   milestone?: string;
   domain?: string;
@@ -70,13 +70,13 @@ export interface RoadmapNode {
   /** `retry_policy.max_attempts`: N means N runs. */
   max_attempts?: number;
   inputs: NodeInput[];
-  /** `goal`, or `description`. */
+  /** The field `goal` of the file, or `description`. */
   goal?: string;
   prompt?: string;
   acceptance: string[];
-  /** Programs that must all exit 0 for the node to be done; argv each. */
+  /** Programs, each as argv, that must all exit with 0 before the node is done. */
   verify: string[][];
-  /** Files that must be there at its end; see the field of a task. */
+  /** Files that must exist at its end; see the same field of `Task`. */
   expect_files?: string[];
   exec?: string[];
   agent?: string;
@@ -87,11 +87,11 @@ export interface RoadmapNode {
   env?: Record<string, string>;
   timeout_ms?: number;
   payload?: unknown;
-  /** How often a finished escalation was opened again. */
+  /** How many times a finished escalation was opened again. */
   reopened?: number;
-  /** Place in the file's order, from 0. */
+  /** Position in the file, from 0. */
   order: number;
-  /** Of the item's id in the file, from 1. */
+  /** Where the item's id is in the file; line and column count from 1. */
   line: number;
   col: number;
 }
@@ -104,10 +104,10 @@ export function isTerminal(status: NodeStatus): boolean {
   return status === "done" || status === "failed";
 }
 
-/** The scope in kv of what belongs to the run and to no node. */
+/** The scope in kv for values that belong to no single node. */
 export const RUN_SCOPE = "__run__";
 
-/** What of a node travels with its task, in `metadata.roadmap`. */
+/** The fields of a node that its task carries in `metadata.roadmap`. */
 export interface NodeBrief {
   id: string;
   type: NodeType;
@@ -116,11 +116,11 @@ export interface NodeBrief {
   goal?: string;
   acceptance: string[];
   inputs: NodeInput[];
-  /** Question and answer of an earlier checkpoint, for the Resume Context. */
+  /** Questions and answers of earlier checkpoints, which the packet shows. */
   answers?: { question: string; answer: string }[];
 }
 
-/** True for a task that was made from a node: only such a one is the plan's own. */
+/** True for a task that was made from this node. A task that only has the same id does not belong to the plan. */
 export function isNodeTask(task: unknown, id: string): boolean {
   const metadata = (task as { metadata?: { roadmap?: { id?: unknown } } } | null)?.metadata;
   return metadata?.roadmap?.id === id;

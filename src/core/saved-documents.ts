@@ -1,4 +1,4 @@
-/** What a reader makes of the documents of a state tree as they were found: people and other programs write into them, too. */
+/** Checks the documents of a state tree when they are read, because people and other programs can change them, too. */
 import {
   type ControlDocument,
   INITIAL_CONTROL,
@@ -11,7 +11,7 @@ import { WORKERS_MAX } from "./limits.ts";
 type Saved = Record<string, unknown> | undefined;
 type Check = (value: unknown) => boolean;
 
-/** `control.json`: each member with a valid value; for the others the value of a new tree. */
+/** Reads `control.json`. A member without a valid value gets the value of a new tree. */
 export function controlOf(saved: Saved): ControlDocument {
   const control: Record<string, unknown> = { ...INITIAL_CONTROL };
   for (const [key, isGood] of Object.entries(CONTROL_MEMBERS))
@@ -19,7 +19,7 @@ export function controlOf(saved: Saved): ControlDocument {
   return control as unknown as ControlDocument;
 }
 
-/** `supervisor.json`; undefined when it does not say who runs the tree: then no supervisor is known. */
+/** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. */
 export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
   if (!isResident(saved)) return undefined;
   const { nonce = "", status = "", waiting = {} } = saved;
@@ -27,7 +27,7 @@ export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
   return isGood ? (saved as unknown as SupervisorDocument) : undefined;
 }
 
-/** `workers/<id>.json`; undefined when it does not say who works. */
+/** Reads `workers/<id>.json`. Undefined when it names no worker process. */
 export function workerOf(saved: Saved): WorkerDocument | undefined {
   if (!isResident(saved)) return undefined;
   if (typeof saved["id"] !== "string" || !isCount(saved["slots"])) return undefined;

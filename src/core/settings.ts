@@ -1,10 +1,10 @@
-/** All settings with their built-in values and units. Pure; reading them from files and the environment is elsewhere. */
+/** The shapes, units and default values of all settings. Pure. `config/` reads them from files and the environment. */
 import { WORKERS_MAX } from "./limits.ts";
 import type { Phase } from "./phases.ts";
 
 export type AgentKind = "exec" | "module" | "codex" | "claude";
 
-/** Kinds of coding agents: a program of the user's, by default of the same name. */
+/** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
 
 export interface AgentSettings {
@@ -19,39 +19,39 @@ export interface AgentSettings {
   capabilities?: string[];
   default?: boolean;
   timeout_ms?: number;
-  /** Phases of its work on nodes of the plan, in order; left out = by the node's type. */
+  /** The phases of its work on nodes of the plan, in order. When left out, the type of the node decides. */
   phases?: Phase[];
-  /** Of a coding agent: the model; left out = the program's own choice. */
+  /** The model of a coding agent. When left out, the program chooses. */
   model?: string;
-  /** Variables that its program gets. */
+  /** Environment variables of its program. */
   env?: Record<string, string>;
-  /** Whose quota it uses; left out = `default`. */
+  /** The account whose quota it uses. Default: `default`. */
   account?: string;
-  /** What it may do without a person. */
+  /** What it may do without asking a person. */
   permissions?: Permissions;
-  /** How much each task of it, and all of them on a day, may spend. */
+  /** How much each of its tasks may spend, and all of them together on one day. */
   budget?: AgentBudget;
-  /** Stopped when it is silent for so long and no tool runs (ms). */
+  /** mailchute stops it when it is silent for this long and no tool runs (ms). */
   idle_ms?: number;
   /** How long it may wait for a background task after its work (ms). */
   background_ms?: number;
-  /** Whether a node's run must end with a `<result>`: `required` for programs unless it is set. */
+  /** Whether a node's run must end with a `<result>`. Default for programs: `required`. */
   result?: "required" | "optional";
 }
 
 /** How much a task may spend over all its runs. 0 or left out = no limit. */
 export interface TaskBudget {
-  /** US dollars. Above it a person is asked before another turn or run begins. */
+  /** US dollars. Above this, a person is asked before another turn or run begins. */
   soft_usd?: number;
-  /** US dollars. Above it a run is interrupted, and a person is asked. */
+  /** US dollars. Above this, the run is interrupted and a person is asked. */
   hard_usd?: number;
-  /** Input and output. Asked like `soft_usd`; so are the two below. */
+  /** Input and output tokens. A person is asked as for `soft_usd`; this is also true for the two fields below. */
   tokens?: number;
   turns?: number;
   time_ms?: number;
 }
 
-/** The same for a day of UTC. */
+/** The same limits for one day (UTC). */
 export interface DayBudget {
   day_usd?: number;
   day_hard_usd?: number;
@@ -62,67 +62,67 @@ export interface DayBudget {
 
 export type AgentBudget = TaskBudget & DayBudget;
 
-/** `read`: look only. `edit`: change files and run commands in its folder. `full`: everything, without a sandbox. */
+/** `read`: may only read. `edit`: may change files and run commands in its folder. `full`: may do anything, without a sandbox. */
 export interface Permissions {
   mode: "read" | "edit" | "full";
-  /** Tools that are allowed beside those of the mode, in the program's own words. */
+  /** Names of tools, as the program calls them, that are allowed besides those of the mode. */
   allow?: string[];
 }
 
 export interface Settings {
-  /** Slots over all worker processes of this supervisor. */
+  /** Slots in all worker processes of this supervisor together. */
   workers: number;
   processes: number;
   durability: "power" | "process";
-  /** How long settled records and what belongs to them is kept (days). */
+  /** How long settled records and their files are kept (days). */
   retention: {
     outbox_days: number;
     failed_days: number;
-    /** Journals that were rotated away. */
+    /** For rotated journals. */
     journal_days: number;
-    /** So much of them at most, all together (bytes). */
+    /** Most that all rotated journals together may have (bytes). */
     journal_bytes_max: number;
-    /** Evidence of nodes that the plan has no more, and of earlier runs of those it has. */
+    /** For evidence of nodes that are no longer in the plan, and of earlier runs of nodes that are. */
     evidence_days: number;
   };
   retry: { max_attempts: number; backoff_ms: number; backoff_max_ms: number };
-  /** How long a silent lease is respected (ms). */
+  /** How long a worker may be silent when mailchute cannot see whether it lives (ms). Then its task is taken back. */
   lease_ttl_ms: number;
   heartbeat_ms: number;
-  /** A file that does not parse is refused after it was quiet for this long (ms). */
+  /** A file that does not parse is refused when it has not changed for this long (ms). */
   settle_ms: number;
-  /** From SIGTERM to SIGKILL (ms). */
+  /** Time between SIGTERM and SIGKILL (ms). */
   grace_ms: number;
   /** Longest run of a task that sets no `timeout_ms` (ms); 0 = no limit. */
   timeout_ms: number;
-  /** Longest wait between two looks at everything (ms). */
+  /** Longest time between two scans of all folders (ms). */
   sweep_ms: number;
-  /** A run that writes more than this into its logs and its folder is stopped (bytes). */
+  /** A run is stopped when it has written more than this into its logs and its folder (bytes). */
   output_bytes_max: number;
   /** A batch above this size is refused unread (bytes). */
   batch_bytes_max: number;
-  /** A batch whose results have more than this ends with an error (bytes). */
+  /** A batch fails when its results are larger than this (bytes). */
   batch_results_bytes_max: number;
-  /** Lines of a batch that run at once, when functions run them; programs share the worker's slots. */
+  /** How many lines of a batch run at once when their agents are functions. Programs share the slots of the worker. */
   batch_concurrency: number;
-  /** Nothing new starts while the disk has less free (bytes); of a small disk, less than an eighth. 0 = whatever is free. */
+  /** No task starts while the disk has less free (bytes), or less than an eighth of a small disk. 0 = no limit. */
   free_bytes_min: number;
-  /** Variables of our own environment that programs get, beside PATH, HOME and the like. */
+  /** Environment variables that mailchute passes to programs, besides PATH, HOME and similar ones. */
   env_allow: string[];
   /** Directories under which `cwd` and `worktree` must lie. */
   roots: string[];
-  /** Owners whose files are accepted, beside our own uid and root. */
+  /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
   uids: number[];
-  /** False: the task mailbox is left alone. */
+  /** False: mailchute does not touch the task mailbox. */
   mailbox_enabled: boolean;
   agents: AgentSettings[];
-  /** How much all coding agents of this tree may spend. */
+  /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
-  /** By model, for programs that give no price themselves. */
+  /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
 }
 
-/** US dollars for a million tokens. */
+/** US dollars for one million tokens. */
 export interface Price {
   input_usd: number;
   cached_input_usd?: number;
@@ -163,7 +163,7 @@ export const DEFAULT_SETTINGS: Settings = {
 
 export type SettingSource = "flag" | "environment" | "config.yaml" | "built-in";
 
-/** Relations that no single field can check. @returns the fault, or undefined */
+/** Checks settings that must fit each other. @returns the fault, or undefined */
 export function explainBadSettings(s: Settings): string | undefined {
   if (s.heartbeat_ms * 2 > s.lease_ttl_ms)
     return "lease_ttl_ms must be at least twice heartbeat_ms, or live tasks would be taken for dead";
@@ -183,7 +183,7 @@ export function explainBadSettings(s: Settings): string | undefined {
   return undefined;
 }
 
-/** What an agent lacks, by its kind. @returns the fault, or undefined */
+/** Checks that an agent has the settings that its kind needs. @returns the fault, or undefined */
 export function explainBadAgent({
   name,
   kind,

@@ -1,4 +1,4 @@
-/** Where everything of a state tree lies. Pure: paths only. */
+/** The paths of all files and folders of a state tree. Pure. */
 import { join } from "node:path";
 
 export interface StateTree {
@@ -12,9 +12,9 @@ export interface StateTree {
   metrics: string;
   alerts: string;
   runs: string;
-  /** Sessions of coding agents that tasks go on with. */
+  /** Sessions of coding agents that later runs continue. */
   sessions: string;
-  /** What coding agents said: `<agent>.jsonl`. */
+  /** Logs of what coding agents said: `<agent>.jsonl`. */
   logs: string;
   evidence: string;
   kv: string;
@@ -26,12 +26,12 @@ export interface StateTree {
 /** How deep the directory of a run lies in the tree: `runs/<day>/<run>`. */
 export const RUN_DIR_DEPTH = 3;
 
-/** Every put and removal in kv: see `kv/history`. */
+/** The file that records every put and removal in kv: see `kv/history`. */
 export function kvHistoryOf(tree: Pick<StateTree, "kv">): string {
   return join(tree.kv, "history.jsonl");
 }
 
-/** @param mailboxDir the task mailbox, when it lies outside the tree */
+/** @param mailboxDir the task mailbox, when it is outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {
   return {
     dir,

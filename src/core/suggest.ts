@@ -1,6 +1,6 @@
-/** "Did you mean …?": the nearest of a few known words. Pure. */
+/** Finds the known word that a person probably meant, for "did you mean …?". Pure. */
 
-/** The candidate nearest to `word`, or undefined when none is near enough to be a slip of the fingers. */
+/** The candidate most like `word`; undefined when all differ too much for a typing error. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase().slice(0, 64);
   let best: string | undefined;
@@ -17,7 +17,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Edits (insert, delete, replace, swap of neighbours) from one word to the other. */
+/** How many edits (insert, delete, replace, swap two neighbours) turn one word into the other. */
 function distanceOf(a: string, b: string): number {
   let before: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -1,6 +1,6 @@
 /**
- * Ordinary tasks that wait, in the order in which they shall run, as flat arrays: a million of them cost some eighty
- * bytes each and give the garbage collector nothing to do. Pure data structure. Ids are ASCII (see names.ts).
+ * Holds ordinary waiting tasks in the order in which they will run. It uses flat arrays: a million tasks need about 80 bytes
+ * each, and give the garbage collector no work. Pure. Ids are ASCII (see names.ts).
  */
 
 export interface OrdinaryTask {
@@ -16,10 +16,10 @@ export interface OrdinaryTask {
   agentId: string;
 }
 
-/** The number of a row: stays with its task for as long as it waits. */
+/** The number of a row. A task has the same row for as long as it waits. */
 export type Row = number;
 
-/** A binary heap of the rows of one agent: what shall run first is first. */
+/** A binary heap with the rows of one agent. The task that runs first is on top. */
 interface RowHeap {
   rows: Int32Array;
   count: number;
@@ -43,17 +43,17 @@ export class TaskTable {
   private scans = new Uint32Array(ROWS_MIN);
   private hashes = new Int32Array(ROWS_MIN);
   private idLengths = new Uint8Array(ROWS_MIN);
-  /** Where its id begins; of a free row: the next free row. */
+  /** Where the id of the row begins in `ids`. For a free row: the next free row. */
   private idAts = new Int32Array(ROWS_MIN);
-  /** Where it stands in the heap of its agent; of a free row: nowhere. */
+  /** The place of the row in its agent's heap. For a free row: NOWHERE. */
   private heapAts = new Int32Array(ROWS_MIN).fill(NOWHERE);
   private rowCount = 0;
   private freeRow: Row = NOWHERE;
 
-  /** By the number of the agent, which is the lane: what may not start of one hides nothing of another. */
+  /** One heap for each agent, by its number, so that an agent whose tasks may not start hides no task of another agent. */
   private readonly heaps: RowHeap[] = [];
   private count = 0;
-  /** Rows by the hash of their id, plus one; 0 is empty. Open addressing, at most half full. */
+  /** A hash table from ids to rows, with open addressing, at most half full. Holds the row plus one; 0 is an empty place. */
   private index = new Int32Array(2 * ROWS_MIN);
 
   private ids = Buffer.alloc(ID_BYTES_MIN);
@@ -107,11 +107,11 @@ export class TaskTable {
     this.idBytesFree += this.idLengths[row] ?? 0;
     this.idAts[row] = this.freeRow;
     this.freeRow = row;
-    // Nothing waits: what a large backlog took is given back.
+    // No task waits, so the memory of a large backlog is freed.
     if (this.count === 0 && this.rowCount > ROWS_MIN) Object.assign(this, new TaskTable());
   }
 
-  /** The row of the task that shall run first, or -1. @param mayStart whether a task of this agent may */
+  /** The row of the task that runs first, or -1. @param mayStart whether tasks of this agent may start */
   first(mayStart?: (agentId: string) => boolean): Row {
     let first = NOWHERE;
     for (let agent = 0; agent < this.heaps.length; agent++) {
@@ -185,7 +185,7 @@ export class TaskTable {
     this.idsEnd += id.length;
   }
 
-  /** Packs the ids closer, into a larger place when that is not enough. The row that asks has no id yet. */
+  /** Closes the gaps between the ids, and enlarges the buffer when that is not enough. The caller's row has no id yet. */
   private makeRoomForIds(bytes: number): void {
     const kept = this.idsEnd - this.idBytesFree;
     const old = this.ids;
@@ -234,7 +234,7 @@ export class TaskTable {
     let at = (this.hashes[row] ?? 0) & mask;
     while (this.index[at] !== row + 1) at = (at + 1) & mask;
     this.index[at] = 0;
-    // What stands behind it in the same run may have to move up.
+    // Rows in the places that follow may belong in the place that is now empty.
     for (at = (at + 1) & mask; this.index[at] !== 0; at = (at + 1) & mask) {
       const other = (this.index[at] ?? 0) - 1;
       this.index[at] = 0;
@@ -273,7 +273,7 @@ export class TaskTable {
     return this.heaps[this.agentOf[row] ?? 0] as RowHeap;
   }
 
-  /** Puts a row where another was taken out. */
+  /** Puts a row into the place of a removed one, and moves it up or down to where it belongs. */
   private settleAt(heap: RowHeap, row: Row, at: number): void {
     this.rise(heap, row, at);
     this.sink(heap, row, this.heapAts[row] ?? at);
@@ -316,7 +316,7 @@ function grown<A extends { set(from: A): void }>(from: A, to: A): A {
   return to;
 }
 
-/** ASCII without regard to case. */
+/** An ASCII character in lower case. */
 function folded(code: number): number {
   return code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
 }

@@ -1,5 +1,5 @@
 /**
- * The shapes of tasks and of the records they end as. Fields are named as in the files; times are integer unix seconds.
+ * The shapes of tasks and of their result and error records. Fields are named as in the files; times are integer unix seconds.
  *
  * The words of this project, one for each thing, in code, files, messages and documents:
  *
@@ -28,12 +28,12 @@ import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
   worktree?: string;
-  /** Ids of tasks or roadmap items that must have completed first. */
+  /** Ids of tasks or roadmap items that must complete before this task starts. */
   dependencies?: string[];
   [key: string]: unknown;
 }
 
-/** A task as dropped into `inbox/`. Everything is optional but a body; unknown fields are kept. */
+/** A task as dropped into `inbox/`. It must say what to run; all other fields are optional. Unknown fields are kept. */
 export interface Task {
   id: string;
   title?: string;
@@ -60,7 +60,7 @@ export interface Task {
   created_at?: number;
   updated_at?: number;
   metadata?: TaskMetadata;
-  /** argv; no shell. */
+  /** The program and its arguments (argv). No shell is used. */
   exec?: string[];
   /** Name of a configured agent. */
   agent?: string;
@@ -70,11 +70,11 @@ export interface Task {
   cwd?: string;
   env?: Record<string, string>;
   timeout_ms?: number;
-  /** Programs that must all exit with 0 for the task to be done; argv each. */
+  /** Programs, each as argv, that must all exit with 0 before the task is done. */
   verify?: string[][];
-  /** Files, relative to where it runs, that must be there after its run and not be older than its first run. */
+  /** Files that must exist after the run and not be older than the first run. Paths are relative to where the task runs. */
   expect_files?: string[];
-  /** How much its runs by a coding agent may spend. */
+  /** How much the runs of a coding agent may spend on this task. */
   budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
@@ -83,7 +83,7 @@ export interface Task {
   [key: string]: unknown;
 }
 
-/** Why an attempt or a task did not end well. */
+/** Why an attempt or a task failed. */
 export type FailureKind =
   | "exit"
   | "signal"
@@ -104,14 +104,14 @@ export type FailureKind =
   | "interrupted"
   /** A coding agent was not allowed to use its tools. */
   | "permission"
-  /** A coding agent cannot work with what it is given: billing, model, flags. */
+  /** A coding agent cannot work with its configuration: billing, model, flags. */
   | "config"
-  /** A person did not want it to spend more. */
+  /** A person refused to let it spend more. */
   | "budget"
   /** A coding agent said that it failed. */
   | "agent";
 
-/** `outbox/<id>_result.json` without the task that travels inside. */
+/** `outbox/<id>_result.json` without the copy of the task in it. */
 export interface ResultRecord {
   task_id: string;
   status: "completed";
@@ -125,11 +125,11 @@ export interface ResultRecord {
   lease: string;
   exit_code: number | null;
   run: string | null;
-  /** Of a batch: how many lines ended well or badly. */
+  /** For a batch: how many lines completed and failed. */
   batch?: BatchCounts;
 }
 
-/** `failed/<id>_error.json` without the task that travels inside. */
+/** `failed/<id>_error.json` without the copy of the task in it. */
 export interface ErrorRecord {
   task_id: string;
   status: "failed";
@@ -144,13 +144,13 @@ export interface ErrorRecord {
   exit_code: number | null;
   signal: string | null;
   run: string | null;
-  /** What the run of a node said. */
+  /** The result that the run of a node reported. */
   output?: unknown;
-  /** Of a batch: how many lines ended well or badly before it failed. */
+  /** For a batch: how many lines completed and failed before the batch failed. */
   batch?: BatchCounts;
-  /** Set when a file was refused: where its bytes lie now, relative to the mailbox. */
+  /** Set when a file was refused: where the file is now, relative to the mailbox. */
   file?: string;
-  /** The name it was dropped under. */
+  /** The name under which the file was dropped. */
   dropped_as?: string;
   /** Byte offset of the fault. */
   offset?: number;

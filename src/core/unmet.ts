@@ -1,13 +1,13 @@
-/** Explains what a task waits for: how each dependency stands, down to the one that stands in the way. Pure. */
+/** Explains what a task waits for. It follows chains of dependencies to the one that blocks the task. Pure. */
 import { foldId } from "./names.ts";
 
-/** How a dependency stands. */
+/** The state of a dependency. */
 export interface Standing {
   /** "moving": it may complete by itself. "stuck": it completes only after a person acts. */
   is: "met" | "moving" | "stuck";
-  /** As it reads after its name and "which": "runs", "failed". */
+  /** A text that follows its name and "which": "runs", "failed". */
   how: string;
-  /** What it waits for itself: then it stands as those do. */
+  /** What the dependency itself waits for. Then these decide whether it is moving or stuck. */
   on?: readonly string[];
 }
 
@@ -18,20 +18,20 @@ export interface Unmet {
   id: string;
   isStuck: boolean;
   how: string;
-  /** Itself; not what it waits for. */
+  /** True when the id itself is unknown; false when only an id that it waits for is. */
   isUnknown: boolean;
 }
 
-/** How many are named. */
+/** At most this many dependencies are named. */
 const NAMED_MAX = 3;
-/** How many dependencies of one task are looked at, and how many in all for one explanation. */
+/** At most this many dependencies are looked at: of one task, and in all for one explanation. */
 const LOOKED_AT_MAX = 50;
 const LOOKS_MAX = 300;
 
 /**
  * Finds a few of the `dependencies` that are not met, the stuck ones first.
- * @param id the task that waits, to notice a circle
- * @returns those, and how many are not met in all
+ * @param id the task that waits; it is needed to notice a circle
+ * @returns these few, and how many are not met in all
  */
 export function findUnmet(
   id: string,
@@ -79,7 +79,7 @@ export function describeUnmet(named: readonly Pick<Unmet, "id" | "how">[], count
   return `waits for ${[...shown, ...(more > 0 ? [`and ${more} more`] : [])].join("; ")}`;
 }
 
-/** `end`: what stands in the way. */
+/** `end` is the dependency at the end of the chain, which blocks the task. */
 type Found = Unmet & { end: Unmet };
 
 function circle(one: string, next: string): Found {

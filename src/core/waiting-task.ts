@@ -1,4 +1,4 @@
-/** A waiting task as the backlog knows it: how it is made from its file, and which one goes first. Pure. */
+/** A waiting task, as the backlog holds it. This file makes it from the task file and orders two of them. Pure. */
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
 import { foldId } from "./names.ts";
 import type { AgentSettings } from "./settings.ts";
@@ -16,47 +16,47 @@ export interface WaitingTask {
   /** Unix seconds; older first. */
   createdAt: number;
   /**
-   * When its file came into its tray (epoch ms, with the fraction that the file system knows). Among tasks created in the same
-   * second the earliest goes first. 0 for a task that was chosen before.
+   * When its file came into its tray (epoch ms, as exact as the file system stores it). Of tasks created in the same second, the
+   * earliest runs first. 0 for a task that was already selected.
    */
   arrivedMs: number;
-  /** Agent that will run it; undefined when none fits. */
+  /** The agent that will run it; undefined when no agent fits. */
   agentId: string | undefined;
-  /** Why it cannot be matched, when it cannot. */
+  /** Why no agent fits; only set when none does. */
   reason?: string;
-  /** Its dependencies, met or not: what they left is needed until it is chosen. No two differ in case only. */
+  /** All dependencies. Their results are kept until this task is selected. No two of these ids differ only in case. */
   dependencies?: readonly string[];
-  /** Unmet dependencies at the time it was added; no two that differ in case only. */
+  /** The dependencies that had not completed when the task was added. No two of these ids differ only in case. */
   unmet?: string[];
-  /** Epoch ms (wall clock): set by people in `not_before`. */
+  /** Earliest start by the wall clock (epoch ms), from `not_before`. */
   notBeforeMs?: number;
-  /** Monotonic ms: set by a backoff. */
+  /** Earliest start by the monotonic clock (ms), after a backoff. */
   dueMs?: number;
-  /** It waits in `processing/` for this gate: the token of stage "hold" in its name. */
+  /** The gate that it waits for in `processing/`: the token of stage "hold" in its name. */
   gate?: string;
-  /** True for work that makes plans: while a replan is under way, nothing else starts. */
+  /** True for a task that makes plans. During a replan no other task starts. */
   isPlanner?: boolean;
   /**
-   * Its worker died, and the next run is its last one: that run gets a process of its own. So no task fails for good because of
-   * a task that ran beside it.
+   * Its worker died, and the next run is its last one. That run gets a process of its own, so that no task fails for good
+   * because of a task that ran beside it.
    */
   runsAlone?: boolean;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
 }
 
-/** Tasks of one lane start or wait together: those that wait for one gate, and the others of one agent. */
+/** The lane of a task. All tasks of a lane may start, or none may: those that wait for one gate, or the others of one agent. */
 export function laneOf({ gate, agentId = "" }: Pick<WaitingTask, "gate" | "agentId">): string {
   return gate === undefined ? agentId : `~${gate}`;
 }
 
-/** The gate of this lane; undefined: it is that of an agent. */
+/** The gate of this lane; undefined for the lane of an agent. */
 export function gateOfLane(lane: string): string | undefined {
   return lane.startsWith("~") ? lane.slice(1) : undefined;
 }
 
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {
-  /** Of the file (epoch ms): when it was written, and when it was given its name. */
+  /** When the file was written, and when it got its name (epoch ms). */
   mtimeMs: number;
   ctimeMs: number;
 };
@@ -105,7 +105,7 @@ export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): Waiti
   };
 }
 
-/** Order of selection: priority, then created_at, then arrival, then id. */
+/** Orders tasks for selection: by priority, then created_at, then arrival, then id. */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
     b.priority - a.priority ||
@@ -115,7 +115,7 @@ export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   );
 }
 
-/** The shorter id first, so that job-2 goes before job-10: file systems give many files of a burst the same time. */
+/** The shorter id comes first, so that job-2 runs before job-10. File systems give many files of a burst the same time. */
 function compareIds(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }
