@@ -1,0 +1,75 @@
+/** A usage limit: three slots, ten tasks, and no run of the account before the time that the service gave. */
+import fs from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { GateDocument } from "../../../src/agents/accounts/gate-rules.ts";
+import { readJson } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { type Bench, type Kind, newBench } from "./bench.ts";
+
+const KINDS: readonly Kind[] = ["claude", "codex"];
+const TASKS = 10;
+const SLOTS = 3;
+
+function gateOf(bench: Bench): GateDocument | undefined {
+  return readJson<GateDocument>(bench.gatePath("coder"));
+}
+
+async function isClosed(bench: Bench): Promise<GateDocument> {
+  return await waitFor(
+    () => {
+      const gate = gateOf(bench);
+      return gate?.status === "closed" ? gate : undefined;
+    },
+    { what: "the closed gate" },
+  );
+}
+
+describe.each(KINDS)("%s", (kind) => {
+  it.each(["", ", also when the supervisor is killed in between"])(
+    "starts no run before the end of a limit, and ends ten tasks in three slots%s",
+    async (how) => {
+      const limitForS = how === "" ? 3 : 6;
+      const bench = newBench([
+        {
+          name: "coder",
+          kind,
+          turns: [[{ say: "1" }], [{ say: "2" }], [{ limitForS }, { say: "ok" }]],
+        },
+      ]);
+      const { pool } = bench;
+      const supervisor = await pool.start(["--workers", String(SLOTS)]);
+      const ids = Array.from({ length: TASKS }, (_, n) => `t${n}`);
+      for (const id of ids) pool.drop(id, { agent: "coder", prompt: id, max_attempts: 1 });
+      const closed = await isClosed(bench);
+      const { until_ms: untilMs } = closed;
+      expect(untilMs % 1000).toBe(0);
+      if (how !== "") {
+        supervisor.child.kill("SIGKILL");
+        await waitFor(() => supervisor.child.signalCode !== null, { what: "its end" });
+        await pool.start(["--workers", String(SLOTS)]);
+      }
+      for (const id of ids) expect(await pool.result(id, 60_000)).toMatchObject({ attempts: 1 });
+      const starts = bench.starts("coder");
+      // Those that ran when the first of them was refused may be refused, too.
+      const early = starts.filter(({ at }) => at > closed.closed_at_ms && at < untilMs);
+      expect(early.length).toBeLessThan(SLOTS);
+      expect(starts.length).toBeLessThanOrEqual(TASKS + SLOTS);
+      expect(bench.costs("coder").map(({ outcome }) => outcome)).toEqual(
+        ids.map(() => "completed"),
+      );
+    },
+  );
+
+  it("closes the gate by a backoff when the service gives no time, and removing the file opens it", async () => {
+    const bench = newBench([{ name: "coder", kind, turns: [[{ fail: 429 }], [{ say: "ok" }]] }]);
+    const { pool } = bench;
+    await pool.start();
+    pool.drop("task", { agent: "coder", prompt: "go", max_attempts: 1 });
+    const { until_ms: untilMs, closed_at_ms: closedMs } = await isClosed(bench);
+    expect(untilMs - closedMs).toBeGreaterThan(20_000);
+    expect(bench.starts("coder")).toHaveLength(1);
+    fs.rmSync(bench.gatePath("coder"));
+    expect(await pool.result("task")).toMatchObject({ output: "ok", attempts: 1 });
+    expect(bench.starts("coder")).toHaveLength(2);
+  });
+});
