@@ -1,17 +1,17 @@
-/** The nodes in flight, as far as we know: their task is in the mailbox, or soon will be, and its end is not in the plan yet. */
+/** The nodes in flight: their task is in the mailbox, or soon will be, and its end is not written into the plan yet. */
 import { foldId } from "../../../core/names.ts";
 import { NodeEvents } from "./node-events.ts";
 
 export class ActiveNodes {
-  /** What the journal says of them. */
+  /** The journal's events about these nodes. */
   readonly events = new NodeEvents();
-  /** Their ids by folded id. */
+  /** The ids as written, by folded id. */
   private readonly ids = new Map<string, string>();
-  /** Submitted, and not selected yet. */
+  /** Nodes whose task is not selected yet. */
   private readonly unselected = new Set<string>();
-  /** No worker has begun their first run, as far as we know. */
+  /** Nodes whose first run no worker has begun, as far as is known. */
   private readonly unbegun = new Set<string>();
-  /** They were in progress before we came: a dead supervisor may have written part of what follows from them. */
+  /** Nodes that were in progress before this supervisor started. The previous one may have written part of their follow-up. */
   private readonly inherited = new Set<string>();
 
   get size(): number {
@@ -32,17 +32,17 @@ export class ActiveNodes {
     return this.ids.has(foldId(id));
   }
 
-  /** The id as it is written, by the folded one. */
+  /** The id as it is written in the plan. @param key the folded id */
   idOf(key: string): string | undefined {
     return this.ids.get(key);
   }
 
-  /** A copy: the caller may let nodes leave while it walks the list. */
+  /** Returns a copy: the caller may call `leave` while it walks the list. */
   list(): string[] {
     return [...this.ids.values()];
   }
 
-  /** Its task will be submitted, and then selected. */
+  /** Adds a node whose task will be submitted and then selected. */
   launch(id: string): void {
     this.join(id);
     this.unselected.add(id);
@@ -53,7 +53,7 @@ export class ActiveNodes {
     return [...this.unbegun];
   }
 
-  /** Its task runs, has run, or is being taken out of the mailbox. */
+  /** Notes that the node's task runs, has run, or is being removed from the mailbox. */
   noteBegun(id: string): void {
     this.unbegun.delete(id);
   }
@@ -63,7 +63,7 @@ export class ActiveNodes {
     this.join(id);
   }
 
-  /** It was in progress before this supervisor came. */
+  /** Adds a node that was in progress before this supervisor started. */
   inherit(id: string): void {
     this.ids.set(foldId(id), id);
     this.inherited.add(foldId(id));

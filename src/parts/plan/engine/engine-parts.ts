@@ -1,4 +1,4 @@
-/** What the parts of the engine work with. Shapes only. */
+/** What the services of the plan engine share. Types only. */
 import type { KvStore } from "../../../kv/store.ts";
 import type { ControlFile } from "../../../supervisor/documents/control-file.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
@@ -10,11 +10,11 @@ export interface PlanParts {
   env: Environment;
   store: PlanStore;
   kv: KvStore;
-  /** While the pool is paused, only nodes that were launched before begin. */
+  /** While the pool is paused, only nodes that were launched before the pause may begin. */
   control: Pick<ControlFile, "current">;
   /** Reads the new lines of the journal. */
   readJournal(): void;
-  /** Whether the task of this id waits for its next attempt, and needs no worker. */
+  /** True if the task of this id waits for its next attempt and needs no worker now. */
   isDelayed(id: string): boolean;
 }
 

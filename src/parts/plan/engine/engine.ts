@@ -1,9 +1,9 @@
 /**
- * Drives the plan: what the supervisor tells and asks of it, and one tick of its parts. The launcher submits what may run, node
- * ends carry what became of it back, the survey finds out what is true of what is in flight.
- * The order survives a crash: a node is `in_progress` on disk before its task is submitted, and all that follows from a
- * settled task is one replacement of the roadmap. So a node in progress without a task was never launched, and one with a
- * settled task waits for what follows from it; both are found again at the start.
+ * Drives the plan for the supervisor. `NodeLauncher` submits nodes that may run, `NodeFinisher` writes the results of ended
+ * nodes into the plan, and `Reconciler` compares the nodes in flight with the mailbox.
+ * The order survives a crash: a node is `in_progress` on disk before its task is submitted, and all changes that follow from a
+ * settled task are one replacement of the roadmap. So a node in progress without a task was never launched, and one with a
+ * settled task still needs these changes. The next start finds both.
  */
 import fs from "node:fs";
 import { messageOf, systemCode } from "../../../core/errors.ts";
@@ -17,7 +17,7 @@ import { PlanStatus } from "./plan-status.ts";
 import { Questions } from "./questions.ts";
 import { Reconciler } from "./reconcile.ts";
 
-/** The planner that `replan` opens again. */
+/** The planner node that `replan` opens again. */
 const PLANNER_ID = "plan-000";
 const LOOK_AGAIN_MS = 5;
 const FLUSH_TRIES_MAX = 200;
@@ -29,9 +29,8 @@ export class PlanEngine {
   private readonly launcher: NodeLauncher;
   private readonly finisher: NodeFinisher;
   private readonly reconciler: Reconciler;
-  /** Nodes whose tasks are to go: see `takeUnwanted`. */
+  /** Nodes whose tasks are to be removed from the mailbox: see `takeUnwanted`. */
   private readonly unwanted = new Set<string>();
-  /** What is told of the plan. */
   readonly status: PlanStatus;
   isStarted = false;
 
@@ -46,8 +45,8 @@ export class PlanEngine {
   }
 
   /**
-   * Loads the plan and finds out what a supervisor before us left. Never rejects: without a plan the mailbox goes on.
-   * @param isOnePass only what is ready now may ever be launched
+   * Loads the plan and finds out what the previous supervisor left. Never rejects: without a plan, the mailbox still works.
+   * @param isOnePass only nodes that are ready now may ever be launched
    */
   async start(isOnePass: boolean): Promise<void> {
     try {
@@ -66,7 +65,7 @@ export class PlanEngine {
     this.surveyNow();
   }
 
-  /** Nodes that are in progress and that no worker has claimed yet: a pause lets them begin. */
+  /** Nodes in progress that no worker has claimed yet. They may still begin during a pause. */
   unbegun(): string[] {
     return this.active.listUnbegun();
   }
@@ -75,18 +74,18 @@ export class PlanEngine {
     this.active.events.addLine(line);
   }
 
-  /** A task was selected to run. A person may have retried it, or it came back. */
+  /** Called when a task was selected to run: a new one, one that a person retries, or one that was put back. */
   noteSelected(id: string): void {
     const node = this.p.store.find(id);
     if (node === undefined || node.id !== id || isContainer(node)) return;
     this.active.noteSelected(id);
     if (node.status === "in_progress") return;
-    // Blocked, done: a person has set this while the task runs, and it stays.
+    // A person set other statuses, blocked or done, while the task was running. They stay.
     if (node.status === "open" || node.status === "failed")
       this.p.store.setStatus(id, "in_progress");
   }
 
-  /** The first run of a node's task has begun, or the task is being taken back. A pause holds for the next run. */
+  /** Called when the first run of a node's task has begun, or the task is being taken back. A pause then stops its next run. */
   noteBegun(id: string): void {
     this.active.noteBegun(id);
   }
@@ -95,7 +94,7 @@ export class PlanEngine {
     if (this.active.has(id)) this.finisher.noteSettled(id);
   }
 
-  /** Whether the mailbox holds, or is about to hold, the node's task. */
+  /** True if the node's task is in the mailbox or about to be. */
   isLive(id: string): boolean {
     return this.active.has(id);
   }
@@ -105,12 +104,11 @@ export class PlanEngine {
     return node !== undefined && !isContainer(node);
   }
 
-  /** Whether a person or program dropped the task of this id: it was not made from a node. */
+  /** True if a person or program dropped the task of this id: it was not made from a node. */
   isForeignLive(id: string): boolean {
     return this.launcher.liveTask(id) === "foreign";
   }
 
-  /** Whether a node may be launched. */
   canLaunch(onlyPlanners: boolean): boolean {
     return this.launcher.canLaunch(onlyPlanners);
   }
@@ -119,7 +117,7 @@ export class PlanEngine {
     return this.p.store.find(id)?.status === "open";
   }
 
-  /** Another plan is in force. */
+  /** Called when another plan was loaded. */
   onAdopted(): void {
     this.launcher.onAdopted();
     this.reconciler.adoptRunning();
@@ -127,20 +125,20 @@ export class PlanEngine {
     this.p.env.wake();
   }
 
-  /** What follows from a node's end cannot be written any more. */
+  /** Called when the changes that follow from a node's end have become impossible. */
   onEndRefused(id: string, why: string): void {
     this.finisher.fail(id, why);
   }
 
-  /** @param files a listing of `processing/`: what settled unnoticed, and what vanished, is found by it */
+  /** Finds tasks that settled unnoticed or vanished. @param files a listing of `processing/` */
   survey(files: readonly string[]): void {
     this.reconciler.compare(files);
     this.findUnwanted();
   }
 
   /**
-   * A node that a person marked blocked or done does not run again, not even for its retry; a run that has begun goes on to its
-   * end. A node that an earlier supervisor launched does not begin either when the pool was paused before we came: it is open again.
+   * A node that a person marked blocked or done does not run again, not even for a retry, but a run that has begun goes on to its
+   * end. While the pool is paused, a node that has not begun and is not in `launched` of control.json does not begin: it is opened again.
    */
   private findUnwanted(): void {
     const { paused, launched } = this.p.control.current;
@@ -153,7 +151,7 @@ export class PlanEngine {
     }
   }
 
-  /** Nodes whose tasks are to be taken out of the mailbox. Each survey finds those again that are still there. */
+  /** Returns the nodes whose tasks are to be removed from the mailbox. Each `survey` finds the remaining ones again. */
   takeUnwanted(): string[] {
     const ids = [...this.unwanted];
     this.unwanted.clear();
@@ -162,7 +160,7 @@ export class PlanEngine {
 
   // ── the tick ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** @param allowance what may be launched; undefined = nothing */
+  /** @param allowance what may be launched; undefined: nothing */
   work(allowance: LaunchAllowance | undefined): void {
     const { store } = this.p;
     store.look(this.nowMs());
@@ -173,7 +171,7 @@ export class PlanEngine {
     if (store.flush()) this.launcher.submitDue();
   }
 
-  /** Monotonic ms at which there is something to do by itself. */
+  /** Monotonic ms at which the engine has work again without an event. */
   nextMs(): number {
     const soon = this.nowMs() + LOOK_AGAIN_MS;
     if (this.p.store.hasPending) return Math.max(soon, this.p.store.writeAgainMs);
@@ -183,7 +181,7 @@ export class PlanEngine {
     );
   }
 
-  /** Nothing is under way and nothing could be launched. */
+  /** True if no node is in flight, none could be launched, and no question has a time limit. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
       !this.isMoving() &&
@@ -196,19 +194,19 @@ export class PlanEngine {
     return this.active.size > 0 || this.isApplying();
   }
 
-  /** What settled is being carried into the plan, or is about to be launched. */
+  /** True while results are being written into the plan, or nodes are about to be launched. */
   isApplying(): boolean {
     const isBusy = this.finisher.isBusy || this.launcher.isBusy || this.active.unselectedCount > 0;
     return isBusy || this.p.store.hasPending;
   }
 
-  /** Does what follows from what settled last, for at most this long. */
+  /** Writes the results of the nodes that settled last into the plan, for at most this long. */
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
     try {
       this.surveyNow();
     } catch (error) {
-      // What settled unnoticed is found at the next start.
+      // The next start finds nodes that settled unnoticed.
       this.p.env.alerts.report(
         "roadmap:survey",
         `cannot look at what settled last: ${messageOf(error)}`,
@@ -230,12 +228,12 @@ export class PlanEngine {
     this.p.kv.close();
   }
 
-  /** Whether there is a plan: a person may save it at any moment. */
+  /** True if there is a plan. */
   get isInForce(): boolean {
     return this.p.store.doc !== undefined;
   }
 
-  /** Whether the plan in force has a node or item; undefined while it is not known which plan that is. */
+  /** Returns a function that says whether an id is in the current plan; undefined while that plan is not known. */
   membership(): ((id: string) => boolean) | undefined {
     const { store } = this.p;
     const { tree } = this.p.env;
@@ -244,7 +242,7 @@ export class PlanEngine {
     return (id) => store.find(id) !== undefined;
   }
 
-  /** Checkpoints with a time limit and a safe default answer themselves. */
+  /** Answers questions by their default when their time limit is over. */
   private answerInTime(): void {
     for (const id of this.questions.due(this.p.store.nodes)) {
       void this.questions.answerByDefault(id).then(
@@ -264,7 +262,7 @@ export class PlanEngine {
 
   // ── steering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Opens the planner again. False when there is none. */
+  /** Opens the planner node again. False if the plan has none. */
   async reopenPlanner(): Promise<boolean> {
     const planner = this.planner();
     if (planner === undefined) return false;
@@ -280,13 +278,13 @@ export class PlanEngine {
     return status === "open" || status === "in_progress";
   }
 
-  /** The planner is open and cannot start, so the nodes that it waits for must be allowed to. */
+  /** True if the planner is open and cannot start. Then the nodes that it waits for must be allowed to start. */
   isPlannerWaiting(): boolean {
     const planner = this.planner();
     return planner?.status === "open" && !this.launcher.isReady(planner.id);
   }
 
-  /** Takes a stopped task, which was put back, out of the mailbox. The node is open again. */
+  /** Removes a stopped task, which was put back, from the mailbox, and opens its node again. */
   async withdraw(id: string): Promise<boolean> {
     const { store } = this.p;
     const { trays } = this.p.env;
@@ -306,7 +304,7 @@ export class PlanEngine {
     return isOut;
   }
 
-  /** Waits until the plan on disk is the one in force, with a limit for a full disk. */
+  /** Waits until all edits are on disk; gives up after some tries, because the disk may be full. */
   private async flushed(): Promise<void> {
     for (let tries = 0; tries < FLUSH_TRIES_MAX && !this.p.store.flush(); tries++) {
       this.p.store.look(this.nowMs());
@@ -314,7 +312,7 @@ export class PlanEngine {
     }
   }
 
-  /** `plan-000`, or the first plan that stands under no other. */
+  /** `plan-000`, or else the first plan without a parent. */
   private planner(): RoadmapNode | undefined {
     return (
       this.p.store.find(PLANNER_ID) ??
@@ -322,14 +320,14 @@ export class PlanEngine {
     );
   }
 
-  /** When `processing/` cannot be listed, the next look at it finds out. */
+  /** Compares with `processing/`. If it cannot be listed, the next poll compares again. */
   private surveyNow(): void {
     const { storage, processing } = this.p.env.trays;
     let files: string[] = [];
     try {
       files = storage.list(processing);
     } catch (error) {
-      // A mailbox that is off has no trays, and one whose trays were deleted gets them again.
+      // The tray is missing when the mailbox is switched off or a person deleted the trays: then it counts as empty.
       if (systemCode(error) !== "ENOENT") return;
     }
     this.survey(files);

@@ -1,6 +1,6 @@
 /**
- * Carries the end of a node's task into the plan: its outputs, the evidence, the escalation, and all edits as one replacement of
- * the roadmap. After a crash, a node in progress with a settled task still waits for that; the next start finds it.
+ * Writes the result of a node's task: outputs, evidence, escalation, and all edits of the plan as one replacement of the
+ * roadmap. After a crash, a node in progress with a settled task still needs this; the next start finds it.
  */
 import type { Checkpoint } from "../../../core/envelope.ts";
 import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
@@ -19,22 +19,22 @@ import { envelopeOfRecord, outputsOfRecord, writeRunOutputs } from "../run/run-o
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** After a full disk the last line of a run may be late. The evidence waits for it this long (ms). */
+/** The last journal line of a run may be late, for example after a full disk. The evidence waits for it this long (ms). */
 const EVENTS_WAIT_MS = 2000;
-/** Pause before a task that is still settling is looked at again, and before a write that the disk refused is tried again (ms). */
+/** Pauses before a task that is still settling is checked again, and before a failed write is tried again (ms). */
 const LOOK_AGAIN_MS = 5;
 const TRY_AGAIN_MS = 250;
 
 interface SettledNode {
   sinceMs: number;
-  /** Not before this time (both monotonic ms). */
+  /** Do nothing before this time (both are monotonic ms). */
   dueMs: number;
 }
 
 export class NodeFinisher {
   private readonly p: EngineParts;
   private readonly launcher: NodeLauncher;
-  /** By folded id the nodes whose task is said to have settled. */
+  /** Nodes whose task is reported as settled, by folded id. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
@@ -71,7 +71,7 @@ export class NodeFinisher {
       if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
   }
 
-  /** Every step may be repeated. The last one replaces the roadmap at once. */
+  /** Every step may be repeated. The last one replaces the roadmap in one write. */
   private async apply(key: string, settled: SettledNode): Promise<void> {
     const id = this.p.active.idOf(key);
     let againMs = TRY_AGAIN_MS;
@@ -96,14 +96,14 @@ export class NodeFinisher {
         `apply:${systemCode(error)}`,
         `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
       );
-      // `settled` still holds it: all of it is repeated.
+      // `settled` still holds the node, so all steps are repeated.
     } finally {
       settled.dueMs = this.p.env.trays.clock.monotonicMs() + againMs;
       if (this.applying.delete(key)) this.p.env.wake();
     }
   }
 
-  /** "settling" while its marker is there: its journal lines may be missing yet. */
+  /** The settled record; "settling" while its marker is there, because journal lines may be missing until then. */
   private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
     const { trays } = this.p.env;
     const settled = readSettled(trays, id);
@@ -160,8 +160,8 @@ export class NodeFinisher {
   }
 
   /**
-   * A person's save rules out what follows from a node's end. Nothing of it is written, because half of it would be another
-   * plan. The node has failed, like any whose result asks for the impossible.
+   * Fails a node when a person's save makes its follow-up edits impossible. None of them is made, because half of them would
+   * make a different plan. A node whose result asks for impossible changes fails in the same way.
    */
   fail(id: string, why: string): void {
     const { store } = this.p;
@@ -206,13 +206,13 @@ export class NodeFinisher {
     writeEvidence(tree.evidence, facts, settings.durability === "power");
   }
 
-  /** Its worker wrote the same, unless it died before. A task that never ran has no outputs. */
+  /** Writes the outputs. The worker has written the same unless it died first. A task that never ran has no outputs. */
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
       await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.env.tree.runs));
     } catch (error) {
-      // A newer run has written already.
+      // A newer run has written its outputs already.
       if (!(error instanceof ErrLeaseLost)) throw error;
     }
   }
@@ -238,8 +238,8 @@ export class NodeFinisher {
 }
 
 /**
- * What a settled record means for the plan; with the checkpoint of a run that ended with a question. The worker has checked what
- * the run said. A record that another program wrote may hold anything, and then it says nothing.
+ * Reads a settled record for the plan, with the checkpoint of a run that ended with a question. The worker has checked the
+ * envelope of the run. Another program may have written the record with any content; then its envelope counts as empty.
  */
 function readRun(record: SettledRecord["record"]): { run: SettledRun; checkpoint?: Checkpoint } {
   if (record.status === "failed") {

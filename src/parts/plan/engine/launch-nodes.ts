@@ -1,6 +1,6 @@
 /**
- * Launches nodes: a node that may run becomes a task of the mailbox. A node is in progress on disk before its task is submitted.
- * So after a crash, a node in progress without a task was never launched.
+ * Launches nodes: a node that may run becomes a task of the mailbox. A node is `in_progress` on disk before its task is
+ * submitted. So after a crash, a node in progress without a task was never launched.
  */
 import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
@@ -20,13 +20,13 @@ import { Planner, type WaitingNode } from "../rules/next.ts";
 import { taskOfNode } from "../rules/node-task.ts";
 import type { EngineParts } from "./engine-parts.ts";
 
-/** What the supervisor allows at this tick. */
+/** What the supervisor allows in this tick. */
 export interface LaunchAllowance extends StartAllowance {
   onlyPlanners: boolean;
 }
 
 const SUBMIT_AGAIN_MS = 250;
-/** Pause before a node is launched again whose id was taken: each try writes the plan twice (ms). */
+/** Pause before a node whose id was taken is launched again, because each try writes the plan twice (ms). */
 const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {
@@ -34,19 +34,19 @@ export class NodeLauncher {
   /** Called for a node that an earlier supervisor launched. */
   private readonly takeUp: (id: string) => void;
   private readonly chooser = new Planner();
-  /** Nodes of the plan `readyOf` that may run, best first. */
+  /** The nodes of the plan `readyOf` that may run, best first. */
   private ready: readonly RoadmapNode[] = [];
   private waiting: readonly WaitingNode[] = [];
   private readyOf: RoadmapDocument | undefined;
-  /** They are in progress on disk once the plan is flushed; then their tasks are submitted. */
+  /** Nodes whose tasks are submitted as soon as the plan on disk says `in_progress`. */
   private readonly toSubmit = new Set<string>();
   private readonly submitting = new Set<string>();
   private readonly archiving = new Set<string>();
-  /** With `--once`: the nodes that may be launched. */
+  /** With `--once`: the only nodes that may be launched. */
   private pass: Set<string> | undefined;
-  /** Ids that other tasks have taken, with the time until which they are left alone (monotonic ms). */
+  /** Ids that other tasks have taken, with the time until which their nodes are not launched (monotonic ms). */
   private readonly foreign = new Map<string, number>();
-  /** Nodes whose item in the file cannot be changed. They wait for another text. */
+  /** Nodes whose item in the file cannot be edited. They are tried again when the file changes. */
   private readonly unwritable = new Set<string>();
   private submitAtMs = 0;
 
@@ -55,12 +55,12 @@ export class NodeLauncher {
     this.takeUp = takeUp;
   }
 
-  /** From now on only what is ready at this moment may be launched. */
+  /** From now on only nodes that are ready at this moment may be launched. */
   beginPass(): void {
     this.pass = new Set(this.launchable().map((node) => node.id));
   }
 
-  /** The node was launched, and its task is not in the mailbox yet. */
+  /** True if the node was launched and its task is not in the mailbox yet. */
   isOnTheWay(id: string): boolean {
     return this.toSubmit.has(id) || this.submitting.has(id);
   }
@@ -74,7 +74,7 @@ export class NodeLauncher {
     return this.toSubmit.size > 0 ? this.submitAtMs : Number.POSITIVE_INFINITY;
   }
 
-  /** Ids whose pause is over are looked at again. */
+  /** Allows launching nodes whose pause is over: their ids may be free now. */
   forgetForeign(): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
@@ -114,7 +114,7 @@ export class NodeLauncher {
     return this.launchable().some((node) => node.id === id);
   }
 
-  /** Best first; with `--once` only nodes that could run when the pass began. */
+  /** The nodes that may be launched now, best first. With `--once` only those that could run when the pass began. */
   launchable(): RoadmapNode[] {
     const { active } = this.p;
     this.choose();
@@ -127,7 +127,7 @@ export class NodeLauncher {
     );
   }
 
-  /** Nodes that cannot be launched, and why. */
+  /** Nodes that cannot be launched, each with the reason. */
   held(): readonly WaitingNode[] {
     this.choose();
     return this.waiting;
@@ -145,12 +145,12 @@ export class NodeLauncher {
     this.waiting = next.waiting;
   }
 
-  /** Whether the id is free in the mailbox. The record of its last run must move to the evidence first. */
+  /** True if the id is free in the mailbox. A record of its last run is first moved to the evidence. */
   private isFree(node: RoadmapNode): boolean {
     const { trays, tree } = this.p.env;
     const live = this.liveTask(node.id);
     if (live !== undefined) {
-      // An earlier supervisor launched it, and an old copy of the file has hidden that.
+      // An earlier supervisor launched the node, but a person saved an old copy of the file where it is open.
       if (live === "own") this.takeUp(node.id);
       else if (live === "foreign") this.noteForeign(node.id);
       return false;
@@ -178,7 +178,7 @@ export class NodeLauncher {
     return false;
   }
 
-  /** Whose task of this id is in the inbox or in `processing/`; "unsure": it is on the move. Undefined: there is none. */
+  /** Whose task of this id is in the inbox or in `processing/`. "unsure": it is being moved or unreadable. Undefined: no task. */
   liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
     const { trays } = this.p.env;
     const waiting = join(trays.inbox, `${id}.json`);
@@ -190,13 +190,13 @@ export class NodeLauncher {
         if (bytes !== undefined)
           return isNodeTask(JSON.parse(bytes.toString("utf8")), id) ? "own" : "foreign";
       } catch {
-        // It moved on, or cannot be read: the next look tells.
+        // The file was moved, or cannot be read: the next check shows.
       }
     }
     return paths.length === 0 ? undefined : "unsure";
   }
 
-  /** Another task has this id. The node waits until it is gone; the first survey after `pauseMs` looks again. */
+  /** Notes that another task has this id. The node waits until the first `survey` after `pauseMs`, which checks again. */
   noteForeign(id: string, pauseMs = 0): void {
     const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
     this.foreign.set(id, this.p.env.trays.clock.monotonicMs() + pauseMs);
@@ -248,7 +248,7 @@ export class NodeLauncher {
       return;
     }
     this.p.active.leave(id);
-    // Too large, or another task was faster: a person must look.
+    // Another task took the id first, or the task was refused, for example as too large: then a person must act.
     this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
     if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
   }

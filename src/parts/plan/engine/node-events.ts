@@ -1,10 +1,10 @@
-/** The lifecycle events of the nodes in flight, from the journal. Their evidence is made of them. */
+/** Collects the lifecycle events of the nodes in flight from the journal, for their evidence. */
 import { systemCode } from "../../../core/errors.ts";
 import type { LifecycleEvent } from "../../../core/events.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import { readJournal } from "../../../journal/read.ts";
 
-/** A node that reports progress all day keeps only its newest events. */
+/** How many events of a node are kept: the newest. A node may report progress all day. */
 const EVENTS_MAX = 2000;
 const TASK_ID = /"task_id":"([^"\\]*)"/;
 
@@ -12,7 +12,7 @@ export class NodeEvents {
   private readonly events = new Map<string, LifecycleEvent[]>();
   private loading: Promise<void> | undefined = Promise.resolve();
 
-  /** False while the journal must be read for nodes that others have begun. */
+  /** False while the journal must still be read for nodes that an earlier supervisor launched. */
   get isAsked(): boolean {
     return this.loading !== undefined;
   }
@@ -25,7 +25,7 @@ export class NodeEvents {
     this.events.delete(id);
   }
 
-  /** Takes a line of the journal. Lines about other tasks cost little. */
+  /** Adds a line of the journal. Lines about other tasks are not parsed. */
   addLine(line: string): void {
     if (this.events.size === 0) return;
     const id = TASK_ID.exec(line)?.[1];
@@ -34,18 +34,18 @@ export class NodeEvents {
     if (record !== undefined) this.add(record);
   }
 
-  /** Sorted by time: several processes write, and lines that one of them held back come late. */
+  /** The events of a node sorted by time: several processes write the journal, and some lines come late. */
   of(id: string): LifecycleEvent[] {
     return (this.events.get(id) ?? []).toSorted((a, b) => a.t - b.t);
   }
 
-  /** Another supervisor has begun the node: the next `load` reads the journal again. */
+  /** Tracks a node that an earlier supervisor launched: the next `load` reads the journal again. */
   trackBegun(id: string): void {
     this.track(id);
     this.loading = undefined;
   }
 
-  /** Reads the lines about tracked nodes from before we came, once for all callers. A line that comes twice counts once. */
+  /** Reads older lines about tracked nodes, once for all callers. A line that is read twice counts once. */
   load(path: string): Promise<void> {
     this.loading ??= this.read(path);
     return this.loading;
@@ -56,7 +56,7 @@ export class NodeEvents {
     try {
       for await (const record of readJournal(path)) this.add(record);
     } catch (error) {
-      // Evidence is worth less than the work: without the journal it tells less.
+      // An unreadable journal must not stop the node: its evidence then has fewer events.
       if (systemCode(error) === "") throw error;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Remembers what the supervisor changed in the plan, and decides what to do when a person's save differs from it. A wish of a
- * person counts. A text that was read before our changes and saved after them is an old copy: its statuses are put right.
+ * Remembers what the supervisor changed in the plan, and decides what to do when a person's save differs. If the person wants
+ * the change, it stays. A text that was read before our changes and saved after them is an old copy: its statuses are corrected.
  */
 import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../../../core/errors.ts";
@@ -11,16 +11,16 @@ import { StatusHistory } from "../file/stale-save.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
 
 export interface OwnChangesHooks {
-  /** Whether the mailbox holds the node's task. */
+  /** True if the node's task is in the mailbox. */
   isLive(id: string): boolean;
   /** How long ago a command set the node open (ms). */
   openedAgoMs(id: string): number | undefined;
   report(key: string, message: string): void;
 }
 
-/** A saved text that lacks a node which we added this recently is an old copy: no person deleted the node (ms). */
+/** If a saved text lacks a node that was added within this time, it is an old copy: no person deleted the node (ms). */
 const ADDED_STALE_MS = 5000;
-/** A message names this many nodes. */
+/** How many nodes a message names. */
 const NAMED_MAX = 5;
 
 export class OwnChanges {
@@ -34,7 +34,7 @@ export class OwnChanges {
     this.hooks = hooks;
   }
 
-  /** @param before the plan without these edits */
+  /** Remembers these edits. @param before the plan without them */
   note(before: RoadmapDocument, edits: readonly RoadmapEdit[]): void {
     const nowMs = this.monotonicMs();
     for (const edit of edits) {
@@ -46,16 +46,16 @@ export class OwnChanges {
     }
   }
 
-  /** These edits cannot be made any more. */
+  /** Forgets edits that cannot be made any more. */
   forget(edits: readonly RoadmapEdit[]): void {
     for (const edit of edits) if (edit.kind === "add") this.added.delete(foldId(edit.node.id));
   }
 
   /**
-   * The edits that put right what an old copy has undone. Tells people about them.
-   * @param before the plan that was in force
-   * @param theirs the plan that was saved
-   * @param wanted our edits that are made in the saved plan anyway
+   * Returns the edits that restore what an old copy has undone, and reports them to people.
+   * @param before the plan until now
+   * @param theirs the plan that another writer saved
+   * @param wanted our edits that will be made in the saved plan in any case
    */
   corrections(
     before: RoadmapDocument,
@@ -85,7 +85,7 @@ export class OwnChanges {
       const saved = findNode(theirs, id);
       if (ours === undefined || saved === undefined) continue;
       if (status === "open" && this.hooks.isLive(id)) {
-        // What runs is not open, whatever the file says.
+        // A node that runs is not open, whatever the file says.
         edits.push({ kind: "status", id, status: "in_progress" });
         if (!stale.has(foldId(id))) this.tellInFlight(id);
       } else if (stale.has(foldId(id)) && !isWish(ours, saved) && !this.isOpened(saved)) {
@@ -97,7 +97,7 @@ export class OwnChanges {
     return edits;
   }
 
-  /** A command set the node open after we last set its status: no old copy says that. */
+  /** True if a command set the node open after our last change of its status. Then it is not an old copy. */
   private isOpened({ id, status }: RoadmapNode): boolean {
     if (status !== "open") return false;
     try {
@@ -129,7 +129,7 @@ export class OwnChanges {
   }
 }
 
-/** A person blocked the node, or marked it as ended, while we were about to launch it: the person's word counts. */
+/** True if a person blocked the node or marked it as ended while it was about to be launched. Then it is not launched. */
 export function isOverruled(
   edit: RoadmapEdit,
   before: RoadmapDocument | undefined,
@@ -142,8 +142,8 @@ export function isOverruled(
 }
 
 /**
- * A person wants the node to run, even if an old copy might say the same: a node that failed or asks has no result which another
- * run would spoil, and an old copy does not show a node with another text.
+ * True if a person wants the node to run, although an old copy might look the same. A node that failed or asks has no result
+ * that another run could spoil. And if its text has changed, the saved text is no old copy.
  */
 function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
   if (saved.status !== "open") return false;
@@ -151,7 +151,7 @@ function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
   return !isDeepStrictEqual({ ...ours, ...NOT_TEXT }, { ...saved, ...NOT_TEXT });
 }
 
-/** Where a node stands, and what the supervisor sets: these differ without another text. */
+/** Properties that can change while the text of the item stays: its place, and what the supervisor sets. */
 const NOT_TEXT = {
   order: 0,
   line: 0,

@@ -1,4 +1,4 @@
-/** Edits that are not in the plan's file yet. While nothing can be put into that file, a document keeps them over a restart. */
+/** Edits that are not in the plan's file yet. While that file cannot be written, a document keeps them across a restart. */
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
@@ -37,7 +37,7 @@ export class PendingEdits {
     this.isSaved = false;
   }
 
-  /** Takes all groups out: nothing is pending afterwards. */
+  /** Removes all groups and returns them. */
   take(): EditGroup[] {
     const taken = this.groups;
     this.groups = [];
@@ -64,7 +64,7 @@ export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
 }
 
-/** A group that is broken is left out: a plan that cannot be loaded would be worse. */
+/** False for a broken group, which is left out: otherwise the plan could not be loaded at all. */
 function isGroup(value: unknown): value is EditGroup {
   if (!isObject(value) || !["string", "undefined"].includes(typeof value["endOf"])) return false;
   return Array.isArray(value["edits"]) && value["edits"].every(isEdit);

@@ -1,4 +1,4 @@
-/** What people, and tasks that depend on nodes, are told of the plan. Changes nothing. */
+/** Reports the state of the plan to people, and to tasks that depend on nodes. Changes nothing. */
 import { compact } from "../../../core/compact.ts";
 import type { PlanHolds } from "../../../core/documents.ts";
 import { isContainer } from "../../../core/roadmap.ts";
@@ -14,7 +14,7 @@ import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** The report names this many nodes that ask, and this many that do not start. */
+/** How many nodes that ask, and how many that do not start, the report names. */
 const NAMED_MAX = 5;
 
 export class PlanStatus implements StatusSource, DependencySource {
@@ -24,7 +24,7 @@ export class PlanStatus implements StatusSource, DependencySource {
   private versionOf: RoadmapDocument | undefined;
   private versionNumber = 0;
 
-  /** @param isMoving nodes are in flight, or what follows from them is being written */
+  /** @param isMoving true while nodes are in flight, or their results are being written */
   constructor(
     parts: Pick<EngineParts, "store" | "questions">,
     launcher: NodeLauncher,
@@ -35,7 +35,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     this.isMoving = isMoving;
   }
 
-  /** Changes whenever another plan, or the same with other statuses, is in force. */
+  /** Changes whenever the plan or one of its statuses changes. */
   get version(): number {
     const { doc } = this.p.store;
     if (doc !== this.versionOf) {
@@ -45,7 +45,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     return this.versionNumber;
   }
 
-  /** Why the roadmap on disk cannot be used, when it cannot. */
+  /** Why the roadmap on disk cannot be used; undefined if it can. */
   get problem(): string | undefined {
     const [first, ...more] = this.p.store.problems;
     if (first === undefined) return undefined;
@@ -62,7 +62,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     });
   }
 
-  /** What does not go on by itself. While the plan moves, a node that waits may only be waiting its turn: then nothing is held. */
+  /** Nodes that cannot go on by themselves. While other nodes run, a waiting node may only wait its turn, so none is listed as held. */
   private holds(): PlanHolds {
     const asking = this.p.store.nodes
       .filter((node) => node.status === "needs_human" && !isContainer(node))

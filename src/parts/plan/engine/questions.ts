@@ -1,4 +1,4 @@
-/** The questions that nodes ask and the answers that they get: `ctx.question` and `ctx.answers` of the node in kv. */
+/** The questions of nodes and their answers: `ctx.question` and `ctx.answers` of each node in kv. */
 import type { Clock } from "../../../core/clock.ts";
 import type { Checkpoint } from "../../../core/envelope.ts";
 import type { KvSource } from "../../../core/kv.ts";
@@ -10,7 +10,7 @@ import type { Answer } from "../rules/node-task.ts";
 export class Questions {
   private readonly kv: KvStore;
   private readonly clock: Clock;
-  /** By node id the wall time (ms) at which its default answer holds; null when it waits for a person. */
+  /** The wall time (ms) at which a node gets its default answer, by node id; null if it waits for a person. */
   private readonly dueMs = new Map<string, number | null>();
   private readonly answering = new Set<string>();
 
@@ -24,7 +24,7 @@ export class Questions {
     this.dueMs.delete(id);
   }
 
-  /** Null when the node waits for an answer and asked no question. */
+  /** The open question of a node; null if it has none. */
   questionOf(id: string): string | null {
     return askedAtMs(this.kv, id) === undefined
       ? null
@@ -35,7 +35,7 @@ export class Questions {
     return answersOf(this.kv, id);
   }
 
-  /** Nodes that no person answered in time. */
+  /** Nodes whose questions no person answered in time. */
   due(nodes: readonly RoadmapNode[]): string[] {
     const waiting = nodes.filter((node) => node.status === "needs_human");
     const ids = new Set(waiting.map((node) => node.id));
@@ -52,7 +52,7 @@ export class Questions {
     return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - this.clock.wallMs());
   }
 
-  /** @returns the answer, or undefined when a person was faster */
+  /** @returns the answer, or undefined if the question has no default */
   async answerByDefault(id: string): Promise<string | undefined> {
     const checkpoint = questionOf(this.kv, id);
     if (checkpoint?.default === undefined) return undefined;

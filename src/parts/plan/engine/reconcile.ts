@@ -1,4 +1,4 @@
-/** Compares the nodes in flight with the mailbox: what an earlier supervisor left, what settled unnoticed, what vanished. */
+/** Compares the nodes in flight with the mailbox, to find nodes of an earlier supervisor and tasks that settled unnoticed or vanished. */
 import { join } from "node:path";
 import {
   foldId,
@@ -13,7 +13,7 @@ import type { EngineParts } from "./engine-parts.ts";
 import type { NodeFinisher } from "./finish-nodes.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** Whether the task of this name in `processing/` runs, or has run. */
+/** True if the task of this name in `processing/` runs or has run. */
 function hasBegun(name: ProcessingName | undefined): boolean {
   return name === undefined || (name.stage === "ready" ? name.attempt > 1 : name.stage !== "bad");
 }
@@ -30,7 +30,7 @@ export class Reconciler {
     this.finisher = finisher;
   }
 
-  /** Takes over nodes that the plan says are in progress and that we do not know. `compare` finds out what is true. */
+  /** Takes over nodes that are in progress in the plan but not known here. `compare` finds out their real state. */
   adoptRunning(): void {
     const { store, active } = this.p;
     for (const node of store.nodes) {
@@ -57,13 +57,13 @@ export class Reconciler {
       if (isKnown || trays.storage.look(join(trays.inbox, `${id}.json`)) !== undefined)
         this.absentOnce.delete(id);
       else if (readSettled(trays, id) !== undefined) this.finisher.noteSettled(id);
-      // One listing may miss a name that is being renamed; two in a row hardly do.
+      // One listing may miss a name that is being renamed; two in a row almost never do.
       else if (!this.absentOnce.has(id)) this.absentOnce.add(id);
       else this.noteVanished(id);
     }
   }
 
-  /** A person marked the node blocked or done while no supervisor ran. Its task still waits, and no other service knows of it. */
+  /** Takes over a node that a person marked blocked or done while no supervisor ran: its task still waits, unknown to other services. */
   private adoptUnwanted(id: string): void {
     const { store, active } = this.p;
     if (active.has(id)) return;
@@ -76,7 +76,7 @@ export class Reconciler {
     const { store, active } = this.p;
     this.absentOnce.delete(id);
     active.leave(id);
-    // A supervisor died before it launched the node, or another program took the task out of the mailbox.
+    // A supervisor died before it launched the node, or another program removed the task from the mailbox.
     if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
   }
 }

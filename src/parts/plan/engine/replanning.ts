@@ -1,6 +1,6 @@
 /**
- * The command `replan`: until the planner node has settled, only planners start. When the planner itself waits for other nodes,
- * those start, too.
+ * The command `replan`: until the planner node has ended, only planners start. While the planner waits for other nodes, those may
+ * start, too.
  */
 import { ErrInvalidTransition } from "../../../core/errors.ts";
 import type { CommandHandler } from "../../../supervisor/control/command-context.ts";

@@ -1,6 +1,6 @@
 /**
- * The plan in force: the last good `roadmap.yaml` with our own edits on top. People write the same file. What they save is
- * taken over, and our edits are made in their text again. A broken text changes nothing until it is mended.
+ * The current plan: the last valid `roadmap.yaml` with the supervisor's edits on top. People write the same file. When they save
+ * it, their text is loaded and our edits are made in it again. A broken text changes nothing until a person fixes it.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidRoadmap, messageOf } from "../../../core/errors.ts";
@@ -15,23 +15,23 @@ import { isOverruled, OwnChanges, type OwnChangesHooks } from "./own-changes.ts"
 import { type EditGroup, editsOf, PendingEdits } from "./pending-edits.ts";
 
 export interface PlanStoreHooks extends OwnChangesHooks {
-  /** Another plan is in force. */
+  /** Called when another plan was loaded. */
   onAdopted(): void;
   onRefused(problems: readonly RoadmapProblem[]): void;
-  /** A person's save rules out what follows from this node: nothing of it was written. */
+  /** Called when a person's save makes the edits after this node's end impossible: none of them was written. */
   onEndRefused(id: string, why: string): void;
   wake(): void;
 }
 
-/** The file's facts are looked at this often (ms). */
+/** How often the file is checked for changes (ms). */
 const LOOK_MS = 50;
-/** A file that is no text is looked at this often (ms). */
+/** How often a file that is not text is checked (ms). */
 const UNREADABLE_LOOK_MS = 1000;
-/** A plan that was taken over this recently is new enough to say that all of it is done (ms). */
+/** If the plan was loaded within this time, a newer save of the file does not delay the end of a drain (ms). */
 const RECENT_MS = 1000;
-/** Pause after a write that the disk refused (ms). */
+/** Pause after a failed write (ms). */
 const WRITE_AGAIN_MS = 250;
-/** A reader that runs is waited for in steps of this (ms). */
+/** Pause between checks whether a read has ended (ms). */
 const WAIT_MS = 5;
 
 export class PlanStore {
@@ -43,22 +43,22 @@ export class PlanStore {
   private readonly own: OwnChanges;
   /** The text that was read or written last. */
   private base: RoadmapText | undefined;
-  /** The plan in force without what is pending: its items stand like this in the file, where no other writer changed them. */
+  /** The current plan without pending edits. The file has these items, except where another writer changed them. */
   private disk: RoadmapDocument | undefined;
-  /** The plan in force; undefined when there is none. */
+  /** The current plan; undefined if there is none. */
   doc: RoadmapDocument | undefined;
-  /** What is wrong with the text on disk; the last good plan stays in force. */
+  /** What is wrong with the text on disk. If there is a problem, the last valid plan is used. */
   problems: readonly RoadmapProblem[] = [];
   private isLoading = false;
   private isCarrying = false;
-  /** What got into the file while its text was being read as a plan, and is not in that plan. */
+  /** Edits that were written into the file while it was being loaded. The loaded plan lacks them. */
   private sinceRead: RoadmapEdit[] = [];
-  /** The file holds more than the plan in force: what people saved while it was being read. */
+  /** True if the file has changes by another writer that are not loaded yet. */
   private isBehind = false;
   /** All times are monotonic ms. */
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
   private lookAtMs = 0;
-  /** The disk refused a write: nothing is written before this time. */
+  /** Nothing is written before this time, because a write failed. */
   writeAgainMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -84,7 +84,7 @@ export class PlanStore {
     return this.doc === undefined ? undefined : findNode(this.doc, id);
   }
 
-  /** Whether the item says a status at all: to a heading without one we add none. */
+  /** True if the item has a key `status`. Containers without one do not get one. */
   saysStatus(node: RoadmapNode): boolean {
     if (this.doc === undefined) return false;
     const { text, places } = this.doc;
@@ -99,7 +99,7 @@ export class PlanStore {
   }
 
   get hasPending(): boolean {
-    // A program that saves all the time must not keep a drain from its end.
+    // A program that saves the file again and again must not delay the end of a drain.
     const isOld = this.monotonicMs() - this.adoptedAtMs > RECENT_MS;
     const isReading = (this.isLoading || this.isBehind) && isOld;
     return isReading || (!this.pending.isEmpty && !this.isHeldBack);
@@ -112,7 +112,7 @@ export class PlanStore {
     await this.load();
   }
 
-  /** Notices what others saved. It is loaded in the background; `wake` tells of the end. */
+  /** Notices that another writer saved the file, and loads it in the background. Calls `wake` at the end. */
   look(nowMs: number): void {
     if (this.isLoading || nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_MS;
@@ -131,12 +131,12 @@ export class PlanStore {
     );
   }
 
-  /** Takes a last look at what was replaced, and ends the thread that reads. */
+  /** Checks the replaced files a last time, and ends the thread that reads plans. */
   async close(): Promise<void> {
     const settled = await this.file.settle();
     this.tellConflicts(settled.conflicts);
     while (this.isLoading) await wait(WAIT_MS);
-    // What was saved at the very end is not run any more, but it is counted.
+    // Nodes that were saved at the very end do not run any more, but are counted.
     const isNew = this.base !== undefined && this.file.hasChanged(this.base);
     if (settled.hasChanged || isNew || this.isBehind) {
       await this.load();
@@ -155,10 +155,10 @@ export class PlanStore {
       this.base = file;
       this.isBehind = false;
       this.sinceRead = [];
-      // When it was taken away, the plan in force goes on, and a status does not bring the file back.
+      // If a person removed the file, the current plan goes on, and a changed status does not create the file again.
       if (isTouched || file.stamp === undefined) return;
       const doc = await this.loader.load(file.text).catch((error: unknown) => {
-        // The plan in force is not that of this text: it must not replace it, and the text is to be read again.
+        // The current plan is not made from this text, so it must not overwrite it. The text is read again.
         this.base = undefined;
         throw error;
       });
@@ -179,8 +179,8 @@ export class PlanStore {
   }
 
   /**
-   * Their text; with what is pending in it already, where that needs no knowledge of their plan. Some programs save a large plan
-   * again before it is read, and without this no change of ours would ever get in.
+   * Reads another writer's text, and writes pending edits into it where that is possible without parsing it. Some programs save
+   * a large plan again before it is parsed; without this, our edits would never be written.
    */
   private async readAndCarryOver(): Promise<RoadmapText> {
     this.isCarrying = true;
@@ -202,12 +202,12 @@ export class PlanStore {
     }
   }
 
-  /** Puts what is pending into the file while the plan is still being read, or is to be read again. */
+  /** Writes pending edits into the file while the plan is still being loaded, or must be loaded again. */
   private carry(): void {
     if (this.isCarrying) return;
     this.readAndCarryOver().then(
       (file) => {
-        // Only what we have written ourselves is known to hold what was pending.
+        // Only a text that we wrote ourselves certainly has the pending edits.
         if (!this.pending.isEmpty) return;
         this.base = file;
         this.isBehind = true;
@@ -217,7 +217,7 @@ export class PlanStore {
     );
   }
 
-  /** No text at all: not UTF-8, too large, a directory. */
+  /** Reports a file that is not a usable text: not UTF-8, too large, or a directory. */
   private noteUnreadable({ message, hint = "" }: ErrInvalidRoadmap): void {
     this.lookAtMs = this.monotonicMs() + UNREADABLE_LOOK_MS;
     const isKnown = this.problems[0]?.message === message;
@@ -225,11 +225,11 @@ export class PlanStore {
     if (!isKnown) this.hooks.onRefused(this.problems);
   }
 
-  /** Takes over what others saved, and puts right what an old copy of theirs has undone. */
+  /** Makes another writer's plan the current one, and restores what an old copy has undone. */
   private adopt(read: RoadmapDocument): void {
     const before = this.doc;
     const theirs = this.withWritten(read);
-    // A person has saved as well: that is to be read next.
+    // A person has saved the file again: it is loaded next.
     this.isBehind = theirs.text !== this.base?.text;
     const wanted = this.pending.take().map(({ edits, ...rest }): EditGroup => {
       return { ...rest, edits: edits.filter((edit) => !isOverruled(edit, this.disk, theirs)) };
@@ -243,22 +243,22 @@ export class PlanStore {
       this.editAgain(group);
   }
 
-  /** With what was written while it was read. */
+  /** Adds the edits that were written while the plan was being loaded. */
   private withWritten(theirs: RoadmapDocument): RoadmapDocument {
     let doc = theirs;
     for (const edit of this.sinceRead) {
       try {
         doc = applyEdits(doc, [edit]);
       } catch {
-        // A person has changed just that: the next read tells.
+        // A person has changed the same item: the next load shows how.
       }
     }
     return doc;
   }
 
-  /** Makes the same edits in what another writer saved. */
+  /** Makes the same edits in the plan that another writer saved. */
   private editAgain({ edits, endOf }: EditGroup): void {
-    // A node that is there already is theirs, and counts.
+    // If the node exists already, the other writer added it, and it stays.
     const missing = edits.filter(
       (edit) => edit.kind !== "add" || this.find(edit.node.id) === undefined,
     );
@@ -283,7 +283,7 @@ export class PlanStore {
   // ── changing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Changes the plan in force, all or nothing; `flush` writes it.
+   * Makes these edits in the current plan, all or none; `flush` writes them.
    * @param endOf the node whose end the edits follow from
    * @throws ErrInvalidRoadmap when an edit is impossible
    */
@@ -296,8 +296,8 @@ export class PlanStore {
   }
 
   /**
-   * Reports a status that cannot be set; the caller goes on, and the next survey sees what is true.
-   * @returns false when it cannot be set
+   * Sets a status. If that is impossible, reports it; the caller goes on, and the next comparison with the mailbox corrects it.
+   * @returns false if the status cannot be set
    */
   setStatus(id: string, status: NodeStatus): boolean {
     try {
@@ -309,7 +309,7 @@ export class PlanStore {
     }
   }
 
-  /** Why these edits cannot be made, or undefined. */
+  /** Why these edits cannot be made; undefined if they can. */
   explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
     if (this.doc === undefined) return "there is no plan";
     try {
@@ -320,7 +320,7 @@ export class PlanStore {
     }
   }
 
-  /** Writes what is pending. @returns true when it will survive a crash */
+  /** Writes pending edits. @returns true if they survive a crash */
   flush(): boolean {
     if (this.pending.isEmpty) return true;
     if (this.doc === undefined || this.base === undefined) return false;
@@ -357,7 +357,7 @@ export class PlanStore {
     this.hooks.report(key, `cannot write the roadmap: ${messageOf(error)}`);
   }
 
-  /** While the file is broken, or taken away, nothing can be put into it. */
+  /** True while the file is broken or removed: then nothing can be written into it. */
   private get isHeldBack(): boolean {
     return this.problems.length > 0 || this.base?.stamp === undefined;
   }

@@ -1,4 +1,4 @@
-/** Takes the tasks of nodes out of the mailbox when a person cancels them, or when the plan does not want them any more. */
+/** Removes the tasks of nodes from the mailbox when a person cancels them, or when the plan does not want them any more. */
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
@@ -19,7 +19,7 @@ export class NodeWithdrawals {
     this.engine = engine;
   }
 
-  /** Takes out the tasks that the plan does not want. Each survey finds those again that are still there. */
+  /** Removes the tasks that the plan does not want. Each `survey` of the engine finds the remaining ones again. */
   work(): void {
     for (const id of this.engine.takeUnwanted()) {
       if (this.underWay.has(id) || this.isOffered(id)) continue;
