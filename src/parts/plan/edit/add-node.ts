@@ -1,4 +1,4 @@
-/** Puts a new node's item on one line at the end of `nodes`, and begins that list where there is none. */
+/** Adds a new node as one line at the end of the list `nodes`, and creates that list if it is missing. */
 import { isMap, isSeq } from "yaml";
 import { ErrTaskExists } from "../../../core/errors.ts";
 import type { NodeDependency } from "../../../core/roadmap.ts";
@@ -10,7 +10,7 @@ import { LonelyItem, parseAlone, refuse } from "./one-item.ts";
 import { sameShape } from "./shape.ts";
 import { endOfLine, findDash, newlineAt, skipBlankLines } from "./text-lines.ts";
 
-/** Keys of our own shape of a node that the file writes differently, or not at all. */
+/** Properties of a node in memory that the file writes differently or not at all. */
 const NOT_WRITTEN: ReadonlySet<string> = new Set([
   "section",
   "order",
@@ -19,7 +19,7 @@ const NOT_WRITTEN: ReadonlySet<string> = new Set([
   "max_attempts",
 ]);
 
-/** A node to add: its keys as they are written in the file, in the order they shall have. */
+/** A node to add: its keys as they are written in the file, in the order in which they are to be written. */
 export interface NewNode {
   id: string;
   [key: string]: unknown;
@@ -54,7 +54,7 @@ export function addNode(draft: Draft, given: NewNode): void {
   draft.insertNode(decoded.node, { start, end: start + rendered.length }, start + decoded.marks.id);
 }
 
-/** The item as the file writes it: id, type and status first. */
+/** The item with the keys of the file: id, type, status and title first. */
 function asItem(node: NewNode): Record<string, unknown> {
   const { id, type = "task", title, status = "open", ...rest } = node;
   const item: Record<string, unknown> = { id, type, status, title };
@@ -76,7 +76,7 @@ function appendToBlock(draft: Draft, rendered: string, id: string): number {
   const dash = findDash(text, last.start);
   if (dash < 0) return refuse(id, "the list `nodes`");
   const column = columnOf(text, dash);
-  // Blank lines after it may belong to a text that keeps them.
+  // Blank lines after the last item may belong to a block text that keeps them (`|+`).
   const keepsBlanks = /[|>]\d?\+/.test(text.slice(last.start, last.end));
   const lineEnd = endOfLine(text, last.end);
   const at = keepsBlanks ? skipBlankLines(text, lineEnd) : lineEnd;
@@ -107,7 +107,7 @@ function appendToFlow(draft: Draft, rendered: string, id: string): number {
   return end + 2;
 }
 
-/** The first item: `nodes:` is empty, or not there at all. */
+/** Writes the first item: `nodes:` is empty or missing. */
 function startList(draft: Draft, rendered: string, id: string): number {
   const { kind, colonEnd, value, indent } = draft.nodesList;
   if (kind === "unusable") return refuse(id, "the file");
@@ -116,7 +116,7 @@ function startList(draft: Draft, rendered: string, id: string): number {
   let start: number;
   if (kind === "empty" && colonEnd !== undefined) {
     if (value !== undefined) {
-      // With the spaces before it.
+      // Removes the empty value and the spaces before it.
       const from = colonEnd + before.slice(colonEnd, value.start).trimEnd().length;
       draft.splice({ start: from, end: value.end }, "");
     }
@@ -131,7 +131,7 @@ function startList(draft: Draft, rendered: string, id: string): number {
     draft.splice({ start: before.length, end: before.length }, `${head}${rendered}${newline}`);
     start = before.length + head.length;
   }
-  // Rare, so that it may be slow: what follows from the surroundings is seen by reading all of it.
+  // The text around the list may change what the new lines mean, so the whole text is read again. This is slow, but rare.
   const after = parseRoadmap(draft.text);
   const ids = after.nodes.map((node) => node.id).filter((one) => one !== id);
   if (

@@ -1,4 +1,4 @@
-/** A plan under change: its text, with the places of all items kept right after each splice. Used by edits alone. */
+/** A plan while it is edited: its text, and the places of all items, which each splice updates. Only edits use it. */
 import { foldId } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { columnOf, type NodesList, type RoadmapDocument, type Span } from "../read/document.ts";
@@ -10,7 +10,7 @@ export interface ItemText {
   text: string;
   indent: number;
   hasHoles: boolean;
-  /** A span of `text` as a span of the whole. */
+  /** Converts a span of `text` to a span of the whole text. */
   toOuter(start: number, end: number): Span;
 }
 
@@ -26,7 +26,7 @@ export class Draft {
   constructor(doc: RoadmapDocument) {
     this.text = doc.text;
     this.nodes = doc.nodes.slice();
-    // Shared until a node is added: copying it takes longer than all else.
+    // Shared until a node is added, because copying it takes longer than all other steps.
     this.orders = doc.orders;
     this.nodesList = structuredClone(doc.nodesList);
     this.spans = doc.places.spans.slice();
@@ -75,7 +75,7 @@ export class Draft {
 
   /**
    * Replaces a piece of the text.
-   * @param inside the node whose item it belongs to; what is put right at the end of that item then becomes part of it
+   * @param inside the node whose item the piece belongs to; text inserted exactly at the end of that item then becomes part of it
    */
   splice({ start, end }: Span, insert: string, inside?: RoadmapNode): void {
     const removed = this.text.slice(start, end);
@@ -92,7 +92,7 @@ export class Draft {
     for (let i = 0; i < spans.length; i += 2) {
       const from = spans[i] as number;
       const to = spans[i + 1] as number;
-      // What ended inside the piece ends where it was replaced.
+      // An item that ended inside the replaced piece now ends where the new text ends.
       spans[i + 1] = to > start && to < end ? start + insert.length : shiftEnd(from, to);
       spans[i] = shiftStart(from);
     }
@@ -118,7 +118,7 @@ export class Draft {
     this.moveLines(start + insert.length, countLines(insert) - countLines(removed));
   }
 
-  /** Puts ids behind a splice at their new lines and columns. */
+  /** Updates line and column of the ids behind a splice. */
   private moveLines(from: number, lines: number): void {
     const lineEnd = this.text.indexOf("\n", from);
     for (let i = 0; i < this.ids.length; i++) {
@@ -134,7 +134,7 @@ export class Draft {
     }
   }
 
-  /** @param without properties to take away */
+  /** @param without properties to remove */
   replaceNode(
     node: RoadmapNode,
     changes: Partial<RoadmapNode>,

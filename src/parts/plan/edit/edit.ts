@@ -1,6 +1,6 @@
 /**
- * Changes to a plan's text that touch nothing but what they are about: comments, order, spacing and line ends stay byte
- * for byte. Pure: a document in, a new one out, without reading the whole text again.
+ * Edits the text of a plan and changes nothing else in it: comments, order, spacing and line ends stay byte for byte.
+ * Pure: takes a document and returns a new one, usually without reading the whole text again.
  */
 import { isDeepStrictEqual } from "node:util";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
@@ -21,23 +21,23 @@ export type { NewNode, SettableField };
 export type RoadmapEdit =
   | { kind: "status"; id: string; status: NodeStatus }
   | { kind: "add"; node: NewNode }
-  /** Sets one key of an item; the value is plain data. For status, id and dependencies there are edits of their own. */
+  /** Sets one key of an item to a plain value. Status and dependencies have edits of their own; the id cannot be changed. */
   | { kind: "set"; id: string; field: SettableField; value: unknown }
-  /** There already with the same requirement: no change. With another: that is changed. */
+  /** Adds a dependency, or changes its requirement. No change if it is there with the same requirement. */
   | { kind: "add-dep"; id: string; on: string; required?: NodeDependency["required"] }
-  /** Not there: no change. */
+  /** No change if the dependency is not there. */
   | { kind: "remove-dep"; id: string; on: string };
 
 /**
- * The document with all edits, in their order; all or none.
- * @throws ErrTaskNotFound no such node (an edit of a file from which a person took it) · ErrTaskExists add of an id that is there ·
- *   ErrInvalidRoadmap the text cannot be changed without changing more, or the plan would break a rule that it kept before
+ * Applies the edits in their order, all or none.
+ * @throws ErrTaskNotFound no such node, for example because a person deleted it · ErrTaskExists a node with the new id exists ·
+ *   ErrInvalidRoadmap the edit would also change other items, or the plan would break a rule that it kept before
  */
 export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
   const draft = new Draft(doc);
   for (const edit of edits) applyEdit(draft, edit);
   if (edits.every((edit) => edit.kind === "status")) return draft.finish(doc.problems);
-  // What belongs where may have changed for many, or old faults with their places: the slow way is right, and rare.
+  // These edits may affect many nodes or move known problems. So the whole text is read again, which is slow but rare.
   const isSweeping = edits.some((edit) => edit.kind === "set" && edit.field === "parent");
   const isShared = edits.some(isOfOneNode) && ANCHOR.test(doc.text);
   if (isSweeping || isShared || doc.problems.length > 0) {
@@ -50,16 +50,16 @@ export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]):
   return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
 }
 
-/** Where an anchor may be: `&name`, not the `&&` of a shell. */
+/** Finds a YAML anchor: `&name`, but not the `&&` of a shell. */
 const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
-/** Follows from where a node stands, not from what its item says. */
+/** Properties that depend on the place of a node in the file, and not on the text of its item. */
 const PLACE = { order: 0, line: 0, col: 0, epic: "", milestone: "" };
 
 function isOfOneNode({ kind }: RoadmapEdit): boolean {
   return kind === "set" || kind === "add-dep" || kind === "remove-dep";
 }
 
-/** What an item with an anchor says, others may say by `<<` or an alias. */
+/** Refuses edits that change other nodes, too: those may copy from an item with an anchor, by `<<` or an alias. */
 function refuseSpread(
   before: RoadmapDocument,
   after: RoadmapDocument,

@@ -1,12 +1,12 @@
-/** Plain values as YAML on one line, as a person would write them: `{ id: a, exec: [npm, test] }`. Pure. */
+/** Writes plain values as YAML on one line, as a person would: `{ id: a, exec: [npm, test] }`. Pure. */
 
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
-/** Words that YAML, or YAML of old, takes for something else than text. */
+/** Words that YAML 1.1 or 1.2 does not read as text. */
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** Beyond what JSON escapes: control characters, line separators, byte order marks, halves of pairs. */
+/** Characters that JSON does not escape: control characters, line separators, byte order marks, single surrogates. */
 const UNPRINTABLE = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]|\p{Surrogate}/gu;
 
-/** @throws TypeError for what has no YAML: functions, symbols, circles */
+/** @throws TypeError for values that YAML cannot express, such as functions and symbols */
 export function renderFlow(value: unknown): string {
   if (typeof value === "string") return renderText(value);
   if (Array.isArray(value)) return `[${value.map((one) => renderFlow(one ?? null)).join(", ")}]`;

@@ -1,4 +1,4 @@
-/** One item of a draft, read by itself: before a change, and after it to see that nothing else has changed. */
+/** Reads one item of a draft by itself: before an edit, and after it to check that nothing else has changed. */
 import { isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from "yaml";
 import { parseYaml } from "../../../codec/yaml.ts";
 import { findRepeatedKeys } from "../../../codec/yaml-keys.ts";
@@ -40,7 +40,7 @@ export function readItem(
   return { item, map };
 }
 
-/** What a piece of the text says by itself; undefined when it cannot stand by itself. Aliases may lead out of it. */
+/** Parses a piece of the text by itself; undefined if it is not valid alone. Aliases may point outside the piece. */
 export function parseAlone(text: string): Node | undefined {
   const doc = parseYaml(text, { merge: true });
   const isBroken = doc.errors.some((one) => one.code !== "BAD_ALIAS");
@@ -48,7 +48,7 @@ export function parseAlone(text: string): Node | undefined {
   return doc.contents ?? undefined;
 }
 
-/** Makes sure that the item is the same as before except for one key, which is `value` now. */
+/** Checks that the item is the same as before, except that one key now has the value `value`. */
 export function verifyItem(
   draft: Draft,
   id: string,
@@ -88,7 +88,7 @@ export function takeOver(
   else draft.replaceNode(now, { [property]: value });
 }
 
-/** Reads an item that stands alone: what aliases say is not known here, so only faults of one key count. */
+/** Reads an item without the rest of the file. Aliases cannot be resolved here, so only faults within the span `within` count. */
 export class LonelyItem implements ItemSource {
   private readonly within: Span | undefined;
   private found: { message: string; hint: string } | undefined;

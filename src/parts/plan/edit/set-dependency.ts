@@ -1,4 +1,4 @@
-/** Adds a dependency to an item or takes one out, in the shape that its list has. */
+/** Adds a dependency to an item or removes one, in the notation that its list already uses. */
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 import { foldId } from "../../../core/names.ts";
 import type { NodeDependency, RoadmapNode } from "../../../core/roadmap.ts";
@@ -73,7 +73,7 @@ export function removeDependency(draft: Draft, node: RoadmapNode, on: string): v
       const lineStart = item.text.lastIndexOf("\n", start) + 1;
       const from = lineStart === 0 ? -1 : lineStart;
       if (from < 0 || dashColumn(item.text, start) < 0) refuse(node.id, key);
-      // From the end of the line before to the end of its own: the last line of a file may have no line end.
+      // Cuts from the end of the previous line to the end of this one: the last line of a file may have no line end.
       const before = item.text[from - 2] === "\r" ? from - 2 : from - 1;
       draft.splice(item.toOuter(before, endOfLine(item.text, end)), "", node);
     }
@@ -91,7 +91,7 @@ function dependencyKey(map: YAMLMap): string {
     : "dependencies";
 }
 
-/** Each dependency as plain data, whatever shape the whole has. */
+/** The dependencies as a list of plain values, even if the file has a single value. */
 function dependencyValues(list: unknown): unknown[] {
   const value = isSeq(list) || isMap(list) || isScalar(list) ? textsOf(list) : undefined;
   return value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];

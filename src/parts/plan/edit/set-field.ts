@@ -1,4 +1,4 @@
-/** Sets what a person may set of a node, and takes the new value over into it. */
+/** Sets a key that a person may set, in the text and in the node. */
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { Draft } from "./draft.ts";
@@ -6,7 +6,7 @@ import { renderFlow } from "./flow-text.ts";
 import { takeOver } from "./one-item.ts";
 import { setKey } from "./set-key.ts";
 
-/** What of a node a key of its item says. */
+/** The property of a node that each key of its item sets. */
 const PROPERTY_OF = {
   type: "type",
   title: "title",

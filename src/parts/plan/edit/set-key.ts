@@ -1,4 +1,4 @@
-/** Writes the value of one key of an item: over the old one, or as a new pair. All else stays byte for byte. */
+/** Writes the value of one key of an item. All other text stays byte for byte. */
 import type { Node, Pair, YAMLMap } from "yaml";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { keyOf } from "../read/yaml-text.ts";
@@ -6,7 +6,7 @@ import type { Draft, ItemText } from "./draft.ts";
 import { findPair, rangeOfPair, readItem, refuse, verifyItem } from "./one-item.ts";
 import { endOfLine, newlineAt, trimEnd } from "./text-lines.ts";
 
-/** Writes `key: rendered` into an item, over the old value or as a new pair. `value` is what it must say then. */
+/** Writes `key: rendered` into an item: over the old value, or as a new pair. Checks that the key then reads as `value`. */
 export function setKey(
   draft: Draft,
   node: RoadmapNode,
@@ -44,13 +44,13 @@ function replaceValue(
     draft.splice(item.toOuter(start, end), keepQuotes(item.text.slice(start, end), rendered), node);
     return;
   }
-  // A block below its key: the new value goes behind the colon, so that a comment there stays.
+  // The old value is a block below its key. The new one is written behind the colon, so that a comment on that line stays.
   const lineEnd = endOfLine(item.text, colonEnd);
   draft.splice(item.toOuter(lineEnd, end), "", node);
   draft.splice(item.toOuter(colonEnd, colonEnd), ` ${rendered}`, node);
 }
 
-/** `"open"` becomes `"done"`: the quotes are the person's. */
+/** Keeps the quotes that a person wrote: `"open"` becomes `"done"`. */
 function keepQuotes(old: string, rendered: string): string {
   const quote = old[0];
   return (quote === '"' || quote === "'") && /^[a-z_]+$/.test(rendered)
@@ -75,7 +75,7 @@ function insertKey(
     draft.splice(item.toOuter(end, end), `, ${key}: ${rendered}`, node);
     return;
   }
-  // After the id, or after the one-line keys that follow it: never into a block.
+  // The new key is written after the id, or after the one-line keys that follow it, and never into a block.
   let behind = idAt;
   if (key !== "status") while (isOneLine(item.text, pairs[behind + 1])) behind++;
   const { end } = rangeOfPair(pairs[behind]);

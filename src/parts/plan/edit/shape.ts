@@ -1,4 +1,4 @@
-/** Whether two pieces of YAML say the same, anchors and aliases included. Pure. */
+/** Compares two pieces of YAML by meaning, including anchors and aliases. Pure. */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap } from "yaml";
 import { keyOf, textOf } from "../read/yaml-text.ts";
 
@@ -6,7 +6,7 @@ export function sameShape(a: unknown, b: unknown): boolean {
   return JSON.stringify(shapeOf(a)) === JSON.stringify(shapeOf(b));
 }
 
-/** True when `after` has the pairs of `before` in their order, except that `key` is `value` there. */
+/** True if `after` has the pairs of `before` in the same order, except that `key` has the value `value`. */
 export function sameBut(before: YAMLMap, after: YAMLMap, key: string, value: unknown): boolean {
   const rest = (map: YAMLMap): unknown =>
     (map.items as Pair[]).filter((pair) => keyOf(pair) !== key).map(shapeOfPair);
@@ -18,7 +18,7 @@ export function sameBut(before: YAMLMap, after: YAMLMap, key: string, value: unk
   );
 }
 
-/** Plain data of a node by itself; an alias becomes `*name`. */
+/** A YAML node as plain data; an alias becomes `*name`. */
 export function valuesOf(node: unknown): unknown {
   if (isAlias(node)) return `*${node.source}`;
   if (isSeq(node)) return node.items.map(valuesOf);
@@ -30,7 +30,7 @@ export function valuesOf(node: unknown): unknown {
   return typeof node.value === "bigint" ? textOf(node) : node.value;
 }
 
-/** Plain data, of a node or of a value, with every scalar as the text it is written as: ids like `0012` stay what they are. */
+/** A YAML node or a value as plain data, with each scalar as the text in the file: an id like `0012` is not read as a number. */
 export function textsOf(value: unknown): unknown {
   if (isAlias(value)) return `*${value.source}`;
   if (isScalar(value)) return textOf(value) ?? null;

@@ -1,11 +1,11 @@
-/** Where lines, list items and their dashes begin and end in a text. Offsets in UTF-16 units. Pure. */
+/** Finds where lines, list items and their dashes begin and end in a text. Offsets are in UTF-16 units. Pure. */
 
-/** The dash of the list item that begins at or before `start`; -1 when it cannot be told. */
+/** The offset of the dash of the list item that begins at or before `start`; -1 if there is none. */
 export function findDash(text: string, start: number): number {
   let at = start - 1;
   while (at >= 0 && /\s/.test(text[at] as string)) at--;
   if (text[at] === "-") return at;
-  // An anchor, a tag or a comment stands in between.
+  // An anchor, a tag or a comment is between the dash and the item.
   for (let lineStart = text.lastIndexOf("\n", start - 1) + 1; ; ) {
     const lineEnd = Math.min(start, endOfLine(text, lineStart));
     const match = /^\s*-(?=\s|$)/.exec(text.slice(lineStart, lineEnd));
@@ -15,14 +15,14 @@ export function findDash(text: string, start: number): number {
   }
 }
 
-/** Column of the dash before a list item on its line, or -1. */
+/** The column of the dash before a list item, or -1 if there is no dash right before it on its line. */
 export function dashColumn(text: string, start: number): number {
   const lineStart = text.lastIndexOf("\n", start) + 1;
   const match = /^( *)- +$/.exec(text.slice(lineStart, start));
   return match === null ? -1 : (match[1] ?? "").length;
 }
 
-/** From the end of a line to the start of the first line after it that holds something, or to the text's end. */
+/** Skips line breaks and blank lines from the end of a line. @returns the start of the next line with text, or the end of the text */
 export function skipBlankLines(text: string, lineEnd: number): number {
   const match = /^(?:[ \t]*\r?\n)+/.exec(text.slice(lineEnd));
   return lineEnd + (match?.[0].length ?? 0);
