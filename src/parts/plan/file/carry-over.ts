@@ -1,7 +1,7 @@
 /**
- * Puts what we changed into a text that a person has just saved, without reading that text as a plan: an item that stands
- * there letter for letter as we knew it becomes the item as we want it. Pure. Reading a large plan takes longer than some
- * programs take to save it again, and then no change of ours would ever get in.
+ * Writes the supervisor's edits into a text that a person has just saved, without parsing it as a plan: an item whose text is
+ * unchanged is replaced by the edited item. Pure. Some programs save a large plan again before it can be parsed; without this,
+ * the supervisor's edits would never be written.
  */
 import { foldId } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
@@ -9,10 +9,10 @@ import type { RoadmapEdit } from "../edit/edit.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
 
 /**
- * @param before the plan as it stood in the file when we last knew it
- * @param after the same with `edits`
- * @param theirs what stands there now
- * @returns undefined when one of the edits cannot be carried over so: then their text must be read first
+ * @param before the plan that the file had when it was last read or written
+ * @param after the same plan with `edits`
+ * @param theirs the text that is in the file now
+ * @returns undefined if one of the edits cannot be made in this way: then the text must be parsed first
  */
 export function carryOver(
   before: RoadmapDocument,
@@ -26,7 +26,7 @@ export function carryOver(
     const old = findNode(before, id);
     const node = findNode(after, id);
     if (node === undefined) return undefined;
-    // Added by an edit before this one: it comes as a whole below.
+    // The node was added by an earlier edit of the list. Its whole item is inserted below.
     if (old === undefined) continue;
     if (before.places.holes.has(old.order)) return undefined;
     text = replaceOnce(text, itemText(before, old), itemText(after, node));
@@ -39,7 +39,7 @@ export function carryOver(
   return added.some((id) => ids.has(foldId(id))) ? undefined : appendAdded(before, after, text);
 }
 
-/** Whether all that our changes newly name is there as we know it, or comes with them. */
+/** True if each node that the edits newly refer to is unchanged in the text, or is added by them. */
 function areNamesKnown(
   before: RoadmapDocument,
   after: RoadmapDocument,
@@ -62,7 +62,7 @@ function namesIn(node: RoadmapNode | undefined): string[] {
   return node?.parent === undefined ? names : [...names, node.parent];
 }
 
-/** Letter for letter, and behind the same beginning of its line: not in a remark. */
+/** True if the text has the unchanged item with the same start of its line, so that it is not inside a comment. */
 function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boolean {
   const start = startOf(before, node);
   const lineStart = before.text.lastIndexOf("\n", start - 1) + 1;
@@ -71,13 +71,13 @@ function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boo
   return at === 0 || (at > 0 && theirs[at - 1] === "\n");
 }
 
-/** What may be an id of theirs, folded; also what a remark names. */
+/** All that looks like an id in the text, folded, even in comments. */
 function idsIn(text: string): Set<string> {
   const found = text.matchAll(/\bid["']?\s*:\s*(?:[&!]\S+\s+)*["']?([^\s"',}\]]+)/gi);
   return new Set(Array.from(found, ([, id = ""]) => foldId(id)));
 }
 
-/** New items stand behind the last one of the list that was there. */
+/** Inserts new items behind the last item that the list had before. */
 function appendAdded(
   before: RoadmapDocument,
   after: RoadmapDocument,
@@ -87,7 +87,7 @@ function appendAdded(
   const anchor = last === undefined ? undefined : findNode(after, last.id);
   const newest = after.nodes.findLast((node) => node.section === "nodes");
   if (anchor === undefined || newest === undefined) return undefined;
-  // With the rest of its line, which may hold a remark.
+  // Includes the rest of the item's line, which may hold a comment.
   const lineEnd = endOfLine(after.text, endOf(after, anchor));
   const anchorText = after.text.slice(startOf(after, anchor), lineEnd);
   return replaceOnce(

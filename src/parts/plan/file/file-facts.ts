@@ -1,10 +1,10 @@
-/** Tells one saved file from another, and has the system calls of a replacement. Knows nothing of plans. */
+/** Functions that compare saved files and replace them. They know nothing of plans. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../../core/errors.ts";
 
-/** Answers of file systems without hard links. */
+/** Error codes of file systems that cannot make a hard link. */
 const NO_LINKS: ReadonlySet<string> = new Set([
   "EPERM",
   "ENOTSUP",
@@ -15,12 +15,12 @@ const NO_LINKS: ReadonlySet<string> = new Set([
 
 /** The state of a file when its text was read or written. */
 export interface FileStamp {
-  /** Device, inode, size and mtime: changes with each save. */
+  /** Device, inode, size and mtime. Changes with each save. */
   key: string;
   hash: string;
 }
 
-/** False when the target is there already. */
+/** Links a file to a free name; renames it on file systems without hard links. @returns false if the name is taken */
 export function linkWhereNothingIs(from: string, to: string): boolean {
   try {
     fs.linkSync(from, to);
@@ -63,7 +63,7 @@ export function hashOfFile(path: string): string | undefined {
   }
 }
 
-/** Gives a new file the owner of another, where we may. */
+/** Gives a new file the owner of another file, if this process may do so. */
 export function keepOwner(fd: number, like: fs.BigIntStats): void {
   const own = fs.fstatSync(fd, { bigint: true });
   if (own.uid === like.uid && own.gid === like.gid) return;
@@ -74,7 +74,7 @@ export function keepOwner(fd: number, like: fs.BigIntStats): void {
   }
 }
 
-/** The file behind the path; the path itself when there is nothing; undefined for a link that leads nowhere. */
+/** The file that the path leads to; the path itself if nothing is there; undefined for a broken symbolic link. */
 export function targetOf(path: string): string | undefined {
   try {
     return fs.realpathSync(path);

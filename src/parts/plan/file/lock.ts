@@ -1,9 +1,9 @@
-/** Keeps our own processes from changing the plan at the same time. It saves tries; nothing is lost without it. */
+/** Keeps two mailchute processes from changing the plan at the same time. It only saves retries; no edit is lost without it. */
 import { basename, dirname, join } from "node:path";
 import { lockFile } from "../../../host/file-lock.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 
-/** Does the work alone under this lock, or without the lock after a wait that is long enough. */
+/** Runs `work` under this lock, or without it if the lock stays taken for too long. */
 export async function withRoadmapLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const dir = join(dirname(path), ".tmp");
   makeDirs(dir);

@@ -1,6 +1,6 @@
 /**
- * The files that a replacement of the plan took away. An editor may still write into such a file, and a process may have died in the
- * middle. If a person's text is in one, it comes into force again, or is kept beside the plan. Used by roadmap-file.ts alone.
+ * The old files that replacements of the plan moved away. An editor may still write into such a file, and a process may die during
+ * a replacement. If one holds a person's text, it becomes the plan again, or is kept beside it. Only roadmap-file.ts uses this.
  */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -11,35 +11,35 @@ import { judgeOwner } from "../../../host/identity.ts";
 import { hashOfFile, isSameFile, keyAt, linkWhereNothingIs, targetOf } from "./file-facts.ts";
 import { SETTLED_MS } from "./saved-text.ts";
 
-/** A process that was stopped in the middle of a replacement has had time enough (ms). */
+/** How long a replacement may leave the plan missing before another process puts the old file back (ms). */
 const GAP_MS_MAX = 1000;
-/** An editor that opened the old file before it was replaced has written into it by then (ms). */
+/** How long an old file is kept (ms): by then an editor that opened it before the replacement has written. */
 const OLD_KEPT_MS = 1000;
 const LEFTOVER =
   /^(.+)\.([0-9a-f]{12}-[0-9a-z]+-[0-9a-z]+-[0-9a-z]+)\.([0-9a-f]{16})\.([0-9a-f]{16})\.(next|old)$/;
 
-/** What was found of a process that died, or of an editor that was slow. */
+/** What a check of the old files has found. */
 export interface Settled {
-  /** True: the file now holds another writer's text; read it again. */
+  /** True: the plan's file now holds another writer's text. Read it again. */
   hasChanged: boolean;
-  /** Texts of people that lost against a later save, kept beside the plan under these paths. */
+  /** Paths beside the plan under which people's texts are kept that a later save has replaced. */
   conflicts: string[];
 }
 
-/** A file that was taken away, and is kept while an editor may still write into it. */
+/** An old file that is kept while an editor may still write into it. */
 export interface Old {
   path: string;
-  /** Of the text that it must still hold. */
+  /** Hash of the text that it held when it was replaced. */
   baseHash: string;
-  /** Of the text that was put in its place. */
+  /** Hash of the text that replaced it. */
   nextHash: string;
-  /** Of the file, once it was found to hold that text. */
+  /** The `FileStamp.key` of the file with that text. */
   key: string;
-  /** Monotonic (ms). */
+  /** When it was replaced (monotonic ms). */
   sinceMs: number;
 }
 
-/** Where the new text is staged; the old one goes to the same name with `old` for `next`. */
+/** Where the new text is staged. The old file is moved to the same name, with `old` instead of `next`. */
 export function stagedPath(
   target: string,
   owner: string,
@@ -53,9 +53,9 @@ export class ReplacedFiles {
   private readonly path: string;
   private readonly isPower: boolean;
   private olds: Old[] = [];
-  /** Not yet reported. */
+  /** Conflicts that are not reported yet. */
   private conflicts: string[] = [];
-  /** Of the text that we published last: no other writer's is in it. */
+  /** Hash of the text that this process published last, which has no other writer's changes. */
   ownHash = "";
 
   /** @param path of the plan */
@@ -68,13 +68,13 @@ export class ReplacedFiles {
     this.olds.push(old);
   }
 
-  /** Looks again at what was replaced, where an editor may have been slow. Cheap; for every tick. */
+  /** Checks old files into which a slow editor may still write. Cheap enough for every tick. */
   lookAgain(): Settled {
     const hasChanged = this.check(false);
     return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
-  /** Before the end of a process: looks at all that was replaced, once editors had some time. */
+  /** Called before the process ends: gives editors a short time, then checks all old files. */
   async settle(): Promise<Settled> {
     const youngest = Math.max(0, ...this.olds.map((old) => old.sinceMs));
     const restMs = youngest + SETTLED_MS - performance.now();
@@ -83,7 +83,7 @@ export class ReplacedFiles {
     return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
-  /** What processes left that died in the middle of a replacement. To be called before the first read. */
+  /** Cleans up after processes that died during a replacement. Must be called before the first read. */
   recoverLeftovers(): Settled {
     let hasChanged = false;
     const target = targetOf(this.path);
@@ -96,7 +96,7 @@ export class ReplacedFiles {
       if (nextHash === undefined || judgeOwner(owner) !== "dead") return [];
       const path = join(dir, name);
       const stats = fs.lstatSync(path);
-      // A pipe, or a directory, is none that a replacement has left.
+      // A replacement never leaves a pipe or a directory.
       return stats.isFile() ? [{ path, kind, baseHash, nextHash, ctimeMs: stats.ctimeMs }] : [];
     });
     const olds = found.filter((one) => one.kind === "old").sort((a, b) => b.ctimeMs - a.ctimeMs);
@@ -114,7 +114,7 @@ export class ReplacedFiles {
     return { hasChanged, conflicts: this.conflicts.splice(0) };
   }
 
-  /** Whether a missing plan is one that a process is replacing; one that does not go on is helped. */
+  /** True if the plan is missing because a process is replacing it. If that process died or hangs, puts the old file back. */
   mendGap(absentMs: number): boolean {
     const target = targetOf(this.path);
     if (target === undefined) return false;
@@ -125,13 +125,13 @@ export class ReplacedFiles {
     );
     if (old === undefined) return false;
     const owner = LEFTOVER.exec(old)?.[2] ?? "";
-    // If it wakes up it finds the name taken, as if a person had saved, and starts again.
+    // A process that wakes up later finds the name taken, as after a person's save, and starts again.
     if (absentMs > GAP_MS_MAX || judgeOwner(owner) === "dead")
       linkWhereNothingIs(join(dir, old), target);
     return true;
   }
 
-  /** Looks at old files again, and lets go of those that no process can still be writing into. True: the plan is another now. */
+  /** Checks the old files, and forgets those that no editor can still write into. @returns true if the plan has changed */
   check(isLast: boolean): boolean {
     const nowMs = performance.now();
     const target = this.olds.length === 0 ? undefined : targetOf(this.path);
@@ -147,7 +147,7 @@ export class ReplacedFiles {
     return hasChanged;
   }
 
-  /** Removes an old file that is what we took it for; else a person's text is in it, which comes into force: true. */
+  /** Removes an old file that is unchanged. Otherwise it holds a person's text: makes it the plan again and returns true. */
   private checkOld(target: string, old: Pick<Old, "path" | "baseHash" | "nextHash">): boolean {
     const hash = hashOfFile(old.path);
     if (hash === undefined) return false;
@@ -160,8 +160,8 @@ export class ReplacedFiles {
   }
 
   /**
-   * The text in `old` was saved into a file that we had replaced: it takes the place of ours. If a person saved
-   * over ours too, that is later and stays, and the older one is kept beside it.
+   * Makes the text in `old` the plan again: an editor saved it into a file that had just been replaced. If a person also saved
+   * over the new file, that save is later and stays, and the text in `old` is kept beside it.
    */
   putBack(target: string, old: Pick<Old, "path" | "nextHash">): void {
     const aside = `${old.path}.aside`;
@@ -177,7 +177,7 @@ export class ReplacedFiles {
     const aside = `${old.path}.aside`;
     const hash = hashOfFile(aside);
     const isOurs = hash === undefined || hash === old.nextHash || this.isKnown(target, hash);
-    // What was saved into the gap is later than both, and stays.
+    // A text that was saved while the name was free is later than both, and stays.
     const isPlaced = linkWhereNothingIs(isOurs ? old.path : aside, target);
     if (this.isPower) syncDir(dirname(target));
     const lost = isOurs ? (isPlaced ? [] : [old.path]) : isPlaced ? [old.path] : [old.path, aside];
@@ -191,7 +191,7 @@ export class ReplacedFiles {
     fs.rmSync(old.path, { force: true });
   }
 
-  /** True for texts that we, or another process of ours, published just now: no other writer's are in them. */
+  /** True if a mailchute process published this text just now: it has no other writer's changes. */
   private isKnown(target: string, hash: string): boolean {
     return (
       hash === this.ownHash ||

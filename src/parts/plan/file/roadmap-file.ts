@@ -1,20 +1,20 @@
 /**
- * `roadmap.yaml` on disk, which people change at any moment by any means: nothing that they save is ever overwritten unseen.
+ * Reads and replaces `roadmap.yaml`, which people may save at any moment with any program. Their text is never overwritten unread.
  *
- * A replacement takes the old file away before it puts the new one in its place, and only there where nothing is:
+ * A replacement moves the old file away, and then puts the new file in its place only if the name is free:
  *
  *   stage `.tmp/…next`  →  rename `roadmap.yaml` to `.tmp/…old`  →  link `…next` to `roadmap.yaml`  →  unlink `…next`
  *
- * A rename over the name would be simpler, and would destroy what was saved in the instant before it. This way, whatever
- * was there is in our hands: if it is not what the new text was made from, it is put back and the caller starts again
- * from it. Cost: for some microseconds there is no `roadmap.yaml`; who reads then looks again. An editor that wrote into
- * the old file in between is found out too: `…old` is kept for a while and looked at again.
+ * Renaming the new file over the old one would be simpler, but would destroy a text that was saved just before. This way the old
+ * file still exists: if it is not the text that the new one was made from, it is put back and the caller starts again with it.
+ * The cost: for some microseconds there is no `roadmap.yaml`, and a reader must try again. An editor may also write into the old
+ * file after the rename. So `…old` is kept for a short time and checked again.
  *
- * | dies after | on disk | `recoverLeftovers` |
+ * | crash after | on disk | `recoverLeftovers` |
  * |---|---|---|
  * | the staging | `…next` | removes it |
  * | the rename | no `roadmap.yaml`, `…old`, `…next` | puts the old one back |
- * | the link | the new `roadmap.yaml`, `…old` | removes `…old`, or, if a person wrote into it, puts that back |
+ * | the link | the new `roadmap.yaml`, `…old` | removes `…old`, or puts it back if a person wrote into it |
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -37,7 +37,7 @@ import { type Old, ReplacedFiles, type Settled, stagedPath } from "./replaced-fi
 import { decodeSaved, isWhole, readSaved } from "./saved-text.ts";
 
 const POLL_MS = 10;
-/** For so long a missing file may be one that is being replaced (ms). */
+/** For this long a missing file may be one that is being replaced (ms). */
 const ABSENT_MS_MAX = 50;
 
 /** A text and the state of the file that it was read from. */
@@ -50,9 +50,9 @@ export interface RoadmapText {
 
 export type Replaced =
   | { kind: "replaced"; file: RoadmapText }
-  /** Another writer saved in between: its text is what is there. Read it and apply the change to it. */
+  /** Another writer saved in between, and its text is in the file. Read it and apply the change to it. */
   | { kind: "changed" }
-  /** The file was taken away: it stays away. */
+  /** A person removed the file; it is not created again. */
   | { kind: "gone" };
 
 export class RoadmapFile {
@@ -60,12 +60,12 @@ export class RoadmapFile {
   private readonly isPower: boolean;
   private readonly nextOwner = ownerSequence(thisProcess());
   private readonly replaced: ReplacedFiles;
-  /** What we published last: known to be whole. */
+  /** The file that this process published last, which is known to be complete. */
   private own: FileStamp = { key: "", hash: "" };
-  /** Size of the last text that we read or published. */
+  /** Size of the text that this process last read or published. */
   private lastBytes = 0;
 
-  /** @param path may be a symbolic link: then what it leads to is read and replaced */
+  /** @param path may be a symbolic link: then the file it leads to is read and replaced */
   constructor(path: string, { durability }: { durability: "power" | "process" }) {
     this.path = path;
     this.isPower = durability === "power";
@@ -73,8 +73,8 @@ export class RoadmapFile {
   }
 
   /**
-   * The text, once no writer is in the middle of saving it.
-   * @throws ErrInvalidRoadmap not UTF-8, too large, no regular file · ErrIo cannot be read
+   * Reads the text, after waiting until its save is complete.
+   * @throws ErrInvalidRoadmap not UTF-8, too large, not a regular file · ErrIo cannot be read
    */
   async read(): Promise<RoadmapText> {
     const startMs = performance.now();
@@ -100,15 +100,15 @@ export class RoadmapFile {
     }
   }
 
-  /** True when the file is another than the one that was read. Cheap: one look at its facts. */
+  /** True if the file has changed since it was read. Cheap: one stat call. */
   hasChanged(since: RoadmapText): boolean {
     return keyAt(this.path) !== since.stamp?.key;
   }
 
   /**
-   * Publishes `text`, if the file still holds what it was made from.
-   * @param base as it was read, or as it was returned by the last replacement
-   * @throws ErrIo: then the file is as it was
+   * Publishes `text`, if the file still holds the text that it was made from.
+   * @param base what `read` or the last replacement returned
+   * @throws ErrIo: then the file is unchanged
    */
   replace(base: RoadmapText, text: string): Replaced {
     if (this.replaced.check(false)) return { kind: "changed" };
@@ -130,9 +130,9 @@ export class RoadmapFile {
   }
 
   /**
-   * Reads, changes and publishes, again from the start whenever another writer saved in between.
-   * @param change the new text; the old one when nothing is to be done. Called once for each try. What it throws is passed on
-   * @throws ErrIo also when there was no end of others' saving
+   * Reads, changes and publishes the text; starts again whenever another writer saved in between.
+   * @param change returns the new text, or the old one if there is nothing to change. Called once for each try. Its errors are passed on
+   * @throws ErrIo also if other writers do not stop saving
    */
   async update(change: (text: string) => string | Promise<string>): Promise<RoadmapText> {
     for (let tries = 0; tries < 200; tries++) {
@@ -150,17 +150,17 @@ export class RoadmapFile {
     });
   }
 
-  /** Looks again at what was replaced, where an editor may have been slow. Cheap; for every tick. */
+  /** See `ReplacedFiles.lookAgain`. */
   lookAgain(): Settled {
     return this.replaced.lookAgain();
   }
 
-  /** Before the end of a process: looks at all that was replaced, once editors had some time. */
+  /** See `ReplacedFiles.settle`. */
   settle(): Promise<Settled> {
     return this.replaced.settle();
   }
 
-  /** Finishes or undoes replacements in which a process died. To be called before the first read. */
+  /** Finishes or undoes replacements during which a process died. Must be called before the first read. */
   recoverLeftovers(): Settled {
     return this.replaced.recoverLeftovers();
   }
@@ -194,7 +194,7 @@ export class RoadmapFile {
       key: base.key,
       sinceMs: performance.now(),
     };
-    // The plan is missing from here to the link, so only these three calls stand between.
+    // The plan is missing from here to the link, so there are only three system calls in between.
     try {
       fs.renameSync(target, old.path);
     } catch (error) {
@@ -204,7 +204,7 @@ export class RoadmapFile {
     }
     let isOurs: boolean;
     try {
-      // Saved in the last instant: put back at once, so that no reader sees our text without it.
+      // If a person saved at the last moment, that file is put back at once, so that no reader sees the new text without it.
       const isBase = keyAt(old.path) === base.key;
       isOurs = linkWhereNothingIs(isBase ? staged.path : old.path, target) && isBase;
     } catch (error) {
@@ -216,7 +216,7 @@ export class RoadmapFile {
     if (this.isPower) syncDir(dirname(target));
     fs.rmSync(staged.path, { force: true });
     if (!isOurs) {
-      // The file is back, or another writer saved into the gap, over what was there before: as if we had never been here.
+      // The old file is back, or another writer saved a new one while the name was free. Nothing was replaced.
       fs.rmSync(old.path, { force: true });
       return { kind: "changed" };
     }
@@ -236,7 +236,7 @@ export class RoadmapFile {
     return { kind: "replaced", file: { text, stamp: this.own } };
   }
 
-  /** A whole file beside the target, with its rights. */
+  /** Writes the complete new file into the folder for staged files, with the rights of the old one. */
   private stage(
     target: string,
     bytes: Buffer,

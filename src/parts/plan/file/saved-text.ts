@@ -1,16 +1,16 @@
-/** Reads what a person or program saved as the plan, and judges whether the save is complete. */
+/** Reads a plan that a person or program saved, and judges whether the save is complete. */
 import fs from "node:fs";
 import { ErrInvalidRoadmap, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
 import { keyOf } from "./file-facts.ts";
 
-/** A plan above this is refused unread (bytes). */
+/** A larger plan is refused without reading it (bytes). */
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
-/** A text that did not change for this long is whole. A save in place empties the file first (ms). */
+/** A text that did not change for this long is complete (ms). Some editors empty the file before they write it. */
 export const SETTLED_MS = 30;
-/** A file that became much shorter, or empty, may be one that a slow writer is filling: half a plan reads like a whole one (ms). */
+/** The same for a file that became empty or much shorter (ms): a slow writer may still be writing it, and half a plan is valid, too. */
 const SHORTER_SETTLED_MS = 1000;
 const MUCH_SHORTER = 0.9;
-/** A program that saves all the time must not keep us from reading: after this time the text is taken as it is (ms). */
+/** After this time the text is read even if it is not quiet (ms), because a program may save it again and again. */
 const UNSETTLED_MS_MAX = 2000;
 
 export interface Saved {
@@ -18,13 +18,13 @@ export interface Saved {
   key: string;
   /** Epoch ms. */
   mtimeMs: number;
-  /** Undefined when it was saved again while it was read. */
+  /** Undefined if the file was saved again while it was read. */
   bytes: Buffer | undefined;
 }
 
 /**
- * Undefined when there is no file.
- * @throws ErrInvalidRoadmap too large, no regular file · ErrIo cannot be read
+ * Reads the file; undefined if there is none.
+ * @throws ErrInvalidRoadmap too large, not a regular file · ErrIo cannot be read
  */
 export function readSaved(path: string): Saved | undefined {
   let fd: number | undefined;
@@ -60,10 +60,10 @@ export function readSaved(path: string): Saved | undefined {
 }
 
 /**
- * Whether no writer is in the middle of saving it.
- * @param quietMs for so long it has been what it is
- * @param waitedMs for so long we have been trying to read it
- * @param lastBytes size of the text before
+ * True if the save is complete, as far as one can know.
+ * @param quietMs how long the file has not changed
+ * @param waitedMs how long the caller has tried to read it
+ * @param lastBytes size of the previous text
  */
 export function isWhole(
   bytes: Buffer,

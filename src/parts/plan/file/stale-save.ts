@@ -1,6 +1,6 @@
 /**
- * Tells a person's wish from an old copy. A person who reads the roadmap and saves it whole later brings back the statuses of
- * the moment of reading, and a finished node would run again. A person who sets one node open means it. Pure.
+ * Decides whether a changed status is a person's wish or comes from an old copy. A person who opens the roadmap and saves it
+ * later restores the statuses of that time, and a finished node would run again. A person who sets one node open wants that. Pure.
  */
 import { foldId } from "../../../core/names.ts";
 import type { NodeStatus } from "../../../core/roadmap.ts";
@@ -13,7 +13,7 @@ interface Change {
   atMs: number;
 }
 
-/** A single reverted status counts as an old copy for so long (ms); several at once do until they are forgotten. */
+/** A single reverted status counts as an old copy for this long (ms). Several at once do until the changes are forgotten. */
 const SINGLE_STALE_MS = 5000;
 const REMEMBERED_MS = 30 * 60_000;
 const CHANGES_MAX = 20_000;
@@ -33,11 +33,11 @@ export class StatusHistory {
   }
 
   /**
-   * Which of these differences come from an old copy: the saved text shows every node that changed since some moment as
-   * it was at that moment.
-   * @param differences statuses in the saved text that are not ours
-   * @param statusIn what the saved text says of a node
-   * @returns ids (folded) whose status in the saved text is to be overruled
+   * Returns which of these differences come from an old copy: there is a time such that every node that changed since then has
+   * in the saved text the status of that time.
+   * @param differences statuses in the saved text that differ from the current plan
+   * @param statusIn the status of a node in the saved text
+   * @returns ids (folded) whose status in the saved text must be corrected
    */
   staleIds(
     differences: ReadonlyMap<string, NodeStatus>,
@@ -54,10 +54,10 @@ export class StatusHistory {
       const change = this.changes[i] as Change;
       then.set(change.id, change.from);
       const found = statusIn(change.id);
-      // A node that is gone from the text says nothing.
+      // A node that the text does not have proves nothing.
       if (found === undefined || found === change.from) unlike.delete(change.id);
       else unlike.add(change.id);
-      // Up to here every node that changed looks as it did before: so old the copy may be.
+      // All nodes that changed since this change have their earlier status, so the copy may be from before it.
       if (unlike.size > 0) continue;
       stale = new Set([...wanted].filter((id) => then.has(id)));
       sinceMs = change.atMs;
