@@ -1,21 +1,21 @@
-/** What must hold between the nodes of a plan: unique ids, dependencies and parents that exist, no circle. Pure. */
+/** Checks the nodes of a plan against each other: unique ids, existing dependencies and parents, no circles. Pure. */
 import { foldId } from "../../../core/names.ts";
 import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { FindNode } from "../rules/belonging.ts";
 import type { RoadmapProblem } from "./problem.ts";
 
-/** Where to point: at a node's id, at its parent, or at its dependency of that index. */
+/** Finds the place of a node's id, of its parent, or of the dependency with that index. */
 export type Locate = (node: RoadmapNode, what?: "parent" | number) => { line: number; col: number };
 
-/** Problems beyond these are not told: one fault often brings many. */
+/** No more problems than this are reported: one fault often causes many. */
 export const PROBLEMS_MAX = 200;
 const SUGGESTIONS_FROM_MAX = 2000;
-/** Circles that are told; nodes of one that are named. */
+/** How many circles are reported, and how many nodes of each are named. */
 const CIRCLES_MAX = 20;
 const CIRCLE_NAMES_MAX = 12;
 
-/** Notes a problem of a node, at the place that it is about. */
+/** Adds a problem of a node at its place in the file. */
 type Say = (
   code: RoadmapProblem["code"],
   node: RoadmapNode,
@@ -24,7 +24,7 @@ type Say = (
   hint: string,
 ) => void;
 
-/** Problems between nodes, not many more than `PROBLEMS_MAX`; those of single values are found when they are read. */
+/** Finds problems between nodes, not many more than `PROBLEMS_MAX`. Problems of single values are found when they are read. */
 export function checkPlan(
   nodes: readonly RoadmapNode[],
   find: FindNode,
@@ -93,7 +93,7 @@ function didYouMean(nodes: readonly RoadmapNode[], id: string): string {
   return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
 }
 
-/** The first of a long circle are enough to find it. */
+/** Names only the first nodes of a long circle: they are enough to find it. */
 function circleText(circle: readonly RoadmapNode[]): string {
   const names = circle.slice(0, CIRCLE_NAMES_MAX).map(({ id }) => id);
   if (circle.length > CIRCLE_NAMES_MAX) names.push(`… (${circle.length} in all)`);
@@ -119,9 +119,9 @@ function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): Roadm
 }
 
 /**
- * Circles of waiting, each once, as nodes in order. Every node has two vertices: its end (2i), which comes after its own
- * dependencies and, for a container, after the ends of what it holds; and the start of a container (2i+1), which all
- * that is in it waits for. Without recursion: a chain may be as long as the plan.
+ * Finds circles of nodes that wait for each other; each circle once, with its nodes in order. The graph has two vertices for each
+ * node. Vertex 2i is its end: it waits for the node's dependencies and, for a container, for the ends of all nodes in it. Vertex
+ * 2i+1 is the start of a container: all nodes in it wait for that. Without recursion, because a chain may be as long as the plan.
  */
 function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
   const indexOf = new Map<RoadmapNode, number>(nodes.map((node, i) => [node, i]));

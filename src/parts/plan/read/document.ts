@@ -1,4 +1,4 @@
-/** `roadmap.yaml` as text, as nodes, and where in the text each stands. Pure; nothing here writes. */
+/** Parses `roadmap.yaml` into nodes, with the place of each in the text. Pure; writes nothing. */
 import {
   type Alias,
   type Document,
@@ -31,7 +31,7 @@ import { keyOf } from "./yaml-text.ts";
 
 const MEND = "mend the YAML; nothing of it was used";
 const TOP_KEYS: readonly string[] = ["epics", "nodes"];
-/** Keys of people's own at the top that look like one of ours. */
+/** Top-level keys that people use for themselves, although they look like misspelled known keys. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
 
 /** Offsets into the text (UTF-16 units); `end` is the first one behind. */
@@ -40,43 +40,43 @@ export interface Span {
   end: number;
 }
 
-/** Where the items stand. By a node's `order`, so that a plan of 10,000 is two small arrays to copy. */
+/** Where the items are in the text, by the `order` of their node. Even for 10,000 nodes these are two small arrays to copy. */
 export interface Places {
   /** Start and end of the item of order i at 2i and 2i+1. */
   spans: Int32Array;
-  /** Where its id begins. */
+  /** Where the id of the item of order i begins. */
   ids: Int32Array;
-  /** Of a container: the spans of the lists in it. */
+  /** The spans of the lists in a container. */
   holes: Map<number, Span[]>;
 }
 
 /** The list that new nodes are appended to. */
 export interface NodesList {
   kind: "block" | "flow" | "empty" | "missing" | "unusable";
-  /** The last item of a list that has some. */
+  /** The last item of a list that is not empty. */
   last?: Span;
-  /** Of `empty`: behind the colon of `nodes:`. */
+  /** For `empty`: the offset behind the colon of `nodes:`. */
   colonEnd?: number;
-  /** Of `empty`: the `[]` or `null` to take away. */
+  /** For `empty`: the `[]` or `null` that must be removed. */
   value?: Span;
   /** Column of the top-level keys, from 0. */
   indent: number;
 }
 
-/** Can be structured-cloned: it crosses threads. */
+/** A parsed plan. It can be structured-cloned, because it is sent between threads. */
 export interface RoadmapDocument {
   text: string;
-  /** In the order of the file, containers before what they hold. */
+  /** In the order of the file; a container comes before the nodes in it. */
   nodes: RoadmapNode[];
-  /** Places in `nodes` by `foldId(id)`; of two with the same id the first. See `findNode`. */
+  /** Index in `nodes` by `foldId(id)`; the first one if two nodes have the same id. See `findNode`. */
   orders: Map<string, number>;
   places: Places;
   nodesList: NodesList;
-  /** Empty: the plan may come into force. Sorted by place. */
+  /** Sorted by place. The plan may be used only if this is empty. */
   problems: RoadmapProblem[];
 }
 
-/** The node of this id, in whatever case. */
+/** The node with this id; upper and lower case are the same. */
 export function findNode(
   doc: Pick<RoadmapDocument, "nodes" | "orders">,
   id: string,
@@ -85,12 +85,12 @@ export function findNode(
   return order === undefined ? undefined : doc.nodes[order];
 }
 
-/** Reads a plan. Throws nothing: all that is wrong is in `problems`, and then `nodes` may be less than the file says. */
+/** Parses a plan. Never throws: all faults are in `problems`. If there are any, `nodes` may be incomplete. */
 export function parseRoadmap(text: string): RoadmapDocument {
   return new Parser(text).parse();
 }
 
-/** Aliases stand for too much. */
+/** Thrown when aliases expand to too many values. */
 class Boundless extends Error {
   /** Offset of the alias (UTF-16 units). */
   readonly at: number;
@@ -105,7 +105,7 @@ class Parser implements ItemSource {
   private readonly lines = new LineCounter();
   private readonly doc: Document.Parsed;
   private readonly targets = new Map<Alias, Node>();
-  /** Sizes of the nodes that aliases stand for; below, the sum of all that were followed so far. */
+  /** Sizes of the nodes that aliases stand for. `aliasedCount` is the sum over all aliases followed so far. */
   private readonly sizes = new Map<Node, number>();
   private aliasedCount = 0;
   private readonly problems: RoadmapProblem[] = [];
@@ -172,7 +172,7 @@ class Parser implements ItemSource {
     };
   }
 
-  /** @throws Boundless when the aliases followed so far are too large in all: a few lines of them may stand for more than fits into memory */
+  /** @throws Boundless if all aliases followed so far expand to too many values: a few lines may stand for more than fits into memory */
   follow(raw: unknown): Node | undefined {
     if (!isAlias(raw)) return isNode(raw) ? raw : undefined;
     const target = this.targets.get(raw);
@@ -181,7 +181,7 @@ class Parser implements ItemSource {
     return target;
   }
 
-  /** How many nodes it is. */
+  /** How many YAML nodes this node consists of. */
   private sizeOf(node: Node): number {
     const known = this.sizes.get(node);
     if (known !== undefined) return known;
@@ -200,13 +200,13 @@ class Parser implements ItemSource {
     this.problems.push({ code, message: visibleMessage(message), ...this.lines.linePos(at), hint });
   }
 
-  /** Without the white space that a block ends with, so that an item ends where its last word does. */
+  /** The span of a node without the white space at the end of a block, so that an item ends with its last word. */
   private spanOf(node: Node): Span {
     const [start = 0, end = 0] = node.range ?? [];
     return { start, end: start + this.text.slice(start, end).trimEnd().length };
   }
 
-  /** Alias by alias in one walk: `Alias.resolve` walks the whole document each time. */
+  /** Resolves all aliases in one walk, because `Alias.resolve` walks the whole document for each alias. */
   private followAliases(): void {
     if (!this.text.includes("*")) return;
     const anchors = new Map<string, Node>();
@@ -348,7 +348,7 @@ function startOf(node: unknown): number {
   return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
-/** Characters before an offset in its line; a byte order mark is none. */
+/** How many characters are before an offset in its line. A byte order mark does not count. */
 export function columnOf(text: string, offset: number): number {
   const lineStart = offset === 0 ? 0 : text.lastIndexOf("\n", offset - 1) + 1;
   return offset - lineStart - (lineStart === 0 && text.startsWith("\ufeff") ? 1 : 0);

@@ -1,4 +1,4 @@
-/** The keys of an item whose values have a shape of their own: what it waits for, reads and runs. */
+/** Reads the keys of an item whose values have a special form, such as dependencies, inputs and programs. */
 import { isMap, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
@@ -11,7 +11,7 @@ const PAYLOAD_CHARS_MAX = 1024 * 1024;
 const ALIASES_MAX = 100;
 const INPUT_KEYS: ReadonlySet<string> = new Set(["nodeId", "node", "key", "as"]);
 
-/** Offsets that problems between items are reported at. */
+/** Offsets at which problems between items are reported. */
 export interface ItemMarks {
   id: number;
   parent?: number;
@@ -78,7 +78,7 @@ export function readInputs(values: ItemValues): NodeInput[] {
   });
 }
 
-/** One argv, a list of them, or a line for the shell. */
+/** Reads `verify`: one argv, a list of argvs, or a line for the shell. */
 export function readVerify(values: ItemValues): string[][] {
   const found = values.list("verify");
   if (found === undefined) return [];
@@ -164,7 +164,7 @@ export function readPayload(values: ItemValues): unknown {
     const told = { ...entry, value: odd, at };
     return values.bad("payload", told, "numbers that keep their digits", "write it in quotes");
   }
-  // It becomes a member of the node's task, and that nests no deeper than any task.
+  // The payload becomes a member of the node's task, so it may be one level less deep than a task.
   if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
     return values.bad("payload", entry, `at most ${JSON_DEPTH_MAX - 1} levels`);
   if (isWiderThan(value, JSON_MEMBERS_MAX))
@@ -172,7 +172,7 @@ export function readPayload(values: ItemValues): unknown {
   return chars <= PAYLOAD_CHARS_MAX ? value : values.bad("payload", entry, "less than 1 MiB");
 }
 
-/** A number that is another one, or none, once it has been read: `12345678901234567890`, `1e999`. */
+/** Finds a number that loses digits or becomes infinite when it is read: `12345678901234567890`, `1e999`. */
 function findOddNumber(values: ItemValues, payload: Node): Scalar | undefined {
   let found: Scalar | undefined;
   const look = (node: unknown): symbol | undefined => {

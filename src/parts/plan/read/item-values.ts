@@ -1,4 +1,4 @@
-/** The keys of one item and their values, kind by kind: text, one of some words, a list. Each fault is told at its place. */
+/** Reads the values of one item by kind: a text, one of several words, a list. Each fault is reported at its place. */
 import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 import { suggest } from "../../../core/suggest.ts";
 import type { ProblemCode } from "./problem.ts";
@@ -6,9 +6,9 @@ import { isEmpty, keyOf, offsetOf, shapeOfNode, textOf } from "./yaml-text.ts";
 
 const MERGE_DEPTH_MAX = 8;
 
-/** What an item is read with: aliases followed, faults told. */
+/** How an item reader follows aliases and reports faults. */
 export interface ItemSource {
-  /** The node behind an alias; undefined for what is no node. */
+  /** The node behind an alias, or the node itself; undefined if there is none. */
   follow(raw: unknown): Node | undefined;
   /** The plain value of a node. */
   valueOf(node: Node, aliasesMax: number): unknown;
@@ -19,12 +19,12 @@ export interface ItemSource {
 export interface Entry {
   key: Node;
   value: Node | undefined;
-  /** Offset for faults: of the value where it is in this item, else of the key. */
+  /** Offset for faults: of the value or the key, or of this item if the value comes from `<<`. */
   at: number;
 }
 
 export class ItemValues {
-  /** For faults. */
+  /** The id for messages. */
   id = "";
   readonly map: YAMLMap;
   readonly source: ItemSource;
@@ -37,7 +37,7 @@ export class ItemValues {
     this.collect(map, this.own, 0);
   }
 
-  /** Own keys, and beneath them what `<<` brings in. */
+  /** Collects the item's own keys, and separately those that `<<` copies into it. */
   private collect(map: YAMLMap, into: Map<string, Entry>, depth: number): void {
     const merges: unknown[] = [];
     for (const pair of map.items) {
@@ -62,7 +62,7 @@ export class ItemValues {
     }
   }
 
-  /** What stands in the item itself, else what it takes over. Which item it is, and how far, is never taken over. */
+  /** The item's own value of a key, else the one that `<<` copies. `id` and `status` are never copied. */
   get(key: string): Entry | undefined {
     const entry =
       this.own.get(key) ?? (key === "id" || key === "status" ? undefined : this.merged.get(key));
@@ -105,7 +105,7 @@ export class ItemValues {
     );
   }
 
-  /** The nodes of a list; one value alone is a list of one. */
+  /** The entries of a list; a single value counts as a list with one entry. */
   list(key: string): { entry: Entry; items: Entry[] } | undefined {
     const entry = this.get(key);
     if (entry === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** One item of the roadmap: from its YAML to a node, with every fault at its place. Knows nothing of the other items. */
+/** Turns the YAML of one item into a node, and reports every fault at its place. Knows nothing of other items. */
 import { isScalar, type Pair, type YAMLMap } from "yaml";
 import { checkBody } from "../../../codec/task-codec.ts";
 import { ErrInvalidTask } from "../../../core/errors.ts";
@@ -26,22 +26,22 @@ import {
 import { type Entry, type ItemSource, ItemValues } from "./item-values.ts";
 import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 
-/** Keys that mean something to us. Others are the reader's own and are left alone. */
+/** The keys that mailchute reads. Other keys belong to the author of the plan and are ignored. */
 const ITEM_KEYS: readonly string[] = (
   "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
   "description prompt acceptance verify expect_files exec agent role capabilities cwd env timeout_ms payload reopened milestones tasks"
 ).split(" ");
-/** What people write when they mean a key of ours; `suggest` is not bold enough to see it. */
+/** Words that people write for a known key, but that are too different for `suggest`. */
 const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
 
-/** In the place of the agent that is chosen at the launch, and of the id, which has a check of its own. */
+/** Used in the check of a node's task: the agent is chosen at the launch, and the id is checked separately. */
 const ANY_AGENT = "any";
 const ANY_ID = "any";
 
 /** Where in the file an item stands. */
 export interface ItemContext {
   section: "nodes" | "epics";
-  /** What it is when it does not say. */
+  /** The type of an item that has no key `type`. */
   type: NodeType;
   parent?: string;
   epic?: string;
@@ -50,18 +50,18 @@ export interface ItemContext {
 }
 
 export interface DecodedItem {
-  /** Without its line and column, which are 0. */
+  /** Its line and column are 0 here. */
   node: RoadmapNode;
   marks: ItemMarks;
 }
 
-/** The canonical word for a status as written, or undefined. */
+/** The status that a word in the file means, or undefined. */
 export function readStatus(word: string): NodeStatus | undefined {
   if (word === "pending") return "open";
   return (NODE_STATUSES as readonly string[]).includes(word) ? (word as NodeStatus) : undefined;
 }
 
-/** The node that an item says, or undefined when it has no id. Whatever else is wrong is told to `source` and left out. */
+/** Reads the node of an item; undefined if it has no id. Reports all other faults to `source` and leaves those values out. */
 export function decodeItem(
   map: YAMLMap,
   source: ItemSource,
@@ -120,7 +120,7 @@ class ItemReader {
     return { node, marks };
   }
 
-  /** What passes the check can be launched: the task that a node becomes is held against the rules of every task. */
+  /** Checks the task that the node becomes against the rules for all tasks, so that a valid plan can be launched. */
   private checkTaskOf(node: RoadmapNode): void {
     const { source, map } = this.values;
     try {

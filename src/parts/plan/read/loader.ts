@@ -1,4 +1,4 @@
-/** Reads plans without holding up the process: a large one is parsed in a thread of its own. */
+/** Parses plans without blocking the process: a large plan is parsed in a separate thread. */
 import { dirname, join } from "node:path";
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf } from "../../../core/errors.ts";
@@ -6,7 +6,7 @@ import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isSource, pathOfEntry } from "../../../host/package.ts";
 import { parseRoadmap, type RoadmapDocument } from "./document.ts";
 
-/** A text below this is parsed in place: some milliseconds (UTF-16 units). */
+/** A shorter text is parsed in this thread, which takes some milliseconds (UTF-16 units). */
 const IN_PLACE_CHARS_MAX = 32 * 1024;
 
 export interface LoadRequest {
@@ -14,7 +14,7 @@ export interface LoadRequest {
   text: string;
 }
 
-/** What the thread sends: the nodes in portions, so that receiving them never blocks for long; the rest comes last. */
+/** Messages of the thread: the nodes in portions, so that receiving them never blocks for long, and then the rest. */
 export type LoadReply =
   | { id: number; nodes: RoadmapNode[] }
   | { id: number; rest: Omit<RoadmapDocument, "nodes" | "text"> }
@@ -33,8 +33,8 @@ export class RoadmapLoader {
   private nextId = 1;
 
   /**
-   * The same as `parseRoadmap(text)`. Several may be under way; each gets its own answer.
-   * @throws Error when the thread died; the next call starts another
+   * Returns the same as `parseRoadmap(text)`. Several calls may run at once.
+   * @throws Error if the thread died; the next call starts another
    */
   load(text: string): Promise<RoadmapDocument> {
     if (text.length < IN_PLACE_CHARS_MAX)
@@ -42,7 +42,7 @@ export class RoadmapLoader {
     this.thread ??= this.startThread();
     const { thread } = this;
     const id = this.nextId++;
-    // The thread must not keep an idle process alive, but a caller that waits must get its answer.
+    // An idle thread must not keep the process alive, but one with a waiting caller must.
     if (this.waiting.size === 0) thread.ref();
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { text, nodes: [], resolve, reject });

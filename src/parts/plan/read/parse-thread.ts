@@ -1,4 +1,4 @@
-/** The thread of `RoadmapLoader`: texts in, documents out in portions. */
+/** The thread of `RoadmapLoader`: receives texts, parses them and sends the documents back in portions. */
 import { parentPort } from "node:worker_threads";
 import { messageOf } from "../../../core/errors.ts";
 import { parseRoadmap } from "./document.ts";

@@ -1,4 +1,4 @@
-/** What is wrong with a plan, and where. Shapes only. */
+/** A fault in a plan and its place. Types only. */
 
 export type ProblemCode =
   | "yaml"

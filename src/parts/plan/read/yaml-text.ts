@@ -1,16 +1,16 @@
-/** What pieces of YAML say as text, and where they stand. Pure. */
+/** Reads keys, texts and offsets from YAML nodes. Pure. */
 
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type Scalar } from "yaml";
 import { shapeOf } from "../../../codec/schema.ts";
 
-/** The name of a pair; "" for what is none. The merge key `<<` is a symbol to the parser. */
+/** The key of a pair as text; "" if the key is not a scalar. The parser represents the merge key `<<` as a symbol. */
 export function keyOf(pair: Pair): string {
   if (!isScalar(pair.key)) return "";
   const { value } = pair.key;
   return typeof value === "symbol" ? (value.description ?? "") : String(value);
 }
 
-/** Text as it was written: `0012` and `1.0` stay what they are, as in ids and arguments. */
+/** The text of a scalar as it was written: `0012` and `1.0` are not changed, because they may be ids or arguments. */
 export function textOf(node: unknown): string | undefined {
   if (!isScalar(node)) return undefined;
   const { value, source } = node as Scalar & { source?: string };
@@ -27,13 +27,13 @@ export function offsetOf(raw: unknown, otherwise: number): number {
   return (isNode(raw) ? raw.range?.[0] : undefined) ?? otherwise;
 }
 
-/** What stands there, for a message: texts by their length only, because they may be secrets. */
+/** Describes a value for a message. Shows only the length of a text, because it may be a secret. */
 export function shapeOfNode(node: Node | undefined): string {
   const isText = isScalar(node) && typeof node.value === "string";
   return isText ? shapeOf(node.value) : show(node);
 }
 
-/** A name as it may stand in a message. */
+/** Shows a name in a message, shortened. */
 export function show(node: Node | undefined): string {
   const text = textOf(node);
   if (text !== undefined) return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text);
