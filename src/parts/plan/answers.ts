@@ -1,4 +1,4 @@
-/** What people say to a node, and it to them, in the node's own kv. */
+/** Questions that a node asks people, and their answers, in the kv of the node. */
 import type { Clock } from "../../core/clock.ts";
 import type { Checkpoint } from "../../core/envelope.ts";
 import { isoTime } from "../../core/iso-time.ts";
@@ -8,17 +8,17 @@ import type { Answer } from "./rules/node-task.ts";
 
 export const QUESTION_KEY = "ctx.question";
 const ANSWERS_KEY = "ctx.answers";
-/** When a command last set it open. */
+/** The key for the time at which a command last set the node open. */
 const OPENED_KEY = "ctx.opened";
-/** A node that asks for ever is shown its last questions only. */
+/** How many answers are kept. A node that asks without end sees only the newest. */
 const ANSWERS_MAX = 20;
 
 interface KeptAnswer extends Answer {
-  /** Wall ms at which the question was put: which of two it answers, whatever the clock did since. Null: there was none. */
+  /** Wall ms at which the question was asked. It identifies the question, even if the clock was set since. Null: no question. */
   asked_at: number | null;
 }
 
-/** What was answered, the oldest first. */
+/** The answers that the node got, oldest first. */
 export function answersOf(kv: KvStore, id: string): Answer[] {
   return keptOf(kv, id).map(({ question, answer }) => ({ question, answer }));
 }
@@ -28,7 +28,7 @@ export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
   return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
 }
 
-/** Keeps that a person wants the node to run: beside the file, whose text might be an old copy just as well. */
+/** Records that a person wants the node to run. The roadmap alone cannot show this: its text might be an old copy. */
 export async function noteOpened(kv: KvStore, clock: Clock, id: string): Promise<void> {
   const source = { run: null, lease: null, attempt: 0, by: "cli" };
   await kv.put(id, OPENED_KEY, isoTime(clock.wallMs()), source);
@@ -39,15 +39,15 @@ export function openedAtMs(kv: KvStore, id: string): number | undefined {
   return kv.get(id, OPENED_KEY)?.t;
 }
 
-/** Wall ms since which the node's question waits for an answer; undefined when it has none, or has got it. */
+/** Wall ms since which the node's question waits for an answer; undefined when the node has no open question. */
 export function askedAtMs(kv: KvStore, id: string): number | undefined {
   const askedAt = kv.get(id, QUESTION_KEY)?.t;
   return keptOf(kv, id).at(-1)?.asked_at === askedAt ? undefined : askedAt;
 }
 
 /**
- * Keeps the answer for the node's next run. The same answer to the same question again changes nothing.
- * @param by who answers, as people read it
+ * Stores the answer for the node's next run. Storing the same answer to the same question twice changes nothing.
+ * @param by the name of the person or program that answers
  */
 export async function answer(kv: KvStore, id: string, text: string, by: string): Promise<void> {
   const asked = kv.get(id, QUESTION_KEY);
@@ -65,6 +65,6 @@ export async function answer(kv: KvStore, id: string, text: string, by: string):
 
 function keptOf(kv: KvStore, id: string): KeptAnswer[] {
   const value = kv.get(id, ANSWERS_KEY)?.value;
-  // People may put anything there.
+  // People may have written any value there.
   return Array.isArray(value) ? (value.filter(isObject) as unknown as KeptAnswer[]) : [];
 }

@@ -64,7 +64,7 @@ class PlanPart implements Part {
     this.engine.work(allowance && { ...allowance, onlyPlanners: this.replanning.isOn() });
   }
 
-  /** A person may save a plan that is in force at any moment. */
+  /** While there is a plan, a person may save it at any moment: so the file is checked regularly. */
   nextMs(nowMs: number): number {
     const lookMs = this.engine.isInForce ? nowMs + RECOVER_MS : Number.POSITIVE_INFINITY;
     return Math.min(lookMs, this.engine.nextMs());

@@ -1,4 +1,4 @@
-/** The plan for those who look: read when a node is asked for, and anew when its file has changed. Reads only. */
+/** Reads the plan for commands that show it: when a node is asked for, and again when the file has changed. Writes nothing. */
 import fs from "node:fs";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { AgentSettings } from "../../core/settings.ts";
@@ -8,7 +8,7 @@ import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
 import type { RoadmapDocument } from "./read/document.ts";
 import type { WaitingNode } from "./rules/next.ts";
 
-/** While it changes all the time, so many times as long as it took to read it is read no more. */
+/** After each read the plan is not read again for this many times as long as the read took. */
 const READ_SHARE = 5;
 
 class PlanView implements IdReader {
@@ -20,13 +20,13 @@ class PlanView implements IdReader {
   private waiting = new Map<RoadmapNode, WaitingNode>();
   private code: Code | undefined;
 
-  /** @param agents undefined when the settings cannot be read: then an agent is taken to be there */
+  /** @param agents undefined when the settings cannot be read: then every node counts as having an agent */
   constructor(tree: StateTree, agents: readonly AgentSettings[] | undefined) {
     this.tree = tree;
     this.agents = agents;
   }
 
-  /** Reads it if it is there and not the one that was read last. A plan that cannot be read has no nodes. */
+  /** Reads the plan if its file exists and has changed. A plan that cannot be read has no nodes. */
   async refresh(): Promise<void> {
     const nowMs = performance.now();
     if (nowMs < this.againMs) return;
@@ -38,7 +38,7 @@ class PlanView implements IdReader {
       if (stamp === this.stamp) return;
       text = fs.readFileSync(this.tree.roadmap, "utf8");
     } catch {
-      // None; or it is being replaced just now.
+      // There is no plan, or its file is being replaced at this moment.
       return;
     }
     this.code ??= await loadCode();
@@ -92,7 +92,7 @@ type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode
   Pick<typeof import("./rules/node-standing.ts"), "nodeStanding"> &
   Pick<typeof import("../../core/matching.ts"), "resolveAgent">;
 
-/** Reading YAML takes longer to load than most of a command line. */
+/** Loads the YAML code only when it is needed: loading it takes longer than most commands take. */
 async function loadCode(): Promise<Code> {
   const { parseRoadmap, findNode } = await import("./read/document.ts");
   const { planNext } = await import("./rules/next.ts");

@@ -1,4 +1,4 @@
-/** Runs the task of a node: phase by phase, in place of one call of its agent. */
+/** Lets a worker run the task of a node phase by phase instead of with one call of its agent. */
 import { readBrief } from "../../codec/node-brief.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import { KvStore } from "../../kv/store.ts";
