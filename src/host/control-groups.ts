@@ -3,10 +3,10 @@ import { dirname, join } from "node:path";
 import { readProc } from "./read-proc.ts";
 
 /**
- * Directories of the hierarchy of version 2, or of the one of version 1 that has this controller: our own group first, then those
- * above it. Some are not there: inside a container the path may be that of the host, and only the root of what is mounted here is
+ * Directories of the version 2 hierarchy, or of the version 1 hierarchy that has this controller: our own group first, then the
+ * groups above it. Some may not exist: inside a container the path may be the host's, and only the root of the mounted hierarchy is
  * ours.
- * @throws what the system says when it cannot tell now
+ * @throws the system's error when it cannot be read now
  */
 export function groupDirs(controller: "pids" | "memory"): string[] {
   const groups = readProc("/proc/self/cgroup")?.toString() ?? "";
@@ -28,13 +28,13 @@ export function groupDirs(controller: "pids" | "memory"): string[] {
   return dirs;
 }
 
-/** @returns undefined when the file is not there, or holds no number ("max") */
+/** @returns undefined when the file is missing, or holds no number ("max") */
 export function readGroupNumber(dir: string, file: string): number | undefined {
   const text = readProc(join(dir, file))?.toString().trim() ?? "";
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** Reads the number of this name from a file of lines "name number". */
+/** Reads the number with this name from a file of lines "name number". */
 export function readGroupEntry(dir: string, file: string, name: string): number | undefined {
   const text = readProc(join(dir, file))?.toString() ?? "";
   const line = text.split("\n").find((one) => one.startsWith(`${name} `));

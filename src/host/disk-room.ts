@@ -1,13 +1,13 @@
-/** Tells whether the disks of a state tree have room for new work. Asks the system at most every 250 ms. */
+/** Checks whether the disks of a state tree have room for new work. Asks the system at most every 250 ms. */
 import fs from "node:fs";
 import { dirname } from "node:path";
 import { lackOf, type Shortage, type Space } from "../core/free-space.ts";
 import type { StateTree } from "../core/state-tree.ts";
 
-/** How old the last look may be (ms): in this time a disk takes some 100 MB. */
+/** How old the last look may be (ms): in this time a disk can take about 100 MB. */
 export const ROOM_LOOK_MS = 250;
 
-/** @returns undefined when it cannot be told now */
+/** @returns undefined when the system cannot say now */
 export type LookAtDisk = (path: string) => Space | undefined;
 
 export class DiskRoom {
@@ -19,13 +19,13 @@ export class DiskRoom {
 
   /** @param bytesMin setting `free_bytes_min`; 0 = there is always room */
   constructor(tree: StateTree, bytesMin: number, lookAt: LookAtDisk = spaceOf) {
-    // Each of these may lie on another disk.
+    // Each of these may be on another disk.
     this.paths = [...new Set([tree.mailbox, tree.runs, tree.dir, dirname(tree.events)])];
     this.bytesMin = bytesMin;
     this.lookAt = lookAt;
   }
 
-  /** What the disks lacked at the last look; undefined when there was room. @param nowMs monotonic */
+  /** What the disks lacked at the last look; undefined when they had room. @param nowMs monotonic */
   shortageAt(nowMs: number): Shortage | undefined {
     if (this.bytesMin > 0 && nowMs >= this.lookAtMs) {
       this.lookAtMs = nowMs + ROOM_LOOK_MS;
@@ -45,13 +45,13 @@ export class DiskRoom {
   }
 }
 
-/** The space of the disk that a path lies on, as far as users other than root may use it. */
+/** The space on the disk of a path, as far as users other than root may use it. */
 export function spaceOf(path: string): Space | undefined {
   try {
     const { blocks, bavail, bsize, files, ffree } = fs.statfsSync(path);
     return { size: blocks * bsize, free: bavail * bsize, files, freeFiles: ffree };
   } catch {
-    // The path is not there yet.
+    // The path does not exist yet.
     return undefined;
   }
 }

@@ -8,19 +8,19 @@ import { makeDirs } from "./make-dirs.ts";
 import { readRegularText } from "./regular-file.ts";
 
 export interface ReplaceOptions {
-  /** Where it is staged, on the same file system. Default: `.tmp` beside it. */
+  /** Where the file is staged, on the same file system. Default: `.tmp` beside it. */
   stagingDir?: string;
-  /** How many directories are made at most, with `stagingDir` itself. Default: 1. */
+  /** The largest number of directories that are created, counting `stagingDir`. Default: 1. */
   missingMax?: number;
-  /** True: survives a power cut once this returns. Otherwise a power cut may leave nothing of it, old or new. */
+  /** True: the document survives a power cut once this returns. Otherwise a power cut may lose both the old and the new document. */
   isDurable?: boolean;
   /** Called right before the rename. */
   beforePublish?: () => void;
 }
 
 /**
- * Replaces a document as a whole. It is staged in a `.tmp` beside it and its size is checked before it is published,
- * because write-file-atomic takes a full disk for success.
+ * Replaces a whole document. It is staged in a `.tmp` beside it, and its size is checked before it is published, because
+ * write-file-atomic reports success on a full disk.
  */
 export function replaceDocument(path: string, value: object, options: ReplaceOptions = {}): void {
   replaceText(path, `${JSON.stringify(value, null, 2)}\n`, options);
@@ -57,7 +57,7 @@ export function syncDir(dir: string): void {
   }
 }
 
-/** Removes a document that nothing depends on. If it cannot be removed it does no harm: readers judge the process that it names. */
+/** Removes a document that nothing depends on. If it cannot be removed it does no harm: readers check whether the process that it names lives. */
 export function removeDocument(path: string): void {
   try {
     fs.rmSync(path, { force: true });
@@ -66,7 +66,7 @@ export function removeDocument(path: string): void {
   }
 }
 
-/** Errors of `readRegularText` that stay the same when it is tried again: there is no document of ours. */
+/** Errors of `readRegularText` that do not change when it is tried again: there is no document of ours. */
 const NO_DOCUMENT: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -78,7 +78,7 @@ const NO_DOCUMENT: ReadonlySet<string> = new Set([
 
 /**
  * The document, or undefined when it is missing or not a JSON object.
- * @throws a system error when it cannot be read: its content is unknown then
+ * @throws a system error when it cannot be read: its content is then unknown
  */
 export function loadDocument<T extends object>(path: string): T | undefined {
   let text: string;
@@ -91,7 +91,7 @@ export function loadDocument<T extends object>(path: string): T | undefined {
   return parseObject(text) as T | undefined;
 }
 
-/** Like `loadDocument`, but undefined, too, when it cannot be read. */
+/** Like `loadDocument`, but returns undefined also when the document cannot be read. */
 export function readDocument<T extends object>(path: string): T | undefined {
   try {
     return loadDocument(path);

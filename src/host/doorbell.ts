@@ -1,7 +1,7 @@
 /**
- * Tells that a directory changed, and often which name. An event is a hint that a look is due, never a fact: the system
- * loses events in bursts, and watches go deaf. Only the watch of chokidar is used. Its listing is switched off, because it
- * would stat every file of the directory once a second.
+ * Reports that a directory changed, and often which name. A report only means that the caller should look: the system loses events
+ * in bursts, and watches can stop working. Only chokidar's watch is used. Its listing is switched off, because it would stat every
+ * file of the directory once a second.
  */
 import fs from "node:fs";
 import { FSWatcher } from "chokidar";
@@ -18,13 +18,13 @@ class WatchOnly extends FSWatcher {
 }
 
 export interface DoorbellEvents {
-  /** @param name the file concerned, when it is known */
+  /** @param name the changed file, when it is known */
   onRing: (name: string | undefined) => void;
   /** Called once when the system gives no more watches and polling starts. */
   onFallback: (error: unknown) => void;
 }
 
-/** How often the directory is polled without a watch (ms). */
+/** How often the directory is polled when it cannot be watched (ms). */
 const POLL_MS = 100;
 
 export class Doorbell {
@@ -60,9 +60,9 @@ export class Doorbell {
     this.watcher = watcher;
   }
 
-  /** Call regularly: a watch on a directory that was replaced hears nothing any more. True when it was set anew. */
+  /** Call regularly: a watch on a directory that was replaced gets no more events. True when the watch was set again. */
   rearm(): boolean {
-    // Without a watcher it is not started yet, stopped, or polling.
+    // Without a watcher the doorbell is not started yet, stopped, or polling.
     if (this.watcher === undefined || this.dirKey() === this.watchedKey) return false;
     void this.watcher.close();
     this.start();
@@ -75,7 +75,7 @@ export class Doorbell {
     clearInterval(this.poll);
   }
 
-  /** Tells a directory from the one that replaced it, which may get the same inode number. */
+  /** Distinguishes a directory from its replacement, which may get the same inode number. */
   private dirKey(): string {
     const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
     return `${stats?.dev}.${stats?.ino}.${stats?.birthtimeMs}`;

@@ -21,8 +21,9 @@ const nextOwner = ownerSequence();
 
 /**
  * Waits for the lock. A lock whose owner is known to be dead is taken at once.
- * @param path of the lock; the directory around it must be there
- * @returns a function that gives the lock back and never throws, because the work is done by then. Undefined: no lock in time; go on without it
+ * @param path of the lock; its directory must exist
+ * @returns a function that releases the lock and never throws, because the work is done by then. Undefined: the lock was not free
+ *   in time; continue without it
  */
 export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
   // Loaded on first use: most worker processes never lock anything.

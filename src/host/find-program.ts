@@ -1,11 +1,11 @@
-/** Finds a program as the shell would: a path as it is, a name on PATH. */
+/** Finds a program as the shell does: a path is used as it is, a name is searched in PATH. */
 import fs from "node:fs";
 import { delimiter, join, resolve, sep } from "node:path";
 
 /**
  * @param path the value of PATH
  * @param cwd for a relative path
- * @returns where it is; undefined when there is none that may be run
+ * @returns its path; undefined when no such program can be run
  */
 export function findProgram(
   name: string,

@@ -1,4 +1,4 @@
-/** Who a process is, for longer than its pid: host, boot, pid namespace, pid and start time. Judges whether it lives. */
+/** Identifies a process beyond its pid, which is used again: host, boot, pid namespace, pid and start time. Judges whether it lives. */
 import fs from "node:fs";
 import os from "node:os";
 import { readProc, readProcLink } from "./read-proc.ts";
@@ -7,7 +7,7 @@ export interface ProcessIdentity {
   /** 12 hex digits: host, boot and pid namespace. */
   place: string;
   pid: number;
-  /** Clock ticks after boot; 0 where the system does not tell. */
+  /** Clock ticks after boot; 0 where the system does not say. */
   startTicks: number;
 }
 
@@ -15,7 +15,7 @@ export type Verdict = "alive" | "dead" | "unknown";
 
 let ownPlace: string | undefined;
 
-/** Where pids of this process mean something. @throws what the system says when it cannot tell now */
+/** The host, boot and pid namespace in which this process's pids are valid. @throws the system's error when it cannot be read now */
 export function thisPlace(): string {
   ownPlace ??= `${hash4(os.hostname())}${hash4(readProc("/proc/sys/kernel/random/boot_id")?.toString() ?? "")}${hash4(readProcLink("/proc/self/ns/pid") ?? "")}`;
   return ownPlace;
@@ -32,12 +32,12 @@ export function identityOf(pid: number): ProcessIdentity {
   return { place: thisPlace(), pid, startTicks: startTicksOf(pid) ?? 0 };
 }
 
-/** Begins every claim of this process. */
+/** The beginning of every owner string of this process. */
 export function ownerPrefix(identity: ProcessIdentity): string {
   return `${identity.place}-${identity.pid.toString(36)}-${identity.startTicks.toString(36)}`;
 }
 
-/** Makes owner strings: one per claim, never twice. */
+/** Makes owner strings: one per claim, never the same twice. */
 export function ownerSequence(identity: ProcessIdentity = thisProcess(), mark = ""): () => string {
   const prefix = ownerPrefix(identity);
   let counter = 0;
@@ -49,12 +49,12 @@ export function ownerSequence(identity: ProcessIdentity = thisProcess(), mark = 
 
 const CANCELLING = "C";
 
-/** Owner strings of claims that are made to cancel a task, not to run it. */
+/** Makes owner strings of claims that cancel a task and do not run it. */
 export function cancellingSequence(): () => string {
   return ownerSequence(thisProcess(), CANCELLING);
 }
 
-/** Whether this claim was made to cancel its task: then the run of that number never began under it. */
+/** Whether this claim was made to cancel its task: no run began under it. */
 export function isCancelling(owner: string): boolean {
   return owner.startsWith(CANCELLING, owner.lastIndexOf("-") + 1);
 }
@@ -63,9 +63,9 @@ const RUNNER = "R";
 const BESIDE = "S";
 
 /**
- * Owner strings of a worker's claims. They promise that what shows that a run has begun is made before it begins: the directory of
- * a program's run, the journal's line before a function is called, the staged results of a batch.
- * @param isBeside others run in the process
+ * Makes owner strings of a worker's claims. Such a worker promises to leave a trace before a run begins: a program's run directory,
+ * the journal line of a function, the staged results of a batch.
+ * @param isBeside other attempts run in the same process
  */
 export function runnerSequence(
   identity: ProcessIdentity = thisProcess(),
@@ -78,29 +78,29 @@ export function runnerSequence(
   };
 }
 
-/** Whether this is the claim of a worker that keeps the promise of `runnerSequence`. */
+/** Whether this claim is of a worker that keeps the promise of `runnerSequence`. */
 export function isRunner(owner: string): boolean {
   const at = owner.lastIndexOf("-") + 1;
   return owner.startsWith(RUNNER, at) || owner.startsWith(BESIDE, at);
 }
 
-/** Whether others ran in its process when this claim was made. */
+/** Whether other attempts ran in its process when this claim was made. */
 export function wasBeside(owner: string): boolean {
   return owner.startsWith(BESIDE, owner.lastIndexOf("-") + 1);
 }
 
-/** What the owner strings of one process share: all but their counter. One that has none stands for itself. */
+/** The part that all owner strings of one process share: all but the counter. A string without a counter is returned as it is. */
 export function processOf(owner: string): string {
   return /^[^-]+-[^-]+-[^-]+(?=-[^-]+$)/.exec(owner)?.[0] ?? owner;
 }
 
-/** The name that the worker process of these owner strings, or of this prefix of them, goes by. */
+/** The id of the worker process with these owner strings, or with this prefix of them. */
 export function workerIdOf(owner: string): string {
   const [, pid = "", start = ""] = owner.split("-");
   return `w-${pid}-${start}`;
 }
 
-/** The process that an owner string names; undefined when it is not one of ours. */
+/** The process that an owner string names; undefined when the string is not one of ours. */
 export function parseOwner(owner: string): ProcessIdentity | undefined {
   const match = /^([0-9a-f]{12})-([0-9a-z]+)-([0-9a-z]+)(?:-[0-9A-Za-z]+)?$/.exec(owner);
   const [, place, pid, start] = match ?? [];
@@ -108,15 +108,14 @@ export function parseOwner(owner: string): ProcessIdentity | undefined {
   return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };
 }
 
-/** Whether the process of these owner strings ran since this machine started, where our pids mean something. */
+/** Whether the process of this owner string ran on this machine since it started, and in our pid namespace. */
 export function isOfThisBoot(owner: string): boolean {
   return parseOwner(owner)?.place === thisPlace();
 }
 
 /**
- * Whether that very process still runs. `unknown`: it lives where our pids say nothing (another host or container), or
- * the system has no descriptor left to look at it.
- * Rule: `docs/protocol.md`, "Which process is dead".
+ * Whether exactly that process still runs. `unknown`: its pid belongs to another host or container, or the system has no descriptor
+ * left to look. Rule: `docs/protocol.md`, "Which process is dead".
  */
 export function judge(identity: ProcessIdentity): Verdict {
   const place = thisPlace();
@@ -136,17 +135,17 @@ export function judgeOwner(owner: string): Verdict {
   return identity === undefined ? "unknown" : judge(identity);
 }
 
-/** The start time of a live process (zombies are dead), or undefined. @throws what the system says when it cannot tell now */
+/** The start time of a live process (zombies are dead), or undefined. @throws the system's error when it cannot be read now */
 export function startTicksOf(pid: number): number | undefined {
   const stat = readProc(`/proc/${pid}/stat`)?.toString();
   if (stat === undefined) return undefined;
-  // The name in parentheses may hold anything; the fields follow its last ')'.
+  // The name in parentheses may hold any character; the fields follow its last ')'.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (fields[0] === "Z" || fields[0] === "X") return undefined;
   return Number(fields[19]);
 }
 
-/** Whether no process has this pid; false when that cannot be told now. */
+/** Whether no process has this pid; false when this cannot be known now. */
 export function isGone(pid: number): boolean {
   try {
     return startTicksOf(pid) === undefined;
@@ -165,7 +164,7 @@ function isPidAlive(pid: number): boolean {
 }
 
 function hash4(text: string): string {
-  // Loaded here, because it takes 5 ms that most commands can do without.
+  // Loaded here, because it takes 5 ms and most commands do not need it.
   const { createHash } = process.getBuiltinModule("node:crypto");
   return createHash("sha256").update(text).digest("hex").slice(0, 4);
 }

@@ -1,12 +1,12 @@
 /**
- * The part of an init for a process that is pid 1 of a container. A process whose parent has ended becomes its child, and stays a
- * zombie until it is waited for; Node waits only for those that it has started itself. So it starts itself again, below a small
- * program that adopts them and waits for all: in perl, which the images of Debian have.
+ * Does one job of an init, for a process that is pid 1 of a container. A process whose parent has ended becomes a child of pid 1,
+ * and stays a zombie until pid 1 waits for it. Node waits only for processes that it started itself. So this process starts itself
+ * again, below a small program that adopts such processes and waits for all. The program is in perl, which Debian's images have.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import os from "node:os";
 
-/** The number of prctl(2) by architecture, as Node names it. */
+/** The number of the system call prctl(2), by Node's name of the architecture. */
 const PRCTL: Readonly<Partial<Record<NodeJS.Architecture, number>>> = {
   x64: 157,
   arm64: 167,
@@ -21,8 +21,8 @@ const PR_SET_CHILD_SUBREAPER = 36;
 const FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * Adopts what is left below it, starts the program, hands signals on to it, waits for all, and ends as the program does. Its first
- * argument is the number of prctl; without a second one it says whether it can adopt.
+ * Adopts the orphans below it, starts the program, passes signals on to it, waits for all, and ends as the program does. Its first
+ * argument is the number of prctl; without a second one it only reports whether it can adopt.
  */
 const ADOPTER = `
 my $prctl = 0 + shift @ARGV;
@@ -53,27 +53,27 @@ for (;;) {
 exit 125;
 `;
 
-/** Whether this process must wait for what others have left: it is the first of its pid namespace. */
+/** Whether this process must wait for orphans: it is the first of its pid namespace. */
 export function isInit(): boolean {
   return process.platform === "linux" && process.pid === 1;
 }
 
 /**
- * Runs this very command line again, below a program that waits for what is left there. Signals are handed on.
- * @returns the exit code (128 and its number after a signal); undefined when there is no such program here
+ * Runs this same command line again, below a program that waits for orphans. Signals are passed on.
+ * @returns the exit code (128 plus the number of a signal); undefined when there is no such program here
  */
 export async function runBelowInit(): Promise<number | undefined> {
   const adopter = findAdopter();
   if (adopter === undefined) return undefined;
   const [program = "", ...args] = adopter;
   const own = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
-  // A session of its own: what the terminal sends reaches this process alone, and is handed on once.
+  // Use a new session: signals of the terminal then reach only this process, which passes each on once.
   const child = spawn(program, [...args, ...own], { stdio: "inherit", detached: true });
   for (const signal of FORWARDED) process.on(signal, () => child.kill(signal));
   return endOf(child);
 }
 
-/** The program, up to the arguments that it runs; tried before it is relied on. */
+/** The command that starts the adopter, without the arguments that it runs. It is tried out before it is used. */
 function findAdopter(): string[] | undefined {
   const number = PRCTL[process.arch];
   if (number === undefined) return undefined;

@@ -1,16 +1,16 @@
-/** Keeps the machine from going to sleep, by systemd-inhibit, for as long as this process lives. */
+/** Keeps the machine from going to sleep as long as this process lives, by systemd-inhibit. */
 import { spawn } from "node:child_process";
 
 const PROGRAM = "systemd-inhibit";
 const STDERR_LENGTH_MAX = 200;
 
 /**
- * @param why as `systemd-inhibit --list` shows it
+ * @param why the text that `systemd-inhibit --list` shows
  * @param onCannot called once with the reason when the machine may sleep after all
- * @returns lets the machine sleep again
+ * @returns a function that lets the machine sleep again
  */
 export function keepAwake(why: string, onCannot: (reason: string) => void): () => void {
-  // The lock is held until cat ends, and cat ends when its input does: also when this process is killed.
+  // The lock is held until cat ends. cat ends when its input ends, also when this process is killed.
   const child = spawn(
     PROGRAM,
     ["--what=sleep:idle:handle-lid-switch", "--who=mailchute", `--why=${why}`, "cat"],
@@ -28,7 +28,7 @@ export function keepAwake(why: string, onCannot: (reason: string) => void): () =
   });
   child.once("error", ({ message }) => fail(message));
   child.once("close", (exitCode) => fail(words.trim() || `${PROGRAM} ended (${exitCode})`));
-  // It must not keep this process.
+  // The child must not keep this process alive.
   child.unref();
   return () => {
     isWanted = false;

@@ -1,13 +1,13 @@
-/** Lists a directory that need not be there. */
+/** Lists a directory that may be missing. */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
 
-/** Its names; none when it cannot be listed. */
+/** The names in the directory; an empty list when it cannot be listed. */
 export function listDir(path: string): string[] {
   return tryListDir(path) ?? [];
 }
 
-/** Its names; none when it is not there. Undefined when it cannot be listed: then its names are not known. */
+/** The names in the directory; an empty list when it is missing. Undefined when it cannot be listed: its names are then unknown. */
 export function tryListDir(path: string): string[] | undefined {
   try {
     return fs.readdirSync(path);

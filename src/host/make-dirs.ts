@@ -1,16 +1,16 @@
 /**
- * Makes directories one at a time. Node's own recursive form runs for ever where the system says ENOENT below a directory that
- * is there, as it does below /proc. What lies inside a state tree is made with a bound: a tree that was moved away or deleted
- * must not come into being again where it was.
+ * Makes directories one at a time. Node's own recursive call never ends where the system reports ENOENT below an existing
+ * directory, as below /proc. Directories inside a state tree are made with a limit: a tree that was moved away or deleted must not
+ * be created again at its old place.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
 import { systemCode } from "../core/errors.ts";
 
 /**
- * Makes a directory with mode 0700, and what is missing above it; harmless when it is there.
- * @param missingMax at most so many are made, with the directory itself: its depth in what has to be there. Infinity: all
- * @throws ENOENT when more are missing, EEXIST when something else stands there, and other system errors
+ * Makes a directory with mode 0700, and its missing parents; does nothing when it is there.
+ * @param missingMax the largest number of directories that are made, counting the directory itself. Infinity: no limit
+ * @throws ENOENT when more are missing, EEXIST when something else is there, and other system errors
  */
 export function makeDirs(path: string, missingMax = 1): void {
   try {
@@ -23,7 +23,7 @@ export function makeDirs(path: string, missingMax = 1): void {
     try {
       makeDirs(path);
     } catch (again) {
-      // A sweep that found the directory above empty has taken it away in between.
+      // In between, a sweep found the directory above empty and removed it.
       if (systemCode(again) !== "ENOENT") throw again;
       makeDirs(dirname(path), missingMax - 1);
       makeDirs(path);

@@ -1,4 +1,4 @@
-/** How much memory the system lets a process, and all of this container, have. Reads only. */
+/** Reads how much memory the system allows this process and its container. */
 import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { groupDirs, readGroupEntry, readGroupNumber } from "./control-groups.ts";
@@ -7,11 +7,11 @@ import { readProc } from "./read-proc.ts";
 export interface MemoryRoom {
   left: number;
   max: number;
-  /** The path of what sets the limit. */
+  /** The path of the file that sets the limit. */
   limit: string;
 }
 
-/** By version of the control groups: the limit, what is in use, and what of that are files that can be dropped. */
+/** Files by version of the control groups: the limit, the memory in use, and how much of that is file cache, which can be dropped. */
 const GROUP_FILES = [
   { max: "memory.max", used: "memory.current", cached: ["inactive_file", "active_file"] },
   {
@@ -20,19 +20,19 @@ const GROUP_FILES = [
     cached: ["total_inactive_file", "total_active_file"],
   },
 ];
-/** Where the kernel counts whom of a group it has killed. */
+/** Files in which the kernel counts the processes of a group that it killed. */
 const KILL_FILES = ["memory.events", "memory.oom_control"];
-/** Version 1 says "no limit" by a number beyond all memory. */
+/** Version 1 shows "no limit" as a number larger than all memory. */
 const NO_LIMIT = 2 ** 60;
 
-/** How much address space each process may have (bytes); undefined: as much as it likes. */
+/** How much address space each process may have (bytes); undefined when there is no limit. */
 export function addressSpaceMax(): number | undefined {
   const limits = tryAsk(() => readProc("/proc/self/limits"))?.toString() ?? "";
   const max = Number(/^Max address space\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
   return Number.isNaN(max) ? undefined : max;
 }
 
-/** The tightest limit of the control groups that we are in; undefined: there is none. */
+/** The tightest limit of our control groups; undefined when there is none. */
 export function groupMemory(): MemoryRoom | undefined {
   const rooms = tryAsk(() => groupDirs("memory").flatMap((dir) => roomIn(dir) ?? [])) ?? [];
   return rooms.toSorted((a, b) => a.left - b.left)[0];
@@ -65,17 +65,15 @@ export function countMemoryKills(): number {
   );
 }
 
-/** For people. */
 export function describeAddressSpace(max: number): string {
   return `ulimit -v allows each process ${bytesText(max)} of address space`;
 }
 
-/** For people. */
 export function describeGroupMemory({ limit, max, left }: MemoryRoom): string {
   return `${limit} allows ${bytesText(max)}, and ${bytesText(Math.max(0, left))} are left`;
 }
 
-/** Undefined, too, when no descriptor is left to look. */
+/** Undefined also when no descriptor is left to read the file. */
 function tryAsk<T>(ask: () => T): T | undefined {
   try {
     return ask();

@@ -1,16 +1,17 @@
 /**
- * Tells a process that is just being started: its starter may be dead already, and nothing in it says yet whose it is.
+ * Detects a process that is just being started. Its starter may be dead already, and nothing in the process shows yet to which
+ * attempt it belongs.
  *
- *   forked       a copy of who forked it, with one thread and that one's environment; an orphan when that one died
- *   executing    the new program, whose environment the kernel has not put in place yet
+ *   forked       a copy of its starter, with one thread and the same environment; an orphan if the starter died
+ *   executing    the new program, whose environment the kernel has not set yet
  */
 import fs from "node:fs";
 import { thisProcess } from "./identity.ts";
 import type { ProcessRow } from "./process-table.ts";
 
-/** Clock ticks; a second. What has not become anything by then is not waited for. */
+/** One second in clock ticks. A process that is still unclear after that is not waited for. */
 const NEWBORN_TICKS_MAX = 100;
-/** Of `/proc` (ms). */
+/** Length of a clock tick in `/proc` (ms). */
 const TICK_MS = 10;
 
 export function isNewborn({ pid, parent, threads, startTicks }: ProcessRow): boolean {
@@ -20,7 +21,7 @@ export function isNewborn({ pid, parent, threads, startTicks }: ProcessRow): boo
   return isForked(pid, parent, threads) || isExecuting(pid);
 }
 
-/** What runs on Node has many threads from its start on; the children of those who live are theirs to end. */
+/** A Node process has many threads from its start, so a copy of it with one thread is only forked. A live parent ends its own children. */
 function isForked(pid: number, parent: number, threads: number): boolean {
   const own = programOf(process.pid);
   return threads === 1 && own !== undefined && programOf(pid) === own && programOf(parent) !== own;

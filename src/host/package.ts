@@ -1,35 +1,34 @@
-/** Where the parts of this package lie, alike for the sources and for what is built from them. */
+/** Finds files of this package. The same code works from the sources and from the built files. */
 import fs from "node:fs";
 import { extname, join } from "node:path";
 
-// From src/host/ and from dist/chunks/, where the build puts this file, it is as far to everything.
+// The build puts this file into dist/chunks/, which is as deep as src/host/.
 const HERE = import.meta.dirname;
 
 const ENDING = extname(import.meta.filename);
 
-/** Whether the sources run, and not what was built from them. */
+/** Whether the sources run, and not the built files. */
 export const isSource = ENDING === ".ts";
 
 /**
- * The absolute path of a file that runs as a process or a thread of its own. The build makes one file of each (scripts/bundle.mjs). The
- * library (.mjs) starts the same ones as the command line.
- * @param name path below src, as `worker/entry`: it is called `entry`, or ends in `-thread`
+ * The absolute path of a file that runs as its own process or thread. The build makes one file of each (scripts/bundle.mjs). The
+ * library (.mjs) starts the same files as the command line.
+ * @param name path below src, such as `worker/entry`: its last part is `entry`, or ends in `-thread`
  */
 export function pathOfEntry(name: string): string {
   return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 
-/** The file of an ES module that holds nothing, absolute. The build keeps it as it is: scripts/bundle.mjs lists it, too. */
+/** The absolute path of an empty ES module. The build copies it unchanged: scripts/bundle.mjs lists it, too. */
 export function pathOfNothing(): string {
   return join(HERE, "..", `agents/nothing${isSource ? ".ts" : ".js"}`);
 }
 
-/** A path in the package, absolute. */
+/** The absolute path of a file in the package. */
 export function pathInPackage(path: string): string {
   return join(HERE, "../..", path);
 }
 
-/** The version in package.json. */
 export function readVersion(): string {
   const text = fs.readFileSync(pathInPackage("package.json"), "utf8");
   return (JSON.parse(text) as { version: string }).version;

@@ -1,4 +1,4 @@
-/** The file system for packages that make directories with whatever rights the umask leaves: theirs are for us alone. */
+/** A file system for packages that make directories with whatever rights the umask leaves: here only our user gets rights. */
 import fs from "node:fs";
 
 export const privateFs: object = {

@@ -1,4 +1,4 @@
-/** How many more processes and threads the system lets this user and this container have. Reads only. */
+/** Reads how many more processes and threads the system allows this user and this container. */
 import { join } from "node:path";
 import { groupDirs, readGroupNumber } from "./control-groups.ts";
 import { listProc, readProc } from "./read-proc.ts";
@@ -10,24 +10,23 @@ export interface ProcessRoom {
   limit: string;
 }
 
-/** A limit of that many is not counted against: to count all threads of a user takes its time (ms on a full machine). */
+/** A limit of this size or more is ignored: counting all threads of a user takes milliseconds on a full machine. */
 const COUNTED_MAX = 8192;
 /** A process with one of these may exceed `ulimit -u`: CAP_SYS_ADMIN, CAP_SYS_RESOURCE. */
 const FREE_CAPABILITIES = (1n << 21n) | (1n << 24n);
 
-/** The tightest limit that can be seen from here; undefined when none is near. */
+/** The tightest limit that can be seen from here; undefined when no limit is near. */
 export function processRoom(): ProcessRoom | undefined {
   try {
     return [userRoom(), ...containerRooms()]
       .filter((room) => room !== undefined)
       .toSorted((a, b) => a.left - b.left)[0];
   } catch {
-    // No descriptor is left to look.
+    // No descriptor is left to read the limits.
     return undefined;
   }
 }
 
-/** For people. */
 export function describeRoom({ limit, max, left }: ProcessRoom): string {
   return `${limit} allows ${max} processes and threads, and ${Math.max(0, left)} are left`;
 }
@@ -53,7 +52,7 @@ function mayExceed(): boolean {
   return process.getuid?.() === 0 || (held & FREE_CAPABILITIES) !== 0n;
 }
 
-/** Of each control group that we are in, from our own upwards. */
+/** The limits of our control groups, from our own group upwards. */
 function containerRooms(): ProcessRoom[] {
   const rooms: ProcessRoom[] = [];
   for (const dir of groupDirs("pids")) {

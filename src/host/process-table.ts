@@ -1,4 +1,4 @@
-/** The processes of this machine, as far as `/proc` tells; elsewhere none. */
+/** Lists the processes of this machine from `/proc`; without `/proc` the list is empty. */
 import { listProc, readProc } from "./read-proc.ts";
 
 export interface ProcessRow {
@@ -11,14 +11,14 @@ export interface ProcessRow {
   startTicks: number;
 }
 
-/** All but zombies. @throws what the system says when it cannot tell now */
+/** All processes except zombies. @throws the system's error when they cannot be read now */
 export function listProcesses(): ProcessRow[] {
   const rows: ProcessRow[] = [];
   for (const name of listProc("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
     const stat = readProc(`/proc/${pid}/stat`)?.toString();
-    // Gone between the listing and the look.
+    // The process ended between the listing and the look.
     if (stat === undefined) continue;
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") continue;

@@ -1,4 +1,4 @@
-/** Finds and ends every process of an attempt: its group, its descendants, and what left both but carries the lease. */
+/** Finds and ends every process of an attempt: its group, its descendants, and processes that left both but have the lease in their environment. */
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
@@ -9,31 +9,31 @@ import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
 export const STATE_VARIABLE = "MAILCHUTE_STATE";
-/** Lies in the state tree of the run that it is given to, whatever else that sets for its children. */
+/** A path in the state tree of the run, also when the program sets another state tree for its children. */
 export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 
-/** Stands between a lease and the number of a line of its batch: ending the lease ends its lines. */
+/** Separates a lease from the number of a line of its batch: ending the lease ends its lines. */
 const PART_MARK = ".".charCodeAt(0);
 
-/** The parent of all threads of the kernel, which have no environment. */
+/** The parent of all kernel threads, which have no environment. */
 const KERNEL_PARENT = 2;
 
-/** Milliseconds between two looks at whether the tree is gone. */
+/** Pause between two checks whether the tree is gone (ms). */
 const POLL_MS = 20;
-/** The same while nothing is there to be ended, but may come. */
+/** The same pause while no process is left, but one may be just starting (ms). */
 const NEWBORN_POLL_MS = 5;
-/** The same while the system has no descriptor left to look. */
+/** The same pause while the system has no descriptor left to look (ms). */
 const BLIND_POLL_MS = 250;
 /** A process that has not ended this long after SIGKILL never will (ms). */
 const KILL_LIMIT_MS = 5000;
 
 /**
  * The pids of the attempt with this lease, without zombies. Uses `/proc`; elsewhere only the group can be reached.
- * @param lease ends in a dot: every lease that begins so
+ * @param lease one that ends in a dot means every lease that begins with it
  * @param rootPid the program that was started, when known
- * @param known start times by pid of what was found before, which is added to: a process whose parent has ended since,
- *   and which left the group and cleaned its environment, can be found in no other way
- * @param stateDir the leases are of this tree: in the tree that it was copied from, programs may run under the same ones
+ * @param known start times by pid of the processes found before; new ones are added. It is the only way to find a process whose
+ *   parent has ended and which left the group and cleared its environment
+ * @param stateDir the tree of these leases. If the tree is a copy, programs of the original tree may run under the same leases
  */
 export function findTree(
   lease: string,
@@ -46,7 +46,7 @@ export function findTree(
 
 interface TreeLook {
   pids: number[];
-  /** A process is just being started, and nothing tells yet whose it is. */
+  /** A process is just being started, and nothing shows yet to which attempt it belongs. */
   isUnsure: boolean;
 }
 
@@ -57,7 +57,7 @@ function lookForTree(
   stateDir: string | undefined,
 ): TreeLook {
   const rows = rootPid === undefined ? listProcesses() : tryListProcesses();
-  // Without /proc the group, by its negative number, is all that can be reached.
+  // Without /proc only the group can be reached, by its negative number.
   if (rows.length === 0) {
     const isAlive = rootPid !== undefined && isGroupAlive(rootPid);
     return { pids: isAlive ? [-rootPid] : [], isUnsure: false };
@@ -74,11 +74,12 @@ function lookForTree(
       (row.pid === rootPid || row.group === rootPid || row.session === rootPid);
     const mayHold = row.startTicks >= bornTicks && row.parent !== KERNEL_PARENT;
     if (isGroup || known.get(row.pid) === row.startTicks) found.add(row.pid);
-    // The caller that names the root has seen it start. Asked before the environment is read: afterwards it may have become something.
+    // A caller that names the root has seen it start. Check this before reading the environment: a process may stop being new in
+    // between.
     else if (mayHold && rootPid === undefined && isNewborn(row)) isUnsure = true;
     else if (mayHold && environHolds(row.pid, entry, tree)) found.add(row.pid);
   }
-  // Children that cleaned their environment still have a parent we know.
+  // Children that cleared their environment still have a parent we know.
   for (let grew = true; grew; ) {
     grew = false;
     for (const row of rows) {
@@ -93,10 +94,11 @@ function lookForTree(
 }
 
 /**
- * SIGTERM to all, time to end, SIGKILL to what is left, until nothing is. While the system cannot tell, it goes on.
+ * Sends SIGTERM to all, waits, then sends SIGKILL to the rest until no process is left. While the system cannot list processes, it
+ * keeps trying.
  * @param graceMs 0 kills at once
  * @param stateDir see `findTree`
- * @returns the number of processes that are still there after five seconds (unkillable: stuck in the kernel)
+ * @returns how many processes are still there after five seconds (stuck in the kernel)
  */
 export async function endTree(
   lease: string,
@@ -110,7 +112,7 @@ export async function endTree(
       try {
         return lookForTree(lease, rootPid, known, stateDir);
       } catch {
-        // What is there cannot be told: two runs of one task must not overlap for that.
+        // We cannot know what still runs. Keep trying, because two runs of one task must not overlap.
         await wait(BLIND_POLL_MS);
       }
     }
@@ -126,7 +128,7 @@ export async function endTree(
   }
   const deadline = performance.now() + KILL_LIMIT_MS;
   while ((seen.pids.length > 0 || seen.isUnsure) && performance.now() < deadline) {
-    // Stopped first, so that none can fork away from under the sweep.
+    // Stop all first, so that no process can fork while the others are killed.
     signalAll(seen.pids, "SIGSTOP");
     signalAll((await look()).pids, "SIGKILL");
     await wait(seen.pids.length > 0 ? POLL_MS : NEWBORN_POLL_MS);
@@ -136,9 +138,9 @@ export async function endTree(
 }
 
 /**
- * SIGKILL to what is left in the group and the session of a program that has ended, until nothing is. A process that has left both
- * goes on.
- * @returns the number of processes that are still there after five seconds
+ * Sends SIGKILL to the rest of the group and session of a program that has ended, until no process is left. A process that has left
+ * both keeps running.
+ * @returns how many processes are still there after five seconds
  */
 export async function endGroup(rootPid: number): Promise<number> {
   const deadline = performance.now() + KILL_LIMIT_MS;
@@ -152,7 +154,7 @@ export async function endGroup(rootPid: number): Promise<number> {
 
 function findGroup(rootPid: number): number[] {
   const rows = tryListProcesses();
-  // Without /proc the group, by its negative number, is all that can be reached.
+  // Without /proc only the group can be reached, by its negative number.
   if (rows.length === 0) return [-rootPid];
   return rows
     .filter(({ group, session }) => group === rootPid || session === rootPid)
@@ -187,22 +189,22 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended by itself, or is not ours.
+      // The process ended by itself, or is not ours.
     }
   }
 }
 
-/** When the holder of a lease was started, in ticks: whatever carries its lease is younger. 0 where that cannot be said. */
+/** When the holder of a lease was started, in ticks: every process with this lease is younger. 0 when that is not known. */
 function bornTicksOf(lease: string): number {
   const owner = parseOwner(lease.split(".")[2] ?? "");
   return owner?.place === thisPlace() ? owner.startTicks : 0;
 }
 
-/** @param tree where the lease is from; null: not known */
+/** @param tree the tree of the lease; null when it is not known */
 function environHolds(pid: number, entry: Buffer, tree: string | null): boolean {
   const environ = readProc(`/proc/${pid}/environ`);
   if (environ === undefined) return false;
-  // At the start of a variable only: another variable's value may hold the same text.
+  // Match only at the start of a variable: the value of another variable may hold the same text.
   for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {
     const next = environ[at + entry.length];
     const isWhole = next === 0 || next === PART_MARK || entry.at(-1) === PART_MARK;
@@ -211,7 +213,10 @@ function environHolds(pid: number, entry: Buffer, tree: string | null): boolean 
   return false;
 }
 
-/** A tree that has been moved since cannot be found where it was, and is ours. So is a program that only speaks to another one. */
+/**
+ * Whether the process was started by another tree. If that tree was moved, it is not found at its old path, and the process counts
+ * as ours. A program that only sends commands to another tree counts as ours too.
+ */
 function isOfOtherTree(environ: Buffer, tree: string | null): boolean {
   if (tree === null) return false;
   const variables = environ.toString("latin1").split("\0");

@@ -1,21 +1,21 @@
-/** Reads of `/proc`, where "not there" is one answer, and "it cannot be looked at now" another. */
+/** Reads `/proc`. A missing file and a file that cannot be read now are different answers. */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
 
-/** The process is gone, or is not ours to see; or there is no `/proc` here. */
+/** The process is gone, or we may not see it; or there is no `/proc` here. */
 const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ESRCH", "EACCES", "EPERM"]);
 
-/** @returns undefined when it is not there @throws what the system says when it has no descriptors or no memory left */
+/** @returns undefined when it is not there @throws the system's error when no descriptors or no memory are left */
 export function readProc(path: string): Buffer | undefined {
   return askProc(() => fs.readFileSync(path));
 }
 
-/** @returns none when it is not there @throws like `readProc` */
+/** @returns an empty list when it is not there @throws like `readProc` */
 export function listProc(path: string): string[] {
   return askProc(() => fs.readdirSync(path)) ?? [];
 }
 
-/** @returns where it leads to; undefined when it is not there @throws like `readProc` */
+/** @returns the target of the link; undefined when it is not there @throws like `readProc` */
 export function readProcLink(path: string): string | undefined {
   return askProc(() => fs.readlinkSync(path));
 }

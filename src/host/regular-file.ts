@@ -1,8 +1,8 @@
-/** Files where programs may put what they like: a pipe keeps no reader or writer waiting for its other end, a link leads nowhere else. */
+/** Reads and writes files in places where programs may put anything: a pipe does not block us, and a link is not followed. */
 import fs from "node:fs";
 import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 
-/** No file of ours is longer (bytes). Reading a longer one could take minutes, or all memory. */
+/** Our files are never longer (bytes). Reading a longer one could take minutes, or all memory. */
 const TEXT_BYTES_MAX = 2 * KV_DOCUMENT_BYTES_MAX;
 
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
@@ -18,7 +18,7 @@ export function openToAppend(path: string): number {
   return openRegular(path, O_WRONLY | O_APPEND | O_CREAT);
 }
 
-/** @throws like `openToRead`; EFBIG when it is larger than any file of ours: then it is not read */
+/** @throws like `openToRead`; EFBIG when it is larger than any file of ours and is not read */
 export function readRegularText(path: string): string {
   return usingFile(openToRead(path), (fd) => {
     const { size } = fs.fstatSync(fd);
@@ -36,19 +36,19 @@ export function appendRegularText(path: string, text: string): void {
 /** Replaces the text of the file. @throws like `openToRead` */
 export function writeRegularText(path: string, text: string): void {
   usingFile(openRegular(path, O_WRONLY | O_CREAT), (fd) => {
-    // Not with O_TRUNC: the checks after opening may refuse the file.
+    // Do not use O_TRUNC: the checks after opening may refuse the file.
     fs.ftruncateSync(fd);
     fs.writeFileSync(fd, text);
   });
 }
 
-/** Removes what stands there, and writes a new file. @throws a system error */
+/** Removes the existing file and writes a new one. @throws a system error */
 export function writeAnew(path: string, text: string): void {
   fs.rmSync(path, { force: true });
   usingFile(openRegular(path, O_WRONLY | O_CREAT | O_EXCL), (fd) => fs.writeFileSync(fd, text));
 }
 
-/** Removes a link in the place of a file of ours. The file that it leads to stays. @throws a system error */
+/** Removes a link that is in the place of a file of ours. The target of the link stays. @throws a system error */
 export function dropLink(path: string): void {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });
   if (stats !== undefined && (stats.isSymbolicLink() || stats.nlink > 1))

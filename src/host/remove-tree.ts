@@ -1,12 +1,12 @@
-/** Removes a directory and all that is in it one name at a time, so that one of a million names does not block its caller. */
+/** Removes a directory and its contents one name at a time, so that a directory with a million names does not block its caller. */
 import fs from "node:fs";
 
-/** Below this depth all is removed at once: each level keeps a descriptor open. */
+/** Below this depth everything is removed at once, because each level keeps a descriptor open. */
 const DEPTH_MAX = 64;
 const SLASH = Buffer.from("/");
 
 /**
- * Yields after each name. Leaves what it cannot remove, such as files that a container made as root, and removes the rest.
+ * Yields after each name. Leaves files that it cannot remove, such as those that a container made as root, and removes the rest.
  * @returns whether nothing is left
  */
 export function* removeTree(
@@ -17,7 +17,7 @@ export function* removeTree(
   if (depth >= DEPTH_MAX) return isDone(() => fs.rmSync(dir.toString(), { recursive: true }));
   let handle: fs.Dir;
   try {
-    // Not every name is UTF-8; the types know only of names that are.
+    // Some names are not UTF-8; the types only know names that are.
     handle = fs.opendirSync(dir as unknown as string, { encoding: "buffer" as BufferEncoding });
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT";

@@ -1,7 +1,7 @@
-/** What a worker process tells people, on stderr. */
+/** Prints a worker process's messages for people, on stderr. */
 import { visible } from "../core/visible.ts";
 
-/** One line, in which nothing steers a terminal or hides: it may quote what others wrote. */
+/** Prints one line. It may quote text of others, so control and invisible characters are made visible. */
 export function say(text: string): void {
   process.stderr.write(`mailchute: ${visible(text)}\n`);
 }

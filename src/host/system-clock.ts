@@ -1,4 +1,4 @@
-/** The clock and the chance of this machine: what everything below is handed as a `Clock`. */
+/** The clock and the random numbers of this machine. Other code gets them as a `Clock`. */
 import type { Clock } from "../core/clock.ts";
 
 export const systemClock: Clock = {

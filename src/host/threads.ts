@@ -1,25 +1,25 @@
 /**
- * The threads in which Node waits for the disk. libuv makes all of them at their first use, and aborts the process when one
- * cannot be made: so they are made at a moment when nothing can be lost, and no more than there is room for.
+ * Sets the number of threads in which Node waits for the disk. libuv makes all of them at their first use, and aborts the process
+ * when one cannot be made. So they are made when nothing can be lost, and only as many as there is room for.
  */
 import fs from "node:fs";
 import type { Settings } from "../core/settings.ts";
 import { describeRoom, type ProcessRoom, processRoom } from "./process-room.ts";
 
 const SIZE_VARIABLE = "UV_THREADPOOL_SIZE";
-/** As many as libuv makes when nothing is said. */
+/** The number of threads that libuv makes by default. */
 export const USUAL_THREADS = 4;
-/** Results that wait for the disk at the same time share its commits; more threads than that win no more. */
+/** Writes that wait for the disk at the same time share its commits. More threads than this gain nothing. */
 export const SYNC_THREADS = 32;
 
-/** How many threads a worker has where there is room for them. */
+/** How many threads a worker gets when there is enough room. */
 export function threadsWanted(durability: Settings["durability"]): number {
   return durability === "power" ? SYNC_THREADS : USUAL_THREADS;
 }
 
 /**
- * How many threads to make: `wanted`, or what the environment says (UV_THREADPOOL_SIZE), or half of the room, whichever is less;
- * at least 1.
+ * How many threads to make: `wanted`, or the value of UV_THREADPOOL_SIZE when it is set, but at most half of the room, and at least
+ * 1.
  * @param others processes and threads that need room as well
  */
 export function threadsFor(
@@ -34,9 +34,9 @@ export function threadsFor(
 }
 
 /**
- * Makes the threads of this process, once: later calls change nothing. Not the environment of what it starts.
- * @throws Error with code EAGAIN when there is no room for a single one; where the system does not tell of its limit the process
- *   is aborted then
+ * Makes the threads of this process; only the first call has an effect. The environment of child processes is not changed.
+ * @throws Error with code EAGAIN when there is no room for even one thread. Where the system does not show its limit, the process
+ *   is aborted instead
  */
 export function makeThreads(count: number): void {
   const room = processRoom();

@@ -1,4 +1,4 @@
-/** Tells which state tree a path leads to. A tree that was moved is the same tree; a copy is another one. */
+/** Identifies the state tree at a path. A tree that was moved is the same tree; a copy is another one. */
 import fs from "node:fs";
 import { judge, type Verdict } from "./identity.ts";
 
@@ -7,7 +7,7 @@ export interface Resident {
   place: string;
   pid: number;
   start_ticks: number;
-  /** The tree that it wrote the document into; missing or null when unknown. */
+  /** The tree into which it wrote the document; missing or null when unknown. */
   tree?: string | null;
 }
 
@@ -28,9 +28,9 @@ export function isOtherTree(tree: string | null | undefined, dir: string): boole
   return here !== null && here !== tree;
 }
 
-/** Whether the process that wrote this document lives, and wrote it into another tree: this tree is a copy. */
+/** Whether the process that wrote this document lives and wrote it into another tree: this tree is then a copy. */
 export function livesElsewhere(resident: Resident, dir: string): boolean {
-  // On other hosts the same tree has other numbers.
+  // On another host the same tree has other numbers.
   return judgeResident(resident) === "alive" && isOtherTree(resident.tree, dir);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Finds the files that any process has open for writing. Linux only; elsewhere it finds none. A machine may have many processes,
+ * Finds the files that any process has open for writing. Linux only; elsewhere it finds no file. A machine may have many processes,
  * so it looks at them in slices, and all callers share one look.
  */
 import fs from "node:fs";
@@ -20,8 +20,9 @@ let nextLookMs = Number.NEGATIVE_INFINITY;
 let isLooking = false;
 
 /**
- * True when a process that this one may inspect has the file open for writing. "unsure": a look is under way, ask again.
- * @param sinceMs a look that began before may have passed a process that opened the file then (monotonic ms)
+ * True when a process that this one may inspect has the file open for writing. "unsure": a look is running, ask again.
+ * @param sinceMs looks that began before this time do not count: they may have passed a process that opened the file later
+ *   (monotonic ms)
  */
 export function hasWriter(file: { dev: number; ino: number }, sinceMs: number): boolean | "unsure" {
   const nowMs = performance.now();
@@ -49,7 +50,7 @@ function continueLook(found: Set<string>, look: Iterator<undefined>): void {
   setImmediate(continueLook, found, look);
 }
 
-/** Fills `found`; gives way after each process and each open file. */
+/** Fills `found`; yields after each process and each open file. */
 function* openForWriting(found: Set<string>): Generator<undefined> {
   for (const pid of listDir("/proc")) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
@@ -69,6 +70,6 @@ function noteWriter(found: Set<string>, pid: string, fd: string): void {
     const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? "0";
     if ((Number.parseInt(flags, 8) & O_ACCMODE) !== 0) found.add(`${stats.dev}.${stats.ino}`);
   } catch {
-    // It was closed since, or this process may not see it.
+    // The file was closed since, or this process may not see it.
   }
 }
