@@ -17,7 +17,7 @@ export class AttemptJournal {
     this.telemetry = telemetry;
   }
 
-  /** Writes what was noted, in one write for each journal. False when the disk refused: a later one writes it. */
+  /** Writes the noted lines, with one write for each journal. False when the disk refused: a later flush writes them. */
   flush(): boolean {
     return this.telemetry.flush();
   }
@@ -58,13 +58,13 @@ export class AttemptJournal {
     recordSettled(this.telemetry, attempt.subject, details, mayBeRecorded);
   }
 
-  /** @param recordAs where its record is, relative to the mailbox */
+  /** @param recordAs path of its record, relative to the mailbox */
   noteConflict(attempt: Attempt, recordAs: string): void {
     recordConflict(this.telemetry, attempt.subject, recordAs);
     this.noteReleased(attempt);
   }
 
-  /** It waits again in `processing/`. @param nextAttempt the number its next run has; @param notBeforeMs wall ms */
+  /** Notes that the task waits again in `processing/`. @param nextAttempt number of its next run; @param notBeforeMs wall ms */
   notePutBack(
     attempt: Attempt,
     event: "retry_scheduled" | "released",
@@ -78,14 +78,14 @@ export class AttemptJournal {
     recordPutBack(this.telemetry, subject, startedWallMs, details);
   }
 
-  /** It waits for a gate. */
+  /** Notes that the task waits for a gate. */
   noteHeld(attempt: Attempt, gate: string): void {
     const { outcome, subject, startedWallMs } = attempt;
     const error = outcome?.kind === "deferred" ? outcome.message : null;
     recordHeld(this.telemetry, subject, startedWallMs, { gate, error });
   }
 
-  /** It waits again in the inbox. */
+  /** Notes that the task waits again in the inbox. */
   noteRequeued(attempt: Attempt): void {
     this.telemetry.event("cancelled", attempt.subject, {
       error: "cancelled; it waits again",
@@ -93,7 +93,7 @@ export class AttemptJournal {
     this.noteReleased(attempt);
   }
 
-  /** Another process took us for dead and took the lease: say so, change nothing. */
+  /** Notes that another process believed us dead and took the lease. Nothing is changed. */
   noteFenced(attempt: Attempt): void {
     recordFenced(this.telemetry, attempt.subject);
   }

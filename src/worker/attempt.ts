@@ -23,7 +23,7 @@ import { pathIn } from "../mailbox/trays.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 
-/** Step "read": from a fresh claim to an attempt that knows its task and agent. A bad file gets its outcome right here. */
+/** Step "read": makes an attempt with its task and agent from a fresh claim. An invalid file gets its outcome here. */
 export function readAttempt(
   tools: AttemptTools,
   claim: Claim,
@@ -59,8 +59,8 @@ export function readAttempt(
     attempt.decoded = readClaim(tools.trays, claim);
   } catch (error) {
     attempt.subject.agent_id = "none";
-    // It was good when it was accepted and is not now: replaced in between. Or the disk does not give it, or descriptors
-    // ran out: then it waits, because a record without the task would be all that is left of it.
+    // The file was valid when it was accepted, so it was replaced since. Or the disk cannot be read, or descriptors ran out: the
+    // task then waits, because a record made now would lack the task, and nothing else would keep it.
     attempt.outcome =
       error instanceof ErrInvalidTask
         ? invalid(error.code, messageOf(error))
@@ -73,8 +73,8 @@ export function readAttempt(
   if (match.agent === undefined || agent === undefined) {
     attempt.subject.agent_id = task.agent ?? "none";
     const reason = match.agent === undefined ? match.reason : "this worker does not know the agent";
-    // A task that our own supervisor offers fits no other worker better. A task that we found was selected by a supervisor
-    // whose settings may be newer than ours.
+    // No other worker fits a task better if our own supervisor offers it. A task that we found may have been selected by a
+    // supervisor with newer settings than ours.
     attempt.outcome = isOffered
       ? invalid("ErrInvalidConfig", reason)
       : { kind: "released", message: reason };
@@ -89,8 +89,8 @@ export function readAttempt(
 }
 
 /**
- * The journals do not say that it starts. Should this process die now, the directory of the run says so in their place; where
- * there can be none, it does not start.
+ * Makes the run's directory when the journals do not report the start. If this process dies, the directory shows that the run
+ * began. If it cannot be made, the run does not start.
  */
 export function leaveTrace(tools: AttemptTools, attempt: Attempt): void {
   const { claim } = attempt;
@@ -98,7 +98,7 @@ export function leaveTrace(tools: AttemptTools, attempt: Attempt): void {
     attempt.outcome ??= makeRunDir(pathIn(tools.tree.runs, runOf(claim.name)));
 }
 
-/** Step "run". Resolves with the outcome; never rejects. @param runners the first that fits runs it */
+/** Step "run". Resolves with the outcome; never rejects. @param runners the first one that fits runs the attempt */
 export async function runAttempt(
   tools: AttemptTools,
   runners: readonly Runner[],
@@ -142,7 +142,7 @@ function assign(
   return { agent, assignment };
 }
 
-/** One call of its agent, then the task's `expect_files` and `verify`. */
+/** Runs its agent once, then checks the task's `expect_files` and `verify`. */
 async function runPlain(
   { trays }: AttemptTools,
   attempt: Attempt,
@@ -157,7 +157,7 @@ async function runPlain(
   return fault ?? outcome;
 }
 
-/** Step "decided": what follows from the outcome, and for the last attempt the record of it. */
+/** Step "decided": decides what happens after this outcome. If the task ends, makes its record. */
 export function decideAttempt(tools: AttemptTools, attempt: Attempt): Decision {
   const { settings, trays } = tools;
   const outcome: AttemptOutcome = attempt.outcome ?? {

@@ -1,4 +1,4 @@
-/** Claims what this worker is to run: what it was offered and what it found, as far as slots, disk and `control.json` allow. */
+/** Claims the tasks that this worker is to run: offered ones and ones that it found, as far as slots, disk and `control.json` allow. */
 import { decodeTask } from "../codec/task-codec.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
@@ -18,17 +18,17 @@ import { type ReadyFile, ReadyQueue } from "./ready-queue.ts";
 import { RoomWatch } from "./room-watch.ts";
 import type { Attempt, AttemptTools } from "./runner.ts";
 
-/** What a worker process is called, and how much it runs. */
+/** The identity of a worker process, and its number of slots. */
 export interface WorkerSelf {
   id: string;
   slots: number;
-  /** Begins every lease of this process. */
+  /** The beginning of every lease of this process. */
   ownerPrefix: string;
-  /** @param isBeside others run in this process */
+  /** @param isBeside other attempts run in this process */
   newOwner: (isBeside: boolean) => string;
   /** Its document in `workers/`, which the heartbeat touches. */
   workerFile: string;
-  /** Whether there is a supervisor that offers it what it is to claim. */
+  /** Whether a supervisor offers tasks to this worker. */
   isSupervised: () => boolean;
 }
 
@@ -36,14 +36,14 @@ export interface ClaimerParts {
   journal: AttemptJournal;
   report: ProgressReport;
   pause: DiskPause;
-  /** There is something to claim, or room for it. */
+  /** Called when there may be something to claim, or room for it. */
   wake: () => void;
 }
 
-/** What the worker has in hand. */
+/** The attempts that the worker holds. */
 export interface InHand {
   running: number;
-  /** What has run and is not settled yet. */
+  /** Attempts that have run and are not settled yet. */
   unsettled: number;
 }
 
@@ -68,7 +68,7 @@ export class Claimer {
     this.room = new RoomWatch(room, trays.clock, parts.wake);
   }
 
-  /** Files that are to be claimed. */
+  /** How many files wait to be claimed. */
   get queuedCount(): number {
     return this.queue.size;
   }
@@ -82,7 +82,7 @@ export class Claimer {
     this.p.wake();
   }
 
-  /** Looks for accepted tasks by itself: without a supervisor, or in case its hints were lost. */
+  /** Looks for accepted tasks itself: when there is no supervisor, or in case its offers were lost. */
   lookAround(): void {
     if (!this.tools.settings.mailbox_enabled) return;
     try {
@@ -92,7 +92,7 @@ export class Claimer {
     }
   }
 
-  /** @returns what was claimed and read, and is to be started */
+  /** @returns the attempts that were claimed and read, and are to be started */
   claim({ running, unsettled }: InHand): Attempt[] {
     const claimed: Attempt[] = [];
     if (this.queue.size === 0) return claimed;
@@ -128,8 +128,8 @@ export class Claimer {
   }
 
   /**
-   * Programs that a run may start at once: the slots that other attempts leave, with its own, which it keeps while more runs than
-   * may; 0 while paused or short of room.
+   * How many programs one run may start at once: its own slot and the free ones. A run keeps its own slot even when too many
+   * attempts run. 0 while paused or short of room.
    */
   roomForPrograms(running: number): number {
     return this.gate.isClosed || !this.room.hasRoom
@@ -137,7 +137,10 @@ export class Claimer {
       : Math.max(1, this.gate.slots() - running + 1);
   }
 
-  /** No attempt is used up while the disk refuses a task or batch, or the machine a run, so that its number does not tell how long to wait. */
+  /**
+   * Sets the delay of a task that the disk or the machine refused. Such a refusal uses up no attempt, so the attempt number cannot
+   * set the delay.
+   */
   backOffHindered({ outcome, subject }: Attempt): void {
     if (outcome?.kind !== "deferred" || outcome.isHindered !== true)
       this.hindered.delete(subject.task_id);
@@ -149,7 +152,7 @@ export class Claimer {
     this.room.close();
   }
 
-  /** The disk may refuse this one alone: all others go before it. */
+  /** Puts a file behind all others, because the disk may refuse only this one. */
   private postpone(file: string): void {
     const delayMs = this.hinderedDelayMs(parseName(file)?.id ?? file);
     this.queue.postpone(delayMs);
@@ -179,8 +182,8 @@ export class Claimer {
   }
 
   /**
-   * The last run of a task whose worker died is for a process that it does not share, which the supervisor starts. What it wants
-   * us to have it offers.
+   * Whether this may be the last run of a task whose worker died. That run needs a process that it does not share, which the
+   * supervisor starts. If the supervisor wants this worker to run it, it offers the task.
    */
   private isForOneAlone({ file, isOffered }: ReadyFile): boolean {
     const { slots, isSupervised } = this.self;

@@ -1,8 +1,8 @@
-/** The pause that follows when the disk refuses a claim or a settlement: nothing is claimed before it is over. */
+/** Pauses claiming after the disk refused a claim or a settlement. */
 import { systemCode } from "../core/errors.ts";
 import { say } from "../host/say.ts";
 
-/** Length of the pause (ms), doubled up to the second value. */
+/** Length of the first pause (ms); it is doubled up to the second value. */
 const PAUSE_MS = [100, 5000] as const;
 
 export class DiskPause {
@@ -11,7 +11,7 @@ export class DiskPause {
   private timer: NodeJS.Timeout | undefined;
   private told = "";
 
-  /** @param onOver what was refused can be tried again */
+  /** @param onOver called when the refused step can be tried again */
   constructor(onOver: () => void) {
     this.onOver = onOver;
   }
@@ -20,7 +20,7 @@ export class DiskPause {
     return this.timer !== undefined;
   }
 
-  /** @param what could not be done, for people: "settle a" */
+  /** @param what the step that failed, for people: "settle a" */
   begin(what: string, error: unknown): void {
     if (this.timer !== undefined) return;
     this.tell(what, systemCode(error) || String(error));
@@ -31,13 +31,13 @@ export class DiskPause {
     }, this.pauseMs);
   }
 
-  /** The disk takes what it is given: the next pause is a short one. */
+  /** Called when the disk works again: the next pause is short. */
   shorten(): void {
     this.pauseMs = PAUSE_MS[0];
     this.told = "";
   }
 
-  /** Not the same for hours. */
+  /** Prints the reason, but not the same one for hours. */
   private tell(what: string, why: string): void {
     const isLongest = this.pauseMs === PAUSE_MS[1];
     const words = `(${why}); trying again ${isLongest ? "every" : "in"} ${this.pauseMs} ms`;

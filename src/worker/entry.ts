@@ -1,17 +1,17 @@
-/** What a supervisor starts: the worker process. Its orders are the first message it gets. */
+/** The entry file of a worker process, which a supervisor starts. Its first message holds the orders. */
 import { WORKER_PARTS } from "../app/worker-parts.ts";
 import { messageOf } from "../core/errors.ts";
 import { say } from "../host/say.ts";
 import { runWorker } from "./main.ts";
 import type { WorkerBoot } from "./protocol.ts";
 
-// It tells others whose worker this is; what a handler starts is none.
+// The variable shows other processes whose worker this is. Programs that a handler starts are no workers.
 delete process.env["MAILCHUTE_WORKER_BOOT"];
 if (process.send === undefined) {
   process.stderr.write("mailchute: start workers with `mailchute worker`\n");
   process.exitCode = 2;
 } else {
-  // Should the supervisor die before it has sent them, nothing holds this process any more, and it ends.
+  // If the supervisor dies before it sends the orders, nothing keeps this process alive, and it ends.
   process.once("message", (orders) => {
     runWorker(orders as WorkerBoot, WORKER_PARTS).then(
       (code) => {

@@ -1,10 +1,10 @@
-/** The files that a run must leave: whether each is there, and not older than the task's first run. Looks only. */
+/** Checks the files that a run must leave: each must be there, and not be older than the task's first run. Changes nothing. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Assignment } from "../agents/agent.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 
-/** @returns why the attempt did not end well, or undefined when all is there */
+/** @returns why the attempt failed, or undefined when all files are there */
 export function checkExpectedFiles(assignment: Assignment): AttemptOutcome | undefined {
   const { task, stateDir } = assignment;
   const cwd = resolve(stateDir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
@@ -25,13 +25,13 @@ function firstRunMs({ task, lease, runDir }: Assignment): number {
   const day = dirname(runDir);
   const prefix = `${task.id}@${lease.slice(0, lease.indexOf("."))}.`;
   const runs = fs.readdirSync(day).filter((name) => name.startsWith(prefix));
-  // A line of a batch may have no folder of its own: its batch has one.
+  // A line of a batch may have no folder of its own; its batch has one.
   const paths = runs.length === 0 ? [day] : runs.map((name) => join(day, name));
   const births = paths.map((path) => fs.statSync(path, { throwIfNoEntry: false })?.birthtimeMs);
   return Math.min(...births.filter((ms) => ms !== undefined));
 }
 
-/** Some file systems and tools keep whole seconds only. What is in a folder may be new when the folder is not. */
+/** Some file systems and tools keep whole seconds only. A folder always passes: its contents may be new when the folder is not. */
 function isOlder(stats: fs.Stats, startMs: number): boolean {
   if (stats.isDirectory()) return false;
   const writtenMs = Math.max(stats.mtimeMs, stats.birthtimeMs);

@@ -1,4 +1,4 @@
-/** What steers this worker: `control.json`, looked at before each claim. One stat when nothing changed. */
+/** Reads control.json before each claim. An unchanged file costs one stat call. */
 import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
 import { parseName } from "../core/names.ts";
@@ -18,24 +18,24 @@ export class Gate {
     this.ownSlots = ownSlots;
   }
 
-  /** How many attempts may run here now; while paused, only those that `mayBegin`. */
+  /** How many attempts may run here now. While paused, only those that `mayBegin` may start. */
   slots(): number {
     this.refresh();
     return Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
   }
 
-  /** As `slots` has found it. */
+  /** Whether the last call of `slots` found a pause. */
   get isPaused(): boolean {
     return this.control.paused;
   }
 
-  /** Whether what is ready under this name was launched before the pause came, and so still begins. */
+  /** Whether the ready task under this name was launched before the pause, and so may still begin. */
   mayBegin(file: string): boolean {
     const name = parseName(file);
     return name?.attempt === 1 && this.control.launched.includes(name.id);
   }
 
-  /** Whether nothing may start anywhere: not even in what runs already. */
+  /** Whether nothing may start anywhere, not even inside a run that has begun. */
   get isClosed(): boolean {
     this.refresh();
     return this.control.paused || this.control.max_workers === 0;
@@ -51,7 +51,7 @@ export class Gate {
       this.control = controlOf(control);
       this.seen = key;
     } catch {
-      // Replaced while we read, broken by hand, or on a disk that does not give it now: the last state we understood stays in force.
+      // The file was replaced while we read it, broken by hand, or the disk cannot be read now: the last valid state still applies.
     }
   }
 }

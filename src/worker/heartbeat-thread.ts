@@ -1,6 +1,6 @@
 /**
- * The heartbeat, in a thread of its own so that no handler can block it. It asks the directory which leases this process
- * holds: every claimed name that begins with our owner prefix. Knows nothing of tasks.
+ * The heartbeat. It has its own thread, so that no handler can block it. It lists the directory to find the leases of this process:
+ * every claimed name that begins with our owner prefix. It knows nothing of tasks.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ export interface HeartbeatData {
   ownerPrefix: string;
   workerFile: string;
   heartbeatMs: number;
-  /** One Float64, on the clock of `process.hrtime` (ms): then the process is killed because a handler holds it; 0 = never. */
+  /** One Float64, on the clock of `process.hrtime` (ms): at this time the process is killed, because a handler blocks it; 0 = never. */
   deadline: SharedArrayBuffer;
-  /** One Int32, counted up and notified when there is a deadline where none was. */
+  /** One Int32, counted up and notified when a deadline is set and there was none before. */
   alarm: SharedArrayBuffer;
 }
 
@@ -21,7 +21,7 @@ const data = workerData as HeartbeatData;
 const deadline = new Float64Array(data.deadline);
 const alarm = new Int32Array(data.alarm);
 const mark = `~w-${data.ownerPrefix}-`;
-/** How often the deadline is looked at while it is far (ms); and how late it may be noticed. */
+/** How often a distant deadline is checked, and so how late it may be noticed (ms). */
 const DEADLINE_LOOK_MS = 500;
 const DEADLINE_LATE_MS = 10;
 
@@ -37,26 +37,26 @@ function beat(): void {
   for (const name of names) if (name.includes(mark)) touch(join(data.processingDir, name), now);
 }
 
-/** A name that is gone was settled, or taken: the main thread finds out. */
+/** The name may be gone because the task was settled or taken: the main thread finds out. */
 function touch(path: string, seconds: number): void {
   try {
     fs.utimesSync(path, seconds, seconds);
   } catch {
-    // Nothing to keep alive there.
+    // The file is gone: there is no lease to renew.
   }
 }
 
-/** @returns how long nothing need be looked at (ms) */
+/** @returns how long the deadline need not be checked (ms) */
 function lookAtDeadline(): number {
   const at = deadline[0] ?? 0;
   if (at === 0) return Number.POSITIVE_INFINITY;
   const leftMs = at - Number(process.hrtime.bigint()) / 1e6;
-  // The handler blocks the event loop past its time limit: only the end of the process stops it. Recovery takes over.
+  // The handler blocks the event loop past its time limit. Only the end of the process stops it; recovery then takes over.
   if (leftMs < 0) process.kill(process.pid, "SIGKILL");
   return Math.min(leftMs + DEADLINE_LATE_MS, DEADLINE_LOOK_MS);
 }
 
-// The thread waits here and not in an event loop: it wakes for a beat and for a deadline, and for nothing else.
+// The thread waits here and not in an event loop: it wakes only for a beat and for a deadline.
 for (let beatAtMs = performance.now() + data.heartbeatMs; ; ) {
   const seen = Atomics.load(alarm, 0);
   const nowMs = performance.now();

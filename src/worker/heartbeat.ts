@@ -1,22 +1,22 @@
-/** Starts the heartbeat thread and tells it when a blocked process must die. */
+/** Starts the heartbeat thread and sets the time at which a blocked process must die. */
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { pathOfEntry } from "../host/package.ts";
 import { say } from "../host/say.ts";
 import type { HeartbeatData } from "./heartbeat-thread.ts";
 
-/** Before it is started again, when it died for want of memory or of open files (ms). */
+/** The pause before the thread is started again, after it died because memory or open files ran out (ms). */
 const AGAIN_MS = 1000;
-/** Where nothing is said of the room for code, V8 takes half a gigabyte more of address space. */
+/** Limits of the thread's heap. Without a size for code, V8 takes half a gigabyte more of address space. */
 const HEAP = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4, codeRangeSizeMb: 8 };
 
-/** @throws what the system says, by its own code */
+/** @throws the system's error, with its code */
 function startThread(...args: ConstructorParameters<typeof Thread>): Thread {
   try {
     return new Thread(...args);
   } catch (error) {
     if (systemCode(error) !== "ERR_WORKER_INIT_FAILED") throw error;
-    // Node has the system's code in its text only.
+    // Node gives the system's code only in the text.
     throw Object.assign(new Error(`EAGAIN: no thread can be made: ${messageOf(error)}`), {
       code: "EAGAIN",
     });
@@ -29,11 +29,11 @@ export class Heartbeat {
   private readonly alarm: Int32Array;
   private readonly onBack: () => void;
   private thread: Thread | undefined;
-  /** Called at its first beat. */
+  /** Called at the thread's first beat. */
   private onRunning: (() => void) | undefined;
   private again: NodeJS.Timeout | undefined;
 
-  /** @param onBack it runs again, after it had died for want of something */
+  /** @param onBack called when the thread runs again after it died */
   constructor(data: Omit<HeartbeatData, "deadline" | "alarm">, onBack: () => void) {
     this.onBack = onBack;
     const shared = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
@@ -44,8 +44,9 @@ export class Heartbeat {
   }
 
   /**
-   * Before the first claim: work may block this thread at once.
-   * @param onRunning it has all that it needs; nothing may be claimed before. Left out: that is taken for granted
+   * Call before the first claim, because a task may block this thread at once.
+   * @param onRunning called when the thread has all that it needs; nothing may be claimed before. Left out: the thread counts as
+   *   running at once
    * @throws Error with code EAGAIN when the system can make no thread
    */
   start(onRunning = this.onRunning): void {
@@ -61,7 +62,7 @@ export class Heartbeat {
     this.thread = thread;
     this.again = undefined;
     thread.unref();
-    // What runs goes on, for its lease lasts longer than this; nothing is claimed until it is back.
+    // Running tasks continue, because their leases outlast this pause. Nothing is claimed until the thread is back.
     thread.on("error", (error) => {
       this.thread = undefined;
       say(`the heartbeat thread died: ${messageOf(error)}; trying again in ${AGAIN_MS} ms`);
@@ -69,7 +70,10 @@ export class Heartbeat {
     });
   }
 
-  /** True between its death and its next start, and while its first is waited for: leases would expire, so nothing may be claimed. */
+  /**
+   * True until the thread's first beat, when that is waited for, and between its death and its next start. Nothing may be claimed
+   * then, because leases would expire.
+   */
   get isDead(): boolean {
     return this.again !== undefined || this.onRunning !== undefined;
   }
@@ -83,11 +87,11 @@ export class Heartbeat {
     }
   }
 
-  /** @param inMs some attempt must have let go of the process by then, or a handler blocks it; undefined = no limit */
+  /** @param inMs by then some attempt must have returned control to the event loop, or a handler blocks it; undefined = no limit */
   setDeadline(inMs: number | undefined): void {
     const hadOne = this.deadline[0] !== 0;
     this.deadline[0] = inMs === undefined ? 0 : Number(process.hrtime.bigint()) / 1e6 + inMs;
-    // A thread that has one looks again soon enough by itself.
+    // If there was a deadline already, the thread checks again soon by itself.
     if (hadOne || inMs === undefined) return;
     Atomics.add(this.alarm, 0, 1);
     Atomics.notify(this.alarm, 0);

@@ -1,9 +1,9 @@
-/** Fencing, for work that is still running: asks now and then whether the leases of what runs are still ours. */
+/** Fencing of running work: checks now and then whether the leases of running attempts are still ours. */
 import { isHeld } from "../mailbox/claim.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { Attempt } from "./runner.ts";
 
-/** How often it asks (ms). */
+/** How often it checks (ms). */
 const LOOK_MS = 2000;
 
 export class LeaseWatch {
@@ -11,10 +11,10 @@ export class LeaseWatch {
   private readonly everyMs: number;
   private readonly running: ReadonlyMap<string, Attempt>;
   private readonly onLost: (attempt: Attempt) => void;
-  /** While something runs. */
+  /** Set while an attempt runs. */
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param onLost the claimed name is gone: what runs is to end */
+  /** @param onLost called when the claimed name is gone: the attempt must end */
   constructor(
     trays: Trays,
     heartbeatMs: number,
@@ -27,7 +27,7 @@ export class LeaseWatch {
     this.onLost = onLost;
   }
 
-  /** It watches until nothing runs. */
+  /** Starts to watch; it stops when no attempt runs any more. */
   start(): void {
     this.timer ??= setInterval(() => this.look(), this.everyMs);
   }
@@ -42,7 +42,7 @@ export class LeaseWatch {
     for (const attempt of this.running.values()) if (this.hasLost(attempt)) this.onLost(attempt);
   }
 
-  /** That the disk does not tell now is no evidence. */
+  /** A disk that cannot be read now proves nothing. */
   private hasLost({ claim }: Attempt): boolean {
     try {
       return !isHeld(this.trays, claim);

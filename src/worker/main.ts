@@ -1,4 +1,4 @@
-/** The worker process: makes a Worker, tells the world of it, and connects it to a supervisor or to the directory. */
+/** The worker process: makes a Worker, writes its document, and connects it to a supervisor or to the directory. */
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
@@ -16,19 +16,20 @@ import type { WorkerParts } from "./runner.ts";
 import { Worker } from "./worker.ts";
 import { OwnDocument } from "./worker-document.ts";
 
-/** How long a worker without a supervisor waits for work, or for a new supervisor, before it ends (ms). */
+/** How long a worker that has lost its supervisor waits for work, or for a new supervisor, before it ends (ms). */
 const ORPHAN_IDLE_MS = 30_000;
-/** How long a worker that has stopped may take to leave by itself (ms). */
+/** How long a stopped worker process may take to end by itself (ms). */
 const LEAVE_MS = 50;
 
 /**
  * Runs until it is told to stop.
- * @param parts what parts add: runners, and kinds of agents
+ * @param parts the runners and kinds of agents that parts add
  * @returns the exit code
- * @throws what the system says when there is no room for its threads (EAGAIN), or the trays cannot be used; nothing is claimed then
+ * @throws the system's error when there is no room for its threads (EAGAIN), or when the trays cannot be used; nothing is claimed
+ *   then
  */
 export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<number> {
-  // A process that is short of them dies of it (or is ended by libuv) here, where it holds nothing.
+  // Without enough threads the process fails (or libuv ends it) here, where it holds no task.
   makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
   leaveDeletedDir(tree.dir);
@@ -40,7 +41,7 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
   });
 }
 
-/** A worker in a process of its own: its timers, its supervisor, its signals. */
+/** A worker in its own process: its timers, its supervisor, its signals. */
 class WorkerProcess {
   private readonly boot: WorkerBoot;
   private readonly tree: StateTree;
@@ -87,7 +88,7 @@ class WorkerProcess {
   start(): void {
     const { worker } = this;
     const { isSpawned, settings } = this.boot;
-    // V8 ends the process where the thread can have no heap: that must be over before anything is claimed.
+    // V8 ends the process when the thread gets no heap: wait for that before anything is claimed.
     const mayStarve = addressSpaceMax() !== undefined;
     const onBeating = (): void => {
       if (isSpawned) this.sayHello();
@@ -103,7 +104,7 @@ class WorkerProcess {
     } else {
       void this.standAlone();
     }
-    // After saying hello: the supervisor looks for work at the same time.
+    // Do this after the hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
     this.obeySignals();
     outliveReadersAndHandlers();
@@ -113,17 +114,17 @@ class WorkerProcess {
     tellSupervisor({ type: "hello", id: this.document.id });
   }
 
-  /** Our document is there, unless our tree is not. */
+  /** Makes sure that our document is there, unless another directory has replaced our tree. */
   private introduce(): void {
     if (this.document.ensure()) return;
     say(`${this.tree.dir} is another directory now; its worker ends`);
     this.worker.stop(false);
   }
 
-  /** From here on no supervisor offers files: find them. */
+  /** Watches the directory itself, because no supervisor offers files from now on. */
   private async standAlone(): Promise<void> {
     const { worker } = this;
-    // Not before it is wanted: a worker under a supervisor is told.
+    // Loaded only now: a worker with a supervisor does not need it.
     const { Doorbell } = await import("../host/doorbell.ts");
     if (this.isStopped) return;
     this.bell = new Doorbell(this.trays.processing, {
@@ -143,7 +144,7 @@ class WorkerProcess {
     worker.lookAround();
     worker.wake();
     const isGone = treeIdOf(tree.dir) === null;
-    // What has run and cannot be settled is held for as long as the tree may come back.
+    // Attempts that have run and cannot be settled are held as long as the tree may come back.
     if (!worker.isIdle && (worker.runningCount > 0 || !isGone))
       this.idleSinceMs = performance.now();
     const hasLostSupervisor = this.boot.isSpawned && process.connected !== true;
@@ -160,12 +161,13 @@ class WorkerProcess {
       process.on(signal, () => {
         signals += 1;
         if (process.connected !== true) {
-          // The first asks politely by hand: what runs may end. A supervisor's SIGTERM, or a second one, means now.
+          // The first Ctrl-C at a worker started by hand lets running attempts end. A supervisor's SIGTERM, or a second signal,
+          // stops at once.
           worker.stop(signals === 1 && !this.boot.isSpawned && signal === "SIGINT");
         } else if (signals === 1) {
           worker.leave(signal);
         } else {
-          // As if it had been killed: what it runs has used up its run. A task may be the one who sends them.
+          // End as if killed: the running attempts are used up. One of the tasks may have sent the signals.
           process.removeAllListeners(signal);
           process.kill(process.pid, signal);
         }
@@ -179,27 +181,27 @@ class WorkerProcess {
     clearInterval(this.sweep);
     this.document.remove();
     if (process.connected === true) process.disconnect();
-    // Fires only where something still holds the process: a timer or socket that a handler left behind.
+    // This only runs when a timer or socket of a handler still keeps the process alive.
     setTimeout(() => process.exit(), LEAVE_MS).unref();
   }
 }
 
-/** It may have died: then we stand alone, and it is no error. */
+/** The supervisor may have died: this worker then continues alone, and that is no error. */
 function tellSupervisor(message: ToSupervisor): void {
   if (process.connected === true) process.send?.(message, undefined, undefined, () => {});
 }
 
 function outliveReadersAndHandlers(): void {
-  // The reader of what we print may be gone; that is no reason to end.
+  // The reader of our output may be gone; that is no reason to end.
   process.stderr.on("error", () => {});
   process.stdout.on("error", () => {});
-  // A handler that leaves a promise behind must not take the other tasks of this process with it.
+  // A handler that leaves a rejected promise must not end the other tasks of this process.
   process.on("unhandledRejection", (error) => {
     say(`a handler left a rejected promise behind: ${messageOf(error)}`);
   });
 }
 
-/** Where the directory in which the pool was started is deleted, no thread can be made. */
+/** No thread can be made in a deleted directory, and the directory in which the pool was started may be deleted. */
 function leaveDeletedDir(to: string): void {
   try {
     process.cwd();

@@ -1,15 +1,15 @@
-/** What a worker tells the supervisor of its progress: gathered here, and sent in as few messages as will do. */
+/** Collects a worker's progress and reports it to the supervisor in as few messages as possible. */
 import type { ReturnedNotice, SettledNotice, ToSupervisor } from "./protocol.ts";
 
 export interface ProgressReportHooks {
   send: (message: ToSupervisor) => void;
-  /** Attempts that it found by itself and runs now. */
+  /** Counts the attempts that the worker found itself and runs now. */
   countExtra: () => number;
-  /** Attempts that have run and wait for the disk. */
+  /** Counts the attempts that have run and wait for the disk. */
   countUnsettled: () => number;
 }
 
-/** With so many waiting tasks a worker reports its progress only now and then. */
+/** A worker with at least this many waiting tasks reports its progress only now and then. */
 const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
 
@@ -25,7 +25,7 @@ export class ProgressReport {
     this.hooks = hooks;
   }
 
-  /** This worker has ended the task that waited under this name, with whatever result. */
+  /** Notes that this worker has ended the task that waited under this name, with any result. */
   noteDone(readyFile: string): void {
     this.done.push(readyFile);
   }
@@ -38,7 +38,10 @@ export class ProgressReport {
     this.returned.push(notice);
   }
 
-  /** At once when this worker may need more tasks, else in one message for many tasks. @param queuedCount tasks that wait here */
+  /**
+   * Sends the report at once when this worker may need more tasks, otherwise in one message for many tasks. @param queuedCount
+   * tasks that wait here
+   */
   tell(queuedCount: number): void {
     if (queuedCount > REPORT_QUEUE_MIN)
       this.timer ??= setTimeout(() => this.tellNow(), REPORT_PAUSE_MS);

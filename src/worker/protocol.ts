@@ -1,17 +1,17 @@
-/** What supervisor and worker processes say to each other. Hints only: whatever is lost here, a scan finds. */
+/** The messages between supervisor and worker processes. They are only hints: a scan finds whatever is lost here. */
 import type { BatchCounts } from "../core/batch.ts";
 import { isObject } from "../core/json-object.ts";
 import type { Settings } from "../core/settings.ts";
 
-/** What a worker process is started with: the first message that it gets. */
+/** The first message to a worker process: all that it needs to start. */
 export interface WorkerBoot {
   stateDir: string;
   mailboxDir: string;
   settings: Settings;
   slots: number;
-  /** So many threads wait for its disk. */
+  /** How many threads wait for its disk. */
   threads: number;
-  /** True when a supervisor started it and speaks to it. */
+  /** True when a supervisor started it and sends it messages. */
   isSpawned: boolean;
 }
 
@@ -22,15 +22,15 @@ export type ToWorker =
   | { type: "control" }
   /** Stop these leases. */
   | { type: "cancel"; leases: string[]; isFinal: boolean }
-  /** End: when what runs has ended (`drain`), or after giving it back. */
+  /** End: when the running attempts have ended (`drain`), or after giving them back. */
   | { type: "stop"; drain: boolean };
 
 export interface SettledNotice {
   id: string;
   isCompleted: boolean;
-  /** Of a batch. */
+  /** Only for a batch. */
   batch?: BatchCounts;
-  /** Where its record is, relative to the mailbox, when something else stands at its final name. */
+  /** Path of its record, relative to the mailbox, when another file is at its final name. */
   recordAs?: string;
 }
 
@@ -38,27 +38,27 @@ export interface ReturnedNotice {
   /** Name in `processing/` under which the task waits again. */
   file: string;
   delayMs: number;
-  /** What the disk or the machine refused, when that is why it waits again. */
+  /** What the disk or the machine refused, when the task waits again for that reason. */
   trouble?: string;
 }
 
 export type ToSupervisor =
   | { type: "hello"; id: string }
-  /** Another process sent it this signal: it claims nothing more, and ends with what it runs. */
+  /** Another process sent it this signal: it claims nothing more, and ends when its running attempts end. */
   | { type: "leaving"; signal: string }
   | {
       type: "progress";
-      /** Files whose tasks this worker has ended, offered or found, with whatever result. */
+      /** Files whose tasks this worker has ended, offered or found, with any result. */
       done: string[];
       settled: SettledNotice[];
       returned: ReturnedNotice[];
-      /** Attempts it found by itself and runs now. */
+      /** Attempts that it found itself and runs now. */
       extra: number;
       /** Attempts that have run and wait for the disk: they take no slot. */
       unsettled: number;
     };
 
-/** Whether a message is one of ours: handlers run in the process of their worker, and many a library says "ready" to its parent. */
+/** Whether a message is one of ours. Handlers run in the worker process, and many libraries send "ready" to the parent process. */
 export function isToSupervisor(message: unknown): message is ToSupervisor {
   if (!isObject(message)) return false;
   if (message["type"] === "hello") return true;

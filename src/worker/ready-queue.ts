@@ -1,16 +1,16 @@
-/** The tasks that a worker is about to claim: those it was offered, and those it finds in `processing/` by itself. */
+/** The tasks that a worker is about to claim: those that it was offered, and those that it finds in `processing/` itself. */
 import { systemCode } from "../core/errors.ts";
 import { TIMER_MS_MAX } from "../core/limits.ts";
 import { isReadyFile } from "../core/names.ts";
 import { ReadyWaits } from "../mailbox/ready-waits.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
-/** With so many files that are not for this worker, it looks which of them are still there. */
+/** From this many files of other workers on, it checks which of them are still there. */
 const NOT_OURS_MAX = 1000;
 
 export interface ReadyFile {
   file: string;
-  /** False when this worker found it by itself. */
+  /** False when this worker found it itself. */
   isOffered: boolean;
 }
 
@@ -20,15 +20,15 @@ export class ReadyQueue {
   /** Best first. */
   private readonly queue: ReadyFile[] = [];
   private readonly queued = new Set<string>();
-  /** Of files seen by `lookAround`: whether they may run yet. */
+  /** For files seen by `lookAround`: says whether they may run yet. */
   private readonly waits: ReadyWaits;
-  /** Found, and not for this worker; they keep their name when they are given back. */
+  /** Files that it found and that are not for this worker. They keep their name when they are given back. */
   private readonly notOurs = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param backoffMaxMs the longest backoff there is
-   * @param wake there is something to claim
+   * @param backoffMaxMs the longest possible backoff
+   * @param wake called when there is something to claim
    */
   constructor(trays: Trays, backoffMaxMs: number, wake: () => void) {
     this.trays = trays;
@@ -40,18 +40,18 @@ export class ReadyQueue {
     return this.queue.length;
   }
 
-  /** The next to be claimed; it stays here until `drop` or `postpone`. */
+  /** The next file to claim; it stays in the queue until `drop` or `postpone`. */
   get first(): ReadyFile | undefined {
     return this.queue[0];
   }
 
-  /** Takes the first one out: claimed, or gone. */
+  /** Removes the first file, because it was claimed or is gone. */
   drop(): void {
     const first = this.queue.shift();
     if (first !== undefined) this.queued.delete(first.file);
   }
 
-  /** Takes the first one out, which cannot be claimed yet: it is not found again before `delayMs` are over. */
+  /** Removes the first file, because it cannot be claimed yet. It is not found again for `delayMs`. */
   postpone(delayMs: number): void {
     const { first } = this;
     this.drop();
@@ -60,7 +60,7 @@ export class ReadyQueue {
 
   add(file: string, isOffered: boolean): void {
     if (this.queued.has(file)) {
-      // Found before it was offered: now it is offered.
+      // The worker had found it before it was offered: mark it as offered.
       const found = isOffered ? this.queue.find((one) => one.file === file) : undefined;
       if (found !== undefined) found.isOffered = true;
       return;
@@ -69,17 +69,17 @@ export class ReadyQueue {
     this.queue.push({ file, isOffered });
   }
 
-  /** These are to be claimed before all others. */
+  /** Moves these files to the front of the queue. */
   bringForward(isFirst: (file: string) => boolean): void {
     this.queue.sort((a, b) => Number(isFirst(b.file)) - Number(isFirst(a.file)));
   }
 
-  /** What waits under this name is not taken again, unless it is offered. */
+  /** Leaves the file under this name to other workers, unless it is offered again. */
   leaveToOthers(file: string): void {
     this.notOurs.add(file);
   }
 
-  /** Finds what was not offered. @throws what the system says when the tray cannot be listed */
+  /** Finds files that were not offered. @throws the system's error when the tray cannot be listed */
   lookAround(): void {
     let files: string[];
     try {
@@ -90,7 +90,7 @@ export class ReadyQueue {
     }
     const present = new Set(files);
     this.waits.keepOnly(present);
-    // Not before there are many: one that is being given back is missing, too.
+    // Wait until there are many: a file that is just being given back is missing for a moment.
     if (this.notOurs.size > NOT_OURS_MAX)
       for (const file of this.notOurs) if (!present.has(file)) this.notOurs.delete(file);
     let nextInMs = Number.POSITIVE_INFINITY;
@@ -114,7 +114,7 @@ export class ReadyQueue {
     try {
       this.lookAround();
     } catch {
-      // The regular look around reports what is wrong.
+      // The regular look around reports the error.
     }
   }
 

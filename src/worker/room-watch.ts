@@ -1,4 +1,4 @@
-/** Keeps new work from starting while the disk has too little room, and says when there is room again. */
+/** Keeps new work from starting while the disk has too little room, and reports when there is room again. */
 import type { Clock } from "../core/clock.ts";
 import { type DiskRoom, ROOM_LOOK_MS } from "../host/disk-room.ts";
 
@@ -8,7 +8,7 @@ export class RoomWatch {
   private readonly onRoom: () => void;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param onRoom called when there is room again: what could not start can be tried again */
+  /** @param onRoom called when there is room again and refused work can start */
   constructor(room: DiskRoom, clock: Clock, onRoom: () => void) {
     this.room = room;
     this.clock = clock;

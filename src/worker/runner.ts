@@ -1,4 +1,4 @@
-/** One attempt, what it works with, and the port of those that run it in a way of their own. Shapes only. */
+/** Types only: one attempt, the tools it works with, and the port for code that runs attempts in a special way. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
 import type { AgentKindEntry, AgentRegistry } from "../agents/registry.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
@@ -13,27 +13,27 @@ import type { Trays } from "../mailbox/trays.ts";
 
 export interface Attempt {
   claim: Claim;
-  /** The name it waited under. */
+  /** The name under which the task waited. */
   readyFile: string;
-  /** False when this worker found it by itself. */
+  /** False when this worker found it itself. */
   isOffered: boolean;
   subject: EventSubject;
-  /** Undefined for a batch, and for what cannot be read. */
+  /** Undefined for a batch, and for an unreadable file. */
   decoded: DecodedTask | undefined;
   startedWallMs: number;
   startedMonotonicMs: number;
   durationMs: number;
-  /** Monotonic ms by which a well-behaved handler has let go; 0 = no limit. */
+  /** By this time a well-behaved handler has ended (monotonic ms); 0 = no limit. */
   deadlineMs: number;
   stop: StopSignal;
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;
-  /** Since when it is held only until its delay is over (monotonic ms). */
+  /** Set when only its delay keeps it here: since when (monotonic ms). */
   heldSinceMs?: number;
-  /** Why no agent of this worker's settings fits: it is left to other workers. */
+  /** Why no agent in this worker's settings fits: the task is left to other workers. */
   unfitReason?: string;
-  /** Of a batch, once it has ended. */
+  /** Only for a batch, once it has ended. */
   counts?: BatchCounts;
 }
 
@@ -44,31 +44,31 @@ export interface AttemptTools {
   readonly tree: StateTree;
 }
 
-/** What a run tells while it lasts. */
+/** Callbacks of a running attempt. */
 export interface RunHooks {
   onProgress: (details: Record<string, unknown>) => void;
   onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
-  /** A handler does not let go: the process must end. */
+  /** A handler does not end: the process must end. */
   onStuck: () => void;
-  /** Programs that this attempt may run at once; 0 = paused, or short of disk: nothing new starts. */
+  /** How many programs this attempt may run at once; 0 = paused, or short of disk: nothing new starts. */
   room: () => number;
-  /** Monotonic ms by which well-behaved handlers give way; 0 = no limit. */
+  /** By this time well-behaved handlers have ended (monotonic ms); 0 = no limit. */
   onDeadline: (deadlineMs: number) => void;
 }
 
-/** Runs attempts of one kind in place of a single call of their agent. */
+/** Runs attempts of one kind, instead of a single call of their agent. */
 export interface Runner {
   fits(attempt: Attempt): boolean;
   /**
-   * Resolves when nothing of it runs any more.
-   * @param assigned undefined for what names none, as a batch
+   * Resolves when nothing of the attempt runs any more.
+   * @param assigned undefined for a task that names no agent, such as a batch
    */
   run(
     attempt: Attempt,
     hooks: RunHooks,
     assigned: AssignedAgent | undefined,
   ): Promise<AttemptOutcome>;
-  /** Lets go of its files, when the worker ends. */
+  /** Closes its files, when the worker ends. */
   close?(): void;
 }
 

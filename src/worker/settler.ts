@@ -1,6 +1,6 @@
 /**
- * Ends a worker's attempts: settles what is over for good, gives back what is to run again. What the disk refuses is kept
- * in memory, with its lease, and tried again.
+ * Ends a worker's attempts: settles those that are over for good, and gives back those that are to run again. If the disk refuses,
+ * the attempt is kept in memory, with its lease, and tried again.
  */
 import { systemCode } from "../core/errors.ts";
 import { formatName } from "../core/names.ts";
@@ -18,15 +18,15 @@ export interface SettlerParts {
   journal: AttemptJournal;
   report: ProgressReport;
   pause: DiskPause;
-  /** Something has ended: there may be room for more. */
+  /** Called when an attempt has ended: there may be room for more. */
   wake: () => void;
 }
 
 export class Settler {
   private readonly p: SettlerParts;
-  /** Decided, and not yet begun with. */
+  /** Attempts that are decided, and whose ending has not begun. */
   private finished: Attempt[] = [];
-  /** Settlements that the disk refused so far. */
+  /** Settlements that the disk has refused so far. */
   private stuck: Attempt[] = [];
   private settlingCount = 0;
   private isSettling = false;
@@ -35,26 +35,26 @@ export class Settler {
     this.p = parts;
   }
 
-  /** Attempts that are decided and not ended yet. */
+  /** How many attempts are decided and not ended yet. */
   get count(): number {
     return this.finished.length + this.settlingCount + this.stuck.length;
   }
 
-  /** @param attempt that was decided, and is to be ended with the next that are */
+  /** @param attempt a decided one, which the next settling ends */
   add(attempt: Attempt): void {
     this.finished.push(attempt);
   }
 
-  /** What the disk refused is ended with the next. */
+  /** Tries refused settlements again with the next ones. */
   retryStuck(): void {
     this.finished.push(...this.stuck);
     this.stuck = [];
   }
 
   /**
-   * Ends what there is, and all of it happens now; for durability `process`.
-   * @param claim called between publishing and tidying up, so that one write of journal lines carries both; not called
-   *   when nothing is published, and once more for a settlement that began anew
+   * Ends all decided attempts before it returns; for durability `process`.
+   * @param claim called between publishing and cleaning up, so that one write of journal lines serves both. It is not called when
+   *   nothing is published, and is called again for a settlement that began anew
    */
   settleNow(claim: () => void): void {
     const settling = this.takeSettling();
@@ -71,7 +71,7 @@ export class Settler {
     if (!this.isSettling) void this.settleGroups();
   }
 
-  /** The lease was lost; the process that has it answers for the task. */
+  /** Drops an attempt that lost its lease; the process that has the lease is responsible for the task. */
   dropFenced(attempt: Attempt): void {
     this.p.journal.noteFenced(attempt);
     this.through(attempt);
@@ -94,7 +94,7 @@ export class Settler {
     }
   }
 
-  /** Gives back what is to run again, and takes the rest to be settled. */
+  /** Gives back the attempts that are to run again, and returns the others, which are to be settled. */
   private takeSettling(): Map<Settlement, Attempt> {
     const settling = new Map<Settlement, Attempt>();
     const { finished } = this;
@@ -144,13 +144,13 @@ export class Settler {
     this.p.wake();
   }
 
-  /** The disk refused: the work is done and kept in memory, the lease is kept, and it is tried again. */
+  /** Keeps an attempt that the disk refused: its result stays in memory, its lease is kept, and it is tried again. */
   private retryLater(attempt: Attempt, error: unknown): void {
     this.stuck.push(attempt);
     this.p.pause.begin(`settle ${attempt.subject.task_id}`, error);
   }
 
-  /** Retry, release and hold: one rename, then the event. */
+  /** Gives a task back after a retry, release or hold: one rename, then the event. */
   private giveBack(attempt: Attempt): void {
     const { outcome, decision } = attempt;
     if (decision?.action === "hold") {
@@ -170,7 +170,7 @@ export class Settler {
     try {
       next = putBack(trays, attempt.claim, delayMs, decision.action === "retry");
     } catch (error) {
-      // The time of another user's file cannot be set: then it waits in our hands.
+      // We cannot set the time of another user's file: the task then waits in this process.
       if (systemCode(error) === "EPERM") attempt.heldSinceMs ??= performance.now();
       this.retryLater(attempt, error);
       return;
@@ -209,7 +209,7 @@ export class Settler {
     this.through(attempt);
   }
 
-  /** `cancel` without `final`: as if it had just been dropped. */
+  /** Gives a task back to the inbox after `cancel` without `final`, as if it had just been dropped. */
   private giveBackToInbox(attempt: Attempt): void {
     const { trays, journal } = this.p;
     try {

@@ -1,37 +1,37 @@
 /**
- * Tells a failure of its own from one that a signal to all processes caused, as when the machine goes down: the latter does not use
- * up the attempt.
+ * Recognizes failures that were caused by a signal to all processes, as when the machine shuts down. Such a failure does not use up
+ * the attempt.
  */
 import type { Clock } from "../core/clock.ts";
 import type { Attempt } from "./runner.ts";
 
 /**
- * After a signal from outside a failure waits so long (ms): where all processes got one, as when the machine goes down, the
- * supervisor has us give back what runs, and what failed of that signal has not used up its attempt.
+ * How long a failure is not judged after a signal from outside (ms). When all processes got the signal, as at shutdown, the
+ * supervisor tells this worker in that time to give back its tasks, and the failure uses up no attempt.
  */
 const SHUTDOWN_MS = 1000;
-/** What a system sends to all processes when it goes down. */
+/** The signals that a system sends to all processes when it shuts down. */
 const SHUTDOWN_SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
-/** A program's end by such a signal may be known before our own signal is: the system delivers them in no order (ms). */
+/** How long to wait for our own signal after a program ended by such a signal (ms): the system delivers them in any order. */
 const OWN_SIGNAL_MS = 200;
 
 export class ShutdownSignals {
   private readonly clock: Clock;
-  /** Monotonic ms until which a failure may come of a signal to all; 0: this process got none. */
+  /** Until when a failure may be due to a signal to all processes (monotonic ms); 0: this process got no signal. */
   private untilMs = 0;
-  /** Attempts that have waited for our own signal. */
+  /** Attempts that have already waited for our own signal. */
   private readonly awaited = new WeakSet<Attempt>();
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** This process got a signal from outside. */
+  /** Call when this process gets a signal from outside. */
   note(): void {
     this.untilMs = this.clock.monotonicMs() + SHUTDOWN_MS;
   }
 
-  /** Judges an attempt that has ended, and may turn its failure into a release. @returns ms to wait before it is judged again */
+  /** Judges an attempt that has ended; it may turn its failure into a release. @returns ms to wait before it is judged again */
   judge(attempt: Attempt): number {
     const { outcome, stop } = attempt;
     if (outcome?.kind !== "failed") return 0;

@@ -1,4 +1,7 @@
-/** The programs that decide whether a run that says "done" is done. They run like the task itself: same place, same lease. */
+/**
+ * Runs the programs that decide whether a run that reports "done" is done. They run like the task itself: in the same place, under
+ * the same lease.
+ */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -12,23 +15,23 @@ import { makeDirs } from "../host/make-dirs.ts";
 import { appendRegularText, dropLink } from "../host/regular-file.ts";
 import { checkExpectedFiles } from "./expected-files.ts";
 
-/** Pauses before a program that could not be started is tried again (ms): each is twice the last. */
+/** The pause before a program that could not be started is tried again (ms). It starts at `first` and is doubled up to `max`. */
 const AGAIN_MS = { first: 100, max: 5000 } as const;
 
 function isHindered({ outcome }: ProgramEnd): boolean {
   return outcome?.kind === "deferred" && outcome.isHindered === true;
 }
 
-/** Whether a run that says it is done is looked at. */
+/** Whether the task has checks for a run that reports success. */
 export function isVerified({ verify, expect_files: files }: Task): boolean {
   return verify !== undefined || files !== undefined;
 }
 
 /**
- * Looks for the task's `expect_files`, then runs its `verify` programs one after the other, into `verify.log`.
- * @param limitMs the time limit of the whole attempt (ms); 0 = none
- * @param nowMs time on the clock that `startedMs` is on
- * @returns why the attempt did not end well, or undefined when all is there and all of them exited with 0
+ * Checks the task's `expect_files`, then runs its `verify` programs one after the other, with their output in `verify.log`.
+ * @param limitMs the time limit of the whole attempt (ms); 0 = no limit
+ * @param nowMs time on the clock of `startedMs`
+ * @returns why the attempt failed, or undefined when all files are there and all programs exited with 0
  */
 export async function runVerify(
   assignment: Assignment,
@@ -41,11 +44,11 @@ export async function runVerify(
   const log = join(assignment.runDir, "verify.log");
   const programs = assignment.task.verify ?? [];
   for (const [index, argv] of programs.entries()) {
-    // Which one, and its name: its arguments may be secrets, and this ends up in records and journals.
+    // Report its number and its name only: its arguments may be secrets, and this text gets into records and journals.
     const which = programs.length === 1 ? "verify" : `verify[${index}]`;
     const named = `${which}: ${JSON.stringify(argv[0])}`;
     makeDirs(assignment.runDir, RUN_DIR_DEPTH);
-    // The task's own program may have put one there.
+    // The task's own program may have put a link there.
     dropLink(log);
     appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
     const from = fs.statSync(log).size;
@@ -55,7 +58,7 @@ export async function runVerify(
         { argv, stdoutLog: log, stderrLog: log, limitMs },
       );
     let end = await run();
-    // The machine refuses for now. The work is done, and would be lost with the run: so the run waits.
+    // The machine refuses for now. The run waits, because its finished work would be lost otherwise.
     for (let pauseMs: number = AGAIN_MS.first; isHindered(end); pauseMs *= 2) {
       if (end.outcome !== undefined && end.isRoomShort === true) shorten(log, from);
       await wait(Math.min(pauseMs, AGAIN_MS.max));
@@ -72,10 +75,10 @@ export async function runVerify(
       });
     }
     const { outcome } = end;
-    // Its work is done, and would be done again: that is not for nothing.
+    // A deferred run would do its finished work again, and that has a cost: it counts as a failure.
     if (outcome.kind === "deferred")
       return failed("verify", "ErrVerify", `${which}: ${outcome.message}`);
-    // Stopped from outside: that says nothing about the work.
+    // It was stopped from outside, which does not judge the work.
     if (outcome.kind !== "failed") return outcome;
     switch (outcome.failure) {
       case "signal":

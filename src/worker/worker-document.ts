@@ -1,4 +1,4 @@
-/** The document in `workers/` by which others know a worker process: a supervisor adopts it, people see it. */
+/** The document of a worker process in `workers/`. Supervisors adopt the worker by it, and people see it. */
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -37,12 +37,12 @@ export class OwnDocument {
   }
 
   /**
-   * Says who we are, also when our file was taken away. A full disk does not keep us from working; adoption by another
-   * supervisor comes to know of us later.
-   * @returns false when another directory stands in the place of our tree
+   * Writes the document if it is missing, also after another process removed it. A full disk does not stop the worker; supervisors
+   * that would adopt it then learn of it later.
+   * @returns false when another directory has replaced our tree
    */
   ensure(): boolean {
-    // A tree that was moved away must not come into being again where it was.
+    // A tree that was moved away must not be created again at its old place.
     if (fs.existsSync(this.path) || treeIdOf(this.dir) === null) return true;
     if (isOtherTree(this.document.tree, this.dir)) return false;
     try {

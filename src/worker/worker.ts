@@ -1,6 +1,6 @@
 /**
- * A worker process: claims accepted tasks, runs up to `slots` of them at once and has them settled. It works alike under a
- * supervisor (which offers files) and by hand (it finds them); the directory is the truth either way.
+ * A worker process: claims accepted tasks, runs up to `slots` of them at once and has them settled. It works the same way under a
+ * supervisor (which offers files) and by hand (it finds them): in both cases the directory decides.
  */
 import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
@@ -23,27 +23,27 @@ import type { Attempt, AttemptTools, RunHooks, Runner, WorkerParts } from "./run
 import { Settler } from "./settler.ts";
 import { ShutdownSignals } from "./shutdown-signals.ts";
 
-/** A worker without work for this long (ms) has its agents get ready. */
+/** A worker that has had no work for this long lets its agents get ready (ms). */
 const AGENTS_AFTER_MS = 50;
 
 export interface WorkerOptions {
   self: WorkerSelf;
   place: WorkerPlace;
   parts: WorkerParts;
-  /** Tells the supervisor, if there is one. */
+  /** Sends a message to the supervisor, if there is one. */
   send: (message: ToSupervisor) => void;
-  /** Called once, when nothing runs any more after a stop. */
+  /** Called once after a stop, when no attempt runs any more. */
   onStopped: () => void;
 }
 
-/** Where it works, and by which settings. */
+/** The tree and settings of a worker. */
 export interface WorkerPlace {
   tree: StateTree;
   trays: Trays;
   settings: Settings;
 }
 
-/** `draining`: what runs may end, and nothing is claimed; `stopping`: what runs is given back. It never goes backwards. */
+/** `draining`: running attempts may end, and nothing is claimed; `stopping`: running attempts are given back. States only move forward. */
 type WorkerState = "open" | "draining" | "stopping" | "stopped";
 
 export class Worker {
@@ -59,7 +59,7 @@ export class Worker {
   private readonly signals: ShutdownSignals;
 
   private readonly running = new Map<string, Attempt>();
-  /** The attempt whose handler does not let go, until nothing else runs here. */
+  /** The attempt whose handler does not end; kept until nothing else runs here. */
   private lingering: { lease: string; attempt: Attempt | undefined } | undefined;
   private isTurnDue = false;
   private state: WorkerState = "open";
@@ -113,19 +113,19 @@ export class Worker {
   }
 
   /**
-   * Before the first claim: without it leases would expire.
+   * Call before the first claim: without a heartbeat leases would expire.
    * @param onRunning see `Heartbeat.start`
-   * @throws what the system says when it can make no thread
+   * @throws the system's error when no thread can be made
    */
   startHeartbeat(onRunning?: () => void): void {
     this.heartbeat.start(onRunning);
   }
 
-  /** Compiles the check of tasks while nothing waits, so that the first task does not wait for it. */
+  /** Compiles the check of tasks while no task waits, so that the first task need not wait for it. */
   warmUp(): void {
     if (this.state === "stopped") return;
     decodeTask(Buffer.from('{"prompt":"?"}'), "warm");
-    // A task that waits already has its agent do no more than it needs.
+    // If a task is waiting already, its agent prepares only what that task needs.
     setTimeout(() => {
       if (this.isIdle) this.tools.agents.warmUp();
     }, AGENTS_AFTER_MS).unref();
@@ -149,7 +149,7 @@ export class Worker {
     }
   }
 
-  /** Ends when what runs has ended (`drain`), or after giving it back. */
+  /** Ends when the running attempts have ended (`drain`), or after giving them back. */
   stop(drain: boolean): void {
     if (this.state === "stopped") return;
     this.state = drain && this.state !== "stopping" ? "draining" : "stopping";
@@ -159,8 +159,8 @@ export class Worker {
   }
 
   /**
-   * A process that is not its supervisor sent this one a signal (a supervisor sends a message): what runs may end. It is not given back:
-   * a task that sends it would run for ever, and keep all others from their end.
+   * Handles a signal from a process that is not its supervisor (a supervisor sends a message). Running attempts may end and are not
+   * given back: a task that sends the signal itself would otherwise run again for ever, and no other task would end.
    */
   leave(signal: NodeJS.Signals): void {
     this.signals.note();
@@ -168,7 +168,6 @@ export class Worker {
     this.stop(true);
   }
 
-  /** See `Claimer.lookAround`. */
   lookAround(): void {
     this.claimer.lookAround();
   }
@@ -182,7 +181,7 @@ export class Worker {
     });
   }
 
-  /** One turn: settle what ended, claim what fits; the journal lines of both go out in one write, before work starts. */
+  /** One turn: settles ended attempts, then claims new ones. The journal lines of both are written at once, before work starts. */
   private turn(): void {
     if (this.state === "stopped") return;
     let launched: Attempt[];
@@ -193,7 +192,7 @@ export class Worker {
       this.settler.settleInGroups();
     }
     const isTold = this.journal.flush();
-    // Before they start: a handler that blocks at once must have its deadline set.
+    // Set the deadline before they start, because a handler may block at once.
     this.updateDeadline();
     if (launched.length > 0) this.leases.start();
     for (const attempt of launched) this.start(attempt, isTold);
@@ -201,7 +200,7 @@ export class Worker {
     if (this.state !== "open" && this.isIdle) this.finish();
   }
 
-  /** One write of journal lines carries what has settled and what is claimed. */
+  /** Settles and claims with one write of journal lines for both. */
   private settleAndClaim(): Attempt[] {
     const launched: Attempt[] = [];
     let hasClaimed = false;
@@ -220,11 +219,11 @@ export class Worker {
     return claimed;
   }
 
-  /** @param isTold the journals say that it starts */
+  /** @param isTold the journals report that it starts */
   private start(attempt: Attempt, isTold: boolean): void {
     const hooks: RunHooks = {
       onProgress: (details) => {
-        // A journal takes room, too: what only tells how far a run is waits for none.
+        // Journal lines take disk space too: when space is short, progress lines are dropped.
         if (this.claimer.hasRoom) this.journal.noteProgress(attempt, details);
       },
       onPhase: (event, details) => this.journal.notePhase(attempt, event, details),
@@ -279,8 +278,8 @@ export class Worker {
   }
 
   /**
-   * A handler ignores its abort signal: everything else is given back, then its task, then the process ends and is
-   * replaced. In this order, so that the next run of the task does not overlap with the old one for long.
+   * A handler ignores its abort signal: give back everything else, then its task; then the process ends and is replaced. With this
+   * order the next run of the task overlaps with the old one only briefly.
    */
   private abandonProcess(stuck: Attempt): void {
     this.lingering ??= { lease: stuck.subject.lease, attempt: undefined };
