@@ -1,4 +1,4 @@
-/** The lines of a batch: a task in, a result out. Little more than one JSON.parse a line, because there may be millions of them. */
+/** Decodes lines of a batch and encodes their results. A line costs little more than one JSON.parse, as there may be millions. */
 
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { BATCH_LINES_MAX } from "../core/limits.ts";
@@ -36,10 +36,10 @@ export const LineResultSchema = Type.Object(
 
 type LineResult = Static<typeof LineResultSchema>;
 
-/** The hint for fields that a line cannot have: a batch holds up nothing and waits for nothing. */
+/** The hint for fields that a line cannot have, because the lines of a batch do not wait for other tasks or for a time. */
 const NOT_IN_A_LINE = "enqueue it as a task of its own";
 
-/** A task from one line of a batch. @throws ErrInvalidTask */
+/** Decodes one line of a batch into a task. @throws ErrInvalidTask */
 export function decodeLine(text: string, batchId: string, line: number): Task {
   const where = { id: batchId };
   let fields: Record<string, unknown>;
@@ -67,13 +67,13 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
   return task;
 }
 
-/** Only where it is broken: Node's own message may quote the text around it, which may be a secret. */
+/** Says only where the JSON is broken. Node's own message may quote the text around it, which may be a secret. */
 function placeIn(error: unknown): string {
   const [, at] = / at position (\d+)/.exec(messageOf(error)) ?? [];
   return at === undefined ? "" : ` (character ${at} of the line)`;
 }
 
-/** The result of a line that ended for good, with its line break. */
+/** Encodes the result of a line that ended for good. The text ends with a line break. */
 export function encodeLineResult(
   line: number,
   id: string,
@@ -102,7 +102,7 @@ export function encodeLineResult(
   return `${head}${exit},${JSON.stringify(more).slice(1)}\n`;
 }
 
-/** The result of a line that is no task. */
+/** Encodes the result of a line that is not a valid task. */
 export function encodeBadLine(line: number, id: string, error: string): string {
   const result: LineResult = {
     line,
@@ -116,7 +116,7 @@ export function encodeBadLine(line: number, id: string, error: string): string {
   return `${JSON.stringify(result)}\n`;
 }
 
-/** What a line of results says, or undefined when it is torn or of another program. */
+/** Decodes a line of results. Undefined when it is incomplete or written by another program. */
 export function decodeLineResult(
   text: string,
 ): { line: number; isCompleted: boolean; isBad: boolean } | undefined {

@@ -1,4 +1,4 @@
-/** Bytes of a command file in, a `Command` or ErrInvalidCommand out. */
+/** Decodes the bytes of a command file. */
 
 import type { Command, CommandName } from "../core/command.ts";
 import { COMMAND_NAMES } from "../core/command.ts";
@@ -45,13 +45,13 @@ export const CommandSchema = Type.Object(
 
 const check = compileCheck(CommandSchema);
 
-/** Spellings that mean the same. */
+/** Other spellings of command names. */
 const ALIASES: ReadonlyMap<string, CommandName> = new Map([
   ["set_workers", "set-workers"],
   ["replan_now", "replan"],
 ]);
 
-/** @throws ErrInvalidCommand; its `cause` is a JsonFault when the text itself is at fault */
+/** @throws ErrInvalidCommand; its `cause` is a JsonFault when the text is not valid JSON */
 export function decodeCommand(bytes: Buffer, id: string): Command {
   let value: Record<string, unknown>;
   try {
@@ -97,7 +97,7 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   if (name === "cancel" || name === "retry") {
     if (typeof target !== "string")
       return fail(`${name} needs args.node, the id of a task or node`);
-    // It is looked up as a part of file names.
+    // mailchute looks for files whose names contain the target, so it must hold no slash and no NUL.
     if (/[/\0]/.test(target)) return fail(`args.node: ${shorten(target)} is no id`);
     command.args.node = target;
     command.args.final = (args["final"] ?? value["final"]) === true;

@@ -1,4 +1,4 @@
-/** A node inside an envelope: every spelling of its fields in, one shape out. */
+/** Decodes a node inside an envelope. It accepts several spellings of each field. */
 import { compact } from "../core/compact.ts";
 import type { EnvelopeNode } from "../core/envelope.ts";
 import { isObject } from "../core/json-object.ts";
@@ -21,7 +21,7 @@ import {
 } from "../core/roadmap.ts";
 import { isNothing, type LenientValues, list, member } from "./lenient-values.ts";
 
-/** A node that a run wants to add, as it is written under `next.addNodes`. */
+/** Reads a node that a run wants to add to the plan, from `next.addNodes`. */
 export function readNode(
   values: LenientValues,
   place: string,
@@ -123,12 +123,12 @@ function readVariables(
     Object.entries(value).every(
       ([name, one]) => /^[^=\0]+$/.test(name) && typeof one === "string" && !one.includes("\0"),
     );
-  // Their values may be secrets: not shown.
+  // The message does not show the values, because they may be secrets.
   if (!isFit) values.bad(place, "expected texts by name");
   return isFit ? (value as Record<string, string>) : undefined;
 }
 
-/** It becomes a member of the node's task, so it nests one level less than a task may. */
+/** Checks the depth of a payload. It becomes a member of the node's task, so it may nest one level less than a task. */
 function checkPayload(values: LenientValues, place: string, value: unknown): void {
   if (isDeeperThan(value, JSON_DEPTH_MAX - 1))
     values.bad(place, `is nested deeper than ${JSON_DEPTH_MAX - 1} levels`);

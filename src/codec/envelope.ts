@@ -1,6 +1,6 @@
 /**
- * The JSON of `<result>{…}</result>` in, an Envelope or readable problems out. Kind about form (one string for a list,
- * snake_case, null for nothing), strict about what would change the plan.
+ * Decodes the JSON of `<result>{…}</result>` into an Envelope or a list of problems. It accepts other forms (one string for a
+ * list, snake_case, null for a missing value), but is strict about everything that would change the plan.
  */
 import { compact } from "../core/compact.ts";
 import type { Checkpoint, Envelope, EnvelopeStatus } from "../core/envelope.ts";
@@ -15,20 +15,20 @@ import { shorten } from "./schema.ts";
 
 export type DecodedEnvelope =
   | { envelope: Envelope; problems?: undefined }
-  /** Each names its place: "next.addNodes[0].id: …". */
+  /** Each problem begins with its place: "next.addNodes[0].id: …". */
   | { envelope?: undefined; problems: string[] };
 
 export interface EnvelopeOptions {
-  /** What a missing `status` means; left out = a missing status is a problem. */
+  /** The status when the result has none. When left out, a missing status is a problem. */
   missingStatus?: EnvelopeStatus;
 }
 
 const STATUSES: readonly EnvelopeStatus[] = ["success", "fail", "checkpoint"];
 const ADDED_NODES_MAX = 1000;
-/** More would only bury the first. */
+/** At most this many problems are reported. More would hide the first ones. */
 const PROBLEMS_MAX = 20;
 
-/** A name and how else it is written. */
+/** The fields of a result, with all accepted spellings. */
 const FIELDS = {
   status: ["status"],
   summary: ["summary"],

@@ -1,6 +1,6 @@
 /**
- * Scans the text of one JSON object. Finds what JSON.parse accepts and we refuse (duplicate keys, forbidden keys, deep nesting), and
- * where a text breaks the grammar of RFC 8259. Makes no values.
+ * Scans the text of one JSON object without making values. It finds what JSON.parse accepts but mailchute refuses (duplicate
+ * keys, forbidden keys, deep nesting), and the place where a text breaks the grammar of RFC 8259.
  */
 import { JSON_MEMBERS_MAX } from "../core/limits.ts";
 import { visible } from "../core/visible.ts";
@@ -30,14 +30,14 @@ const BACKSLASH = 0x5c;
 const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;
 
 export class Scanner {
-  /** Where the value of each top-level member stands: [from, to), counted from the opening brace. */
+  /** Where the value of each top-level member is: [from, to), counted from the opening brace. */
   readonly spans = new Map<string, [number, number]>();
   private readonly text: string;
   private readonly freeMembers: ReadonlySet<string>;
   private readonly depthMax: number;
   private readonly isGrammatical: boolean;
   private at = 0;
-  /** The next backslash, as far as the scan has searched. */
+  /** The place of the next backslash that the scan has found; the length of the text when there is none. */
   private backslashAt = -1;
   /** Where the object begins. */
   private origin = 0;
@@ -46,7 +46,7 @@ export class Scanner {
 
   /**
    * @param freeMembers top-level members that may hold any keys
-   * @param isGrammatical JSON.parse has accepted the text: the scan skips the checks that JSON.parse has made
+   * @param isGrammatical true when JSON.parse has accepted the text; the scan then skips the checks of JSON.parse
    */
   constructor(
     text: string,
@@ -135,7 +135,7 @@ export class Scanner {
     }
   }
 
-  /** Steps over the opening mark. False when the closing mark follows: it steps over that, too. */
+  /** Skips the opening mark. When the closing mark follows, it skips that, too, and returns false. */
   private open(depth: number, close: "}" | "]"): boolean {
     if (depth > this.depthMax)
       throw new ScanFault(`nested deeper than ${this.depthMax} levels`, this.at);
@@ -146,7 +146,7 @@ export class Scanner {
     return false;
   }
 
-  /** Steps over what follows an item. True at a comma, false at the closing mark. */
+  /** Skips the mark after an item. True for a comma, false for the closing mark. */
   private hasNext(close: "}" | "]"): boolean {
     this.space();
     const mark = this.text[this.at];
@@ -204,7 +204,7 @@ export class Scanner {
     return isEscaped ? (JSON.parse(raw) as string) : raw.slice(1, -1);
   }
 
-  /** For a string that JSON.parse has accepted: it ends at the first quote behind an even number of backslashes. */
+  /** Skips a string that JSON.parse has accepted. It ends at the first quote after an even number of backslashes. */
   private stepOverString(): boolean {
     const { text } = this;
     const from = this.at + 1;
@@ -223,7 +223,7 @@ export class Scanner {
     return this.backslashAt < end;
   }
 
-  /** Steps over a string. True when it holds escapes. */
+  /** Skips a string. @returns whether it holds escapes */
   private string(): boolean {
     if (this.isGrammatical) return this.stepOverString();
     let isEscaped = false;
@@ -265,7 +265,7 @@ export class Scanner {
   }
 }
 
-/** A key as it may stand in a message: whole or shortened, never a megabyte. */
+/** A key for a message. A long one is shortened. */
 function quote(key: string): string {
   return visible(JSON.stringify(key.length > 60 ? `${key.slice(0, 57)}…` : key));
 }

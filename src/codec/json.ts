@@ -1,15 +1,15 @@
 /**
- * Reads bytes as one strict JSON object: refuses duplicate keys, deep nesting and broken UTF-8. JSON.parse reads it; the scanner
- * runs where JSON.parse may have hidden something, or to find the place of a fault. Knows nothing of tasks.
+ * Reads bytes as one JSON object, and refuses duplicate keys, deep nesting and broken UTF-8. JSON.parse makes the values. The
+ * scanner runs only when JSON.parse may have hidden a fault, or to find the place of a fault. Knows nothing of tasks.
  */
 import { isUtf8 } from "node:buffer";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX } from "../core/limits.ts";
 import { FORBIDDEN_KEYS, ScanFault, Scanner } from "./json-scanner.ts";
 
-/** A fault in the text, with the byte it was found at. */
+/** A fault in the text, with its byte offset. */
 export class JsonFault extends Error {
   readonly offset: number;
-  /** False when more bytes could still make the text whole (a half-written file). */
+  /** False when the file may be only half written, so that more bytes could mend the fault. */
   readonly isFinal: boolean;
   constructor(message: string, offset: number, isFinal: boolean) {
     super(message);
@@ -19,7 +19,7 @@ export class JsonFault extends Error {
   }
 }
 
-/** True when the fault that this error tells of may go away by itself: the file is still being written. */
+/** True when the fault behind this error may disappear, because the file may still be being written. */
 export function mayStillGrow(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof JsonFault && !cause.isFinal;
@@ -27,12 +27,12 @@ export function mayStillGrow(error: unknown): boolean {
 
 export interface JsonObject {
   value: Record<string, unknown>;
-  /** The text as it was, without a byte order mark and surrounding white space. */
+  /** The original text without a byte order mark and surrounding white space. */
   text: string;
 }
 
 export interface ScannedObject extends JsonObject {
-  /** Where the value of each top-level member stands in `text`: [from, to). */
+  /** Where the value of each top-level member is in `text`: [from, to). */
   spans: Map<string, [number, number]>;
 }
 
@@ -41,20 +41,20 @@ const QUOTE = 0x22;
 
 /**
  * Reads exactly one JSON object.
- * @param freeMembers top-level members whose inside is the user's own (any keys allowed)
+ * @param freeMembers top-level members in which any keys are allowed, because the user decides what they hold
  * @throws JsonFault
  */
 export function parseObject(
   bytes: Buffer,
   freeMembers: ReadonlySet<string> = new Set(),
 ): JsonObject {
-  // The fast path of nearly all files. A text this short cannot hold too many members.
+  // The fast path for nearly all files. A text this short cannot hold too many members.
   if (bytes.length <= JSON_MEMBERS_MAX && isUtf8(bytes)) {
     const text = bytes.toString("utf8");
     try {
       return { value: parseObjectText(text, freeMembers), text: text.trim() };
     } catch {
-      // The scan finds what is wrong, and where.
+      // The scan below finds the fault and its place.
     }
   }
   return scanObject(bytes, freeMembers);
@@ -97,8 +97,8 @@ export function scanObject(
 }
 
 /**
- * Reads a text. Scans it only where JSON.parse may have hidden something.
- * @throws JsonFault; a SyntaxError when it is no JSON
+ * Reads a text, and scans it only when JSON.parse may have hidden a fault.
+ * @throws JsonFault; a SyntaxError when the text is not JSON
  */
 export function parseObjectText(
   text: string,
@@ -125,13 +125,13 @@ function scan(scanner: Scanner, text: string, skipped = 0): { from: number; to: 
   }
 }
 
-/** Whether JSON.parse may have dropped a member, or let pass a forbidden key or too deep a nesting. May say true without cause. */
+/** Whether JSON.parse may have dropped a duplicate key, or accepted a forbidden key or too deep nesting. May be true wrongly. */
 function mayHide(text: string, value: object): boolean {
   if (text.length > JSON_MEMBERS_MAX) return true;
   let count = 0;
   for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) {
     const before = text.charCodeAt(at - 1);
-    // A colon behind a space may stand inside a string or not. Behind any other character it stands inside one.
+    // A colon after a quote is counted. After a space it may be inside a string or not. After other characters it is inside one.
     if (before === QUOTE) count++;
     else if (before <= SPACE) return true;
   }
@@ -157,7 +157,7 @@ function countMembers(value: object, depthLeft: number): number {
   return count;
 }
 
-/** The value, when JSON.parse accepts the text: the scan then skips the grammar. */
+/** The value when JSON.parse accepts the text; then the scan need not check the grammar. Else undefined. */
 function parseQuickly(text: string, content: Buffer): unknown {
   if (mayHoldTooMany(content)) return undefined;
   try {
@@ -167,7 +167,7 @@ function parseQuickly(text: string, content: Buffer): unknown {
   }
 }
 
-/** Whether there may be too many members or levels. JSON.parse would take longer to make them than the scan takes to refuse them. */
+/** Whether there may be too many members or levels. The scan refuses them faster than JSON.parse would read them. */
 function mayHoldTooMany(content: Buffer | string): boolean {
   return [":", "[", "{"].some((mark) => {
     let count = 0;
@@ -197,7 +197,7 @@ function findBadUtf8(bytes: Buffer): { at: number; isCut: boolean } {
     for (let i = 1; i <= more; i++) {
       const next = bytes[at + i];
       if (next === undefined) return { at, isCut: true };
-      // The second byte rules out overlong forms, surrogates and what lies above U+10FFFF.
+      // The range of the second byte excludes overlong forms, surrogates and code points above U+10FFFF.
       const from = i > 1 ? 0x80 : lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
       const to = i > 1 ? 0xbf : lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
       if (next < from || next > to) return { at, isCut: false };

@@ -1,19 +1,19 @@
-/** What programs write in JSON, read kindly: one string for a list, a number for a text, null for nothing. Each fault with its place. */
+/** Reads values that programs write in loose forms: one string for a list, a number for a text, null for a missing value. */
 import { isObject } from "../core/json-object.ts";
 import { explainBadId } from "../core/names.ts";
 import { suggest } from "../core/suggest.ts";
 import { shapeOf, shorten } from "./schema.ts";
 
-/** Reads values one by one, and gathers what is wrong with them. */
+/** Reads values one by one, and collects the problems. */
 export class LenientValues {
-  /** Each names its place: "next.addNodes[0].id: …". */
+  /** Each problem begins with its place: "next.addNodes[0].id: …". */
   readonly problems: string[] = [];
 
   bad(place: string, message: string): void {
     this.problems.push(`${place}: ${message}`);
   }
 
-  /** One of a few words; case and surrounding space do not count. */
+  /** Reads one of a few words. Case and surrounding spaces are ignored. */
   word<W extends string>(place: string, value: unknown, words: readonly W[]): W | undefined {
     const text = typeof value === "string" ? value.trim().toLowerCase() : undefined;
     const found = words.find((one) => one === text);
@@ -43,7 +43,7 @@ export class LenientValues {
     return undefined;
   }
 
-  /** A list of texts; a text alone, and objects that hold one under a usual name, are taken too. */
+  /** Reads a list of texts. It also accepts a single text, and objects that hold the text under one of `names`. */
   lines(value: unknown, names: readonly string[]): string[] {
     if (isNothing(value) || value === "") return [];
     const items: unknown[] = Array.isArray(value) ? value : [value];

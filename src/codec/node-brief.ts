@@ -1,4 +1,4 @@
-/** `metadata.roadmap` of a task in, what its run needs to know of the node out. Kind: what cannot be used is left out. */
+/** Reads from a task's `metadata.roadmap` what its run needs to know of the node. Invalid values are left out. */
 import { compact } from "../core/compact.ts";
 import { explainBadKey, explainBadScope } from "../core/kv.ts";
 import type { NodeBrief, NodeInput, NodeType } from "../core/roadmap.ts";
@@ -12,7 +12,7 @@ const TYPES: ReadonlySet<string> = new Set<NodeType>([
   "final_verify",
 ]);
 
-/** Undefined for a task that is no node of the plan. */
+/** Undefined for a task that was not made from a node of the plan. */
 export function readBrief(task: Task): NodeBrief | undefined {
   const raw = task.metadata?.["roadmap"];
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return undefined;

@@ -1,4 +1,4 @@
-/** The JSON Schemas of result and error records: what outside programs may rely on. Checks nothing by itself. */
+/** The JSON Schemas of result and error records, on which other programs may rely. This file checks nothing. */
 
 import type { ErrorRecord, FailureKind, ResultRecord } from "../core/task.ts";
 import { optional } from "./schema.ts";
@@ -44,7 +44,7 @@ const KINDS = [
   "agent",
   "budget",
 ] as const satisfies readonly FailureKind[];
-// The compiler finds a kind that is missing here.
+// With this type, the compiler reports a kind that is missing above.
 type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
 const _kinds: _Kinds = true;
 void _kinds;
@@ -103,7 +103,7 @@ export const ErrorSchema = Type.Object(
   { $id: "error", title: "mailchute error record", additionalProperties: true },
 );
 
-// The compiler holds the documented shapes and the schemas together.
+// With these types, the compiler reports when the shapes and the schemas differ.
 type _Result = ResultRecord extends Static<typeof ResultSchema> ? true : never;
 type _Error = ErrorRecord extends Static<typeof ErrorSchema> ? true : never;
 const _shapes: [_Result, _Error] = [true, true];

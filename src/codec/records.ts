@@ -1,11 +1,11 @@
-/** Result and error records: built around the task's own text, so that no digit of it changes. */
+/** Encodes and decodes result and error records. The text of the task is copied as it is, so that no digit of it changes. */
 
 import { isObject } from "../core/json-object.ts";
 import { RECORD_DEPTH_MAX } from "../core/limits.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { JsonFault, scanObject } from "./json.ts";
 
-/** The bytes of a record. `taskText` is the task as it ran, or undefined when there never was one. */
+/** The bytes of a record. `taskText` is the task as it ran, or undefined when the file was no task. */
 export function encodeRecord(
   record: ResultRecord | ErrorRecord,
   taskText: string | undefined,
@@ -23,7 +23,7 @@ export interface DecodedRecord {
   taskText: string | undefined;
 }
 
-/** Reads a record back. Undefined when the bytes are not one: a file of another program, or torn. */
+/** Decodes a record. Undefined when the bytes are not a record: the file is incomplete, or from another program. */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   try {
     const { value, text, spans } = scanObject(bytes, RECORD_FREE, RECORD_DEPTH_MAX);

@@ -1,4 +1,4 @@
-/** Makes schemas, and from a schema a check that explains the first fault in words a person can act on. */
+/** Builds schemas, and checks that explain the first fault of a value in words a person can act on. */
 import { visible } from "../core/visible.ts";
 import {
   type TOptional,
@@ -9,7 +9,7 @@ import {
   TypeCompiler,
 } from "./typebox.ts";
 
-/** The same members, each of which may be left out. */
+/** Makes all members optional. */
 export function optional<P extends TProperties>(members: P): { [K in keyof P]: TOptional<P[K]> } {
   const entries = Object.entries(members).map(([name, one]) => [name, Type.Optional(one)]);
   return Object.fromEntries(entries) as { [K in keyof P]: TOptional<P[K]> };
@@ -17,12 +17,12 @@ export function optional<P extends TProperties>(members: P): { [K in keyof P]: T
 
 /** What is wrong with a value. */
 export interface SchemaFault {
-  /** With the shape of what was found, not with what it says. */
+  /** Describes the type and size of the found value, but does not quote it. */
   message: string;
   found?: unknown;
 }
 
-/** Compiles lazily: a process that never checks never pays. The check returns the fault, or undefined. */
+/** Makes a check that returns the fault or undefined. It compiles the schema at its first use, because many processes never use it. */
 export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault | undefined {
   let compiled: TypeCheck<TSchema> | undefined;
   return (value) => {
@@ -32,7 +32,7 @@ export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault |
     if (first === undefined) return { message: "does not fit the schema" };
     const place = first.path.slice(1).replaceAll("/", ".");
     const shown = visible(place.length > 200 ? `${place.slice(0, 197)}…` : place);
-    // A pattern, or the forms of which none fits, say little: what is meant says more.
+    // For a pattern or a choice of forms, the description explains more than the library's message.
     const { description, pattern, anyOf } = first.schema;
     const isMeant = description !== undefined && (pattern ?? anyOf) !== undefined;
     const expected = isMeant ? `expected ${description}` : lowerFirst(first.message);
@@ -42,7 +42,7 @@ export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault |
   };
 }
 
-/** What a value is, and how large: what stands in it may be a secret, and messages end up in logs and records. */
+/** The type and size of a value. Its content is not shown: it may be a secret, and messages are kept in logs and records. */
 export function shapeOf(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "number" && !Number.isFinite(value)) return "a number out of range";
@@ -57,7 +57,7 @@ function counted(what: string, count: number, unit: string): string {
   return `${what} of ${count} ${unit}${count === 1 ? "" : "s"}`;
 }
 
-/** A name as it may stand in a message: never a megabyte, and nothing that steers a terminal. */
+/** A name for a message: shortened, and without characters that steer a terminal. */
 export function shorten(value: unknown): string {
   const text = visible(JSON.stringify(value) ?? String(value));
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;

@@ -1,4 +1,4 @@
-/** Bytes of a task file in, a `Task` or ErrInvalidTask out. The JSON Schema of tasks comes from here. */
+/** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
 import { ErrInvalidTask } from "../core/errors.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
@@ -105,25 +105,25 @@ export const TaskSchema = Type.Object(
   { $id: "task", title: "mailchute task", additionalProperties: true },
 );
 
-// The compiler holds the documented shape and the schema together.
+// With this type, the compiler reports when the documented shape and the schema differ.
 type _TaskMatchesSchema = Static<typeof TaskSchema> extends Partial<Task> ? true : never;
 const _taskMatchesSchema: _TaskMatchesSchema = true;
 void _taskMatchesSchema;
 
 const check = compileCheck(TaskSchema);
-/** Members whose inside is the user's own. */
+/** Members in which any keys are allowed, because the user decides what they hold. */
 export const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
 const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
 
 export interface DecodedTask {
   task: Task;
-  /** The JSON text as dropped (trimmed): what travels inside the result, digit for digit. */
+  /** The JSON text as it was dropped (trimmed). The result holds an exact copy of it. */
   text: string;
 }
 
 /**
- * @param id the file name's stem; the body must agree with it
- * @throws ErrInvalidTask; its `cause` is a JsonFault when the text itself is at fault
+ * @param id the file name without its ending; an id in the body must be the same
+ * @throws ErrInvalidTask; its `cause` is a JsonFault when the text is not valid JSON
  */
 export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTask {
   const where = path === undefined ? { id } : { id, path };
@@ -144,8 +144,8 @@ export function decodeTask(bytes: Buffer, id: string, path?: string): DecodedTas
 }
 
 /**
- * A task that is one line among others, and need not say its id.
- * @param freshId makes the id of one that says none
+ * Decodes a task from one of several lines. A line may leave the id out.
+ * @param freshId makes the id for a line without one
  * @throws JsonFault, ErrInvalidTask
  */
 export function decodeLine(bytes: Buffer, freshId: () => string): Task {
@@ -153,7 +153,7 @@ export function decodeLine(bytes: Buffer, freshId: () => string): Task {
   return checkTask(value, typeof value["id"] === "string" ? value["id"] : freshId());
 }
 
-/** Checks a task that is already a value (library, command line). @throws ErrInvalidTask */
+/** Checks a task that is parsed already. @throws ErrInvalidTask */
 export function checkTask(
   value: Record<string, unknown>,
   id: string,
@@ -175,7 +175,7 @@ export function checkTask(
   return task;
 }
 
-/** Checks everything but its own id. @throws ErrInvalidTask */
+/** Checks everything except the task's own id. @throws ErrInvalidTask */
 export function checkBody(
   value: Record<string, unknown>,
   id: string,
@@ -199,7 +199,7 @@ export function checkBody(
   if (unnamed !== -1)
     throw new ErrInvalidTask(`verify[${unnamed}][0]: the program's name is empty`, where);
   for (const dependency of task.metadata?.dependencies ?? []) {
-    // It is looked up as a file name.
+    // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);
     if (fault !== undefined)
       throw new ErrInvalidTask(`metadata.dependencies: ${shorten(dependency)}: ${fault}`, where);
@@ -209,7 +209,7 @@ export function checkBody(
   return task;
 }
 
-/** One program, or several. */
+/** Reads `verify`, which may be one program or a list of programs. */
 function readPrograms(value: readonly (string | string[])[]): string[][] {
   const isOne = value.every((part) => typeof part === "string");
   return (isOne && value.length > 0 ? [value] : value) as string[][];

@@ -1,4 +1,4 @@
-/** The schema library, at the one place where it comes in. */
+/** The only file that imports the schema library. */
 export {
   type SchemaOptions,
   type Static,

@@ -1,14 +1,14 @@
 /**
- * Keys that a YAML map has twice. The library can look for them too, by comparing each key with each: ten thousand keys in
- * one map take it seconds, and a hundred thousand minutes.
+ * Finds keys that a YAML map has twice. The library can do this too, but it compares each key with each other key: that takes
+ * seconds for ten thousand keys in one map, and minutes for a hundred thousand.
  */
 import { isMap, isPair, isScalar, isSeq, type Node, type Pair } from "yaml";
 
-/** Offsets of keys that their map had before, in the order of the text. Aliases are not followed. */
+/** The offsets of repeated keys, in the order of the text. Aliases are not followed. */
 export function findRepeatedKeys(root: Node | null): number[] {
   const found: number[] = [];
   const waiting: unknown[] = [root];
-  // Not recursive: however deep it nests.
+  // A loop instead of recursion, so that deep nesting cannot overflow the stack.
   while (waiting.length > 0) {
     const node = waiting.pop();
     if (isPair(node)) waiting.push(node.key, node.value);

@@ -1,4 +1,4 @@
-/** A YAML text in, its nodes out. The one place where YAML is parsed: what nests without end must not come to the library. */
+/** Parses YAML with limits. All YAML is parsed here, so that no text can overflow the library's stack or fill the memory. */
 import {
   Composer,
   type Document,
@@ -13,19 +13,19 @@ import {
 import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../core/limits.ts";
 
 type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge"> & {
-  /** Learns where lines begin. */
+  /** Is told where each line begins. */
   lineCounter?: LineCounter;
 };
 
 /**
- * The first document of a text; `errors` tells all that is wrong, and of a repeated key nothing: see `findRepeatedKeys`.
- * What would end the process is not read at all. Nested deeper than `YAML_DEPTH_MAX`: the library reads by recursion, and does
- * catch that the stack ends; but V8 gives up when it has to compile a regular expression just before. More than
- * `YAML_PARTS_MAX` parts: each costs memory, two bytes of text half a kilobyte and more.
+ * Parses the first document of a text. `errors` holds all faults except repeated keys: see `findRepeatedKeys`.
+ * Texts that could end the process are refused. Deeper than `YAML_DEPTH_MAX`: the library is recursive. It catches a stack
+ * overflow, but V8 aborts when it has to compile a regular expression shortly before one. More than `YAML_PARTS_MAX` parts: each
+ * part needs memory, and two bytes of text can need half a kilobyte or more.
  */
 export function parseYaml(text: string, options: YamlOptions = {}): Document.Parsed {
   const lines = options.lineCounter ?? new LineCounter();
-  // The library looks for repeated keys by comparing each key with each.
+  // `uniqueKeys` is off because the library compares each key with each other key.
   const all = {
     ...options,
     uniqueKeys: false,
@@ -36,7 +36,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   const parser = new BoundedParser(lines.addNewLine);
   let doc: Document.Parsed | undefined;
   const { stackTraceLimit } = Error;
-  // There may be as many errors as parts, and where the library found them is not used.
+  // There may be as many errors as parts, and their stack traces are not used.
   Error.stackTraceLimit = 0;
   try {
     for (const one of new Composer(all).compose(parser.parse(text), true, text.length)) {
@@ -59,7 +59,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   return doc as Document.Parsed;
 }
 
-/** Holds open what it is in, so that its stack is as high as the text is deep. Is not recursive itself. */
+/** A parser with limits. Its own stack is as high as the text is deep at that place, and it is not recursive. */
 class BoundedParser extends Parser {
   private partCount = 0;
 
@@ -78,5 +78,5 @@ class BoundedParser extends Parser {
   }
 }
 
-/** The document, and a scalar that is being read. */
+/** How many entries of the parser's stack are no level of nesting: the document, and a scalar that is being read. */
 const UNNESTED = 2;

@@ -1,4 +1,4 @@
-/** Reads the settings out of the text of `config.yaml`. Each fault names its line and column. */
+/** Reads the settings from the text of `config.yaml`. Each error names a line and column. */
 import { dirname, isAbsolute, resolve } from "node:path";
 import {
   type Document,
@@ -26,7 +26,7 @@ const DEPTH_MAX = 8;
 const MEND_IT = "mend the YAML; nothing of it was used";
 const WRITE_IT_OUT = "write values out instead of using aliases";
 
-/** The settings in a text, in its order. A list is one setting. @throws ErrInvalidConfig */
+/** The settings in a text, in the order of the text. A list counts as one setting. @throws ErrInvalidConfig */
 export function decodeConfig(text: string, path: string): { path: string[]; value: unknown }[] {
   const lines = new LineCounter();
   const doc = parseYaml(text, { lineCounter: lines });
@@ -36,7 +36,7 @@ export function decodeConfig(text: string, path: string): { path: string[]; valu
   for (const at of findRepeatedKeys(doc.contents))
     reader.fail(at, "map keys must be unique", MEND_IT);
   try {
-    // Written out as JSON, too: that fails for a value that contains itself.
+    // JSON.stringify fails for a value that contains itself.
     JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }));
   } catch (error) {
     reader.fail(0, messageOf(error).split("\n")[0] ?? "", WRITE_IT_OUT);
@@ -45,7 +45,7 @@ export function decodeConfig(text: string, path: string): { path: string[]; valu
   return reader.leaves;
 }
 
-/** Walks the YAML along the schema, so that each fault has its line and column. */
+/** Compares the YAML with the schema node by node, so that each error can name its line and column. */
 class ConfigReader {
   readonly leaves: { path: string[]; value: unknown }[] = [];
   private readonly doc: Document.Parsed;
@@ -82,7 +82,7 @@ class ConfigReader {
     }
   }
 
-  /** Each member of a map: what stands there, its schema, its path. */
+  /** The value, schema and path of each member of a map. */
   private *members(
     map: YAMLMap,
     schema: TSchema,
@@ -111,7 +111,7 @@ class ConfigReader {
 
   private leaf(raw: unknown, schema: TSchema, path: string[]): void {
     const node = this.follow(raw);
-    // `workers:` with nothing after it sets nothing: its value may be commented out.
+    // `workers:` with nothing after it sets nothing, because its value may be commented out.
     if (node === undefined || (isScalar(node) && node.value === null)) return;
     const items = schema["items"] as TSchema | undefined;
     if (items !== undefined && isSeq(node)) {
@@ -161,7 +161,7 @@ class ConfigReader {
     return isAlias(raw) ? raw.resolve(this.doc) : raw;
   }
 
-  /** Makes paths absolute: in the file they are relative to the file. */
+  /** Makes paths absolute. In config.yaml they are relative to its folder. */
   private resolved(value: unknown, path: readonly string[]): unknown {
     const dir = dirname(this.path);
     const absolute = (text: string): string => (isAbsolute(text) ? text : resolve(dir, text));

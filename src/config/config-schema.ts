@@ -1,4 +1,4 @@
-/** What `config.yaml` may say: its JSON Schema, and why a value does not fit it. */
+/** The JSON Schema of `config.yaml`. Explains why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
 import { TASK_BUDGET } from "../codec/task-codec.ts";
@@ -33,7 +33,7 @@ const Text = Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" });
 const Texts = (description?: string) =>
   Type.Array(Text, description === undefined ? {} : { description });
 const Strict = { additionalProperties: false } as const;
-/** Settings by name; each may be left out. */
+/** An object of settings, all of which are optional. */
 const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
 
@@ -163,7 +163,7 @@ export const ConfigSchema = Settings(
   { $id: "config", title: "mailchute config.yaml" },
 );
 
-/** Whether it holds settings by name; a record, whose names the user chooses, is one setting. */
+/** Whether a schema is a group of settings. A record, in which the user chooses the names, counts as one setting. */
 export function isGroup(schema: TSchema): boolean {
   return schema["type"] === "object" && schema["properties"] !== undefined;
 }

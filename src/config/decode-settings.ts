@@ -1,4 +1,4 @@
-/** `config.yaml`, the environment and flags in, one complete `Settings` out, with the source of each value. Pure. */
+/** Makes the settings from `config.yaml`, the environment and flags, and notes the source of each value. Pure. */
 
 import type { TSchema } from "../codec/typebox.ts";
 import { ErrInvalidConfig } from "../core/errors.ts";
@@ -14,18 +14,18 @@ import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
 
 export interface LoadedSettings {
   settings: Settings;
-  /** By dotted path of each leaf: "retry.max_attempts". Lists are one leaf. */
+  /** The source of each setting, by its dotted path: "retry.max_attempts". A list is one setting. */
   sources: Record<string, SettingSource>;
-  /** Where the environment puts the task mailbox; absolute. */
+  /** The absolute path of the task mailbox that the environment sets; undefined when it sets none. */
   mailboxDir: string | undefined;
   /** The config.yaml that was read; undefined when there is none. */
   file: string | undefined;
 }
 
 export interface SettingsSaid {
-  /** Where config.yaml is; absolute. */
+  /** Absolute path of config.yaml. */
   path: string;
-  /** What it says; undefined when it is not there. */
+  /** Its text; undefined when there is no such file. */
   text: string | undefined;
   env: NodeJS.ProcessEnv;
   /** Values given on the command line, by dotted path; undefined = not given. */
@@ -33,7 +33,7 @@ export interface SettingsSaid {
 }
 
 /**
- * Precedence: flags, environment, config.yaml, built-in.
+ * A flag overrides the environment, which overrides config.yaml, which overrides the default value.
  * @throws ErrInvalidConfig with the file and line:column, or the variable, or the flag
  */
 export function decodeSettings({ path, text, env, flags }: SettingsSaid): LoadedSettings {
@@ -88,7 +88,7 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
       hint: "`mailchute config` shows each value with its source once they agree",
     });
   }
-  // The mailbox's place is not a setting of config.yaml: outside programs must find it without reading YAML.
+  // The path of the mailbox is not a setting of config.yaml, because other programs must find it without reading YAML.
   return {
     settings: whole,
     sources,
@@ -97,7 +97,7 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
   };
 }
 
-/** The variables of a leaf, the strongest first. */
+/** The environment variables of a setting. The first that is set is used. */
 function variablesOf(path: readonly string[]): string[] {
   const names = [`${ENV_PREFIX}${path.join("_").toUpperCase()}`];
   const alias = MAILBOX_VARIABLES[path.join(".")];
@@ -135,7 +135,7 @@ function setAt(tree: Tree, path: readonly string[], value: unknown): void {
   at[path[path.length - 1] ?? ""] = value;
 }
 
-/** A variable's text as the value its leaf wants; undefined for lists and records, which the environment cannot hold. */
+/** Converts a variable's text to the type of the setting. Undefined for lists and records, which no variable can set. */
 function fromText(text: string, schema: TSchema): unknown {
   const trimmed = text.trim();
   switch (schema["type"]) {

@@ -1,11 +1,11 @@
-/** The environment variables that name a mailbox. Light on purpose: commands that only look load nothing more. */
+/** The environment variables that name a mailbox. This file imports little, so that commands that only read start fast. */
 import { resolve } from "node:path";
 
-/** The prefix of our own variables. */
+/** The prefix of mailchute's own variables. */
 export const ENV_PREFIX = "MAILCHUTE_";
 const MAILBOX_DIR_NAMES = ["MAILCHUTE_MAILBOX_DIR", "DROVER_MAILBOX_DIR"] as const;
 
-/** Where the task mailbox lies when the environment moves it out of the state tree; absolute. */
+/** The absolute path of the task mailbox, when the environment puts it outside the state tree. */
 export function mailboxDirFrom(env: NodeJS.ProcessEnv, cwd?: string): string | undefined {
   for (const name of MAILBOX_DIR_NAMES) {
     const value = env[name];

@@ -1,4 +1,4 @@
-/** Reads the settings of a state tree. What they mean is the codec's. */
+/** Reads the settings of a state tree from its files. `decode-settings` decides what they mean. */
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
@@ -14,7 +14,7 @@ export interface LoadOptions {
 }
 
 /**
- * Precedence: flags, environment, config.yaml, built-in.
+ * A flag overrides the environment, which overrides config.yaml, which overrides the default value.
  * @throws ErrInvalidConfig with the file and line:column, or the variable, or the flag
  */
 export function loadSettings({ stateDir, env, flags = {} }: LoadOptions): LoadedSettings {
@@ -23,12 +23,12 @@ export function loadSettings({ stateDir, env, flags = {} }: LoadOptions): Loaded
 }
 
 /**
- * The text; undefined when there is no file.
- * @throws ErrInvalidConfig no regular file, too large, not UTF-8, not to be read
+ * The text of config.yaml; undefined when there is no file.
+ * @throws ErrInvalidConfig when it is not a regular file, too large, not UTF-8, or cannot be read
  */
 function readConfig(path: string): string | undefined {
   try {
-    // Not blocking: a pipe would keep us waiting for ever.
+    // Without O_NONBLOCK, opening a pipe would wait for ever.
     const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
     try {
       const stats = fs.fstatSync(fd);

@@ -19,7 +19,7 @@ export function entryOf(value: unknown, t: number, { run, lease, attempt, by }: 
   return { value, at: new Date(t).toISOString(), t, run, lease, attempt, by };
 }
 
-/** Whether this run has put this very value, and the entry was not cut. */
+/** Whether this run has put the same value, and the entry was not cut. */
 export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSource): boolean {
   return (
     entry !== undefined &&
@@ -29,7 +29,7 @@ export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSou
   );
 }
 
-/** Undefined when the text is not one that kv has written. */
+/** Reads the text of a node's file. Undefined when kv has not written this text. */
 export function entriesOf(text: string): Entries | undefined {
   const document = parseObject(text);
   if (document === undefined) return undefined;

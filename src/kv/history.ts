@@ -1,6 +1,6 @@
 /**
- * `kv/history.jsonl`: every put and removal, of all nodes. A lost file of values is rebuilt from it. After a rotation the older
- * lines stand in the rotated files, as long as those are kept.
+ * Writes and reads `kv/history.jsonl`, which records every put and removal of all nodes. A lost file of values is rebuilt from
+ * it. After a rotation the older lines are in the rotated files, until these are removed.
  */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
@@ -13,10 +13,10 @@ import { Journal, lastRotated, rotatedOf } from "../journal/journal.ts";
 import { readJournal } from "../journal/read.ts";
 import { type Entries, entryOf, isEntry } from "./entries.ts";
 
-/** How much of the end is read (bytes). It lies in the history and in the file that was rotated last. */
+/** How much of the end is read (bytes). It is in the current file and in the last rotated one. */
 const TAIL_BYTES = KV_HISTORY_ROTATE_BYTES;
 
-/** An end of the history: the size (bytes) of each of its last files, by inode. */
+/** A position at the end of the history: the sizes (bytes) of its last two files, by inode. */
 export type HistoryMark = ReadonlyMap<number, number>;
 
 export class KvHistory {
@@ -26,13 +26,13 @@ export class KvHistory {
     this.file = new Journal(kvHistoryOf({ kv: dir }), true);
   }
 
-  /** Where it ends now. */
+  /** The current end of the history. */
   mark(): HistoryMark {
     const stats = this.lastFiles().map((path) => fs.statSync(path, { throwIfNoEntry: false }));
     return new Map(stats.flatMap((one) => (one === undefined ? [] : [[one.ino, one.size]])));
   }
 
-  /** @param next holds what is put; @param t epoch ms */
+  /** Records a change. @param next the entries after the change @param t epoch ms */
   record(
     node: string,
     next: Entries,
@@ -50,11 +50,11 @@ export class KvHistory {
       const entry = entryOf(null, t, source);
       this.file.append(JSON.stringify({ node, key, op: "remove", ...entry }));
     }
-    // When the disk is full the lines stay in memory for later: the latest values matter more than their history.
+    // On a full disk the lines stay in memory for later, and the put goes on: values matter more than their history.
     this.file.flush();
   }
 
-  /** All of it, or of one node, the oldest first. */
+  /** All records, or those of one node, the oldest first. */
   async *read(node?: string): AsyncGenerator<KvHistoryRecord> {
     for (const path of [...rotatedOf(this.file.path), this.file.path])
       for await (const record of readJournal(path)) {
@@ -63,7 +63,7 @@ export class KvHistory {
       }
   }
 
-  /** The records of a node near the end; with a mark, only those that came after it. */
+  /** The records of a node near the end of the history; with a mark, only those after it. */
   since(node: string, mark: HistoryMark = new Map()): KvHistoryRecord[] {
     const records: KvHistoryRecord[] = [];
     const member = `"node":${JSON.stringify(node)}`;
@@ -96,7 +96,7 @@ export class KvHistory {
     return pieces.flat();
   }
 
-  /** The newest first. */
+  /** The current file, then the last rotated one. */
   private lastFiles(): string[] {
     const rotated = lastRotated(this.file.path);
     return [this.file.path, ...(rotated === undefined ? [] : [rotated])];
@@ -111,14 +111,14 @@ export class KvHistory {
 function shortened(entry: KvEntry): KvEntry & { bytes?: number } {
   const bytes = Buffer.from(JSON.stringify(entry.value), "utf8");
   if (bytes.length <= KV_HISTORY_VALUE_BYTES_MAX) return entry;
-  // Half of the limit: escaping the text as a string may double its length.
+  // Half of the limit, because escaping the text as a string may double its length.
   const begin = new TextDecoder("utf-8").decode(bytes.subarray(0, KV_HISTORY_VALUE_BYTES_MAX / 2), {
     stream: true,
   });
   return { ...entry, value: `${begin}…`, cut: true, bytes: bytes.length };
 }
 
-/** Reads at most `bytesMax` of the end of a file. */
+/** Reads the part of a file after the mark, but at most `bytesMax` from its end. */
 function readTail(
   path: string,
   mark: HistoryMark,

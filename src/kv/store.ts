@@ -1,6 +1,6 @@
 /**
- * Values that nodes leave for each other: `kv/<node>.json` holds the latest, `kv/history.jsonl` every put. Several
- * processes write at once and lose nothing; a run that lost its lease cannot overwrite what a newer one put.
+ * Stores values that nodes leave for each other: `kv/<node>.json` holds the latest, `kv/history.jsonl` every put. Several
+ * processes can write at once without losing a value. A run that lost its lease cannot overwrite the values of a newer run.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -24,15 +24,15 @@ import { readRegularText } from "../host/regular-file.ts";
 import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./entries.ts";
 import { KvHistory } from "./history.ts";
 
-/** Everything that `change` does to one node, in one replacement of its file. */
+/** A change of one node's values. Its file is replaced once. */
 export interface KvChange {
   puts?: Readonly<Record<string, unknown>>;
   removes?: readonly string[];
 }
 
-/** How often a lost race is tried again. */
+/** At most this many tries when other writers change the file at the same time. */
 const TRIES_MAX = 100;
-/** Errors that say: something other than a file of kv is in its place. */
+/** Error codes that mean that something other than a regular file of kv is at its path. */
 const NO_FILE: ReadonlySet<string> = new Set(["EINVAL", "ELOOP", "ENXIO", "EFBIG"]);
 const NO_LINK: ReadonlySet<string> = new Set([
   "ENOENT",
@@ -41,7 +41,7 @@ const NO_LINK: ReadonlySet<string> = new Set([
   "EOPNOTSUPP",
   "EMLINK",
 ]);
-/** A replacement takes far less (ms), and a lock is lost only after a longer stall. */
+/** If a replacement took longer than this (ms), the process may have been stopped. It loses its lock only after a longer time. */
 const STALL_MS = 1000;
 
 export class KvStore {
@@ -49,10 +49,10 @@ export class KvStore {
   private readonly clock: Clock;
   private readonly isDurable: boolean;
   private readonly log: KvHistory;
-  /** The last change of each node in this process. Changes of one process queue here; the lock is between processes. */
+  /** The last change of each node in this process. Changes in one process wait here; the lock is for other processes. */
   private readonly queues = new Map<string, Promise<unknown>>();
 
-  /** @param durability with `power`, a change survives a power cut; its line in the history may not */
+  /** @param durability with `power`, a change survives a power cut, but its line in the history may be lost */
   constructor(dir: string, clock: Clock, durability: "power" | "process") {
     this.dir = dir;
     this.clock = clock;
@@ -60,31 +60,31 @@ export class KvStore {
     this.log = new KvHistory(dir);
   }
 
-  /** @throws ErrInvalidKv when the node or key cannot be one */
+  /** @throws ErrInvalidKv when the node or key is not valid */
   get(node: string, key: string): KvEntry | undefined {
     demand(explainBadKey(key));
     return this.list(node).get(key);
   }
 
-  /** All values of a node, by key. A broken file is read from the history; nothing is changed. @throws ErrInvalidKv */
+  /** All values of a node, by key. If its file is broken, they come from the history. No file is changed. @throws ErrInvalidKv */
   list(node: string): ReadonlyMap<string, KvEntry> {
     demand(explainBadScope(node));
     return this.read(node).entries;
   }
 
-  /** @returns false when this very value of this very run was there already. @throws as `change` */
+  /** @returns false when the same run had already put the same value. @throws as `change` */
   put(node: string, key: string, value: unknown, source: KvSource): Promise<boolean> {
     return this.change(node, { puts: { [key]: value } }, source);
   }
 
-  /** @returns false when there was none. @throws as `change` */
+  /** @returns false when the key had no value. @throws as `change` */
   remove(node: string, key: string, source: KvSource): Promise<boolean> {
     return this.change(node, { removes: [key] }, source);
   }
 
   /**
-   * Puts and removes several keys of one node at once. A crash leaves all of it or none of it in the node's file.
-   * @returns false when there was nothing to change
+   * Puts and removes several keys of one node at once. After a crash, the node's file holds the whole change or nothing of it.
+   * @returns false when nothing had to change
    * @throws ErrInvalidKv; ErrLeaseLost when a newer run of the node has put values; a system error
    */
   async change(node: string, change: KvChange, source: KvSource): Promise<boolean> {
@@ -103,7 +103,7 @@ export class KvStore {
     return work;
   }
 
-  /** Every put and removal, the oldest first. */
+  /** All puts and removals, the oldest first. */
   async *history(node?: string): AsyncGenerator<KvHistoryRecord> {
     yield* this.log.read(node);
   }
@@ -118,7 +118,7 @@ export class KvStore {
     removes: readonly string[],
     source: KvSource,
   ): Promise<boolean> {
-    // The supervisor repeats what a worker has written: when all is there already, no lock is needed.
+    // The supervisor repeats the puts of a worker. When all values are there already, no lock is needed.
     const { entries: known, isBroken: isUnknown } = this.read(node);
     const isThere =
       puts.every(([key, value]) => isSame(known.get(key), value, source)) &&
@@ -126,14 +126,14 @@ export class KvStore {
     if (isThere && !isUnknown) return false;
     const release = await this.lock(node);
     let writtenAtMs = Number.POSITIVE_INFINITY;
-    /** Values of another writer that this one replaced without having read them. It puts them back. */
+    /** Values of another writer that this one replaced without having read them. They are put back. */
     let overwritten: Entries = new Map();
-    /** Keys that another writer removed unseen, and when. */
+    /** Keys that another writer removed while this one was stopped, and when (epoch ms). */
     const removed = new Map<string, number>();
     try {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const { entries, stamp, isBroken } = this.read(node);
-        // A value that another writer put after us stays.
+        // A value that another writer put after this change was written stays.
         const isNewer = (key: string): boolean => (entries.get(key)?.t ?? -1) >= writtenAtMs;
         const newPuts = puts.filter(
           ([key, value]) =>
@@ -149,17 +149,17 @@ export class KvStore {
         for (const [key, entry] of missing) entries.set(key, entry);
         const nowMs = this.clock.wallMs();
         const next = this.apply(node, entries, newPuts, newRemoves, source, this.clock.wallMs());
-        // History first: from a file that is lost in between, or never written, the value comes back.
+        // The history is written first. If the file is then lost or never written, the value can be rebuilt from the history.
         if (writtenAtMs === Number.POSITIVE_INFINITY) {
           this.log.record(node, next, newPuts, newRemoves, source, this.clock.wallMs());
           writtenAtMs = nowMs;
         }
-        // Correctness does not rest on the lock: what was replaced is compared with what was read, and the file is read
-        // again, because a writer without the lock may have done the same to us.
+        // The result is right even without the lock: the replaced file is compared with the one that was read, and the file is
+        // read once more, because a writer without the lock may have replaced this change.
         const historyEnd = this.log.mark();
         const beganMs = this.clock.monotonicMs();
         overwritten = this.replace(node, next, isBroken ? "" : stamp);
-        // If this process was stopped in there, it may have replaced a value that it never saw; the history has that value.
+        // If this process was stopped during the replacement, it may have replaced a value that it never saw. The history has it.
         if (this.clock.monotonicMs() - beganMs > STALL_MS)
           for (const { node: _node, key, op, bytes: _bytes, ...entry } of this.log.since(
             node,
@@ -206,7 +206,7 @@ export class KvStore {
     return next;
   }
 
-  /** A run that is not the newest of its node changes nothing. Rule: attempts count up; submissions by their first put. */
+  /** Refuses a run that is not the newest of its node. Attempts are ordered by number, submissions by their first put. */
   private refuseZombie(node: string, entries: Entries, source: KvSource): void {
     const own = source.lease === null ? undefined : parseLease(source.lease);
     if (own === undefined) return;
@@ -221,7 +221,7 @@ export class KvStore {
           `attempt ${stored.attempt} has put values, this is attempt ${own.attempt}`,
         );
     }
-    // The run's scope holds values of many nodes, whose submissions do not follow each other.
+    // The scope `__run__` holds values of many nodes, so its submissions have no order.
     if (others.size === 0 || node === RUN_SCOPE) return;
     const order: string[] = [];
     for (const record of this.log.since(node)) {
@@ -258,10 +258,10 @@ export class KvStore {
   }
 
   /**
-   * Publishes the whole file. The old one keeps a second name for a moment: `link` and `rename` stand side by side. What
-   * is put between these two calls is not seen here. That happens only when a writer is stopped between them for so long that it
-   * loses the lock; it then sees in the history what it has replaced.
-   * @returns the values of a file that was replaced without having been read; mostly none
+   * Publishes the whole file. Right before the `rename`, a `link` keeps the old file under a second name. A value that another
+   * writer puts between these two calls is not seen here. That happens only when this process is stopped between them for so
+   * long that it loses the lock; it then finds the replaced value in the history.
+   * @returns the values of a file that was replaced without having been read; usually there is no such file
    */
   private replace(node: string, entries: Entries, stamp: string): Entries {
     const path = this.pathOf(node);
@@ -272,7 +272,7 @@ export class KvStore {
       try {
         fs.linkSync(path, old);
       } catch (error) {
-        // No file yet, or a file system without hard links: then the look at it afterwards has to do.
+        // There is no file yet, or the file system has no hard links. Then only the next read of the file finds a lost value.
         if (!NO_LINK.has(systemCode(error))) throw error;
       }
     };
@@ -284,7 +284,7 @@ export class KvStore {
     return replaced ?? new Map();
   }
 
-  /** Keeps a file that cannot be read beside the new one. */
+  /** Renames a file that cannot be read, so that it is kept beside the new one. */
   private setAside(node: string): void {
     const path = this.pathOf(node);
     for (let n = 1; ; n++) {
@@ -303,7 +303,7 @@ export class KvStore {
     return join(this.dir, `${node}.json`);
   }
 
-  /** Undefined when the lock was not free in time because its owner hangs. */
+  /** Takes the lock of a node's file. Undefined when its owner hangs and did not release it in time. */
   private lock(node: string): Promise<(() => Promise<void>) | undefined> {
     const dir = join(this.dir, ".tmp");
     makeDirs(dir, 2);
@@ -315,7 +315,7 @@ function demand(fault: string | undefined): void {
   if (fault !== undefined) throw new ErrInvalidKv(fault, { phase: "kv" });
 }
 
-/** Differs whenever the file is another one. It holds no change time, which linking the file would change. */
+/** Identifies a version of a file. It does not use the change time (ctime), because a new hard link changes that. */
 function stampAt(path: string): string {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;
