@@ -94,7 +94,7 @@ export class StreamAgent extends Agent {
     file: SessionFile,
     { gate, budget }: { gate: AccountGate; budget: RunBudget },
   ): Promise<RunVerdict> {
-    const { runDir } = assignment;
+    const { runDir, stateDir } = assignment;
     const hindrance = makeRunDir(runDir);
     if (hindrance !== undefined) return { next: "outcome", outcome: hindrance };
     const sessionId = session.session_id ?? undefined;
@@ -158,6 +158,7 @@ export class StreamAgent extends Agent {
       meter.end();
       watch.end();
     }
+    if (watch.ownStop === "lingering") this.alerts.noteLingering(stateDir, assignment.task.id);
     const judged = this.judge(
       end,
       { ownStop: watch.ownStop, halt: meter.halt },
