@@ -1,14 +1,14 @@
-/** What follows for a node from all that it belongs to. Pure, and without recursion: a chain of parents may be as long as the plan. */
+/** What a node inherits from its parents. Pure, and without recursion: a chain of parents may be as long as the plan. */
 import { compact } from "../../../core/compact.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 
-/** The node of an id in whatever case; of two the first. */
+/** Finds the node with an id, in upper or lower case; the first one if two have it. */
 export type FindNode = (id: string) => RoadmapNode | undefined;
 
 /**
- * Tells for each node what it has from above. Each is asked once, so that all of them take no longer than the plan is long.
- * @param none what a node has that belongs to nothing, or to itself
- * @param pass what a node passes on to those that belong to it, with what it has from above
+ * Returns a function that computes what a node inherits. It visits each node once, so the time grows only with the plan's length.
+ * @param none the value of a node without a parent, or in a circle of parents
+ * @param pass computes the value that a node passes to its children, from the value that it inherits itself
  */
 export function inheritance<T>(
   find: FindNode,
@@ -33,7 +33,7 @@ export function inheritance<T>(
   };
 }
 
-/** Fills in `epic` and `milestone` of nodes that belong to one by their parents. Changes the nodes of the array. */
+/** Sets `epic` and `milestone` of nodes from their chain of parents. Changes the nodes of the array. */
 export function placeInContainers(nodes: readonly RoadmapNode[], find: FindNode): void {
   const placeOf = inheritance<Pick<RoadmapNode, "epic" | "milestone">>(find, {}, (node, place) => {
     const epic =

@@ -1,6 +1,6 @@
 /**
  * Escalation: how the plan changes when a node has failed for good. Pure. Rule: a failed task is escalated to its
- * parent plan; a failed escalation promotes that plan one level up; at the root a person must look.
+ * parent plan; if that escalation fails, to the next plan above; if there is none, a person must act.
  */
 import { createHash } from "node:crypto";
 import { ID_CHARS_MAX } from "../../../core/limits.ts";
@@ -9,16 +9,16 @@ import type { RoadmapEdit } from "../edit/edit.ts";
 import type { FindNode } from "./belonging.ts";
 
 const PREFIX = "plan-escalate-";
-/** A finished escalation is opened again this often for the same subject; then it counts as failed itself. */
+/** How often a finished escalation is opened again for the same subject. After that it counts as failed itself. */
 export const REOPENS_MAX = 3;
 
 export type Escalation =
   | { kind: "escalated"; id: string; subject: string; edits: RoadmapEdit[] }
-  /** It is being dealt with already, or by the run after the one that is under way. */
+  /** An open or running escalation will deal with the failure, in this run or the next one. */
   | { kind: "pending"; id: string; subject: string; edits: RoadmapEdit[] }
-  /** No plan stands above it, so there never was anything to escalate to: that it failed says all. */
+  /** The failed node has no plan above it, so it cannot be escalated. The report of its failure is enough. */
   | { kind: "none"; subject: string; edits: [] }
-  /** An escalation failed, too, and no plan is left above it. */
+  /** An escalation failed, too, and there is no further plan above. */
   | { kind: "stopped"; subject: string; why: string; edits: [] };
 
 /** @param failed the node that has just failed for good */
@@ -39,7 +39,7 @@ export function escalationId(subjectId: string): string {
   return `${id.slice(0, ID_CHARS_MAX - digest.length - 1)}-${digest}`;
 }
 
-/** The nearest plan that this node stands under. */
+/** The nearest plan among the parents of this node. */
 export function planAround(node: RoadmapNode, find: FindNode): RoadmapNode | undefined {
   const seen = new Set([node.id]);
   for (let at = node.parent; at !== undefined && !seen.has(at); ) {
@@ -51,7 +51,7 @@ export function planAround(node: RoadmapNode, find: FindNode): RoadmapNode | und
   return undefined;
 }
 
-/** @param cause the failed node that the new one waits for the end of */
+/** @param cause the failed node, whose end the escalation waits for */
 function raise(
   subject: RoadmapNode,
   plan: RoadmapNode | undefined,
@@ -79,15 +79,15 @@ function raise(
     return { kind: "pending", id, subject: subject.id, edits: speakOf(known, cause, inputs) };
   }
   const edits = reopen(known, speakOf(known, cause, told(cause)));
-  // It was resolved several times, and failed again each time: its planner cannot resolve it.
+  // The failure was resolved several times and came back each time: this planner cannot resolve it.
   if (edits === undefined) return raise(plan, planAround(plan, find), cause, find);
   return { kind: "escalated", id, subject: subject.id, edits };
 }
 
 /**
- * An escalation that has succeeded goes on with what failed while it ran; undefined when there is nothing of that.
- * @param shown the nodes that its run was told of
- * @param find knows what the run itself has changed
+ * Opens a successful escalation again for nodes that failed while it ran; undefined if there are none.
+ * @param shown the nodes whose values its run was given
+ * @param find returns nodes with the changes that the run itself made
  */
 export function goOn(
   node: RoadmapNode,
@@ -107,7 +107,7 @@ export function goOn(
   return plan === undefined ? undefined : raise(plan, planAround(plan, find), cause, find);
 }
 
-/** @returns undefined when it has been opened again too often */
+/** @returns undefined if the escalation has been opened again too often */
 function reopen(known: RoadmapNode, changes: readonly RoadmapEdit[]): RoadmapEdit[] | undefined {
   const { id } = known;
   const reopened = (known.reopened ?? 0) + 1;
@@ -119,7 +119,7 @@ function reopen(known: RoadmapNode, changes: readonly RoadmapEdit[]): RoadmapEdi
   ];
 }
 
-/** What a planner is told of a failure. */
+/** The inputs that describe a failure to a planner. */
 function told(cause: RoadmapNode): { nodeId: string; key: string }[] {
   return [
     { nodeId: cause.id, key: "err.summary" },
@@ -127,7 +127,7 @@ function told(cause: RoadmapNode): { nodeId: string; key: string }[] {
   ];
 }
 
-/** An escalation that is there has this cause, too. */
+/** Adds another failed node to an existing escalation. */
 function speakOf(
   known: RoadmapNode,
   cause: RoadmapNode,

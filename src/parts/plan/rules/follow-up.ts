@@ -1,4 +1,4 @@
-/** What follows for the plan from a node's settled run: one list of edits, to be made together or not at all. Pure. */
+/** Decides how a settled run of a node changes the plan: one list of edits, made together or not at all. Pure. */
 import type { Envelope, EnvelopeNode } from "../../../core/envelope.ts";
 import { foldId } from "../../../core/names.ts";
 import { headlineOf } from "../../../core/outcome.ts";
@@ -7,9 +7,9 @@ import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
 import type { FindNode } from "./belonging.ts";
 import { type Escalation, escalate, goOn } from "./escalation.ts";
 
-/** A settled run, as its record tells it. */
+/** A settled run, as its record describes it. */
 export type SettledRun =
-  /** `shown`: the nodes whose values it was told. */
+  /** `shown`: the nodes whose values the run was given. */
   | { ended: "success"; next: NextSteps | undefined; shown?: readonly string[] }
   | { ended: "checkpoint"; next: NextSteps | undefined; question: string }
   | { ended: "failed"; kind: string; error: string };
@@ -20,18 +20,18 @@ type Check = (edits: RoadmapEdit[]) => string | undefined;
 
 export interface FollowUp {
   edits: RoadmapEdit[];
-  /** The node's own new status; undefined when a person has decided otherwise while it ran. */
+  /** The node's new status; undefined if a person set another one while the node ran. */
   status: NodeStatus | undefined;
-  /** Why a run that ended well still counts as failed. */
+  /** Why a successful run still counts as failed. */
   error?: string;
   escalation?: { id: string; subject: string };
-  /** For people: what should be looked at. */
+  /** Messages for people who should look at the node. */
   alerts: { kind: string; message: string }[];
 }
 
 /**
- * @param node as it stands in the plan now
- * @param check says why these edits cannot be made, if they cannot
+ * @param node the node in the current plan
+ * @param check returns why edits cannot be made, or undefined if they can
  */
 export function followUp(
   node: RoadmapNode,
@@ -39,7 +39,7 @@ export function followUp(
   find: FindNode,
   check: Check,
 ): FollowUp {
-  // A person has marked it done, failed or blocked while it ran: that stands.
+  // A person marked the node done, failed or blocked while it ran: that status stays.
   if (node.status !== "in_progress") return { edits: [], status: undefined, alerts: [] };
   if (run.ended === "failed") return failure(node, run.kind, run.error, find, check);
   const { edits, alerts } = stepsOf(node, run.next, find);
@@ -65,7 +65,7 @@ export function followUp(
   return { edits: all, status, alerts: [...alerts, ...further], ...escalation };
 }
 
-/** A node with the status that the edits give it. */
+/** Finds a node, with the status that the edits give it. */
 function findAfter(
   edits: readonly RoadmapEdit[],
   id: string,
@@ -76,7 +76,7 @@ function findAfter(
   return node !== undefined && last?.kind === "status" ? { ...node, status: last.status } : node;
 }
 
-/** A node that was not launched would seem to run. */
+/** Refuses the status `in_progress`: a node that was not launched would seem to run. */
 function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
   for (const edit of edits) {
     const said = edit.kind === "add" ? edit.node : edit;
@@ -97,7 +97,7 @@ function failure(
   const alerts = [
     { kind: "node_failed", message: `${node.id} failed for good: ${headlineOf(error)}` },
   ];
-  // The person who cancels knows about it.
+  // The person who cancelled the node needs no alert and no escalation.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
   const escalation = possible(escalate(node, find), own, check);
   const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
@@ -109,13 +109,13 @@ function failure(
   };
 }
 
-/** What of an escalation the plan's text allows: a new one can always be added, one that is there may be out of reach. */
+/** Limits an escalation to edits that are possible. A new one can always be added, but editing an existing one may be refused. */
 function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escalation {
   const { edits } = escalation;
   if (escalation.kind === "stopped" || escalation.kind === "none") return escalation;
   if (edits.every((edit) => edit.kind === "add")) return escalation;
   if (check([own, ...edits]) === undefined) return escalation;
-  // What failed may itself have waited for the escalation that is to deal with it now.
+  // The failed node may depend on this very escalation. Then the new dependency would make a circle and is left out.
   const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
   const refused = check([own, ...withoutCircle]);
   if (refused === undefined) return { ...escalation, edits: withoutCircle };
@@ -135,7 +135,7 @@ function sayEscalation(
   return { escalation: {}, alerts: [{ kind: "escalation_stopped", message }] };
 }
 
-/** A planner that plans again names what is there already: known nodes stay as they are. */
+/** The edits for a run's `next`. A planner that plans again also names existing nodes: those are not changed. */
 function stepsOf(
   node: RoadmapNode,
   next: NextSteps | undefined,
@@ -161,7 +161,7 @@ function stepsOf(
   return { edits, alerts };
 }
 
-/** What it leaves out is left out in the file, too. */
+/** The node to add. Fields that the envelope leaves out are also left out in the file. */
 function newNode(added: EnvelopeNode, parent: string | undefined): NewNode {
   const fields = Object.entries(added).filter(
     ([, value]) => !(Array.isArray(value) && value.length === 0),

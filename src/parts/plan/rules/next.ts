@@ -1,4 +1,4 @@
-/** `plan_next`: which nodes may be launched now, in which order, and why each other one waits. Deterministic; nothing is read. */
+/** Decides which nodes may be launched now, in which order, and why the others wait. Deterministic; reads no files. */
 import type { Match } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
 import {
@@ -19,27 +19,27 @@ export interface PlanFilters {
 }
 
 export interface PlanNextOptions {
-  /** Who would run a node; asked only for nodes that could run otherwise. Left out = some agent will. */
+  /** Finds the agent for a node; called only for nodes that could run otherwise. Left out: every node has an agent. */
   matchAgent?: (node: RoadmapNode) => Match;
   filters?: PlanFilters;
 }
 
 export interface WaitingNode {
   node: RoadmapNode;
-  /** As it reads after the node's name: "waits for T-1 (in_progress)", "is blocked". */
+  /** Text that follows the node's id: "waits for T-1 (in_progress)", "is blocked". */
   reason: string;
-  /** True when nothing but an agent is missing. */
+  /** True if only an agent is missing. */
   isUnmatched?: true;
 }
 
 export interface PlanNext {
   /** Best first: by priority, then by type (plan, task, verify, integrate, final_verify), then by the order of the file. */
   ready: RoadmapNode[];
-  /** In the order of the file: nodes that are neither ready, nor running, nor at their end. */
+  /** Nodes that are not ready, do not run and have not ended, in the order of the file. */
   waiting: WaitingNode[];
 }
 
-/** For one look. To look again and again, keep a `Planner`. */
+/** For a single call. Keep a `Planner` to ask again and again. */
 export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
   return new Planner().next(nodes, options);
 }
@@ -48,20 +48,20 @@ const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "fina
 const RANKS = NODE_PRIORITIES.length * TYPES.length;
 const [OPEN, IN_PROGRESS, BLOCKED, NEEDS_HUMAN, DONE, FAILED] = [0, 1, 2, 3, 4, 5];
 
-/** Looks at a plan again and again: what did not change since the last look is not worked out anew. */
+/** Answers for a plan again and again. It computes only what has changed since the last call. */
 export class Planner {
   private nodes: readonly RoadmapNode[] = [];
   private statuses = new Uint8Array();
   private ranks = new Uint8Array();
   private containers = new Uint8Array();
-  /** Index of the parent, or -1. */
+  /** Index of the parent of each node, or -1. */
   private parents = new Int32Array();
-  /** Where the dependencies of node i begin; they end where those of i + 1 do. */
+  /** Where the dependencies of node i begin; they end where those of node i + 1 begin. */
   private firsts = new Int32Array();
   /** Index of each dependency, or -1 when it is not in the plan. */
   private targets = new Int32Array();
   private terminal = new Uint8Array();
-  /** Per container: nodes in it that run, and of these done and failed. Made when needed. */
+  /** For each container: how many nodes are in it, and how many of them are done or failed. Computed when needed. */
   private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
   private fromAbove: (string | null | undefined)[] = [];
 
@@ -89,7 +89,7 @@ export class Planner {
     return { ready: buckets.flat(), waiting };
   }
 
-  /** Takes over what changed. Nodes are not changed in place, so that those which are the same object are the same. */
+  /** Updates the arrays. Nodes are never changed in place, so the same object means an unchanged node. */
   private follow(nodes: readonly RoadmapNode[]): void {
     const before = this.nodes;
     if (nodes === before) return;
@@ -120,7 +120,7 @@ export class Planner {
     const { nodes } = this;
     const exact = new Map<string, number>();
     for (let i = nodes.length - 1; i >= 0; i--) exact.set((nodes[i] as RoadmapNode).id, i);
-    // Made when an id is first met in another case than its own.
+    // Created when an id is first written in another case than that of its node.
     let folded: Map<string, number> | undefined;
     const find = (id: string): number => {
       const found = exact.get(id);
@@ -148,7 +148,7 @@ export class Planner {
     this.terminal = Uint8Array.from(terminal);
   }
 
-  /** Why an open, blocked or asking node cannot run as far as the plan knows; undefined when it can. */
+  /** Why the plan does not let an open, blocked or asking node run; undefined if it may run. */
   private explainWait(i: number): string | undefined {
     if (this.statuses[i] === BLOCKED) return "is blocked";
     if (this.statuses[i] === NEEDS_HUMAN) return "needs an answer";
@@ -182,7 +182,7 @@ export class Planner {
     return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
   }
 
-  /** An empty container is as far as it says itself. */
+  /** An empty container counts by its own status. */
   private explainContainer(on: number, isTerminalEnough: boolean): string | undefined {
     this.progress ??= this.countProgress();
     const total = this.progress.total[on] as number;
@@ -197,11 +197,11 @@ export class Planner {
       : `waits for ${id} (${done} of ${total} done)`;
   }
 
-  /** What holds back everything under a node; null for nothing. Remembered: thousands may be under the same. */
+  /** Why no node under this one may run; null if they may. The answer is kept, because thousands of nodes may be under it. */
   private explainFromAbove(i: number): string | null {
     const known = this.fromAbove[i];
     if (known !== undefined) return known;
-    // Checks refuse a plan with a circle of parents; here it only must end.
+    // A plan with a circle of parents is refused elsewhere. This line makes sure that the recursion ends.
     this.fromAbove[i] = null;
     const { id } = this.nodes[i] as RoadmapNode;
     let reason: string | null = null;
@@ -223,7 +223,7 @@ export class Planner {
     const failed = new Int32Array(length);
     for (let i = 0; i < length; i++) {
       if (this.containers[i] === 1) continue;
-      // Bounded, for a plan with a circle of parents.
+      // The limit ends the loop for a plan with a circle of parents.
       let above = this.parents[i] as number;
       for (let depth = 0; above >= 0 && depth < length; depth++) {
         total[above] = (total[above] as number) + 1;

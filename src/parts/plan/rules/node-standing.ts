@@ -1,11 +1,11 @@
-/** How a node of the plan stands, for tasks that depend on it and for people who wait for it. Pure. */
+/** The state of a node for tasks that depend on it and for people who wait for it. Pure. */
 import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
 import type { FindNode } from "./belonging.ts";
 import type { WaitingNode } from "./next.ts";
 import { isAllDone } from "./progress.ts";
 
-/** Whether a node is done: a container when all that is in it is. */
+/** True if a node is done. A container is done when all nodes in it are. */
 export function isNodeDone(
   node: RoadmapNode,
   nodes: readonly RoadmapNode[],
@@ -15,7 +15,7 @@ export function isNodeDone(
   return isInsideDone ?? node.status === "done";
 }
 
-/** @param waits what `planNext` says of it when it cannot be launched now */
+/** @param waits the node's entry in `waiting` of `planNext`, if it has one */
 export function nodeStanding(
   node: RoadmapNode,
   nodes: readonly RoadmapNode[],

@@ -1,9 +1,9 @@
-/** The task that a node becomes when it is launched. Pure. */
+/** Makes the task of a node for its launch. Pure. */
 import { compact } from "../../../core/compact.ts";
 import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
 
-/** Where plain tasks have 0, so that the plan and the mailbox can be weighed against each other. */
+/** The task's priority for each priority of a node. Other tasks have 0 by default, so nodes and tasks can be compared. */
 const TASK_PRIORITY: Readonly<Record<NodePriority, number>> = {
   critical: 300,
   high: 200,
@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /**
- * @param agent name of the agent chosen for it; not used when the node brings its own program
+ * @param agent name of the agent chosen for the node; not used if the node has its own program
  * @param createdAt unix seconds
  */
 export function taskOfNode(
@@ -61,7 +61,7 @@ export function taskOfNode(
   });
 }
 
-/** The nodes whose values its run was shown. */
+/** The nodes whose values the task's run was given. */
 export function inputNodesOf(task: unknown): string[] {
   const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;
   const inputs: unknown[] = Array.isArray(metadata?.roadmap?.inputs) ? metadata.roadmap.inputs : [];

@@ -1,4 +1,4 @@
-/** How far a plan has come, and which epics that finishes. Pure. */
+/** Counts the statuses of a plan, and finds finished epics and milestones. Pure. */
 
 import {
   isContainer,
@@ -15,7 +15,7 @@ export function countStatuses(nodes: readonly RoadmapNode[]): StatusCounts {
   return counts;
 }
 
-/** Epics and milestones that say they are not done, though everything under them is. */
+/** Epics and milestones that are not marked as done although all nodes under them are done. */
 export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const unfinished = new Set<string>();
@@ -23,7 +23,7 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
   for (const node of nodes) {
     if (isContainer(node)) continue;
     const marks = node.status === "done" ? [filled] : [filled, unfinished];
-    // When an item is marked, all that it belongs to is marked already.
+    // If an item is marked, all its parents are marked already.
     for (const mark of marks)
       for (let at = node.parent; at !== undefined && !mark.has(at); at = byId.get(at)?.parent)
         mark.add(at);
@@ -38,7 +38,7 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
   );
 }
 
-/** Whether all that is in a container is done, whatever it says itself; undefined when nothing is in it. */
+/** True if all nodes in a container are done, whatever its own status; undefined if it is empty. */
 export function isAllDone(
   container: RoadmapNode,
   nodes: readonly RoadmapNode[],
