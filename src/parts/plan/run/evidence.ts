@@ -1,4 +1,4 @@
-/** The evidence bundle of a node: what happened to it, for people and for `jq`. Written for failures too. */
+/** Writes the evidence of a node: what happened to it, for people and for `jq`. Also for failed nodes. */
 import fs from "node:fs";
 import { join } from "node:path";
 import type { LifecycleEvent } from "../../../core/events.ts";
@@ -10,13 +10,13 @@ import { makeDirs } from "../../../host/make-dirs.ts";
 
 export interface EvidenceFacts {
   node: RoadmapNode;
-  /** What the plan says of it now. */
+  /** The node's new status in the plan. */
   status: NodeStatus;
   record: ResultRecord | ErrorRecord;
   events: readonly LifecycleEvent[];
-  /** `runs/`, for links. */
+  /** The folder `runs/`, for links. */
   runsDir: string;
-  /** Why the plan does not say what the record says; left out = it does. */
+  /** Why the status in the plan differs from the record; left out if it does not. */
   error?: string;
 }
 
@@ -24,8 +24,8 @@ const TEXT_CHARS_MAX = 4000;
 const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
 
 /**
- * @param dir `evidence/`; the bundle is `<dir>/<id>/`
- * @param isDurable it survives a power cut once this returns
+ * @param dir `evidence/`; the files of a node are in `<dir>/<id>/`
+ * @param isDurable true: the files survive a power cut once this returns
  */
 export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
   const bundle = join(dir, facts.node.id);
@@ -36,7 +36,7 @@ export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: bool
   replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
 }
 
-/** The events in the bundle of a node, as they were written last. */
+/** The events in the evidence of a node that was written last. */
 export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
   const events = readDocument<{ events?: unknown }>(join(dir, id, "lifecycle.json"))?.events;
   return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
@@ -103,7 +103,7 @@ function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
 function section(lines: string[], title: string, text: string | undefined): void {
   if (text === undefined || text.trim() === "") return;
   const shown = text.length > TEXT_CHARS_MAX ? `…${text.slice(-TEXT_CHARS_MAX)}` : text;
-  // Indented, so that nothing in it can end the block.
+  // The text is indented, so that nothing in it can end the block.
   lines.push(
     "",
     `## ${title}`,

@@ -1,4 +1,4 @@
-/** What a phase of a node came to: the program's exit and what it said, weighed together. Pure. */
+/** Judges a phase of a node by the program's exit and its reported result. Pure. */
 import { decodeEnvelope } from "../../../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../../../core/envelope.ts";
 import { isObject } from "../../../core/json-object.ts";
@@ -7,9 +7,9 @@ import type { FailureKind } from "../../../core/task.ts";
 
 /** Where a run reports its result. */
 export type Said =
-  /** A program: what it reported, unjudged, the last first; it must report something, or may. */
+  /** A program: its reported results, not checked yet, the last one first. `isRequired`: it must report one. */
   | { by: "program"; results: readonly Record<string, unknown>[]; isRequired: boolean }
-  /** A module: `output` of its outcome. */
+  /** A module: the result is the `output` of its outcome. */
   | { by: "module" };
 
 export interface PhaseVerdict {
@@ -17,7 +17,7 @@ export interface PhaseVerdict {
   envelope: Envelope;
 }
 
-/** @param outcome what the agent made of the run, without looking for an envelope */
+/** @param outcome the agent's outcome of the run, which does not consider the envelope */
 export function judgePhase(outcome: AttemptOutcome, said: Said): PhaseVerdict {
   if (outcome.kind === "released" || outcome.kind === "deferred")
     return { outcome, envelope: newEnvelope("fail", "") };
@@ -26,7 +26,7 @@ export function judgePhase(outcome: AttemptOutcome, said: Said): PhaseVerdict {
   const options = isRequired ? {} : ({ missingStatus: "success" } as const);
   const decoded = results.map((one) => decodeEnvelope(one, options));
   const valid = decoded.find(({ envelope }) => envelope !== undefined)?.envelope;
-  // An exit code of 0 with a report of failure is judged by the report.
+  // A program that exits with 0 but reports a failure is judged by its report below.
   if (outcome.kind === "failed" && outcome.code !== "ErrReportedFailure") {
     const envelope: Envelope = { ...(valid ?? newEnvelope("fail", "")), status: "fail" };
     return { outcome: { ...outcome, output: envelope }, envelope };
@@ -102,7 +102,7 @@ function fail(
   };
 }
 
-/** A returned object whose `status` is a text is an envelope; everything else is a value. */
+/** A returned object whose `status` is a text is an envelope. Every other result is a plain value. */
 function resultsOfModule(outcome: AttemptOutcome): Record<string, unknown>[] {
   if (outcome.kind !== "completed") return [];
   const { output } = outcome;

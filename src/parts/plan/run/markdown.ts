@@ -1,9 +1,9 @@
-/** Foreign text inside Markdown: bounded, and fenced so that it cannot end its block or begin a heading. Pure. */
+/** Puts text of others into Markdown: shortened, and fenced so that it cannot end its block or begin a heading. Pure. */
 
-/** Controls other than tab and newline: invisible at best. */
+/** Control characters other than tab, newline and carriage return. */
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 
-/** The first `bytesMax` bytes, cut at a character, with a visible mark. */
+/** The first `bytesMax` bytes, cut between two characters, with a note that says so. */
 export function cutBytes(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, "utf8");
   if (bytes.length <= bytesMax) return text;
@@ -13,7 +13,7 @@ export function cutBytes(text: string, bytesMax: number): string {
   return `${kept}… [cut: ${end} bytes of ${bytes.length} shown]`;
 }
 
-/** A fenced block; its fence is longer than any in the text. @param indent spaces before each line */
+/** Makes a fenced block. Its fence is longer than any in the text. @param indent number of spaces before each line */
 export function fenced(text: string, language = "text", indent = 0): string {
   const lines = text
     .replace(CONTROL, "\ufffd")
@@ -28,7 +28,7 @@ export function fenced(text: string, language = "text", indent = 0): string {
     .join("\n");
 }
 
-/** On one line, without what Markdown would take for code. */
+/** Puts a text on one line, without control characters. */
 export function flat(text: string): string {
   return text.replace(/\s+/g, " ").replace(CONTROL, "\ufffd").trim();
 }

@@ -1,4 +1,4 @@
-/** What a node's run is to read: a template filled with goal, acceptance, what was before, and what other nodes left. Pure. */
+/** Makes the packet for a node's run: a template filled with goal, acceptance, earlier results, and values of other nodes. Pure. */
 import type { KvEntry } from "../../../core/kv.ts";
 import type { Phase } from "../../../core/phases.ts";
 import type { NodeBrief, NodeInput, NodeType } from "../../../core/roadmap.ts";
@@ -18,9 +18,9 @@ export function roleOf(type: NodeType): PacketRole {
   return ROLES[type] ?? "executor";
 }
 
-/** A value in a packet (bytes); the whole of it is in kv. */
+/** How much of a value a packet shows (bytes). kv has the whole value. */
 export const PREVIEW_BYTES_MAX = 2048;
-/** All previews of a packet together (bytes): beyond, inputs are named only. */
+/** Limit for all values of a packet together (bytes). Further inputs are only named. */
 const PREVIEWS_BYTES_MAX = 64 * 1024;
 
 export interface FinishedPhase {
@@ -34,22 +34,21 @@ export interface PacketFacts {
   brief: NodeBrief;
   description: string;
   prompt: string;
-  /** The task's JSON text as it was dropped. */
+  /** The JSON text of the task as it was dropped. */
   taskText: string;
   phase: Phase;
   phases: readonly Phase[];
   /** From 1. */
   attempt: number;
-  /** 0 when it is not known. */
+  /** 0 if it is not known. */
   maxAttempts: number;
-  /** What the run before said when it did not succeed; "" when there was none. */
+  /** The error of the previous run; "" if there was none. */
   lastError: string;
   finished: readonly FinishedPhase[];
   isResultRequired: boolean;
   stateDir: string;
   runDir: string;
   resultFile: string;
-  /** Looks a value up. */
   lookUp: (input: NodeInput) => KvEntry | undefined;
 }
 
@@ -68,8 +67,8 @@ const GUIDES: Readonly<Record<Phase, string>> = {
 const VARIABLE = /\{\{\s*([A-Za-z][A-Za-z0-9_]*)\s*\}\}/g;
 
 /**
- * Fills `{{NAME}}` in a template, once: what a value holds is not filled again. Unknown names stay as they are, and a
- * note at the end of the packet says so.
+ * Replaces each `{{NAME}}` in a template once; names inside the inserted values are not replaced. Unknown names stay, and a
+ * note at the end of the packet lists them.
  */
 export function renderPacket(template: string, facts: PacketFacts): string {
   const values = variablesOf(facts);
@@ -151,12 +150,12 @@ function nodeInputs(
   return items.join("\n").trimEnd();
 }
 
-/** Inside a list item. */
+/** A shortened value inside a list item. */
 function preview(text: string): string {
   return fenced(cutBytes(text, PREVIEW_BYTES_MAX), "text", 2);
 }
 
-/** The example holds words that are no JSON: a program that echoes it has not reported anything. */
+/** The example is deliberately not valid JSON, so that a program that only prints it back has not reported a result. */
 function resultFormat({ isResultRequired, brief, resultFile }: PacketFacts): string {
   const example = [
     "<result>",

@@ -1,6 +1,6 @@
 /**
- * `evidence/<node>/phases.json` and the artefact of each phase: what a run has behind it, so that the next attempt of the
- * same submission goes on after it. A new submission starts anew; what was there is kept in `earlier/`.
+ * Keeps `evidence/<node>/phases.json` and the artefact of each phase, so that the next attempt of the same submission continues
+ * after the finished phases. A new submission starts again from the first phase; the old files are kept in `earlier/`.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { makeDirs } from "../../../host/make-dirs.ts";
 
 export interface PhaseRecord {
   phase: Phase;
-  /** Only `finished` ones are not run again; `reopened`: they ended well, but the work proved bad later. */
+  /** Only `finished` phases are not run again. `reopened`: the phase was finished, but its work turned out to be bad later. */
   status: "finished" | "failed" | "checkpoint" | "reopened";
   /** From 1. */
   attempt: number;
@@ -24,15 +24,15 @@ export interface PhaseRecord {
   finished_at: string;
   duration_ms: number;
   summary: string;
-  /** Name of the artefact beside. */
+  /** File name of the artefact in the same folder. */
   artefact: string;
   envelope: Envelope;
 }
 
 export interface PhasesDocument {
-  /** Nonce of the accepted submission: the `s` of its leases. */
+  /** Nonce of the accepted submission: the part `s` of its leases. */
   submission: string;
-  /** In the order in which they ran; one record a phase. */
+  /** One record for each phase, in the order in which they ran. */
   phases: PhaseRecord[];
 }
 
@@ -50,14 +50,14 @@ export class PhaseLog {
   }
 
   /**
-   * @param dir `evidence/<node>`; made when something is put into it
-   * @param isDurable a recorded phase survives a power cut
+   * @param dir `evidence/<node>`; created when the first file is written
+   * @param isDurable true: a recorded phase survives a power cut
    */
   static open(dir: string, submission: string, isDurable: boolean): PhaseLog {
     const found = readDocument<PhasesDocument>(join(dir, "phases.json"));
     if (found !== undefined && isPhases(found)) {
       if (found.submission === submission) return new PhaseLog(dir, found, isDurable);
-      // The document goes last: dying before that, the rest is moved by the next one.
+      // The document is moved last: if this process dies before that, the next one moves the rest.
       const files = [...found.phases.map(({ artefact }) => artefact), "phases.json"];
       keepEarlier(dir, String(found.submission), files);
     } else if (fs.existsSync(join(dir, "phases.json"))) {
@@ -70,7 +70,7 @@ export class PhaseLog {
     return this.document.phases.find((one) => one.phase === phase && one.status === "finished");
   }
 
-  /** First the artefact, then the record of it: a phase that counts as finished has left what it said. */
+  /** Writes the artefact before the record, so that every finished phase has its artefact. */
   record(record: PhaseRecord, artefact: string): void {
     const { submission, phases } = this.document;
     const before = phases.find(({ phase }) => phase === record.phase);
@@ -81,7 +81,7 @@ export class PhaseLog {
     this.write();
   }
 
-  /** The work proved bad: it is done again from this phase on. */
+  /** Marks the phases from this one on to run again, because their work turned out to be bad. */
   reopenFrom(from: Phase, phases: readonly Phase[]): void {
     const again = new Set(phases.slice(Math.max(0, phases.indexOf(from))));
     for (const record of this.document.phases)
@@ -93,7 +93,7 @@ export class PhaseLog {
     this.replace("phases.json", `${JSON.stringify(this.document, null, 2)}\n`);
   }
 
-  /** Staged outside: a listing of the evidence shows evidence. */
+  /** Replaces a file. It is staged in another folder, so that the evidence folder lists only evidence. */
   private replace(file: string, text: string): void {
     makeDirs(this.dir, 2);
     const { isDurable } = this;
@@ -104,7 +104,7 @@ export class PhaseLog {
   }
 }
 
-/** Its names become paths: one that leads elsewhere is not ours. */
+/** Checks a document. Its names become parts of paths, so a name that leads elsewhere is refused. */
 function isPhases({ submission, phases }: PhasesDocument): boolean {
   if (typeof submission !== "string" || !PLAIN_NAME.test(submission)) return false;
   return Array.isArray(phases) && phases.every(isPhase);

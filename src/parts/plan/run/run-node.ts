@@ -1,6 +1,6 @@
 /**
- * A node's run: its phases one after the other, each a call of its agent with a packet of its own, then the verify
- * programs. Each finished phase is on disk before the next one begins, so that a crash costs one phase.
+ * Runs a node: its phases one after the other, each one call of the agent with its own packet, and then the verify
+ * programs. Each finished phase is on disk before the next one begins, so that a crash costs at most one phase.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -39,25 +39,25 @@ export interface NodeRun {
   evidenceDir: string;
   kv: KvStore;
   clock: Clock;
-  /** Whether a finished phase is to survive a power cut. */
+  /** True if a finished phase must survive a power cut. */
   isDurable: boolean;
-  /** Whether the lease is still ours: who lost it writes nothing any more. */
+  /** True while this worker holds the lease. After that it must not write anything. */
   isHeld: () => boolean;
   onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
 }
 
-/** End of a phase's output that its artefact shows (bytes); the logs have all of it. */
+/** How much of the end of a phase's output its artefact shows (bytes). The logs have the whole output. */
 const ARTEFACT_OUTPUT_BYTES_MAX = 8 * 1024;
 
-/** Runs what is left of a node's phases. The outcome's `output` is an Envelope whenever it is completed or failed. */
+/** Runs the remaining phases of a node. If the outcome is completed or failed, its `output` is an Envelope. */
 export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { assignment, agent, brief } = run;
   const { runDir } = assignment;
   const hindrance = makeRunDir(runDir);
   if (hindrance !== undefined) return hindrance;
-  // kv names these two files for every run, so both must be there, whatever its result.
+  // kv names `stdout.log` and `result.json` for every run, so both must exist, whatever its result.
   fs.closeSync(openToAppend(join(runDir, "stdout.log")));
-  // A run that was put back may have had this very directory: what it reported is not what this one reports.
+  // A run that was put back may have used the same folder. Its report must not count as the report of this run.
   keepFiles(runDir, "before");
   const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
   const dir = join(run.evidenceDir, brief.id);
@@ -112,7 +112,7 @@ async function runPhases(
     ...envelope,
     status: "fail",
     summary: summaryOf(fault),
-    // A plan is changed by runs that are done.
+    // A failed run must not change the plan.
     next: { addNodes: [], setStatus: [] },
   };
   return { outcome: { ...fault, output: failed }, envelope: failed };
@@ -149,7 +149,7 @@ async function runPhase(
     agent.settings.result !== "optional";
   const packet = renderFor(run, phase, phases, done, isRequired);
   writeAnew(packetFile, packet);
-  // Those of earlier phases are kept.
+  // Packets of earlier phases are kept, too, so their sizes add up.
   assignment.packetBytes = (assignment.packetBytes ?? 0) + Buffer.byteLength(packet);
   run.onPhase("phase_started", { phase });
   const outcome = await agent.run({
@@ -167,7 +167,7 @@ async function runPhase(
           isRequired,
         },
   );
-  // Given back, or taken by another process: the phase has not ended.
+  // The task was put back, or this worker lost the lease: the phase has not ended.
   if (verdict.outcome.kind === "released" || verdict.outcome.kind === "deferred" || !run.isHeld())
     return verdict;
   const record: PhaseRecord = {
@@ -260,7 +260,7 @@ function statusOf({ outcome, envelope }: PhaseVerdict): PhaseRecord["status"] {
   return envelope.status === "checkpoint" ? "checkpoint" : "finished";
 }
 
-/** Each phase writes the same names: those of the phase before are kept beside, so that nothing of them is taken for new. */
+/** Renames the files of the previous phase, because each phase writes the same names and must not read old files as new. */
 function keepFiles(runDir: string, suffix: string): void {
   for (const [file, ending] of [
     ["result", "json"],
@@ -275,7 +275,7 @@ function keepFiles(runDir: string, suffix: string): void {
   }
 }
 
-/** The program's own result file stays as it wrote it. */
+/** Writes the result file, unless the program has written its own, which stays. */
 function writeResult(path: string, envelope: Envelope): void {
   try {
     fs.writeFileSync(path, `${JSON.stringify(envelope, null, 2)}\n`, { flag: "wx", mode: 0o600 });
@@ -312,7 +312,7 @@ async function leaveOutputs(
   }
 }
 
-/** As its error record says it. */
+/** The summary of an outcome, with the same words as in its record. */
 function summaryOf(outcome: AttemptOutcome): string {
   if (outcome.kind === "completed") return outcome.verdictReason;
   if (outcome.kind === "released") return `it was interrupted (${outcome.message}) and put back`;

@@ -1,4 +1,4 @@
-/** The values that every run of a node leaves in kv, whatever its result. Idempotent: worker and supervisor both write it. */
+/** Writes the values that every run of a node leaves in kv, whatever its result. Worker and supervisor both write the same. */
 import { join } from "node:path";
 import { decodeEnvelope } from "../../../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../../../core/envelope.ts";
@@ -17,7 +17,7 @@ export interface RunOutputs {
   agent: string;
   status: "success" | "fail" | "checkpoint";
   summary: string;
-  /** Why it did not succeed: what `err.summary` says when the summary is empty. */
+  /** Why the run did not succeed; used for `err.summary` if the summary is empty. */
   error: string;
   /** Absolute paths. */
   stdoutPath: string;
@@ -32,9 +32,9 @@ type RecordFacts = Pick<
 >;
 
 /**
- * One replacement of the node's file. A success removes `err.summary`.
- * @returns false when all of it was there already
- * @throws ErrLeaseLost when a newer run has written; ErrInvalidKv; a system error
+ * Writes all values in one replacement of the node's file. A success removes `err.summary`.
+ * @returns false if all values were there already
+ * @throws ErrLeaseLost if a newer run has written; ErrInvalidKv; a system error
  */
 export function writeRunOutputs(kv: KvStore, o: RunOutputs): Promise<boolean> {
   const isSuccess = o.status === "success";
@@ -77,7 +77,7 @@ export function outputsOf(
   };
 }
 
-/** What a settled record of a node says, as the worker understood it. A worker that is not ours may have written no envelope. */
+/** The envelope of a settled record. Another program's record may have none: then one is made from its status. */
 export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
   const { envelope } = decodeEnvelope(record.output);
   if (envelope !== undefined) return envelope;
@@ -86,7 +86,7 @@ export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
     : newEnvelope("fail", "");
 }
 
-/** The outputs of a settled record: the same that its worker wrote, or could not write any more. */
+/** The outputs of a settled record: the same values that its worker wrote, or would have written. */
 export function outputsOfRecord(record: ResultRecord | ErrorRecord, runsDir: string): RunOutputs {
   const error = record.status === "failed" ? record.error : record.verdict_reason;
   return outputsOf(record, envelopeOfRecord(record), error, runsDir);

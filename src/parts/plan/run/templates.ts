@@ -1,4 +1,4 @@
-/** Finds the template of a packet: the user's own in the state tree, or the one that comes with the package. */
+/** Loads the template of a packet: the user's own from the state tree, or the one from the package. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
@@ -11,7 +11,7 @@ const builtIn = new Map<PacketRole, string>();
 
 export interface Template {
   text: string;
-  /** Why the user's own template is not used, although there is one. */
+  /** Why the user's own template could not be used. */
   problem?: string;
 }
 
