@@ -27,7 +27,7 @@ export const planAnswers: AnswerSource = async (ctx, id, text) => {
       throw new ErrInvalidTransition(`${id} is ${node.status}, and waits for no answer`, { id });
     const [problem] = doc.problems;
     if (problem !== undefined) throw refusal(tree, doc, problem);
-    // The answer first: an open node without it would only ask again.
+    // The answer is stored first: an open node without it would only ask again.
     if (!isKept) await answer(kv, node.id, text, "cli");
     question = questionOf(kv, node.id)?.question ?? "";
     isKept = true;

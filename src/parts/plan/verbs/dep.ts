@@ -1,4 +1,4 @@
-/** `dep add|remove`: what a node of the plan waits for. */
+/** `dep add|remove`: changes the dependencies of a node. */
 
 import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";

@@ -1,4 +1,4 @@
-/** `node add|update|set-status`: changes the plan in its file, so that it works with and without a supervisor. */
+/** `node add|update|set-status`: changes the plan in its file, so that this works with and without a supervisor. */
 import { resolve } from "node:path";
 import {
   type Context,
@@ -166,7 +166,7 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
   return EXIT.ok;
 }
 
-/** Before the file says so, so that the supervisor knows it for a wish. */
+/** Records the wish before the file changes, so that the supervisor does not take the change for an old copy. */
 async function tellOpened(ctx: NodeContext, id: string): Promise<void> {
   const { settings } = await openSettings(ctx);
   const kv = new KvStore(existingTree(ctx).kv, systemClock, settings.durability);
@@ -174,7 +174,7 @@ async function tellOpened(ctx: NodeContext, id: string): Promise<void> {
   kv.close();
 }
 
-/** Only what was given, by the keys of the file. */
+/** The given options only, under the keys of the plan's file. */
 function givenFields(
   cwd: string,
   options: Context<OptionTable>["options"],

@@ -1,4 +1,4 @@
-/** What the verbs of the plan share: reading it, refusing a broken one, and changing it beside people and a supervisor. */
+/** Functions for the commands of the plan: read it, refuse a broken one, and edit it while people and a supervisor may do so, too. */
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { existingTree, openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
@@ -15,18 +15,18 @@ type PlanContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out
 interface ReadPlan {
   tree: StateTree;
   doc: RoadmapDocument;
-  /** False: there is no file, which is an empty plan. */
+  /** False if there is no file, which counts as an empty plan. */
   isThere: boolean;
 }
 
-/** The plan as it is now, whatever is wrong with it. @throws ErrInvalidRoadmap when it is no text */
+/** Reads the plan even if it has faults. @throws ErrInvalidRoadmap if it is not a text */
 export async function readPlan(ctx: PlanContext): Promise<ReadPlan> {
   const tree = existingTree(ctx);
   const { text, stamp } = await new RoadmapFile(tree.roadmap, { durability: "process" }).read();
   return { tree, doc: parseRoadmap(text), isThere: stamp !== undefined };
 }
 
-/** Like `readPlan`. @throws ErrInvalidRoadmap for the first fault of a plan that has some */
+/** Reads a plan without faults. @throws ErrInvalidRoadmap for its first fault */
 export async function readGoodPlan(ctx: PlanContext): Promise<ReadPlan> {
   const plan = await readPlan(ctx);
   const [first] = plan.doc.problems;
@@ -35,9 +35,9 @@ export async function readGoodPlan(ctx: PlanContext): Promise<ReadPlan> {
 }
 
 /**
- * Applies edits to the file: all or none, on whatever text a person may have just saved.
- * @param plan the edits for a text; called again when a person saved in between
- * @throws what `applyEdits` throws; ErrInvalidRoadmap when nothing of the file can be read
+ * Makes edits in the file, all or none. If a person saves it at the same time, they are made in that text.
+ * @param plan returns the edits for a text; called again if a person saved in between
+ * @throws the errors of `applyEdits`; ErrInvalidRoadmap if nothing in the file can be read
  */
 export async function editPlan(
   ctx: PlanContext,
@@ -64,7 +64,7 @@ export async function editPlan(
   });
 }
 
-/** `state/roadmap.yaml:12:5`, as editors and terminals take it. */
+/** A place in the file in the form that editors and terminals open: `state/roadmap.yaml:12:5`. */
 export function placeOf(
   ctx: Pick<Context, "cwd">,
   tree: StateTree,
@@ -78,7 +78,7 @@ export function count(problems: number): string {
   return `${problems} problem${problems === 1 ? "" : "s"}`;
 }
 
-/** The line of the plan that a problem stands in: the message about it does not say what is there. */
+/** The text of the line with a problem, because the message does not show it. */
 export function lineAt(text: string, { line }: Pick<RoadmapProblem, "line">): string | undefined {
   return text.split("\n")[line - 1]?.trim();
 }

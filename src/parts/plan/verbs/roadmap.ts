@@ -1,4 +1,4 @@
-/** `roadmap check|show|next`: looks at the plan. Changes nothing. */
+/** `roadmap check|show|next`: shows the plan and its faults. Changes nothing. */
 
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
@@ -199,11 +199,11 @@ async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): 
 interface TreeRow {
   node: RoadmapNode;
   depth: number;
-  /** Of containers: "2/5" done. */
+  /** For containers: how many nodes in it are done, as "2/5". */
   progress: string | undefined;
 }
 
-/** Nodes under those they belong to; with filters those that fit, and what they are in. */
+/** The nodes as a tree. With filters only the nodes that fit, and their parents. */
 function treeOf(
   nodes: readonly RoadmapNode[],
   root: RoadmapNode | undefined,
