@@ -1,4 +1,4 @@
-/** What others see of a batch while it runs: its results on disk, and how far it is. */
+/** What other processes see of a running batch: its results on disk, and its progress. */
 
 import { join } from "node:path";
 import type { BatchProgress } from "../../core/batch.ts";
@@ -15,18 +15,18 @@ export interface BatchOutputParts {
   trays: Trays;
   reader: LineReader;
   results: BatchResults;
-  /** Of this run; `batch.json` goes there. */
+  /** The folder of this run, where `batch.json` is written. */
   runDir: string;
   onProgress: (details: Record<string, unknown>) => void;
-  /** What was written may not be on disk, and no later sync brings it there. */
+  /** A sync failed: written results may not be on disk, and no later sync can bring them there. */
   onUnsynced: (error: unknown) => void;
 }
 
 const PROGRESS_MS = 500;
 const PROGRESS_EVENT_MS = 10_000;
-/** With durability `power`, a power cut repeats the lines of about this time (ms). */
+/** With durability `power`, lines that ended within about this time before a power cut run again (ms). */
 const SYNC_MS = 1000;
-/** Pause before results that the disk refused are written again (ms), doubled up to the second value. */
+/** Pause before refused results are written again (ms): it doubles from the first value to the second. */
 const WRITE_RETRY_MS = [100, 5000] as const;
 
 export class BatchOutput {
@@ -38,19 +38,19 @@ export class BatchOutput {
   private writeRetryMs: number = WRITE_RETRY_MS[0];
   private writeAgainMs = 0;
 
-  /** @param nowMs monotonic, here and in all that follows */
+  /** @param nowMs monotonic, here and in all other methods */
   constructor(parts: BatchOutputParts, nowMs: number) {
     this.p = parts;
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
     this.syncAtMs = nowMs + SYNC_MS;
   }
 
-  /** True while results wait in memory because the disk did not take them. */
+  /** True while results wait in memory because they could not be written to disk. */
   get isRefused(): boolean {
     return this.writeAgainMs > 0;
   }
 
-  /** Writes down what ended, unless the disk has refused it just now. */
+  /** Writes new results to disk, unless a write failed a short time ago. */
   flush(nowMs: number): void {
     if (nowMs < this.writeAgainMs) return;
     try {
@@ -58,7 +58,7 @@ export class BatchOutput {
       this.writeAgainMs = 0;
       this.writeRetryMs = WRITE_RETRY_MS[0];
     } catch (error) {
-      // The work is done and kept in memory; nothing new starts until there is room for what it comes to.
+      // The results stay in memory. No new line starts until the disk has room for them.
       if (this.writeAgainMs === 0)
         say(`cannot write the results of ${this.p.id} yet: ${messageOf(error)}`);
       this.writeAgainMs = nowMs + this.writeRetryMs;
@@ -66,13 +66,13 @@ export class BatchOutput {
     }
   }
 
-  /** The same without waiting for the disk. */
+  /** Like `flush`, but also tries during the pause after a failed write. */
   flushNow(nowMs: number): void {
     this.writeAgainMs = 0;
     this.flush(nowMs);
   }
 
-  /** Tells of the progress and syncs, when it is time for it. */
+  /** Reports the progress and syncs, each when it is due. */
   work(nowMs: number, running: number, waiting: number): void {
     if (nowMs >= this.progressAtMs) this.tell(nowMs, running, waiting);
     if (nowMs >= this.syncAtMs) this.sync(nowMs);
@@ -93,7 +93,7 @@ export class BatchOutput {
     try {
       replaceDocument(join(runDir, "batch.json"), progress, { missingMax: 1 + RUN_DIR_DEPTH });
     } catch {
-      // For people to look at: a full disk must not end the work.
+      // Only people read this file: a full disk must not stop the batch.
     }
     if (nowMs < this.progressEventAtMs) return;
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;

@@ -1,7 +1,7 @@
 /**
- * Runs the lines of a claimed batch with bounded concurrency and gathers their results. Retries are per line, inside this
- * run. It gives way to others every few milliseconds, and whatever ended by then is written down: a crash repeats at most
- * the lines that were in flight, and those of the last such moment.
+ * Runs the lines of a claimed batch with bounded concurrency and collects their results. Each line is retried by itself, inside
+ * this run. Every few milliseconds the run lets other work of the process go on, and writes the results so far. A crash repeats
+ * at most the lines that were running and those that ended since the last write.
  */
 import { join } from "node:path";
 import {
@@ -38,7 +38,7 @@ import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
-/** What it tells, and is told, while it runs. */
+/** How the run reports to the worker, and what it asks of it. */
 type BatchHooks = Omit<RunHooks, "onPhase">;
 
 export interface BatchEnd {
@@ -46,9 +46,9 @@ export interface BatchEnd {
   counts: BatchCounts;
 }
 
-/** Lines that wait for their next run; beyond that no new ones are begun, so that memory stays bounded. */
+/** How many lines may wait for their next run. No new line starts beyond that, so that memory stays bounded. */
 const WAITING_MAX = 4096;
-/** The clock is looked at after so many lines that are not run, and after each piece that is read. */
+/** The clock is read after this many lines that need no run, and after each piece of the file. */
 const LINES_PER_LOOK = 16;
 const PULSE_MS = 100;
 
@@ -62,8 +62,8 @@ interface BatchRunParts {
 }
 
 /**
- * Runs a claimed batch. Resolves when every line has a result, or when it was stopped and nothing of it runs any more. Never
- * rejects.
+ * Runs a claimed batch. Resolves when every line has a result, or when the batch was stopped or failed and none of its lines
+ * runs any more. Never rejects.
  */
 export async function runBatch(
   tools: AttemptTools,
@@ -95,7 +95,7 @@ class BatchRun {
   private readonly moduleMax: number;
 
   private isAtEnd = false;
-  /** A line that could not start for want of room. */
+  /** A line that waits because too many others run. */
   private head: LineRun | undefined;
   private readonly waiting = new Heap<LineRun>((a, b) => a.dueMs - b.dueMs);
   private readonly running = new Slots<LineRun>();
@@ -103,7 +103,7 @@ class BatchRun {
   private room = 0;
 
   private sliceMs = 0;
-  /** Lines since the clock was looked at, and how far the file was read then. */
+  /** Lines since the clock was last read, and the position in the file at that time. */
   private unlookedCount = 0;
   private lookedAtByte = 0;
   private isGivingWay = false;
@@ -154,7 +154,7 @@ class BatchRun {
     return this.p.tools.trays.clock.monotonicMs();
   }
 
-  /** What runs comes to its end, and nothing more is begun. */
+  /** True when running lines may end but no new line starts. */
   private get isCut(): boolean {
     return this.p.stop.reason !== undefined || this.fault !== undefined;
   }
@@ -170,7 +170,7 @@ class BatchRun {
     });
   }
 
-  /** Writes down what ended, looks around, starts more. */
+  /** Writes new results, reports the progress and starts more lines. */
   private turn(): void {
     if (this.isOver) return;
     const nowMs = this.nowMs();
@@ -196,7 +196,7 @@ class BatchRun {
         return;
       }
       this.start(line);
-      // A handler that waits for nothing has run in that call.
+      // A handler that never awaits has run completely in that call.
       this.giveWayInTime();
     }
   }
@@ -225,7 +225,7 @@ class BatchRun {
   private endWhenThrough(): void {
     if (this.running.size > 0 || this.isOver) return;
     const isDone = this.isAtEnd && this.head === undefined && this.waiting.size === 0;
-    // What the disk does not take now is kept and tried again; a run that must stop runs those lines again instead.
+    // Results that cannot be written now are kept and tried again. A batch that must stop does not wait: those lines run again.
     if (isDone && this.output.isRefused && !this.isCut) return;
     if (isDone || this.isCut) this.end();
   }
@@ -242,7 +242,10 @@ class BatchRun {
     void this.finish(this.p.stop.reason);
   }
 
-  /** The settlement rests on results that are on disk: a sync of its own could not tell what an earlier one has lost. */
+  /**
+   * The results must be on disk before the batch is settled. `results.sync` keeps failing after one failure; a separate sync would
+   * not report what an earlier one lost.
+   */
   private async finish(reason: StopReason | undefined): Promise<void> {
     const { tools, results } = this.p;
     if (tools.trays.durability === "power") {
@@ -267,20 +270,20 @@ class BatchRun {
     this.resolve({ outcome, counts: this.p.results.counts });
   }
 
-  /** The holder of the lease took over what it wanted; when the batch has settled, the rest is not needed. */
+  /** The worker that holds the lease now has copied what it needs. Once the batch is settled, no process needs the rest. */
   private dropResults(): void {
     try {
       dropOwnResults(this.p.tools.trays, this.p.claim.name);
     } catch {
-      // Then the sweep finds it.
+      // The sweep removes it later.
     }
   }
 
   // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * A line that is due for its next run, or the next of the file; bad ones get their result on the way. Undefined: there is
-   * none now, or others get their turn first.
+   * A line that is due for its next run, or the next line of the file. Bad lines on the way get their result. Undefined: no line
+   * can start now, or other work of the process comes first.
    */
   private takeLine(): LineRun | undefined {
     const { head } = this;
@@ -303,7 +306,7 @@ class BatchRun {
     return undefined;
   }
 
-  /** The next line of the file, unless nothing is to be done for it, or nothing of it is read yet. */
+  /** The next line of the file. Undefined when it is not read yet, is blank, or has a result already. */
   private nextLine(): Line | undefined {
     try {
       const line = this.p.reader.next();
@@ -317,7 +320,7 @@ class BatchRun {
     }
   }
 
-  /** One line is little work, and what was read for it may be much. */
+  /** Passing over one line is little work, but reading the file up to it may take long: so both are checked. */
   private noteLine(): void {
     const { position } = this.p.reader;
     this.unlookedCount++;
@@ -327,7 +330,7 @@ class BatchRun {
     this.giveWayInTime();
   }
 
-  /** What runs may end; nothing more begins. */
+  /** Running lines may end; no new line starts. */
   private giveUp(fault: AttemptOutcome): void {
     this.fault = fault;
     this.scheduleTurn();
@@ -382,7 +385,7 @@ class BatchRun {
     );
   }
 
-  /** A line that says it is done is not, until its programs agree. */
+  /** A line that reports success counts as done only when its `expect_files` and `verify` programs confirm it. */
   private async verified(
     line: LineRun,
     assignment: Assignment,
@@ -407,7 +410,8 @@ class BatchRun {
       this.settle(line, outcome);
       return;
     }
-    // What does not let go once would not the next time: the process ends, and must not end again for the same line.
+    // A handler that did not stop at its limit would not stop the next time either. This process ends because of it; a retry of
+    // the line would end the next process, too.
     const known =
       line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
     const random = this.p.tools.trays.clock.random();
@@ -418,7 +422,7 @@ class BatchRun {
       random,
     );
     if (known.kind === "failed" && decision.action === "fail") {
-      // Cancelled with the batch: it has no result, and a retry runs it.
+      // A line that was cancelled with its batch gets no result, so that a retry of the batch runs it.
       if (this.p.stop.reason === undefined || known.failure !== "cancelled")
         this.settle(line, known);
       return;
@@ -445,7 +449,7 @@ class BatchRun {
   }
 }
 
-/** A batch that is no file is at fault itself; a disk that does not give it now may give it later. */
+/** A batch that is not a regular file fails for good. After a read error of the disk it is tried again. */
 function outcomeOfFault(error: unknown): AttemptOutcome {
   if (!(error instanceof ErrInvalidTask)) return hindered(`cannot read it: ${messageOf(error)}`);
   return failed("invalid", error.code, error.message, { canRetry: false });

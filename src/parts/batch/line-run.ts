@@ -1,4 +1,4 @@
-/** From a line of a batch to what is to be run: its task and its agent, or why there is neither. */
+/** Turns a line of a batch into its task and its agent, or refuses it with a reason. */
 import { type Agent, StopSignal } from "../../agents/agent.ts";
 import { decodeLine } from "../../codec/batch-codec.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -14,18 +14,18 @@ export interface LineRun {
   task: Task;
   agent: Agent;
   isModule: boolean;
-  /** From 1. */
+  /** The number of its run, from 1. */
   attempt: number;
   startedMs: number;
   /** Monotonic ms of its next run. */
   dueMs: number;
   stop: StopSignal;
-  /** Its place among those that run. */
+  /** Its place in the list of running lines. */
   slot: number;
   isStuck: boolean;
 }
 
-/** Gets a line that cannot be run. */
+/** Called for a line that cannot be run. */
 type RefuseLine = (number: number, why: string) => void;
 
 const NO_STOP = new StopSignal();
@@ -75,7 +75,7 @@ export class LineRuns {
     };
   }
 
-  /** The agent, or why there is none. Lines of a batch are much alike: what was found for one serves the others. */
+  /** The agent, or why no agent fits. Lines of a batch are much alike, so the answer is kept for similar lines. */
   private agentOf(task: Task): Agent | string {
     const isPicky = task.capabilities !== undefined || task.type !== undefined;
     const key = isPicky

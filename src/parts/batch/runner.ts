@@ -1,4 +1,4 @@
-/** Runs a claimed batch: its lines in place of one call of an agent. */
+/** Lets a worker run a claimed batch line by line instead of with one call of an agent. */
 import type { MakeRunner } from "../../worker/runner.ts";
 import { runBatch } from "./batch-run.ts";
 

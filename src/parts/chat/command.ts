@@ -11,7 +11,7 @@ import { answerError, perform, say } from "./perform.ts";
 import { findChatAgent, propose } from "./propose.ts";
 import { type Action, parseSlash, SLASH_COMMANDS, suggestSlash } from "./slash-commands.ts";
 
-/** So many ids of each tray are offered by completion. */
+/** How many ids of each tray completion offers. */
 const COMPLETIONS_MAX = 100;
 
 const OPTIONS = {
@@ -97,7 +97,7 @@ async function obey(ctx: Context, parse: () => Action): Promise<boolean> {
   return false;
 }
 
-/** Free text. @param lines where a confirmation is asked for; undefined when there is no person to ask */
+/** Handles free text. @param lines asks the person for a confirmation; undefined when input comes from a pipe */
 async function listen(
   ctx: ChatContext,
   text: string,
@@ -172,7 +172,7 @@ async function isAgreed(
   return isYes;
 }
 
-/** Commands for what begins with a slash, then the words that may follow. */
+/** Completes a command that begins with a slash, then the word after it. */
 function complete(ctx: Context, line: string): [words: string[], word: string] {
   const words = line.split(/\s+/);
   const [head = "", second = ""] = words;
@@ -181,7 +181,7 @@ function complete(ctx: Context, line: string): [words: string[], word: string] {
     all.filter((one) => one.startsWith(last)),
     last,
   ];
-  // A blank behind what takes more words, as shells do.
+  // Adds a blank after a command that takes more words, as shells do.
   if (words.length <= 1)
     return those(
       Object.entries(SLASH_COMMANDS).map(

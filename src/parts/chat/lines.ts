@@ -1,4 +1,4 @@
-/** Lines from a person or a pipe, one at a time: with history and completion on a terminal, plainly elsewhere. */
+/** Reads lines from a person or a pipe, one at a time. A terminal has line history and completion. */
 import { createInterface, type Interface } from "node:readline";
 
 export interface LineOptions {
@@ -6,13 +6,13 @@ export interface LineOptions {
   isEditing: boolean;
   /** Shown before each line; "" for a pipe. */
   prompt: string;
-  /** What the word before the cursor may become, and that word. */
+  /** Returns the completions of the word before the cursor, and that word. */
   complete: (line: string) => [words: string[], word: string];
   /** Ctrl-C on an empty line, or while something runs. */
   onInterrupt: () => void;
 }
 
-/** Input is paused while so many lines wait. */
+/** Input is paused while this many lines wait. */
 const AHEAD_MAX = 256;
 
 export class Lines {
@@ -33,11 +33,11 @@ export class Lines {
       removeHistoryDuplicates: true,
       completer: complete,
     });
-    // Node takes a Tab for text when it arrives together with other keys, as from a fast typist or over a slow line: "/re" Tab Tab
-    // showed no list. No line of ours holds a tab.
+    // Node treats a Tab as text when it arrives together with other keys, for example from a fast typist: "/re" Tab Tab showed no
+    // list. No command contains a tab, so completion is always on.
     Object.defineProperty(this.readline, "isCompletionEnabled", { get: () => true, set: () => {} });
-    // The history ends with the session and is never written: free text may hold a secret. An answer to a question is no
-    // command to repeat.
+    // The history is kept in memory only, because free text may contain a secret. Answers to a question are left out: they are
+    // not commands to repeat.
     this.readline.on("history", (history) => {
       if (this.isAnswer) history.shift();
     });
@@ -51,7 +51,7 @@ export class Lines {
       this.wake?.();
     });
     this.readline.on("SIGINT", () => {
-      // As in a shell, Ctrl-C first deletes what is typed.
+      // As in a shell, Ctrl-C first deletes the typed text.
       if (this.readline.line === "") {
         onInterrupt();
         if (this.wake !== undefined) this.readline.prompt();

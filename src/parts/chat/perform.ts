@@ -1,4 +1,4 @@
-/** Carries out one action of the prompt and prints its effect. */
+/** Carries out one action of `chat` and prints the result. */
 
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
@@ -15,10 +15,10 @@ import { retry } from "../../mailbox/retry.ts";
 import { safe, wrap } from "../../text/render.ts";
 import { type Action, SLASH_COMMANDS } from "./slash-commands.ts";
 
-/** Longer than a cancelled program is given to end, with the built-in settings (ms). */
+/** How long `chat` waits for an answer (ms): longer than a cancelled program has to end with the default settings. */
 const ANSWER_MS = 10_000;
 
-/** @throws what the command line reports for the same verb */
+/** @throws the errors that the same verb of the command line throws */
 export async function perform(
   ctx: Context,
   action: Exclude<Action, { kind: "exit" }>,
@@ -41,13 +41,13 @@ export async function perform(
   }
 }
 
-/** Lines of an answer: wrapped for people, whole for a pipe. */
+/** Prints an answer: wrapped on a terminal, as one line elsewhere. */
 export function say(ctx: Pick<Context, "out" | "isTerminal" | "columns">, text: string): void {
   const lines = ctx.isTerminal ? wrap(text, ctx.columns, 2) : [text];
   for (const line of lines) ctx.out.line(line);
 }
 
-/** An error as an answer: a conversation goes on. */
+/** Prints an error as an answer, so that the conversation goes on. */
 export function answerError(ctx: Context, error: unknown): void {
   const report = describeError(error);
   if (ctx.json) ctx.out.json({ error: report });

@@ -1,4 +1,4 @@
-/** Hands free text to a configured agent, which may answer with slash commands only. Runs none of them. */
+/** Sends free text to a configured agent, which may answer with slash commands only. Runs none of these commands. */
 
 import fs from "node:fs";
 import os from "node:os";
@@ -14,22 +14,22 @@ import type { AgentSettings, Settings } from "../../core/settings.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
 import { type Action, parseSlash, SLASH_COMMANDS } from "./slash-commands.ts";
 
-/** For agents that set no limit of their own (ms). */
+/** Time limit for agents that set none (ms). */
 const TIMEOUT_MS = 120_000;
-/** An agent that proposes more than this has not understood. */
+/** How many commands an agent may propose. One that proposes more has misunderstood the request. */
 const PROPOSALS_MAX = 20;
 const REMARKS_MAX = 20;
 
 export interface Proposal {
-  /** Commands that are well-formed, as text and as what they mean. */
+  /** Well-formed commands, each as text and as an action. */
   commands: { line: string; action: Action }[];
-  /** Lines with a slash that are no commands, with the reason. */
+  /** Lines that begin with a slash but are not accepted, with the reason. */
   refused: { line: string; reason: string }[];
-  /** Other lines: shown, never acted on. */
+  /** Other lines: they are shown to the person and never run. */
   remarks: string[];
 }
 
-/** The agent that free text goes to: the one that is named, else the default, else the first of kind exec. */
+/** The agent for free text: the one that is named, else the default agent, else the first one. All must be of kind exec. */
 export function findChatAgent(
   agents: readonly AgentSettings[],
   wanted: string | undefined,
@@ -39,7 +39,7 @@ export function findChatAgent(
   return able.find((agent) => agent.default === true) ?? able[0];
 }
 
-/** @returns what it proposes, or why it could not: a text for people */
+/** @returns the agent's proposal, or a text for people that says why it made none */
 export async function propose(
   ctx: Context,
   agent: AgentSettings,
@@ -74,7 +74,7 @@ export async function propose(
   }
 }
 
-/** What an agent printed, checked line by line. */
+/** Checks an agent's output line by line. */
 export function readProposal(output: unknown): Proposal {
   const proposal: Proposal = { commands: [], refused: [], remarks: [] };
   const text = typeof output === "string" ? output : "";

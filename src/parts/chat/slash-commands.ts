@@ -1,4 +1,4 @@
-/** The commands of the prompt: turns a line into an action, or explains why it is none. Pure; the proposals of an agent go through here, too. */
+/** The commands of `chat`: turns a line into an action, or explains why it is no command. Also checks what an agent proposes. Pure. */
 
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { WORKERS_MAX } from "../../core/limits.ts";
@@ -8,7 +8,7 @@ import { suggest } from "../../core/suggest.ts";
 export type Action =
   /** A command for the supervisor. */
   | { kind: "send"; command: string; args: Record<string, unknown> }
-  /** A verb of the command line that only looks. */
+  /** A verb of the command line that only reads. */
   | { kind: "look"; verb: "status" | "ls" | "logs"; words: string[] }
   | { kind: "retry"; id: string }
   | { kind: "help" }
@@ -113,7 +113,7 @@ export const SLASH_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   exit: { usage: "/exit", help: "leave; Ctrl-D does the same", parse: () => ({ kind: "exit" }) },
 };
 
-/** Other words for the same. */
+/** Other names of a command. */
 const ALIASES: Readonly<Record<string, string>> = {
   quit: "exit",
   "set-workers": "workers",
@@ -133,7 +133,7 @@ export function parseSlash(line: string): Action {
   );
 }
 
-/** `/pause` for `pause`: a person may have forgotten the slash. */
+/** Suggests `/pause` for `pause`: the person may have forgotten the slash. */
 export function suggestSlash(text: string): string | undefined {
   const [head = ""] = text.split(/\s+/);
   return Object.hasOwn(SLASH_COMMANDS, head.toLowerCase()) ? `/${text}` : undefined;

@@ -34,7 +34,7 @@ function after(id: string): object {
   return { metadata: { dependencies: [id] } };
 }
 
-/** The last of the chain is dropped first, and still waits for the others. */
+/** The last task of the chain is dropped first, and still waits for the others. */
 const FIRST_DROP: readonly DroppedFile[] = [
   file("report", { exec: ["echo", "ok"], ...after("count") }),
   file("count", { exec: ["echo", "7"], ...after("fetch") }),
@@ -46,7 +46,7 @@ const FIRST_DROP: readonly DroppedFile[] = [
   { id: "broken", text: '{"exec": [echo, "quotes forgotten"]}' },
 ];
 
-/** Run 1 works for longer than the demo lasts; the demo kills its worker. */
+/** Run 1 would take longer than the whole demo; the demo kills its worker. */
 const LONG_HAUL = file("long-haul", {
   exec: ["sh", "-c", "[ $MAILCHUTE_ATTEMPT = 2 ] || sleep 60"],
 });
@@ -104,7 +104,7 @@ export const EXPECTED = {
   refused: ["broken"],
   /** Runs of the tasks that needed more than one. */
   attempts: { flaky: 2, hopeless: 2, "long-haul": 2 },
-  /** flaky and hopeless, once each. */
+  /** `flaky` and `hopeless` are retried once each. */
   retries: 2,
   reclaimed: 1,
 };
@@ -112,7 +112,7 @@ export const EXPECTED = {
 export const TASK_COUNT =
   EXPECTED.completed.length + EXPECTED.failed.length + EXPECTED.refused.length;
 
-/** Shorter waits than the defaults, so that the demo is over soon. */
+/** Shorter waits than the defaults, so that the demo ends soon. */
 export const CONFIG = `retry: {backoff_ms: 500}   # default 1000
 grace_ms: 1000             # from SIGTERM to SIGKILL; default 5000
 `;

@@ -1,4 +1,4 @@
-/** `demo`: a short play on a temporary state tree, with real processes, that checks its own outcome. */
+/** `demo`: a short demonstration on a temporary state tree, with real processes. It checks its own result. */
 import fs from "node:fs";
 import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
@@ -9,9 +9,9 @@ import { Narrator } from "./narrator.ts";
 import { faultsOf, type Outcome, Play } from "./play.ts";
 import { ErrDemo, Interrupted, Stage } from "./stage.ts";
 
-/** The usual demo takes a few seconds. */
+/** The demo fails when it takes longer. Usually it takes a few seconds. */
 const LIMIT_MS = 18_000;
-/** Between two acts, for a person who watches. */
+/** Pause between two acts, for a person who watches (ms). */
 const REST_MS = 1000;
 const LOG_LINES_SHOWN = 20;
 

@@ -1,4 +1,4 @@
-/** What the demo asserts at its end: each count with what was expected and what the files say. Reads only. */
+/** The final check of the demo: each count as expected and as found in the files. Only reads. */
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readJsonObject } from "../../view/scan.ts";
@@ -54,14 +54,14 @@ export function countAll(
   return rows.map(([name, expected, found]) => ({ name, expected, found }));
 }
 
-/** A wrong id counts too, so that the number cannot be right by chance. @returns how many are expected, and how many were found */
+/** A wrong id makes the two numbers differ, even when as many were found. @returns how many are expected and how many were found */
 function matching(found: readonly string[], wanted: readonly string[]): [number, number] {
   const missing = wanted.filter((id) => !found.includes(id)).length;
   const extra = found.filter((id) => !wanted.includes(id)).length;
   return [wanted.length, missing === extra ? wanted.length - missing : found.length];
 }
 
-/** By id; empty for a record that cannot be read. */
+/** The records of a tray by id. A record that cannot be read is an empty object. */
 function recordsIn(tree: StateTree, tray: string, ending: string): Map<string, JsonObject> {
   const dir = join(tree.mailbox, tray);
   const names = readNames(dir).filter((name) => name.endsWith(ending));
@@ -70,7 +70,7 @@ function recordsIn(tree: StateTree, tray: string, ending: string): Map<string, J
   );
 }
 
-/** The four that every finished task has, in this order. */
+/** True if a task has the four events of every finished task, in this order. */
 function hasLifecycle(events: readonly JsonObject[], id: string): boolean {
   const own = events.filter((event) => event["task_id"] === id).map((event) => event["event"]);
   let at = -1;

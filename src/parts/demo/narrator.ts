@@ -1,4 +1,4 @@
-/** Prints what the demo tells, in lines of at most 80 cells. Prints nothing with --json. */
+/** Prints the text of the demo, in lines of at most 80 cells. Prints nothing with --json. */
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { cut, type Paint, paint, safe, widthOf, wrap } from "../../text/render.ts";
 
@@ -28,12 +28,12 @@ export class Narrator {
     for (const line of wrap(safe(text), WIDTH - INDENT.length)) this.line(INDENT + line);
   }
 
-  /** What a person would type. */
+  /** Prints a command as a person would type it. */
   command(text: string): void {
     this.line(INDENT + this.paint("cyan", cut(safe(`$ ${text}`), WIDTH - INDENT.length)));
   }
 
-  /** A file that is dropped: its name, then as much of it as fits. */
+  /** Prints a dropped file: its name, then as much of its content as fits. */
   file(name: string, text: string): void {
     const head = `${name.padEnd(14)} `;
     const body = cut(safe(text), WIDTH - INDENT.length - head.length);
@@ -44,7 +44,7 @@ export class Narrator {
     this.line(INDENT + cut(safe(text), WIDTH - INDENT.length));
   }
 
-  /** `ls`: names in columns. */
+  /** Prints a command and the names it lists, in columns like `ls`. */
   list(command: string, names: readonly string[]): void {
     this.command(command);
     if (names.length === 0) this.answer(this.paint("dim", "(empty)"));

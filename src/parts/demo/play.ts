@@ -1,4 +1,4 @@
-/** Runs the demo's acts. Everything it does a person could do with cp, ls, kill and jq. */
+/** Runs the acts of the demo. A person could do all of it with cp, ls, kill and jq. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { leaseOf, type ProcessingName } from "../../core/names.ts";
@@ -15,13 +15,13 @@ import { readNames, type Stage } from "./stage.ts";
 
 type Event = Record<string, unknown>;
 
-/** The worker that was killed, and the record of its task. */
+/** The killed worker and the task it ran. */
 interface Killed {
   task_id: string;
   worker: string;
   pid: number;
   taken_over_by: string;
-  /** Processes that the killed worker had started and that are alive; must be 0. */
+  /** How many processes of the killed worker's task are still alive; must be 0. */
   programs_left: number;
 }
 
@@ -169,7 +169,7 @@ export class Play {
     );
   }
 
-  /** Like `Stage.until`, and tells what is new in the journal before each look. */
+  /** Like `Stage.until`, but prints new events of the journal before each look. */
   private untilHeard<T>(what: string, look: () => T | undefined | false): Promise<T> {
     return this.stage.until(what, () => {
       this.hear();
@@ -184,7 +184,7 @@ export class Play {
     for (const { name } of processingPlaces(this.stage.tree)) {
       if (name?.id !== id || name.stage !== "w") continue;
       const programs = findTree(leaseOf(name)).map((pid) => identityOf(pid));
-      // A program that is there shows that the task is in the middle of its work. Without /proc only the event shows it.
+      // A running program shows that the task has begun. Without /proc only the event `started` shows it.
       const hasStarted = this.startsOf(id).length > 0 && !fs.existsSync("/proc/self/stat");
       if (programs.length > 0 || hasStarted) return { name, programs };
     }
@@ -254,7 +254,7 @@ export class Play {
   }
 }
 
-/** What is off, as one line each. */
+/** All that is wrong, one line each. */
 export function faultsOf({ counts, killed }: Outcome): string[] {
   const faults = counts
     .filter((count) => count.expected !== count.found)

@@ -1,4 +1,4 @@
-/** A temporary state tree with a real supervisor. Leaves no process and no file behind, however the demo ends. */
+/** A temporary state tree with a real supervisor. However the demo ends, no process is left, and no file except with --keep. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -11,18 +11,18 @@ import { pathInPackage } from "../../host/package.ts";
 import { readJsonObject } from "../../view/scan.ts";
 
 const LAUNCHER = pathInPackage("bin/mailchute.js");
-/** Ctrl-C, `kill`, and a terminal that is closed. */
+/** The signals of Ctrl-C, of `kill`, and of a terminal that is closed. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const LOOK_MS = 10;
-/** The supervisor is killed when it has not stopped by then. */
+/** The supervisor is killed if it has not stopped after this time (ms). */
 const STOP_MS = 4000;
-/** A process should be gone so long after SIGKILL. */
+/** A process should have ended this long after SIGKILL (ms). */
 const KILL_MS = 1000;
 
-/** What the demo waited for did not come. */
+/** The demo waited for something that did not happen. */
 export class ErrDemo extends Error {}
 
-/** Ctrl-C, or the terminal was closed. */
+/** One of `SIGNALS` arrived. */
 export class Interrupted extends Error {}
 
 export class Stage {
@@ -53,7 +53,7 @@ export class Stage {
     this.tree = stateTree(join(this.dir, "state"));
     this.logFile = join(this.dir, "supervisor.log");
     for (const signal of SIGNALS) process.on(signal, this.onSignal);
-    // For what ends this process before `close` is called.
+    // Cleans up when this process ends before `close` is called.
     process.on("exit", this.onExit);
   }
 
@@ -68,17 +68,17 @@ export class Stage {
     this.supervisor = spawn(process.execPath, command, {
       cwd: this.dir,
       env: withoutOurs(process.env),
-      // In a group of its own, Ctrl-C does not reach it: the demo stops it in order.
+      // In a process group of its own, Ctrl-C does not reach it: the demo stops it in an orderly way.
       detached: true,
       stdio: ["ignore", log, log],
     });
     fs.closeSync(log);
-    // When it cannot be started, the wait for its first event fails and shows the log.
+    // If it cannot be started, the wait for its first event fails and the log is shown.
     this.supervisor.on("error", () => {});
     return this.supervisor.pid ?? 0;
   }
 
-  /** Waits until `look` gives something. @throws ErrDemo when it does not in time, Interrupted on Ctrl-C */
+  /** Waits until `look` returns a value. @throws ErrDemo when it returns none in time, Interrupted on Ctrl-C */
   async until<T>(what: string, look: () => T | undefined | false): Promise<T> {
     for (;;) {
       if (this.interruptions > 0) throw new Interrupted("interrupted");
@@ -98,7 +98,7 @@ export class Stage {
     await this.until("time", () => this.elapsedMs >= untilMs);
   }
 
-  /** Asks the supervisor to end and waits for it. @returns its exit code; null when it had to be killed, or never ran */
+  /** Asks the supervisor to end and waits for it. @returns its exit code; null if it was killed or never ran */
   async stop(): Promise<number | null> {
     const child = this.supervisor;
     if (child?.pid === undefined) return null;
@@ -113,20 +113,20 @@ export class Stage {
     return child.exitCode;
   }
 
-  /** pids of workers and of programs they started that are alive, whatever their parent is by now. */
+  /** The pids of living workers and of living programs that they started, even if the parent has ended. */
   processes(): number[] {
     const found = readNames("/proc")
       .filter((name) => /^\d+$/.test(name))
       .filter((pid) => environOf(pid).some((variable) => this.isOurs(variable)))
       .map(Number);
     if (found.length > 0) return found;
-    // Without /proc there are only the workers' own words.
+    // Without /proc only the pids that workers have reported are known.
     return readNames(this.tree.workers)
       .map((name) => Number(readJsonObject(join(this.tree.workers, name))?.["pid"]))
       .filter((pid) => Number.isInteger(pid) && pid > 0 && judge(identityOf(pid)) === "alive");
   }
 
-  /** A program has the first variable, a worker the second. */
+  /** A program has the first of these two variables, a worker has the second. */
   private isOurs(variable: string): boolean {
     return (
       variable === `MAILCHUTE_STATE=${this.tree.dir}` ||
@@ -134,7 +134,7 @@ export class Stage {
     );
   }
 
-  /** Ends what is left and removes the tree, unless it is to be kept. */
+  /** Ends all processes that are left, and removes the tree unless it is kept. */
   async close(isKept: boolean): Promise<void> {
     await this.stop();
     this.killRest();
@@ -143,13 +143,13 @@ export class Stage {
     if (!isKept) this.remove();
   }
 
-  /** Blocks until they are gone: a process that is dying must not write into a tree that is being removed. */
+  /** Kills all processes that are left and waits for their end: they must not write into a tree that is being removed. */
   private killRest(): void {
     const deadline = performance.now() + KILL_MS;
     for (;;) {
       const { pid } = this.supervisor ?? {};
       const isThere = pid !== undefined && judge(identityOf(pid)) === "alive";
-      // The supervisor first, or it starts another worker.
+      // The supervisor is killed first; otherwise it would start another worker.
       const left = isThere ? [pid, ...this.processes()] : this.processes();
       if (left.length === 0) return;
       for (const one of left) kill(one);
@@ -163,14 +163,14 @@ export class Stage {
   }
 }
 
-/** The user's own settings must not change the demo. */
+/** Removes the variables of mailchute: the user's settings must not change the demo. */
 function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name)),
   );
 }
 
-/** The variables a process was started with; none for a zombie or a process of another user. */
+/** The variables that a process was started with. Empty for a zombie and for a process of another user. */
 function environOf(pid: string): string[] {
   try {
     return fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
@@ -183,11 +183,11 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It is gone already.
+    // It has ended already.
   }
 }
 
-/** Names in a directory, sorted; none when there is none. */
+/** The sorted names in a directory. Empty if the directory does not exist. */
 export function readNames(dir: string): string[] {
   return listDir(dir).sort();
 }

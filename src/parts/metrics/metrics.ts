@@ -1,4 +1,4 @@
-/** Counts and durations of a state tree: a fold over the lifecycle journal, so that restarts and helpers are all in it. */
+/** Counts the events and durations of a state tree from its journal, which also holds those of earlier runs and other workers. */
 import { isObject } from "../../core/json-object.ts";
 import {
   addDuration,
@@ -17,18 +17,18 @@ export interface MetricsDocument {
   tasks: {
     completed: number;
     failed: number;
-    /** Completed batches some of whose lines failed; missing in documents of earlier versions. */
+    /** How many completed batches have failed lines. Documents of earlier versions lack this field. */
     with_failed_lines?: number;
     retried: number;
     reclaimed: number;
     quarantined: number;
     fenced: number;
-    /** Files that were dropped again just as they were: nothing more ran. */
+    /** Files that were dropped again unchanged: their tasks did not run again. */
     duplicates: number;
   };
-  /** The last of them; `t` in epoch ms. */
+  /** The last duplicate file; `t` in epoch ms. */
   last_duplicate: { task_id: string; t: number } | null;
-  /** Of completed and failed the part that completed with all their lines; null before the first. */
+  /** The share of settled tasks that completed without a failed line; null before the first task has settled. */
   success_rate: number | null;
   duration_ms: {
     count: number;
@@ -38,7 +38,7 @@ export interface MetricsDocument {
     p50: number | null;
     p95: number | null;
   };
-  /** What the percentiles are read from. */
+  /** The counts that the percentiles are computed from. */
   duration_bins: DurationBins;
   journal: { ino: number; offset: number; bad_lines: number };
 }
@@ -56,10 +56,10 @@ export class Metrics {
   private readonly badBefore: number;
   private lastDuplicate: MetricsDocument["last_duplicate"];
   private isChanged = true;
-  /** Up to here the journal was counted before. */
+  /** The place in the journal up to which an earlier run has counted. */
   readonly place: JournalPlace;
 
-  /** Goes on from what `metrics.json` says was counted already. */
+  /** Goes on from the counts in `metrics.json`. */
   constructor(path: string) {
     this.path = path;
     const old = readDocument<MetricsDocument>(path);
@@ -68,8 +68,8 @@ export class Metrics {
     this.completed = numberOf(old?.tasks?.completed);
     this.failed = numberOf(old?.tasks?.failed);
     this.withFailedLines = numberOf(old?.tasks?.with_failed_lines);
-    // Versions before these bins kept powers of two (`duration_histogram`), which tell a duration to within a factor of two
-    // only. They are left behind: percentiles begin anew in such a tree, all other counts go on.
+    // Earlier versions kept bins by powers of two (`duration_histogram`), which are too coarse. They are not read: percentiles
+    // start again in such a tree, and all other counts go on.
     this.bins = durationBinsOf(old?.duration_bins);
     this.count = numberOf(old?.duration_ms?.count);
     this.sum = numberOf(old?.duration_ms?.sum);
@@ -78,7 +78,7 @@ export class Metrics {
     this.lastDuplicate = old?.last_duplicate ?? null;
   }
 
-  /** @param event undefined: the line is no record. @param record of events whose name does not say all */
+  /** @param event undefined: the line is no record. @param record given for events that need more than their name */
   add(event: string | undefined, record: JournalRecord | undefined): void {
     this.isChanged = true;
     if (event === undefined) return;
@@ -90,7 +90,7 @@ export class Metrics {
       this.lastDuplicate = { task_id: id, t: numberOf(t) };
   }
 
-  /** @param badCount lines since the start that are no records. @throws a system error */
+  /** @param badCount lines since the start that are not records. @throws a system error */
   write(nowWallMs: number, place: JournalPlace, badCount: number): void {
     if (!this.isChanged) return;
     replaceDocument(this.path, this.document(nowWallMs, place, badCount), { missingMax: 2 });

@@ -5,7 +5,7 @@ import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { Metrics } from "./metrics.ts";
 
-/** Written with the look around that comes next: it wakes nothing by itself (ms). */
+/** The least time between two writes (ms). A write waits for the next tick and causes none by itself. */
 const WRITE_MS = 2000;
 
 class MetricsPart implements Part {
@@ -36,13 +36,13 @@ class MetricsPart implements Part {
 
   async finish(): Promise<void> {}
 
-  /** With what the last services have written. */
+  /** The last write also counts what the other services wrote to the journal while they closed. */
   close(): void {
     this.host.journal.readAll();
     this.write();
   }
 
-  /** A full disk must not end the work: the next write has it all. */
+  /** A full disk must not stop the supervisor: the next write holds all counts. */
   private write(): void {
     const { env, journal } = this.host;
     try {
