@@ -1,4 +1,4 @@
-/** The one public door of the package. */
+/** The public exports of the package. */
 export type { Handler, HandlerContext } from "./agents/module-agent.ts";
 export { NoRetryError } from "./agents/module-agent.ts";
 export { Supervisor } from "./app/supervisor.ts";

@@ -1,4 +1,4 @@
-/** The kinds of agents beside `exec` and `module`, for workers and for those who look. */
+/** Lists the kinds of agents besides `exec` and `module`. Workers use them, and commands that show runs. */
 import type { AgentKindEntry } from "../agents/registry.ts";
 import type { ReadLine } from "../agents/stream/facts.ts";
 import { claude } from "../parts/claude/kind.ts";
@@ -6,12 +6,12 @@ import { codex } from "../parts/codex/kind.ts";
 
 export const AGENT_KINDS: readonly AgentKindEntry[] = [claude, codex];
 
-/** Reads the stream of a run of this kind; undefined when the kind is not built in. */
+/** Makes a reader for the output stream of this kind of agent; undefined for a kind that is not built in. */
 export function newReaderOf(kind: string): ReadLine | undefined {
   return AGENT_KINDS.find((entry) => entry.kind === kind)?.newReader?.();
 }
 
-/** Whether a running agent of this kind is given messages. */
+/** Whether a running agent of this kind can receive messages. */
 export function takesMessages(kind: string): boolean {
   return AGENT_KINDS.find((entry) => entry.kind === kind)?.takesMessages === true;
 }

@@ -1,4 +1,4 @@
-/** Parts that have questions of their own. */
+/** Lists the parts to which the command `answer` can pass an answer. */
 import type { AnswerSource } from "../cli/shell/answer-source.ts";
 import { planAnswers } from "../parts/plan/verbs/answer.ts";
 

@@ -1,4 +1,4 @@
-/** What knows ids beside the trays, for those who look. */
+/** Lists the parts that know ids besides those in the trays, for commands that show them. */
 import { planReader } from "../parts/plan/plan-view.ts";
 import { IdReaders, type MakeIdReader } from "../view/id-reader.ts";
 

@@ -1,4 +1,4 @@
-/** How the programs of coding agents are tried out. */
+/** Lists the checks of the coding agents' programs. */
 import type { ProgramProbe } from "../agents/probe/program-probe.ts";
 import { claudeProbe } from "../parts/claude/probe.ts";
 import { codexProbe } from "../parts/codex/probe.ts";

@@ -1,4 +1,4 @@
-/** The supervisor with all its parts. */
+/** The supervisor, together with all its parts. */
 import { accounts } from "../parts/accounts/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";

@@ -1,4 +1,4 @@
-/** What a worker runs in a way of its own, and the kinds of agents beside `exec` and `module`. */
+/** Lists what a worker can run besides plain tasks, and the kinds of agents besides `exec` and `module`. */
 import { batch } from "../parts/batch/runner.ts";
 import { node } from "../parts/plan/runner.ts";
 import type { MakeRunner, WorkerParts } from "../worker/runner.ts";

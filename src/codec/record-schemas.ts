@@ -8,16 +8,16 @@ import { type Static, Type } from "./typebox.ts";
 const Seconds = Type.Integer({ minimum: 0, description: "integer unix seconds" });
 const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
 const Run = Type.Union([Type.String(), Type.Null()], {
-  description: "path below runs/ of what the attempt left",
+  description: "the directory of the attempt, as a path below runs/",
 });
 const Counts = Type.Object(
   {
     lines: Type.Integer({ minimum: 0, description: "lines with a result" }),
     completed: Type.Integer({ minimum: 0 }),
-    failures: Type.Integer({ minimum: 0, description: "the bad ones among them" }),
-    bad: Type.Integer({ minimum: 0, description: "lines that are no task" }),
+    failures: Type.Integer({ minimum: 0, description: "lines that failed, bad ones included" }),
+    bad: Type.Integer({ minimum: 0, description: "lines that are not valid tasks" }),
   },
-  { additionalProperties: true, description: "what the lines of a batch came to" },
+  { additionalProperties: true, description: "how many lines of a batch completed and failed" },
 );
 const { $id: _taskId, ...TaskInside } = TaskSchema;
 const TaskAsRun = Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" });
@@ -90,12 +90,12 @@ export const ErrorSchema = Type.Object(
     signal: Type.Union([Type.String(), Type.Null()]),
     run: Run,
     ...optional({
-      output: Type.Unknown({ description: "what a node's run said" }),
+      output: Type.Unknown({ description: "the result that a node's run reported" }),
       batch: Counts,
       file: Type.String({
-        description: "where the bytes of a refused file lie, relative to the mailbox",
+        description: "where a refused file is now, relative to the mailbox",
       }),
-      dropped_as: Type.String({ description: "the name it was dropped under" }),
+      dropped_as: Type.String({ description: "the name under which the file was dropped" }),
       offset: Type.Integer({ minimum: 0, description: "byte offset of the fault" }),
       task: TaskAsRun,
     }),

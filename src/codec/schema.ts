@@ -22,7 +22,7 @@ export interface SchemaFault {
   found?: unknown;
 }
 
-/** Makes a check that returns the fault or undefined. It compiles the schema at its first use, because many processes never use it. */
+/** Makes a check that returns the fault or undefined. The schema is compiled at the first use; many processes never use it. */
 export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault | undefined {
   let compiled: TypeCheck<TSchema> | undefined;
   return (value) => {

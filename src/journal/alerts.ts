@@ -1,13 +1,13 @@
-/** Tells people of troubles: in `alerts.jsonl` and on the terminal. */
+/** Reports problems to people, in `alerts.jsonl` and on the terminal. */
 import type { Clock } from "../core/clock.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { visible } from "../core/visible.ts";
 import { Journal } from "./journal.ts";
 
-/** A lasting trouble is reported once in this time (ms). */
+/** A problem that lasts is reported once in this time (ms). */
 const AGAIN_MS = 60_000;
 const KEYS_MAX = 1000;
-/** The terminal shows so many alerts of one kind in `AGAIN_MS`; the others stand only in the journal. */
+/** The terminal shows at most this many alerts of one kind in `AGAIN_MS`. Further ones are only in the journal. */
 const TOLD_MAX = 20;
 
 export class Alerts {
@@ -15,7 +15,7 @@ export class Alerts {
   private readonly clock: Clock;
   private readonly onNotice: (notice: string) => void;
   private readonly toldAtMs = new Map<string, number>();
-  /** For each kind of alert: when its period began (monotonic ms), and how many came since then. */
+  /** For each kind of alert: when its period began (monotonic ms), and how many alerts came since. */
   private readonly recent = new Map<string, { sinceMs: number; count: number }>();
 
   constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
@@ -24,7 +24,7 @@ export class Alerts {
     this.onNotice = onNotice;
   }
 
-  /** A line in the journal. */
+  /** Writes a line to the journal only. */
   raise(kind: string, message: string): void {
     const t = this.clock.wallMs();
     this.journal.append(
@@ -34,15 +34,15 @@ export class Alerts {
   }
 
   /**
-   * Writes a line to the journal. Shows it on the terminal, unless many of its kind were shown just now.
-   * @param told what the terminal shows, when that is more
+   * Writes a line to the journal. Also shows it on the terminal, unless many of this kind were shown recently.
+   * @param told makes the text for the terminal, when it is longer
    */
   alert(kind: string, message: string, told: () => string = () => message): void {
     if (this.mayTell(kind)) this.onNotice(told());
     this.raise(kind, message);
   }
 
-  /** Counts an alert of this kind. The first one too many shows a notice instead. */
+  /** Counts an alert of this kind. @returns whether to show it; a notice is shown instead of the first one too many */
   private mayTell(kind: string): boolean {
     const nowMs = this.clock.monotonicMs();
     let recent = this.recent.get(kind);
@@ -53,20 +53,20 @@ export class Alerts {
     recent.count++;
     if (recent.count === TOLD_MAX + 1)
       this.onNotice(
-        `many alerts of one kind (${kind}): more are not told here for a while; \`mailchute ls --state-is failed\` names what failed`,
+        `many alerts of one kind (${kind}): more are not shown here for a while; \`mailchute ls --state-is failed\` names what failed`,
       );
     return recent.count <= TOLD_MAX;
   }
 
-  /** A line for the terminal only. */
+  /** Shows a line on the terminal only. */
   notice(message: string): void {
     this.onNotice(message);
   }
 
   /**
-   * For a trouble that may last: a line in the journal and on the terminal, once a minute and not at every tick.
-   * @param key what the trouble is with
-   * @param againMs Infinity: reported once
+   * Reports a problem that may last, in the journal and on the terminal. It appears once a minute and not at every tick.
+   * @param key identifies the problem
+   * @param againMs when it is reported again; Infinity = never
    */
   report(key: string, message: string, againMs = AGAIN_MS): void {
     const nowMs = this.clock.monotonicMs();
@@ -87,12 +87,12 @@ export class Alerts {
   }
 }
 
-/** For commands that only look: shows alerts and writes nothing. */
+/** For commands that only read: shows alerts and writes no file. */
 export class SpokenAlerts extends Alerts {
   override raise(): void {}
 }
 
-/** Something else stands where the record of a settled task belongs. @param recordAs where it is, relative to the mailbox */
+/** Reports that another file has the name of a task's record. @param recordAs the record's path, relative to the mailbox */
 export function tellConflict(alerts: Alerts, id: string, recordAs: string): void {
   alerts.report(
     `conflict:${recordAs}`,

@@ -1,4 +1,4 @@
-/** The journal lines of an attempt from its claim to its end, written alike by workers and by the library. */
+/** Writes the journal lines of an attempt, from its claim to its end. Workers and the library both use it. */
 import type { EventSubject } from "../core/events.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -13,7 +13,7 @@ export function recordClaimed(
   telemetry.event("started", subject);
 }
 
-/** The task waits again, in the inbox or in processing. */
+/** Called when the task waits again, in `inbox/` or `processing/`. */
 export function recordReleased(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -31,7 +31,7 @@ export interface PutBackDetails {
   nextAttempt: number;
 }
 
-/** The task waits again in `processing/`. */
+/** Called when the task waits again in `processing/`. */
 export function recordPutBack(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -48,7 +48,7 @@ export function recordPutBack(
   recordReleased(telemetry, subject, acquiredAtMs);
 }
 
-/** The task waits in `processing/` for a gate. */
+/** Called when the task waits in `processing/` for a gate. */
 export function recordHeld(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -59,7 +59,7 @@ export function recordHeld(
   recordReleased(telemetry, subject, acquiredAtMs);
 }
 
-/** Recovery took the task back from its owner. */
+/** Called when recovery has taken the task back from its owner. */
 export function recordReclaimed(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -74,7 +74,7 @@ export function recordReclaimed(
   telemetry.lease("expired", subject);
 }
 
-/** Another process took over the lease because it judged the owner dead. This attempt changed nothing. */
+/** Called when another process has taken the lease, because it judged the owner dead. This attempt changed nothing. */
 export function recordFenced(telemetry: Telemetry, subject: EventSubject): void {
   telemetry.event("fenced", subject, {
     error: "the lease was taken over; this attempt's work is dropped",

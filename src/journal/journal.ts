@@ -1,29 +1,29 @@
 /**
- * An append-only JSONL file that several processes write and `jq` reads. Telemetry, never a mutex: a full disk keeps
- * records in memory for later and must not stop the work.
+ * Writes an append-only JSONL file, to which several processes append. No process waits for it: when the disk is full, records
+ * stay in memory for later and the work goes on.
  */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
-/** O_NONBLOCK: a write to a pipe in its place fails and does not wait for a reader. */
+/** With O_NONBLOCK, a write to a pipe at this path fails and does not wait for a reader. */
 const TO_APPEND =
   fs.constants.O_RDWR |
   fs.constants.O_APPEND |
   fs.constants.O_CREAT |
   (fs.constants.O_NONBLOCK ?? 0);
 const NEWLINE = 0x0a;
-/** UTF-8 bytes of one UTF-16 code unit, at most. */
+/** One UTF-16 code unit takes at most this many bytes in UTF-8. */
 const CHAR_BYTES_MAX = 3;
-/** How long a writer may write to a file that was rotated away (ms). */
+/** For at most this long a writer may write to a file that was rotated (ms). */
 const RECHECK_MS = 1000;
-/** A last line without a newline is torn when it does not change over so many looks, this far apart (ms). */
+/** A last line without a newline counts as torn when it does not change over this many checks, this far apart (ms). */
 const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** The first lines of what is buffered. */
+/** The first buffered lines, as bytes, and how many lines they are. */
 interface Chunk {
   bytes: Buffer;
   count: number;
@@ -31,9 +31,9 @@ interface Chunk {
 
 export class Journal {
   readonly path: string;
-  /** Records given up because the disk stayed full. */
+  /** How many records were dropped because the disk stayed full. */
   droppedCount = 0;
-  /** Why the last flush failed, until one succeeds. */
+  /** The error of the last flush; undefined after one that succeeded. */
   lastError: unknown;
   private readonly hasOwnDir: boolean;
   private fd: number | undefined;
@@ -42,7 +42,7 @@ export class Journal {
   private pending: string[] = [];
   private pendingBytes = 0;
 
-  /** @param hasOwnDir its directory is made when it is missing */
+  /** @param hasOwnDir true when its directory is to be made if it is missing */
   constructor(path: string, hasOwnDir: boolean) {
     this.path = path;
     this.hasOwnDir = hasOwnDir;
@@ -64,7 +64,7 @@ export class Journal {
     return this.pending.length > 0;
   }
 
-  /** Writes what is buffered, several whole lines in one write of at most 16 kB. False when the disk refused. */
+  /** Writes the buffered lines. Each write has only whole lines, and at most 16 KiB. @returns false when the disk refused */
   flush(): boolean {
     if (this.pending.length === 0) return true;
     try {
@@ -90,13 +90,13 @@ export class Journal {
       try {
         fs.closeSync(this.fd);
       } catch {
-        // Nothing depends on it.
+        // A failed close has no effect on the journal.
       }
     }
     this.fd = undefined;
   }
 
-  /** The first lines that together have at most so many characters; one at least. */
+  /** The first lines that together have at most `charsMax` characters, but at least one line. */
   private chunk(charsMax: number): Chunk {
     let count = 1;
     let chars = this.pending[0]?.length ?? 0;
@@ -113,7 +113,7 @@ export class Journal {
     const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
     this.sizeAfterOwnWrite = -1;
     const written = fs.writeSync(fd, whole);
-    // Lines that are on disk leave the buffer at once: a later flush must not write them again.
+    // Lines that are on disk are removed from the buffer at once, so that a later flush does not write them again.
     if (written !== whole.length) {
       this.forget(written - (whole.length - bytes.length));
       throw Object.assign(new Error("ENOSPC: the journal could be written in part only"), {
@@ -125,8 +125,8 @@ export class Journal {
   }
 
   /**
-   * Finds out whether another process left a torn line at the end: ours must not become part of it. A process that still writes
-   * looks the same as one that was killed in its write, until its line grows.
+   * Finds out whether another process left a torn line at the end, so that the next line does not become part of it. A process
+   * that still writes looks like one that was killed while writing, until its line grows.
    */
   private lookAtEnd(fd: number): { size: number; isTorn: boolean } {
     let { size } = fs.fstatSync(fd);
@@ -141,13 +141,13 @@ export class Journal {
     return { size, isTorn: true };
   }
 
-  /** Drops the lines that a short write has put on disk. */
+  /** Removes the lines that an incomplete write has put on disk from the buffer. */
   private forget(bytesWritten: number): void {
     let left = bytesWritten;
     let count = 0;
     for (const line of this.pending) {
       const bytes = Buffer.byteLength(line);
-      // A line that lacks nothing but its newline is whole: the next write ends it first.
+      // A line that lacks only its newline counts as written: the next write adds the newline first.
       if (bytes - 1 > left) break;
       left -= bytes;
       count++;
@@ -181,7 +181,7 @@ export class Journal {
   }
 }
 
-/** Makes no parent directories: a state tree that was moved away must not appear again. */
+/** Makes no parent directories, so that a state tree that was moved away does not appear again. */
 function makeDir(path: string): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });
@@ -196,7 +196,7 @@ function lastByte(fd: number, size: number): number {
   return fs.readSync(fd, one, 0, 1, size - 1) === 1 ? (one[0] ?? NEWLINE) : NEWLINE;
 }
 
-/** Cuts long strings and lists until the record fits one write. If it still does not fit, drops the members that do not fit. */
+/** Cuts long strings and lists until the record fits into one write. If it still does not fit, members are left out. */
 function cutToFit(line: string): string {
   let fitted = line;
   for (
@@ -229,7 +229,7 @@ function shed(line: string): string {
   return `{${members.join(",")}}\n`;
 }
 
-/** Rotates by rename when the file is larger than `bytesMax`. Writers notice within a second. @returns the new name */
+/** Renames the file when it is larger than `bytesMax`. Writers notice this within a second. @returns the new path, if any */
 export function rotate(path: string, bytesMax: number, wallMs: number): string | undefined {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
   if (stats === undefined || stats.size <= bytesMax) return undefined;
@@ -240,7 +240,7 @@ export function rotate(path: string, bytesMax: number, wallMs: number): string |
   return to;
 }
 
-/** The files that were rotated away from this path, the oldest first. */
+/** The rotated files of this journal, the oldest first. */
 export function rotatedOf(path: string): string[] {
   const prefix = `${basename(path, ".jsonl")}.`;
   const dir = dirname(path);
@@ -252,14 +252,14 @@ export function rotatedOf(path: string): string[] {
   }
   const isRotated = (name: string): boolean =>
     name.startsWith(prefix) && /^\d.*\.jsonl$/.test(name.slice(prefix.length));
-  // The time stamps in the names sort by age.
+  // The names hold time stamps, so sorting by name sorts by age.
   return names
     .filter(isRotated)
     .sort()
     .map((name) => join(dir, name));
 }
 
-/** The newest file that was rotated away from this path; undefined when there is none. */
+/** The newest rotated file of this journal; undefined when there is none. */
 export function lastRotated(path: string): string | undefined {
   return rotatedOf(path).at(-1);
 }

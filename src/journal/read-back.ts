@@ -1,24 +1,24 @@
-/** Searches a journal from its end backwards: for those who want the latest records of a long one. */
+/** Searches a journal backwards from its end, so that the latest records of a long journal are found fast. */
 import fs from "node:fs";
 import { lastRotated } from "./journal.ts";
 import { openJournal } from "./read.ts";
 
-/** So much is read at once. */
+/** How much is read at once (bytes). */
 export const PIECE_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 
 interface Found {
-  /** Undefined between two pieces: a caller can count them, and stop. */
+  /** Undefined after each piece, so that the caller can count pieces and stop. */
   line: string | undefined;
   file: string;
-  /** What stands before it has not been searched yet; a later search can begin there, also after a rotation. */
+  /** Everything before this place has not been searched yet. A later search can begin here, also after a rotation. */
   place: string;
 }
 
 /**
- * The whole lines that contain one of these texts, the last one first; then those of the file before the last rotation.
- * @param before only what stands before this place; of a file that is gone by now nothing is read
- * @throws a system error when a file is there and cannot be read
+ * Yields the complete lines that contain one of these texts, the last one first. Then it searches the last rotated file.
+ * @param before search only before this place; if its file was removed, nothing is searched
+ * @throws a system error when a file exists but cannot be read
  */
 export function* searchBack(
   path: string,
@@ -50,7 +50,7 @@ export function* searchBack(
   }
 }
 
-/** Whole lines that end at or before `end`; none of a line that is longer than a piece: it is rubbish, and passed over. */
+/** Reads complete lines that end at or before `end`. A line longer than a piece is no record and is skipped. */
 function readPiece(fd: number, end: number): { bytes: Buffer; from: number } {
   const start = Math.max(0, end - PIECE_BYTES);
   const buffer = Buffer.allocUnsafe(end - start);

@@ -1,4 +1,4 @@
-/** Reads JSONL files, also damaged ones: skips and counts torn lines, NUL bytes and rubbish. Streams gigabytes. */
+/** Reads JSONL files of any size, even damaged ones. It skips and counts lines that are no record, and ignores NUL bytes. */
 import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
@@ -11,12 +11,12 @@ export interface ReadCounts {
   bad: number;
 }
 
-/** O_NONBLOCK: opening a pipe in its place must not wait for a writer. */
+/** With O_NONBLOCK, opening a pipe at this path does not wait for a writer. */
 const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
-/** A line longer than this is rubbish (bytes); it is skipped without being kept. */
+/** A line longer than this (characters) is no record. It is skipped, and not kept in memory. */
 const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
-/** Passes on only lines that hold one JSON object: at any other line ndjson would stop or crash. */
+/** Passes on only lines that hold one JSON object, because ndjson stops or crashes at any other line. */
 class LineGuard extends Transform {
   readonly counts: ReadCounts;
   private readonly decoder = new StringDecoder("utf8");
@@ -35,7 +35,7 @@ class LineGuard extends Transform {
       this.rest = lines.pop() ?? "";
       for (const line of lines) this.line(line);
     } else if (!this.isSkipping) {
-      // Only collected: splitting a line of megabytes again with each piece would take too long.
+      // The piece is only collected. Splitting a line of megabytes again after each piece would take too long.
       this.rest += piece;
     }
     if (this.rest.length > LINE_CHARS_MAX) {
@@ -46,7 +46,7 @@ class LineGuard extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    // A last line without its newline is still being written, or torn: it counts only if it is whole.
+    // A last line without a newline is torn or still being written. It counts only if it is a complete object.
     if (this.rest !== "" || this.isSkipping) this.line(this.rest);
     done();
   }
@@ -68,18 +68,18 @@ class LineGuard extends Transform {
   }
 }
 
-/** The records of a journal in order. A missing file has none. @throws a system error; EINVAL: it is no regular file */
+/** Yields the records of a journal in order. A missing file has no records. @throws a system error; EINVAL: not a regular file */
 export async function* readJournal(
   path: string,
   counts: ReadCounts = { records: 0, bad: 0 },
   start = 0,
 ): AsyncGenerator<Record<string, unknown>> {
-  // Loaded on first use: it brings a library of streams.
+  // Loaded at the first use, because it loads a whole library of streams.
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
   if (!fs.fstatSync(fd).isFile()) {
-    // A device may give bytes without end.
+    // A device may have no end.
     fs.closeSync(fd);
     throw Object.assign(new Error(`EINVAL: it is no regular file, '${path}'`), {
       code: "EINVAL",
@@ -95,13 +95,13 @@ export async function* readJournal(
     for await (const record of source.pipe(guard).pipe(parser))
       yield record as Record<string, unknown>;
   } finally {
-    // A reader that stops in the middle leaves no open descriptor behind.
+    // Closes the file also when the caller stops reading before its end.
     source.destroy();
     guard.destroy();
   }
 }
 
-/** Opens it to read; undefined when there is none. @throws a system error */
+/** Opens a journal for reading; undefined when it does not exist. @throws a system error */
 export function openJournal(path: string): number | undefined {
   try {
     return fs.openSync(path, TO_READ);
@@ -111,10 +111,10 @@ export function openJournal(path: string): number | undefined {
   }
 }
 
-/** After a rotation writers may write to the old file for a moment; the reader reads it for so long (ms). */
+/** After a rotation, writers may still write to the old file for a short time. The reader reads it for this long (ms). */
 const ROTATED_LINGER_MS = 2000;
 
-/** Follows a growing journal: each call gives the whole lines that came since the last one. Survives rotation. */
+/** Follows a growing journal, also through rotations. Each call returns the complete lines added since the last call. */
 export class JournalTail {
   readonly counts: ReadCounts = { records: 0, bad: 0 };
   private readonly path: string;
@@ -131,7 +131,7 @@ export class JournalTail {
     this.ino = ino;
   }
 
-  /** @param bytesMax at most this much is read at once; call again while it returns records */
+  /** @param bytesMax reads at most this much; call again while records are returned */
   next(bytesMax = 1024 * 1024): Record<string, unknown>[] {
     const records: Record<string, unknown>[] = [];
     for (const line of this.nextLines(bytesMax)) {
@@ -143,7 +143,7 @@ export class JournalTail {
     return records;
   }
 
-  /** Like `next`, but does not parse: for readers that need few of the records. Counts only lines longer than `bytesMax`. */
+  /** Like `next`, but does not parse, for callers that need few of the records. Counts only lines longer than `bytesMax`. */
   nextLines(bytesMax = 1024 * 1024): string[] {
     if (this.fd === undefined && !this.open()) return [];
     const lines = this.readOn(bytesMax);
@@ -173,7 +173,7 @@ export class JournalTail {
     return true;
   }
 
-  /** True when the path leads to another file, and writers have had time to leave the old one. */
+  /** True when the path leads to another file, and has done so long enough for writers to notice. */
   private isRotated(): boolean {
     const there = fs.statSync(this.path, { throwIfNoEntry: false });
     if (there === undefined || there.ino === this.ino) {
@@ -197,7 +197,7 @@ export class JournalTail {
     const got = fs.readSync(this.fd, buffer, 0, buffer.length, this.offset);
     const end = buffer.subarray(0, got).lastIndexOf(0x0a) + 1;
     if (end === 0) {
-      // A line longer than one read is rubbish: skip it.
+      // A line longer than one read is no record. It is skipped.
       if (got === bytesMax) {
         this.offset += got;
         this.isInLongLine = true;
@@ -207,7 +207,7 @@ export class JournalTail {
     this.offset += end;
     let from = 0;
     if (this.isInLongLine) {
-      // The end of a skipped line is no record, even if it parses.
+      // The end of a skipped line is no record, even if it is valid JSON.
       from = buffer.indexOf(0x0a) + 1;
       this.isInLongLine = false;
       this.counts.bad++;

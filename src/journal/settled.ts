@@ -1,4 +1,4 @@
-/** The journal lines of a settled attempt, written alike by workers and by recovery. */
+/** Writes the journal lines of a settled attempt. Workers, recovery and the library all use it. */
 import { type BatchCounts, failedLinesText } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
 import { hasRecord } from "./lookup.ts";
@@ -11,13 +11,13 @@ export interface SettledDetails {
   durationMs: number | null;
   error: string | null;
   kind: string | null;
-  /** Of a batch. */
+  /** The counts of a batch. */
   batch?: BatchCounts;
 }
 
 /**
- * `failed` (when it did) and `completed`: every finished task has a `completed`, whose `status` says how it went.
- * @param mayBeRecorded another process may have written them: each line is looked for, and written once
+ * Writes the event `completed`, whose `status` says how the task ended; before it `failed`, if the task failed.
+ * @param mayBeRecorded true when another process may have written these lines; then only missing lines are written
  */
 export function recordSettled(
   telemetry: Telemetry,
@@ -32,7 +32,7 @@ export function recordSettled(
     telemetry.lease("released", subject, details.acquiredAtMs, details.pid);
 }
 
-/** Something else stood at the final name of a record. @param recordAs where the record is, relative to the mailbox */
+/** Called when another file has the final name of a record. @param recordAs the record's path, relative to the mailbox */
 export function recordConflict(
   telemetry: Telemetry,
   subject: EventSubject,

@@ -1,24 +1,24 @@
-/** The two journals of a state tree as one writer: lifecycle events and lease changes, in the order they happen. */
+/** Writes the two journals of a state tree, lifecycle events and lease changes, in the order in which these happen. */
 import type { Clock } from "../core/clock.ts";
 import type { EventSubject, LeaseStatus, LifecycleEventName } from "../core/events.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { splitLease, submissionOf } from "../core/names.ts";
 import { Journal } from "./journal.ts";
 
-/** A subject, and its members as JSON. */
+/** A subject, with its members as JSON text. */
 interface MembersAbout extends EventSubject {
   who: string;
   which: string;
 }
 
-/** Of events about the pool itself. */
+/** The subject of events about the pool itself. */
 export const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0, lease: "" };
 
 export class Telemetry {
   readonly events: Journal;
   readonly leases: Journal;
   private readonly clock: Clock;
-  /** As JSON. */
+  /** The name of the process, as JSON text. */
   private readonly worker: string;
   private readonly leaseTtlMs: number;
   private seq = 0;
@@ -40,7 +40,7 @@ export class Telemetry {
     this.clock = clock;
   }
 
-  /** @param details further members; none of those that every event has */
+  /** @param details further members; their names must differ from those that every event has */
   event(
     event: LifecycleEventName,
     subject: EventSubject,
@@ -56,14 +56,14 @@ export class Telemetry {
     this.flushSoon();
   }
 
-  /** An event about the pool itself. */
+  /** Writes an event about the pool itself. */
   note(event: LifecycleEventName, details: Record<string, unknown> = {}): void {
     this.event(event, NO_SUBJECT, details);
   }
 
   /**
    * @param acquiredAtMs epoch ms; 0 when it is not known
-   * @param pid of its holder; 0 when it is not known
+   * @param pid process id of the lease's owner; 0 when it is not known
    */
   lease(status: LeaseStatus, subject: EventSubject, acquiredAtMs = 0, pid = 0): void {
     const t = this.clock.wallMs();
@@ -78,7 +78,7 @@ export class Telemetry {
     this.flushSoon();
   }
 
-  /** Writes now. False when the disk refused; the records stay and a later flush writes them. */
+  /** Writes all buffered records. False when the disk refused; then a later flush writes them. */
   flush(): boolean {
     const events = this.events.flush();
     const isWritten = this.leases.flush() && events;
@@ -91,7 +91,7 @@ export class Telemetry {
     this.leases.close();
   }
 
-  /** A gap in the journals is told in them, once the disk takes lines again. False when there is no news of one. */
+  /** Records how many lines were dropped since the last such record. @returns false when no line was dropped */
   private tellDropped(): boolean {
     const count = this.events.droppedCount + this.leases.droppedCount - this.toldDroppedCount;
     if (count === 0) return false;
@@ -100,7 +100,7 @@ export class Telemetry {
     return true;
   }
 
-  /** The members of a line that say what it is about; lines about one attempt often follow each other. */
+  /** The members of a line about its subject. The last ones are cached, because lines of one attempt often follow each other. */
   private membersAbout(subject: EventSubject): MembersAbout {
     const { task_id, agent_id, attempt, lease } = subject;
     const last = this.lastAbout;
@@ -135,13 +135,13 @@ export class Telemetry {
   }
 }
 
-/** For looking only: writes nothing. */
+/** For commands that only read: writes nothing. */
 export class SilentTelemetry extends Telemetry {
   override event(): void {}
   override lease(): void {}
 }
 
-/** Lines are put together by hand, for one `JSON.stringify` with its dates costs more than the write of a line. */
+/** Lines are put together by hand, because `JSON.stringify` of a whole line would take longer than writing it. */
 function membersOf(details: Record<string, unknown>): string {
   let text = "";
   for (const key in details) {
@@ -152,7 +152,7 @@ function membersOf(details: Record<string, unknown>): string {
   return text;
 }
 
-/** Ids and leases hold nothing that JSON escapes. */
+/** A text as JSON. Ids and leases hold no character that JSON escapes, so the fast path is enough for them. */
 function quoted(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
 }

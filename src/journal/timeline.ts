@@ -1,22 +1,21 @@
-/** What the journal tells of one task over all its attempts, the latest first, a page at a time. Reads only. */
+/** Reads the events of one task from the journal, over all its attempts: the latest first, one page at a time. */
 import { parseObject } from "../core/json-object.ts";
 import { PIECE_BYTES, searchBack } from "./read-back.ts";
 
-/** So much of the journal is searched for one page: some 50 ms. */
+/** How many pieces of the journal are searched for one page. This takes about 50 ms. */
 const PIECES_MAX = (64 * 1024 * 1024) / PIECE_BYTES;
 
 interface Timeline {
   /** The latest first. */
   events: Record<string, unknown>[];
-  /** Where the next page begins: there may be older ones. Undefined: these were the last. */
+  /** Where the next page begins. Undefined when there are no older events. */
   next?: string;
 }
 
 /**
- * The latest events of a task. The file before the journal's last rotation is searched, too, unless the journal holds the
- * task's first event.
- * @param limit at most so many; a page may have fewer and still not be the last
- * @param after `next` of the page before
+ * The latest events of a task. The last rotated file is searched, too, unless the journal has the task's first event.
+ * @param limit most events on a page; a page can have fewer although another page follows
+ * @param after `next` of the previous page
  */
 export function timelineOf(path: string, id: string, limit: number, after?: string): Timeline {
   const events: Record<string, unknown>[] = [];

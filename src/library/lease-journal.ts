@@ -1,6 +1,6 @@
 /**
- * Writes the journal lines of a program that uses the library, the same lines as a worker. Writes nothing when the mailbox does
- * not lie in a state tree.
+ * Writes the journal lines of a program that uses the library. They are the same as those of a worker. Nothing is written when
+ * the mailbox is not part of a state tree.
  */
 import fs from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -23,7 +23,7 @@ import type { Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 
 export class LeaseJournal {
-  /** The state tree that the mailbox lies in. */
+  /** The state tree of the mailbox, if it has one. */
   readonly tree: StateTree | undefined;
   private readonly telemetry: Telemetry | undefined;
   private readonly agentId: string;
@@ -41,7 +41,7 @@ export class LeaseJournal {
       );
   }
 
-  /** @param wasWaiting it was taken from the inbox; false when a supervisor had accepted it */
+  /** @param wasWaiting true when the task was taken from the inbox; false when a supervisor had accepted it */
   noteClaimed(name: ProcessingName, acquiredAtMs: number, wasWaiting: boolean): void {
     this.write((telemetry) => {
       const subject = this.subjectOf(name);
@@ -76,7 +76,7 @@ export class LeaseJournal {
     });
   }
 
-  /** @param recordAs where its record is, relative to the mailbox */
+  /** @param recordAs path of the record, relative to the mailbox */
   noteConflict(name: ProcessingName, acquiredAtMs: number, recordAs: string): void {
     this.write((telemetry) => {
       recordConflict(telemetry, this.subjectOf(name), recordAs);
@@ -106,7 +106,7 @@ export class LeaseJournal {
     return { task_id: id, agent_id: this.agentId, attempt, lease: leaseOf(name) };
   }
 
-  /** Flushes at once: a program may end without another turn of its event loop. */
+  /** Flushes at once, because the program may end without another turn of its event loop. */
   private write(lines: (telemetry: Telemetry) => void): void {
     if (this.telemetry === undefined) return;
     lines(this.telemetry);
@@ -114,7 +114,7 @@ export class LeaseJournal {
   }
 }
 
-/** The state tree that a mailbox is part of, beside its control mailbox. */
+/** The state tree that a mailbox is part of. A tree is recognized by the control mailbox in the same folder. */
 function treeAround(dir: string): StateTree | undefined {
   const tree = stateTree(dirname(resolve(dir)));
   return tree.mailbox === resolve(dir) && fs.existsSync(tree.control) ? tree : undefined;

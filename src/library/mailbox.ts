@@ -1,6 +1,6 @@
 /**
- * The mailbox as a library, for programs that submit tasks, run them or maintain a mailbox, with or without our supervisor. All
- * promises of the protocol hold here, too. Outcomes that a caller must handle are thrown as errors with a code.
+ * The mailbox as a library, for programs that submit tasks, run them or maintain a mailbox, with or without a supervisor. It
+ * keeps all promises of the protocol. Outcomes that a caller must handle are thrown as errors with a code.
  */
 import { join } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
@@ -56,29 +56,29 @@ import { type OpenOptions, openTrays, type Trays } from "../mailbox/trays.ts";
 import { LeaseJournal } from "./lease-journal.ts";
 
 export interface MailboxOptions extends OpenOptions {
-  /** How long a silent lease is respected (ms). Default 4 h. */
+  /** How long an owner of a lease may be silent before its task is taken back (ms). Default 4 h. */
   leaseTtlMs?: number;
-  /** N runs, for tasks that do not say. Default 3. */
+  /** Most runs of a task that has no `max_attempts`. Default 3. */
   maxAttempts?: number;
-  /** ms. No task that is ready waits longer for its retry, whatever its file's time says. Default 5 minutes. */
+  /** Longest wait of a task for its retry (ms), even if the time of its file is later. Default 5 minutes. */
   backoffMaxMs?: number;
-  /** Days. Default 7. */
+  /** How long results are kept (days). Default 7. */
   outboxDays?: number;
-  /** Days. Default 30. */
+  /** How long failed tasks are kept (days). Default 30. */
   failedDays?: number;
-  /** Name in records. Default "library". */
+  /** The name of this program in records. Default "library". */
   agentId?: string;
 }
 
 /** A task that this process holds. */
 export interface HeldTask {
   task: Task;
-  /** The task's JSON text exactly as dropped. */
+  /** The task's JSON text, exactly as it was dropped. */
   taskText: string;
-  /** From 1. */
+  /** Number of the run, from 1. */
   attempt: number;
   maxAttempts: number;
-  /** Unique for ever; stands in the records. */
+  /** The lease, as it is written in records. No two leases are ever the same. */
   lease: string;
   /** Path of the claimed file. */
   path: string;
@@ -90,16 +90,16 @@ interface Held {
   startedMs: number;
   startedWallMs: number;
   maxAttempts: number;
-  /** How the task ends. Once that is committed nothing else can end it, even if the disk refuses to publish it. */
+  /** How the task ends. Once this is committed, no other end is possible, even if the disk refuses to publish the record. */
   settlement?: Settlement;
 }
 
 export interface FailOptions {
   kind?: FailureKind;
   code?: string;
-  /** False: no further run, even if attempts are left. */
+  /** False: the task does not run again, even if it has attempts left. */
   canRetry?: boolean;
-  /** Wait before the next run (ms); a pool waits no longer than its `retry.backoff_max_ms`. */
+  /** The wait before the next run (ms). A pool waits at most its `retry.backoff_max_ms`. */
   delayMs?: number;
 }
 
@@ -132,7 +132,7 @@ export class Mailbox {
   }
 
   /**
-   * Opens the mailbox in `dir`, making its trays.
+   * Opens the mailbox in `dir`, and makes its trays if they are missing.
    * @throws ErrMailboxDir when it cannot be used safely
    */
   static open(dir: string, options: MailboxOptions = {}): Mailbox {
@@ -140,8 +140,8 @@ export class Mailbox {
   }
 
   /**
-   * Submits a task. When this resolves the task is safe, as far as the mailbox's durability goes.
-   * @returns its id: the task's own, or a fresh one
+   * Submits a task. When the promise resolves, the task survives what the mailbox's durability promises.
+   * @returns the task's id, or a new one if it has none
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
   async enqueue(task: Omit<Task, "id"> & { id?: string }): Promise<string> {
@@ -156,11 +156,11 @@ export class Mailbox {
   }
 
   /**
-   * Claims the best task among the accepted ones and a bounded look at the inbox.
-   * Tasks with unmet dependencies or a time in the future are passed over; so are files that are not tasks or belong to an
-   * owner who is not allowed (`uids`), and files whose id a task has that runs or has settled: what is the very same task goes,
-   * another one is left to the supervisor. What has become such a file by the time it is claimed is refused.
-   * @throws ErrNoTasks; ErrIo, also when the only ones left cannot be read just now
+   * Claims the best task among the accepted ones and a limited number of files in the inbox. It skips tasks with unmet
+   * dependencies or a time in the future, files that are not tasks, files of users that are not allowed (`uids`), and files with
+   * the id of a task that runs or has settled. Of these last, a copy of a settled task is removed; the supervisor decides about
+   * others. A file that turns out not to be a task after its claim is refused.
+   * @throws ErrNoTasks; ErrIo, also when the only tasks that wait cannot be read at the moment
    */
   claim(): HeldTask {
     return this.atOnce("claim", () => this.claimBest());
@@ -185,8 +185,8 @@ export class Mailbox {
         );
         return held;
       } catch (error) {
-        // Replaced between look and claim. Or not to be read just now: we live, so that no other process would come for it
-        // before the lease time.
+        // The file was replaced between the check and the claim, or it cannot be read now. Then it is put back, because other
+        // processes would leave it to this living process until the lease time is over.
         if (error instanceof ErrInvalidTask) {
           refuseClaim(this.trays, claim, error.code, error.message);
           continue;
@@ -205,12 +205,12 @@ export class Mailbox {
   private claimOne({ tray, id, file, attempt }: WaitingTask): Claim | undefined {
     if (tray === "inbox") return claimFromInbox(this.trays, id, attempt, this.newOwner());
     const name = parseName(file) as ProcessingName;
-    // Left by a power cut: `recover` tidies it away.
+    // This file was left by a power cut: its task has a record already. `recover` removes it.
     if (recordOfSubmission(this.trays, name) !== undefined) return undefined;
     return claimReady(this.trays, name, this.newOwner());
   }
 
-  /** Renews the lease: other processes see that the task still runs. Call it every few seconds. @throws ErrLeaseLost, ErrIo */
+  /** Renews the lease, to show other processes that the task runs. Call it every few seconds. @throws ErrLeaseLost, ErrIo */
   renew(task: HeldTask): void {
     const held = this.heldOf(task);
     if (isCommitted(held)) return;
@@ -218,9 +218,9 @@ export class Mailbox {
   }
 
   /**
-   * Ends the task well. After an ErrIo it can be called again, and so can `fail`: what is committed already, well or badly, stays
-   * as it is and is published then.
-   * @throws ErrLeaseLost when another process took it over: then nothing was changed; ErrIo
+   * Ends the task as completed. After an ErrIo, `complete` or `fail` can be called again. If an end was committed already, both
+   * publish this end and do not change it.
+   * @throws ErrLeaseLost when another process has taken the task (nothing was changed); ErrIo
    */
   async complete(
     task: HeldTask,
@@ -248,7 +248,7 @@ export class Mailbox {
   }
 
   /**
-   * Ends the attempt badly: the task runs again if it has attempts left, else it becomes a dead letter in `failed/`.
+   * Ends the attempt as failed. The task runs again if it has attempts left; else it becomes a dead letter in `failed/`.
    * @returns whether it will run again
    * @throws ErrLeaseLost, ErrIo: see `complete`
    */
@@ -276,8 +276,8 @@ export class Mailbox {
 
   /**
    * Gives the task back without using up an attempt.
-   * @param delayMs before the next run; a pool waits no longer than its `retry.backoff_max_ms`
-   * @throws ErrLeaseLost; ErrIo; ErrInvalidTransition when its end is committed: then only `complete` and `fail` go on
+   * @param delayMs the wait before the next run; a pool waits at most its `retry.backoff_max_ms`
+   * @throws ErrLeaseLost; ErrIo; ErrInvalidTransition when its end is committed: then only `complete` and `fail` can be called
    */
   release(task: HeldTask, delayMs = 0): void {
     const held = this.heldOf(task);
@@ -315,7 +315,7 @@ export class Mailbox {
     });
   }
 
-  /** Reclaims the tasks of dead or silent owners, and publishes what those had committed. @throws ErrIo */
+  /** Reclaims the tasks of dead or silent owners, and publishes the records that those had committed. @throws ErrIo */
   recover(): Promise<Recovered[]> {
     return this.inTime("recover", () => this.recoverAll());
   }
@@ -352,13 +352,14 @@ export class Mailbox {
     return recovered;
   }
 
-  /** In a state tree: what the runs of its workers left. */
+  /** How to find traces of earlier runs by the workers of the state tree, if there is one. */
   private runTraces(): { traces?: RunTraces } {
     const { tree } = this.journal;
     if (tree === undefined) return {};
     const traces: RunTraces = {
       dirOf: (name) => join(tree.runs, runOf(name)),
-      // Which agents are programs stands in its settings, which are not ours to read: then the journal has its say, too.
+      // Only the settings of the state tree say which agents are programs, and a library does not read them. For tasks without
+      // `exec`, the journal is asked, too.
       isProgram: (task) => task.exec !== undefined,
       hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
     };
@@ -370,7 +371,7 @@ export class Mailbox {
     return this.inTime("retry", () => retry(this.trays, id));
   }
 
-  /** Removes settled records past their retention, and staged leftovers. @throws ErrIo */
+  /** Removes settled records that are older than their retention, and leftover staged files. @throws ErrIo */
   sweep(): SweepCounts {
     const { outboxDays, failedDays } = this.o;
     const { nowMs: _nowMs, ...counts } = this.atOnce("sweep", () =>
@@ -380,8 +381,8 @@ export class Mailbox {
   }
 
   /**
-   * The record of a settled task; undefined while it waits, runs or is being settled.
-   * @throws ErrTaskNotFound when the id is nowhere; ErrIo
+   * The record of a settled task; undefined while the task waits, runs or is being settled.
+   * @throws ErrTaskNotFound when no tray has this id; ErrIo
    */
   find(id: string): ResultRecord | ErrorRecord | undefined {
     return this.atOnce("find", () => this.findRecord(id));
@@ -391,7 +392,7 @@ export class Mailbox {
     if (isInFlight(this.trays, id, ["ok", "err"])) return undefined;
     const settled = readSettled(this.trays, id);
     if (settled !== undefined) return settled.record;
-    // It may have moved between the two looks, or be committed and not published yet.
+    // The task may have moved between the two checks, or be committed but not published yet.
     if (isInFlight(this.trays, id)) return undefined;
     throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
       id,
@@ -400,7 +401,7 @@ export class Mailbox {
     });
   }
 
-  /** Runs the step. Throws a system error as ErrIo. */
+  /** Runs a step, and throws a system error as ErrIo. */
   private atOnce<T>(phase: string, step: () => T): T {
     try {
       return step();
@@ -421,7 +422,7 @@ export class Mailbox {
     try {
       dropIdentical(this.trays, id);
     } catch {
-      // It cannot be read now. It waits; the other tasks must not.
+      // The file cannot be read now. It stays, and other tasks can still be claimed.
     }
   }
 
@@ -468,7 +469,7 @@ export class Mailbox {
       if (settled !== undefined) this.journal.noteSettled(settled, startedWallMs, durationMs);
     });
     if (settlement.error !== undefined) {
-      // This process lives, so no other recovers it: `recover` of this mailbox publishes it too.
+      // No other process recovers this task while this process lives, so `recover` of this mailbox can publish it, too.
       if (settlement.committedMs !== undefined) this.unfinished.add(settlement.marker);
       throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
         id: task.task.id,
@@ -490,7 +491,7 @@ function isCommitted(held: Held): held is Held & { settlement: Settlement } {
   return held.settlement?.committedMs !== undefined;
 }
 
-/** Makes an ErrIo of a system error. Returns any other error as it is. */
+/** Turns a system error into an ErrIo. Returns any other error unchanged. */
 function asErrIo(error: unknown, phase: string, dir: string): unknown {
   if (error instanceof MailchuteError || !isSystemError(error)) return error;
   return new ErrIo(`cannot ${phase}: ${messageOf(error)}`, {

@@ -1,6 +1,6 @@
-/** A time as the clock on the wall shows it. */
+/** Writes a time in the time zone of this computer. */
 
-/** Such as `2026-03-01 07:00`. */
+/** The local time to the minute: `2026-03-01 07:00`. @param ms epoch ms */
 export function localTime(ms: number): string {
   const offsetMs = new Date(ms).getTimezoneOffset() * 60_000;
   return new Date(ms - offsetMs).toISOString().slice(0, 16).replace("T", " ");

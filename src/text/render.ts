@@ -1,14 +1,14 @@
-/** Text for people: tables that fit the terminal, times, durations, colour, and no byte that could play tricks on it. */
+/** Formats text for people: tables that fit the terminal, times, durations and colours. Escapes what could steer the terminal. */
 
 import { isPlain, UNSAFE } from "../core/visible.ts";
 
 const ESCAPE = "\u001b";
 const RESET = `${ESCAPE}[0m`;
-/** What passes on a terminal although it steers it. */
+/** Control sequences that are not escaped: colours, line breaks and tabs. */
 const HARMLESS = new RegExp(`(${ESCAPE}\\[[0-9;]*m|\\r?\\n|\\t)`);
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** Any text that came from a file, safe to print on one line. */
+/** Makes any text safe to print on one line. */
 export function safe(text: unknown): string {
   const plain = typeof text === "string" ? text : (JSON.stringify(text) ?? "");
   if (isPlain(plain)) return plain;
@@ -20,7 +20,7 @@ export function safe(text: unknown): string {
   });
 }
 
-/** Text of many lines, of programs too: lines, tabs and colours pass, everything else that steers a terminal or hides is escaped. */
+/** Makes the output of a program safe to print. Line breaks, tabs and colours stay; other unsafe characters are escaped. */
 export function safeOutput(text: string): string {
   if (isPlain(text)) return text;
   return text
@@ -51,7 +51,7 @@ const MS: readonly [string, number][] = [
   ["s", 1000],
 ];
 
-/** "250 ms", "3.2 s", "4 min 10 s", "2 h 5 min", "3 d 4 h": two units at most. */
+/** A duration in at most two units: "250 ms", "3.2 s", "4 min 10 s", "2 h 5 min", "3 d 4 h". */
 export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return "?";
   if (ms < 0) return `-${duration(-ms)}`;
@@ -67,7 +67,7 @@ export function duration(ms: number): string {
   return "0 ms";
 }
 
-/** "3 s ago", "just now", or "in 5 min" for what lies ahead. */
+/** "3 s ago", "just now", or "in 5 min" for a time in the future. */
 export function ago(thenMs: number, nowMs: number): string {
   const past = nowMs - thenMs;
   if (!Number.isFinite(past)) return "?";
@@ -75,15 +75,15 @@ export function ago(thenMs: number, nowMs: number): string {
   return past < 1000 ? "just now" : `${coarse(past)} ago`;
 }
 
-/** One unit only. */
+/** A duration in one unit. */
 function coarse(ms: number): string {
   const [unit, size] = MS.find(([, one]) => ms >= one) ?? ["s", 1000];
   return `${Math.floor(ms / size)} ${unit}`;
 }
 
-/** "12,345"; "100,000+" when counting stopped there. */
+/** "12,345"; or "100,000+" when counting stopped at that number. */
 export function countText(count: number, isExact = true): string {
-  // Not `toLocaleString`: its tables take some milliseconds at their first use.
+  // `toLocaleString` is not used, because it takes some milliseconds at its first use.
   const digits = String(count).replace(/\B(?=(\d{3})+$)/g, ",");
   return `${digits}${isExact ? "" : "+"}`;
 }
@@ -97,7 +97,7 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 const NO_WIDTH = /\p{Mark}/u;
 
-/** Cells that a text takes on a terminal. */
+/** How many cells a text takes on a terminal. */
 export function widthOf(text: string): number {
   let width = 0;
   for (const c of text) {
@@ -122,16 +122,16 @@ export function cut(text: string, max: number): string {
 
 const COLOUR = new RegExp(`(${ESCAPE}\\[[0-9;]*m)`);
 
-/** Like `cut`, for a line that may hold colours of ours. */
+/** Like `cut`, for a line that may hold colours of mailchute. */
 export function cutPainted(line: string, max: number): string {
-  // Odd parts are colours: they take no cell.
+  // The odd parts are colours, which take no cell.
   const parts = line.split(COLOUR);
   if (widthOf(parts.filter((_, i) => i % 2 === 0).join("")) <= max) return line;
   let kept = "";
   let room = max - 1;
   for (const [i, part] of parts.entries()) {
     const width = i % 2 === 1 ? 0 : widthOf(part);
-    // The blank stands for all that follows: an ellipsis takes its place.
+    // The added blank makes the part too long, so that `cut` ends it with an ellipsis.
     if (width > room)
       return `${kept}${cut(`${part} `, room + 1)}${kept.includes(ESCAPE) ? RESET : ""}`;
     kept += part;
@@ -143,12 +143,12 @@ export function cutPainted(line: string, max: number): string {
 export interface Column {
   title: string;
   align?: "right";
-  /** May be cut down to this many cells; left out = never cut. */
+  /** The column may be cut down to this many cells. When left out, it is never cut. */
   min?: number;
   paint?: (cell: string, row: number) => string;
 }
 
-/** Lines of a table of at most `width` cells: the widest column that may be cut gives way first. Cells must be `safe`. */
+/** The lines of a table, at most `width` cells wide. The widest column that may be cut is cut first. Cells must be `safe`. */
 export function table(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -194,7 +194,7 @@ export function table(
   ];
 }
 
-/** A table with a text for each row: beside it where it fits, else wrapped below it. Texts must be `safe`. */
+/** A table with a text for each row: beside the row if it fits, else below it in several lines. Texts must be `safe`. */
 export function tableWithTexts(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -218,7 +218,7 @@ export function tableWithTexts(
   return [head, ...shown];
 }
 
-/** Breaks prose at spaces into lines of at most `width` cells, each after the first indented. */
+/** Breaks text at spaces into lines of at most `width` cells. All lines after the first are indented. */
 export function wrap(text: string, width: number, indent = 0): string[] {
   const lines: string[] = [];
   let line = "";
@@ -237,7 +237,7 @@ export function wrap(text: string, width: number, indent = 0): string[] {
   return lines.map((one, i) => (i === 0 ? one : " ".repeat(indent) + one));
 }
 
-/** Like `wrap`, and breaks words that are longer than a line. */
+/** Like `wrap`, but also breaks words that are longer than a line. */
 export function fold(text: string, width: number): string[] {
   return wrap(text, width).flatMap((line) => {
     if (widthOf(line) <= width) return [line];
@@ -258,7 +258,7 @@ export function fold(text: string, width: number): string[] {
   });
 }
 
-/** "12 done, 1 failed": counts of zero are left out. */
+/** "12 done, 1 failed". Counts of zero are left out. */
 export function describeCounts(counts: Readonly<Record<string, number>>): string {
   const parts = Object.entries(counts)
     .filter(([, count]) => count > 0)
