@@ -1,4 +1,4 @@
-/** What people see of a batch: a bar while it runs, a sentence when it has settled. Reads only. */
+/** Shows a batch to people: a bar while it runs, a sentence when it has settled. Reads only. */
 import fs from "node:fs";
 import { join } from "node:path";
 import type { BatchCounts, BatchProgress } from "../core/batch.ts";
@@ -10,7 +10,7 @@ import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
 const BAR_CELLS = 20;
 const RESULTS_ENDING = resultsName("");
 
-/** What the newest run of a batch says of itself; undefined when it has not begun. @param run path of its directory */
+/** The progress in the newest run's directory of a batch; undefined when it has not begun. @param run path of the directory */
 export function readBatchProgress(run: string): BatchProgress | undefined {
   const found = readJsonObject(join(run, "batch.json")) as Partial<BatchProgress> | undefined;
   return typeof found?.bytes === "number" && typeof found.lines === "number"
@@ -41,7 +41,7 @@ export function countsOf(record: Record<string, unknown> | undefined): BatchCoun
     : undefined;
 }
 
-/** What the lines of a completed batch came to; undefined for a task, and where no line failed. */
+/** The counts of a completed batch with failed lines; undefined for a task, and when no line failed. */
 export function failedLines(tree: StateTree, id: string): BatchCounts | undefined {
   const outbox = join(tree.mailbox, "outbox");
   if (!fs.existsSync(join(outbox, resultsName(id)))) return undefined;
@@ -49,7 +49,7 @@ export function failedLines(tree: StateTree, id: string): BatchCounts | undefine
   return (counts?.failures ?? 0) > 0 ? counts : undefined;
 }
 
-/** A completed batch some of whose lines failed. */
+/** A completed batch with some failed lines. */
 export interface BatchWithFailures {
   id: string;
   counts: BatchCounts;
@@ -57,15 +57,18 @@ export interface BatchWithFailures {
   settledMs: number;
 }
 
-/** So many results of batches are looked at. */
+/** How many results of batches are looked at. */
 const BATCHES_MAX = 1000;
 
-/** The batch whose results are under this name; undefined for other names. */
+/** The batch whose results have this name; undefined for other names. */
 export function batchOfResults(name: string): string | undefined {
   return name.endsWith(RESULTS_ENDING) ? name.slice(0, -RESULTS_ENDING.length) : undefined;
 }
 
-/** Completed batches some of whose lines failed, the latest first; of very many batches some. @param ids batches that are looked at */
+/**
+ * Completed batches with some failed lines, the latest first. When there are very many batches, only some are found. @param ids the
+ * batches to look at
+ */
 export function batchesWithFailures(
   tree: StateTree,
   ids: readonly string[] = settledBatches(tree),

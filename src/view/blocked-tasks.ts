@@ -1,4 +1,4 @@
-/** What waits and does not start: as the supervisor told it, and without what the trays say otherwise by now. Reads only. */
+/** The tasks that wait and do not start: the supervisor's report, corrected by what is in the trays now. Reads only. */
 import { join } from "node:path";
 import type { HeldOn, HeldTask, WaitingCounts } from "../core/documents.ts";
 import { resultName } from "../core/names.ts";
@@ -8,10 +8,10 @@ import { describeUnmet } from "../core/unmet.ts";
 import { findWaiting } from "../mailbox/locate.ts";
 import { idsIn, isThere, lookForRecord, processingPlaces, traysOf } from "./find-task.ts";
 
-/** So many ids of each tray are compared with one that is not known. */
+/** How many ids of each tray are compared with an unknown one. */
 const COMPARED_MAX = 2000;
 
-/** @param inboxCount how many tasks wait in the inbox: what is told cannot be more */
+/** @param inboxCount how many tasks wait in the inbox: no reported count may be higher */
 export function liveWaiting(
   tree: StateTree,
   waiting: WaitingCounts,
@@ -33,15 +33,15 @@ export function liveWaiting(
   };
 }
 
-/** Those that are held still. */
+/** The tasks that are still held. */
 export function liveHeld(tree: StateTree, held: readonly HeldTask[]): HeldTask[] {
   return held.map((one) => lookAgain(tree, one)).filter((one) => one !== undefined);
 }
 
-/** Undefined when it is held no more. */
+/** Undefined when the task is not held any more. */
 function lookAgain(tree: StateTree, one: HeldTask): HeldTask | undefined {
   const waits = findWaiting(traysOf(tree), one.id) !== undefined;
-  // One that no agent fits may have been accepted before the settings were changed.
+  // A task that no agent fits may have been accepted before the settings were changed.
   const isAccepted = !waits && one.state === "unmatched" && isInProcessing(tree, one.id);
   if (!waits && !isAccepted) return undefined;
   if (one.state !== "blocked" || one.on === undefined) return one;
@@ -58,7 +58,7 @@ function isInProcessing(tree: StateTree, id: string): boolean {
   return lookForRecord(tree, id) === undefined && processingPlaces(tree).some((p) => p.id === id);
 }
 
-/** What is not known may be a slip of the fingers. @param id the task that waits for it */
+/** Adds a similar id to each unknown one, which may be a typing error. @param id the task that waits */
 function withNames(tree: StateTree, id: string, on: readonly HeldOn[]): HeldOn[] {
   return on.map((one) => {
     const near = one.is_unknown === true ? nearestId(tree, one.id, [], id) : undefined;
@@ -66,10 +66,10 @@ function withNames(tree: StateTree, id: string, on: readonly HeldOn[]): HeldOn[]
   });
 }
 
-/** Ids that are shorter are all alike. */
+/** Shorter ids are all similar to each other. */
 const COMPARED_CHARS_MIN = 3;
 
-/** The id in the trays that is most like this one, when one is. @param more ids from elsewhere @param except never named */
+/** The most similar id in the trays, if any is similar. @param more ids from elsewhere @param except an id that is never named */
 export function nearestId(
   tree: StateTree,
   id: string,

@@ -1,9 +1,9 @@
 /**
- * Chooses which files of a tray a list shows, by names and times alone, at a bounded cost however many there are.
+ * Chooses the files of a tray that a list shows, from names and times alone. The cost is bounded however many files there are.
  *
- * What waits comes oldest first, what has ended latest first, by the times of the files. In a tray with more names than may be
- * looked at, what has ended comes as the journal names it, last first. Where that names too few, as well as of what waits, the
- * choice is made among the names that were looked at: some, as chance has it.
+ * Waiting tasks come oldest first, ended tasks latest first, by the times of their files. When a tray has more names than may be
+ * looked at, ended tasks come in the order of the journal, last first. For waiting tasks, and when the journal names too few, the
+ * choice is made among those names that were looked at.
  */
 import { join } from "node:path";
 import { errorName, isId, readInboxName, resultName } from "../core/names.ts";
@@ -11,24 +11,24 @@ import type { StateTree } from "../core/state-tree.ts";
 import { searchBack } from "../journal/read-back.ts";
 import { type Found, lookAt, namesIn } from "./scan.ts";
 
-/** Names that do not begin as asked cost little; of them, too, no more than so many are looked at. */
+/** Names with another prefix cost little; still at most this many are looked at. */
 const NAMES_MAX = 1_000_000;
-/** Between two steps at most so many names are looked at. */
+/** How many names are looked at in one step. */
 const STEP_NAMES = 512;
-/** So many pieces of the journal are searched (1 ms each). */
+/** How many pieces of the journal are searched (1 ms each). */
 const PIECES_MAX = 16;
-/** In a cursor: the journal has been searched as far as it may be. */
+/** In a cursor: the journal has been searched as far as allowed. */
 const SEARCHED = "-";
 
 export type TrayState = "waiting" | "failed" | "done";
 
 interface Tray {
   name: string;
-  /** Times grow with it, or fall. */
+  /** 1: oldest first, -1: latest first. */
   direction: 1 | -1;
-  /** Of names behind their ids; in the inbox there are several. */
+  /** The ending of a name after its id; left out for the inbox, which has several. */
   ending?: string;
-  /** What the journal's lines contain of tasks that came into this tray. */
+  /** Texts in the journal's lines about tasks that came into this tray. */
   marks: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export const TRAYS: Readonly<Record<TrayState, Tray>> = {
   done: { name: "outbox", direction: -1, ending: resultName(""), marks: ['"completed"'] },
 };
 
-/** The task that this name in a tray stands for; undefined for a name that is not listed. */
+/** The id of the task with this name in a tray; undefined for a name that is not listed. */
 export function taskIn({ ending }: Tray, name: string): string | undefined {
   if (ending !== undefined)
     return name.endsWith(ending) ? name.slice(0, -ending.length) : undefined;
@@ -52,21 +52,21 @@ export function taskIn({ ending }: Tray, name: string): string | undefined {
 }
 
 export interface Wanted {
-  /** At most so many are chosen. */
+  /** The largest number of files to choose. */
   limit: number;
   /** `next` of the choice before. */
   after?: string | undefined;
-  /** Only ids that begin so. */
+  /** Only ids with this prefix. */
   idPrefix?: string | undefined;
-  /** So many names that fit are looked at: 1 µs each, 4 µs with its time. */
+  /** How many matching names are looked at: 1 µs each, 4 µs with its time. */
   lookedAtMax: number;
 }
 
 export interface Choice {
   files: ChosenFile[];
-  /** Where the next choice begins; undefined: there is none. */
+  /** Where the next choice begins; undefined when there is none. */
   next: string | undefined;
-  /** False for a tray with more names than were looked at: some files may be in no choice, and one that ended twice in two. */
+  /** False for a tray with more names than were looked at: some files may be in no choice, and a task that ended twice may be in two. */
   isAll: boolean;
 }
 
@@ -74,7 +74,7 @@ export interface ChosenFile extends Found {
   id: string;
 }
 
-/** Yields after each small step, so that others can have their turn. */
+/** Yields after each small step, so that other work can run. */
 export function* chooseFiles(
   tree: StateTree,
   state: TrayState,

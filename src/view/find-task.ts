@@ -1,4 +1,4 @@
-/** Where a task is, by its id, from names alone. Reads only; a task that is being moved is looked for again. */
+/** Finds the place of a task by its id, from names alone. Reads only. A task that is being moved is looked for again. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -29,15 +29,15 @@ export interface TaskPlace {
   id: string;
   state: TaskState;
   path: string;
-  /** Its name in `processing/`, when it is there under one of ours. */
+  /** Its parsed name in `processing/`, when it has one of ours. */
   name: ProcessingName | undefined;
 }
 
-/** A move between two looks can hide a task; it does not hide it twice in a row for long. */
+/** How often to look: a move between two looks can hide a task, but hardly several times in a row. */
 const LOOKS = 4;
 const LOOK_AGAIN_MS = 15;
 
-/** Where the task is now, or undefined when no tray has it. A live file wins over a record. */
+/** Where the task is now, or undefined when no tray has it. A task that waits or runs comes before a record. */
 export async function findTask(tree: StateTree, id: string): Promise<TaskPlace | undefined> {
   for (let look = 1; ; look++) {
     const place = lookForTask(tree, id);
@@ -46,9 +46,9 @@ export async function findTask(tree: StateTree, id: string): Promise<TaskPlace |
   }
 }
 
-/** One look. May miss a task that moves at that moment. */
+/** Looks once. May miss a task that moves at that moment. */
 export function lookForTask(tree: StateTree, id: string): TaskPlace | undefined {
-  // What a person types becomes a path only when it cannot leave its tray.
+  // Typed text is used in a path only when it cannot lead out of the tray.
   if (/[/\0]/.test(id) || id === "") return undefined;
   return shown(locate(traysOf(tree), id));
 }
@@ -57,7 +57,7 @@ export function lookForRecord(tree: StateTree, id: string): TaskPlace | undefine
   return shown(findRecord(traysOf(tree), id));
 }
 
-/** For looking only: a missing tray is empty, and no file has a name that is too long. */
+/** For reading only: a missing tray counts as empty, and a name that is too long as a missing file. */
 const storage: Storage = { ...nodeStorage, list: (dir) => [...namesIn(dir)], look: lookAt };
 
 export function traysOf(tree: StateTree): Trays {
@@ -65,8 +65,8 @@ export function traysOf(tree: StateTree): Trays {
 }
 
 /**
- * Its latest record under a name beside the final one: of a file that was refused while another task held the id, or of a task whose
- * final name something else had taken. For an id that is nowhere else: it lists the trays.
+ * Its latest record with a longer name: of a file that was refused while another task had the id, or of a task whose final name was
+ * used by something else. Only for an id found nowhere else, because it lists the trays.
  */
 export function lookBeside(tree: StateTree, id: string): TaskPlace | undefined {
   let latest: { place: TaskPlace; mtimeMs: number } | undefined;
@@ -83,7 +83,7 @@ export function lookBeside(tree: StateTree, id: string): TaskPlace | undefined {
   return latest?.place;
 }
 
-/** The task of this id in any case: lists the trays when no file has this very spelling. */
+/** The task of this id, ignoring case: lists the trays when no file has exactly this spelling. */
 export function lookInAnyCase(tree: StateTree, id: string): TaskPlace | undefined {
   const place = lookForTask(tree, id);
   if (place !== undefined || !isId(id)) return place;
@@ -107,12 +107,12 @@ export function lookInAnyCase(tree: StateTree, id: string): TaskPlace | undefine
   return undefined;
 }
 
-/** Every task in `processing/`: a short listing, whatever the backlog. */
+/** Every task in `processing/`. The listing is short however long the backlog is. */
 export function processingPlaces(tree: StateTree): TaskPlace[] {
   return listLive(traysOf(tree)).map((place) => shown(place));
 }
 
-/** What is in `processing/` without a name of ours is the plain claim of a foreign worker. */
+/** A file in `processing/` without a name of ours is the plain claim of a foreign worker. */
 const TRAY_STATES: Readonly<Record<Place["tray"], TaskState>> = {
   inbox: "waiting",
   processing: "running",
@@ -162,7 +162,7 @@ export function findRun(
   return listRuns(tree, id).at(-1);
 }
 
-/** All attempts' directories of a task, the oldest first. */
+/** The directories of all attempts of a task, the oldest first. */
 export function listRuns(tree: StateTree, id: string): string[] {
   const found: { path: string; mtimeMs: number }[] = [];
   const look = (dir: string, name: string): void => {
@@ -184,7 +184,7 @@ export function listRuns(tree: StateTree, id: string): string[] {
   return found.sort((a, b) => a.mtimeMs - b.mtimeMs).map((run) => run.path);
 }
 
-/** At most `max` ids in one tray, from names alone; of a very large tray only a part of the names is looked at. */
+/** At most `max` ids in one tray, from names alone. In a very large tray only some of the names are looked at. */
 export function idsIn(
   tree: StateTree,
   tray: "inbox" | "outbox" | "failed",
@@ -207,7 +207,7 @@ function idOfName(tray: "inbox" | "outbox" | "failed", name: string): string | u
   return meaning.kind === "task" ? meaning.id : undefined;
 }
 
-/** lstat, because what lies there need not be a file of ours. */
+/** Uses lstat, because the file need not be one of ours. */
 export function isThere(path: string): boolean {
   return lookAt(path) !== undefined;
 }

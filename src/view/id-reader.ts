@@ -1,25 +1,25 @@
-/** What knows ids beside the trays, as the plan does: the port for those who look. Reads only. */
+/** The port for readers that know ids which are not in the trays, such as the plan. Reads only. */
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Standing } from "../core/unmet.ts";
 
 export interface IdReader {
-  /** Reads what has changed. What cannot be read has no ids. */
+  /** Reads what has changed. A source that cannot be read has no ids. */
   refresh(): Promise<void>;
   ids(): string[];
   /** The state of a node, for tasks that wait for it; undefined when the reader does not know the id. */
   standing(id: string): Standing | undefined;
-  /** Whether it has an id, read anew; undefined when that cannot be said, because what it reads is broken. */
+  /** Reads the ids again and returns a function that says whether an id exists; undefined when the source is broken. */
   membership(): Promise<((id: string) => boolean) | undefined>;
 }
 
-/** @param agents undefined when the settings cannot be read: then an agent is taken to be there */
+/** @param agents undefined when the settings cannot be read: every agent then counts as existing */
 export type MakeIdReader = (
   tree: StateTree,
   agents: readonly AgentSettings[] | undefined,
 ) => IdReader;
 
-/** Several as one. */
+/** Combines several readers. */
 export class IdReaders implements IdReader {
   private readonly readers: readonly IdReader[];
 
@@ -43,7 +43,7 @@ export class IdReaders implements IdReader {
     return undefined;
   }
 
-  /** Undefined, too, when there is none that could say. */
+  /** Undefined also when no reader can answer. */
   async membership(): Promise<((id: string) => boolean) | undefined> {
     const all = await Promise.all(this.readers.map((reader) => reader.membership()));
     if (all.length === 0 || all.includes(undefined)) return undefined;

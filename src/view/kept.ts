@@ -1,15 +1,15 @@
-/** Keeps what was read of a state tree until the files and directories it came from have changed. Reads only. */
+/** Keeps values that were read from a state tree until their files and directories have changed. Reads only. */
 import fs from "node:fs";
 
-/** Two changes within so short a time may leave the same time behind (ms). */
+/** Two changes within this time may leave the same file time (ms). */
 const SAME_TIME_MS = 50;
-/** What took longer to read than this (ms) is read again after so many times as long: it costs at most a twentieth of a core. */
+/** A value that took longer than this to read (ms) is kept for a multiple of that time, so that reading uses at most a twentieth of a core. */
 const DEAR_MS = 5;
 const REST_FACTOR = 20;
 
 let freshLooks = 0;
 
-/** Differs from the stamp before when the file or directory has changed since, or may have: when it has only just changed. */
+/** Differs from the earlier stamp when the file or directory has changed since. It also differs when the file changed only just now. */
 export function stampOf(path: string): string {
   try {
     const { ino, size, ctimeMs } = fs.statSync(path);
@@ -20,7 +20,7 @@ export function stampOf(path: string): string {
   }
 }
 
-/** One value that is made again when its stamp has changed; one that took long is made the more seldom. */
+/** One value that is read again when its stamp has changed. A value that takes long to read is read less often. */
 export class Kept<T> {
   private value: T | undefined;
   private stamp = "";

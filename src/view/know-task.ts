@@ -1,4 +1,4 @@
-/** What the state tree knows of one task, put together: for those who show it. Reads only. */
+/** Collects what the state tree knows of one task, to show it. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import { leaseOf } from "../core/names.ts";
@@ -21,7 +21,7 @@ import { closedGates, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
-/** Of a task with very many events the latest are kept. */
+/** How many events are kept: the latest ones of a task with very many. */
 const EVENTS_MAX = 200;
 
 export interface Knowledge {
@@ -35,18 +35,18 @@ export interface Knowledge {
   record: JsonObject | null;
   run: string | null;
   runs: string[];
-  /** Ids in metadata.dependencies and how they stand. */
+  /** Ids in metadata.dependencies, each with its state. */
   dependencies: { id: string; state: string }[];
   events: JsonObject[];
-  /** Why a held task waits, as the supervisor says; null for others. */
+  /** Why a held task waits, as the supervisor reports; null for others. */
   held: string | null;
-  /** Of a batch: how far it has come, or what its lines came to. */
+  /** For a batch: its progress, or the result of its lines. */
   batch: string | null;
-  /** Of a batch: `5 of 9 lines failed`. */
+  /** For a batch: `5 of 9 lines failed`. */
   failed_lines: string | null;
 }
 
-/** All of it; undefined when neither a tray nor the journal knows the task. */
+/** All facts; undefined when neither a tray nor the journal knows the task. */
 export async function learnTask(tree: StateTree, id: string): Promise<Knowledge | undefined> {
   const { place, record, run } = await lookUp(tree, id);
   const events = latestEvents(tree, id);
@@ -86,16 +86,16 @@ export interface FoundLog {
   run: string | undefined;
   isSettled: boolean;
   isKnown: boolean;
-  /** What it ended as, in one line; undefined while it has not settled. */
+  /** Its end in one line; undefined while it has not settled. */
   end: string | undefined;
 }
 
-/** Where a program's output lies: of a task's newest run, or, for `ID#LINE`, of one line of a batch. */
+/** Finds a program's output: of a task's newest run or, for `ID#LINE`, of one line of a batch. */
 export async function findLog(tree: StateTree, id: string): Promise<FoundLog> {
   const [batch = "", line = ""] = id.split("#");
   const isLine = /^\d+$/.test(line);
   const { place, record, run } = await lookUp(tree, isLine ? batch : id);
-  // An earlier run of the batch may be the one that ran the line.
+  // An earlier run of the batch may have run the line.
   const runs = isLine ? listRuns(tree, batch).map((dir) => join(dir, line)) : [];
   return {
     run: isLine ? runs.findLast((dir) => isThere(dir)) : run,
@@ -139,7 +139,7 @@ function batchText(
   return progress === undefined ? "batch" : `batch ${batchBar(progress)}`;
 }
 
-/** The oldest of them first. */
+/** The latest events, in order of time. */
 function latestEvents(tree: StateTree, id: string): Knowledge["events"] {
   const events: Knowledge["events"] = [];
   let next: string | undefined;

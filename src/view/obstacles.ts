@@ -1,4 +1,4 @@
-/** Why nothing, or not everything, moves on a state tree, and what a person can do about it. Pure. */
+/** Finds why a state tree does not move, or not fully, and what a person can do about it. Pure. */
 import { join } from "node:path";
 import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
 import { explainShortage } from "../core/free-space.ts";
@@ -8,17 +8,20 @@ import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
 
-/** A live process with an older heartbeat is stuck. */
+/** A live process with an older heartbeat counts as stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
-/** So many tasks or nodes are named. */
+/** How many tasks or nodes are named. */
 const NAMED_MAX = 3;
-/** Of a question or a reason. */
+/** The longest text of a question or a reason. */
 const TEXT_CHARS_MAX = 200;
 
 type Say = (what: string, todo: string) => void;
 type Looked = Omit<Snapshot, "obstacles">;
 
-/** In the order in which a person would look. @param isPlanNewer the plan was saved since the supervisor told how it stands */
+/**
+ * Returns the obstacles in the order in which a person would look. @param isPlanNewer the plan was saved after the supervisor's
+ * last report of it
+ */
 export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
   const found: Obstacle[] = [];
   const say: Say = (what, todo) => void found.push({ what, do: todo });
@@ -71,7 +74,7 @@ function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say
   if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
 }
 
-/** What keeps new tasks from starting on purpose: a pause, the disk limit, a replan, no slots. */
+/** Names what keeps new tasks from starting on purpose: a pause, the disk limit, a replan, no slots. */
 function sayHolds({ supervisor, control }: Looked, say: Say): void {
   if (control.paused) {
     const by = control.paused_by === null ? "" : ` by command ${control.paused_by}`;
@@ -92,7 +95,7 @@ function sayHolds({ supervisor, control }: Looked, say: Say): void {
   if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
 }
 
-/** Those of the plan come from the plan; tasks that wait at a gate are told of with it. */
+/** Names open questions. Questions of the plan are read from the plan; a question of a task that waits at a gate is shown with the gate. */
 function sayQuestions({ questions: all, supervisor }: Looked, say: Say): void {
   const gates = new Set(closedGates(supervisor).map(({ gate }) => gate));
   const questions = all.filter(({ id }) => !gates.has(holdOf(id)));
@@ -133,7 +136,7 @@ function sayTasks(s: Looked, isOn: boolean, say: Say): void {
     );
 }
 
-/** Nodes that would start by themselves. */
+/** Whether the plan has nodes that would start by themselves. */
 function hasPlanLeft(document: SupervisorDocument | null): boolean {
   return (document?.roadmap?.open ?? 0) > (document?.plan_holds?.held_count ?? 0);
 }

@@ -1,4 +1,4 @@
-/** A page of the tasks of one state, at a bounded cost however many there are: of their files only those of its rows are read. */
+/** Reads a page of the tasks in one state. The cost is bounded however many tasks there are: only the files of its rows are read. */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type { StateTree } from "../core/state-tree.ts";
 import { type Choice, chooseFiles, type Wanted } from "./choose-files.ts";
@@ -8,7 +8,7 @@ import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 export const LISTED_STATES = ["waiting", "ready", "held", "running", "done", "failed"] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
-/** So many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
+/** How many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
 const LOOKED_AT_MAX = 10_000;
 
 export interface PageQuery extends Omit<Wanted, "lookedAtMax"> {
@@ -20,7 +20,7 @@ export interface Page extends Omit<Choice, "files"> {
   rows: TaskRow[];
 }
 
-/** What waits comes oldest first, what has ended latest first (see `chooseFiles`), what was accepted by name. */
+/** Waiting tasks come oldest first, ended tasks latest first (see `chooseFiles`), accepted tasks by name. */
 export async function pageOfTasks(tree: StateTree, query: PageQuery): Promise<Page> {
   const { state } = query;
   if (state === "running") return pageOfAccepted(tree, ["running", "settling"], query);

@@ -1,4 +1,4 @@
-/** Bounded looks into directories that may hold a million files. Reads only. */
+/** Looks into directories that may hold a million files, at a bounded cost. Reads only. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
@@ -8,7 +8,7 @@ import { parseObject } from "../core/json-object.ts";
 export const COUNT_MAX = 100_000;
 const BUFFER_ENTRIES = 1024;
 
-/** The names in a directory, as they come. A missing directory is empty. @throws ErrIo */
+/** The names in a directory, in any order. A missing directory is empty. @throws ErrIo */
 export function* namesIn(dir: string): Generator<string> {
   let handle: fs.Dir;
   try {
@@ -29,7 +29,7 @@ export function* namesIn(dir: string): Generator<string> {
   }
 }
 
-/** Calls `visit` with each name until it returns false or the directory ends. @returns false when cut short. @throws ErrIo */
+/** Calls `visit` with each name until it returns false or the directory ends. @returns false when it was stopped early. @throws ErrIo */
 export function eachName(dir: string, visit: (name: string) => boolean): boolean {
   for (const name of namesIn(dir)) if (!visit(name)) return false;
   return true;
@@ -37,9 +37,9 @@ export function eachName(dir: string, visit: (name: string) => boolean): boolean
 
 export interface Count {
   count: number;
-  /** False when counting stopped at the bound, or is not through, or is of some time ago. */
+  /** False when counting stopped at the limit, has not finished, or is some time ago. */
   is_exact: boolean;
-  /** What was counted some time ago; names have come and gone since then. */
+  /** Set for a count from some time ago; names may have come and gone since then. */
   is_old?: true;
 }
 
@@ -63,7 +63,7 @@ export interface Found {
   size: number;
 }
 
-/** Up to `max` matching files with their times; which ones, when there are more, is chance. */
+/** Up to `max` matching files with their times. When there are more, which ones is chance. */
 export function findFiles(
   dir: string,
   isWanted: (name: string) => boolean,
@@ -77,14 +77,14 @@ export function findFiles(
   return { files: names.flatMap((name) => lookAt(dir, name) ?? []), isAll };
 }
 
-/** Undefined when it is not there. */
+/** Undefined when the file is missing. */
 export function lookAt(dir: string, name: string): Found | undefined {
   const path = join(dir, name);
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });
   return stats && { name, path, mtimeMs: stats.mtimeMs, size: stats.size };
 }
 
-/** A JSON object from a regular file of at most `bytesMax`; undefined when it is missing, too large, torn or no object. */
+/** A JSON object from a regular file of at most `bytesMax`; undefined when the file is missing, too large, incomplete or no object. */
 export function readJsonObject(
   path: string,
   bytesMax = 16 * 1024 * 1024,

@@ -30,16 +30,16 @@ import { TrayCount } from "./tray-count.ts";
 const RECORDS_LOOKED_AT_MAX = 1000;
 const FAILURES_SHOWN = 5;
 const COMMANDS_COUNTED_MAX = 1000;
-/** What was dropped again is told for so long (ms). */
+/** How long a resent task is reported (ms). */
 const DROPPED_AGAIN_MS = 24 * 60 * 60 * 1000;
-/** Accepted tasks that are opened to see whether they can be. */
+/** How many accepted tasks are opened to check that they can be read. */
 const READY_READ_MAX = 256;
-/** A disk that is well again leaves no trace on what lies there: so accepted tasks are looked at anew after this time (ms). */
+/** How long that check holds (ms): a disk that works again changes no file, so nothing else shows it. */
 const READY_AGAIN_MS = 5000;
 
 const FOLDERS = ["processing", "inbox", "outbox", "failed"] as const;
 
-/** One snapshot. @throws like `SnapshotReader.next` */
+/** Takes one snapshot. @throws like `SnapshotReader.next` */
 export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
   const reader = new SnapshotReader(tree);
   try {
@@ -50,8 +50,8 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
 }
 
 /**
- * Takes snapshots of one tree, several a second if need be: it reads again what has changed, and goes on counting large trays
- * where the snapshot before stopped.
+ * Takes snapshots of one tree, several a second if necessary. It reads again only what has changed, and continues to count large
+ * trays where the snapshot before stopped.
  */
 export class SnapshotReader {
   private readonly tree: StateTree;
@@ -71,12 +71,12 @@ export class SnapshotReader {
     this.failed = new TrayCount(tree, "failed");
   }
 
-  /** Ends what goes on between two snapshots. */
+  /** Closes what stays open between two snapshots. */
   close(): void {
     for (const tray of [this.inbox, this.outbox, this.failed]) tray.close();
   }
 
-  /** Looks once. Throws only what the file system throws for directories that are there but cannot be read. */
+  /** Looks once. Throws only for directories that exist but cannot be read. */
   next(nowMs: number): Snapshot {
     const { tree } = this;
     const stamps = FOLDERS.map((name) => stampOf(join(tree.mailbox, name)));
@@ -124,7 +124,7 @@ export class SnapshotReader {
     return { ...snapshot, obstacles: findObstacles(snapshot, isPlanNewer) };
   }
 
-  /** With its own words on what waits, which may be old by now. */
+  /** The supervisor, with its report of waiting tasks, which may be old by now. */
   private readSupervisor(nowMs: number, inboxCount: number, stamps: string): SupervisorView {
     const told = readSupervisor(this.tree, nowMs);
     const { document } = told;
@@ -136,7 +136,7 @@ export class SnapshotReader {
     return { ...told, document: { ...document, waiting } };
   }
 
-  /** The latest, among them batches with failed lines: a person looks here for what went wrong. */
+  /** The latest failures, including batches with failed lines: a person looks here for what went wrong. */
   private recentFailures(stamps: string): FailureView[] {
     const { picked } = this.outbox;
     return this.failures.get(`${stamps} ${picked.length}`, () => {
@@ -153,12 +153,12 @@ function countCommands(tree: StateTree): number {
   return countNames(join(tree.control, "inbox"), isCommand, COMMANDS_COUNTED_MAX).count;
 }
 
-/** What stands in `processing/`. */
+/** The files in `processing/`. */
 interface Accepted {
   places: TaskPlace[];
   /** When each task that no worker has claimed is due (epoch ms). */
   ready: number[];
-  /** Ids of those among them that cannot be read. */
+  /** Ids of those tasks that cannot be read. */
   unreadable: string[];
 }
 
@@ -174,7 +174,7 @@ function readAccepted(tree: StateTree): Accepted {
   };
 }
 
-/** Null, too, when the task has run since then. */
+/** Null also when the task has run since then. */
 function readDroppedAgain(
   tree: StateTree,
   metrics: Snapshot["metrics"],
@@ -189,7 +189,7 @@ function readDroppedAgain(
   return mtimeMsOf(record.path) > atMs ? null : { id, state: record.state, at_ms: atMs };
 }
 
-/** 0 where nothing can be seen: a link to itself, say, must not hide all the rest. */
+/** 0 when the path cannot be looked at: a link to itself, for example, must not hide everything else. */
 function mtimeMsOf(path: string): number {
   try {
     return fs.statSync(path).mtimeMs;

@@ -1,4 +1,4 @@
-/** What a snapshot of a state tree tells: who runs it, what it holds, why nothing moves. Shapes only, as `--json` shows them. */
+/** Types of a snapshot of a state tree, as `--json` shows them: who runs the tree, what it holds, why nothing moves. */
 import type { BatchProgress } from "../core/batch.ts";
 import type { ControlDocument, SupervisorDocument } from "../core/documents.ts";
 import type { Verdict } from "../host/identity.ts";
@@ -28,9 +28,9 @@ export interface RunningView {
   lease: string | null;
   pid: number | null;
   verdict: Verdict;
-  /** Since the attempt began; null when that left no trace. */
+  /** Time since the attempt began; null when its start left no trace. */
   age_ms: number | null;
-  /** How far a batch has come; left out for a task. */
+  /** Progress of a batch; left out for a task. */
   batch?: BatchProgress;
 }
 
@@ -47,12 +47,12 @@ export interface FailureView {
 export interface QuestionView {
   id: string;
   question: string;
-  /** Who waits for the answer, as people read it. */
+  /** Who waits for the answer, for people. */
   who: string;
   asked_at_ms: number;
 }
 
-/** Why nothing, or not everything, moves. */
+/** A reason why the tree does not move, or not fully. */
 export interface Obstacle {
   what: string;
   do: string;
@@ -70,7 +70,7 @@ export interface Snapshot {
     waiting: Count;
     ready: number;
     delayed: number;
-    /** They wait for a gate, such as the quota of an account. */
+    /** Tasks that wait for a gate, such as the quota of an account. */
     held: number;
     running: number;
     settling: number;
@@ -78,14 +78,14 @@ export interface Snapshot {
     failed: Count;
     commands_waiting: number;
   };
-  /** Accepted tasks that wait because their files cannot be read. */
+  /** Ids of accepted tasks that wait because their files cannot be read. */
   unreadable: string[];
   running: RunningView[];
   recent_failures: FailureView[];
   metrics: Record<string, unknown> | null;
-  /** What was dropped again just as it was, in the last day: its task had ended, and nothing ran. */
+  /** A task that was dropped again unchanged in the last day: it had ended already, and nothing ran. */
   dropped_again: { id: string; state: "done" | "failed"; at_ms: number } | null;
-  /** Questions that wait for a person, beside those of the plan; the oldest first. */
+  /** Questions that wait for a person, without those of the plan; the oldest first. */
   questions: QuestionView[];
   obstacles: Obstacle[];
 }

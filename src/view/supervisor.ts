@@ -1,4 +1,4 @@
-/** Who runs a state tree, from its file and from the process itself. Reads only. */
+/** Finds who runs a state tree, from its file and from the process itself. Reads only. */
 import fs from "node:fs";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
@@ -8,7 +8,7 @@ import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import { readJsonObject } from "./scan.ts";
 import type { SupervisorView } from "./snapshot.ts";
 
-/** Who runs this tree, judged by the process itself and not by what its file says. */
+/** The supervisor of this tree. Whether it lives is judged by the process and not by its file. */
 export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
   const document = supervisorOf(readJsonObject(tree.supervisor));
   if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
@@ -25,7 +25,7 @@ export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
   return { state, document, heartbeat_age_ms: heartbeatAgeMs };
 }
 
-/** True when a supervisor looks after the tree, as far as can be told from here. */
+/** True when a supervisor looks after the tree, as far as can be seen from here. */
 export function isAttended(view: SupervisorView): boolean {
   return (
     view.state === "running" ||
@@ -35,7 +35,7 @@ export function isAttended(view: SupervisorView): boolean {
   );
 }
 
-/** Why nothing new starts although a supervisor runs; undefined: it may. */
+/** Why nothing new starts although a supervisor runs; undefined when tasks may start. */
 export function intakeStopped(
   view: SupervisorView,
 ): NonNullable<SupervisorDocument["intake_stopped"]> | undefined {
@@ -43,7 +43,7 @@ export function intakeStopped(
   return isObject(stopped) ? stopped : undefined;
 }
 
-/** What tasks of some agents wait for together, as the supervisor of the tree says. */
+/** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */
 export function closedGates(view: SupervisorView): ClosedGate[] {
   const gates: unknown = isAttended(view) ? view.document?.gates : undefined;
   return Array.isArray(gates) ? gates.filter(isClosedGate) : [];

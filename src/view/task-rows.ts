@@ -1,4 +1,4 @@
-/** One row for each task, as lists show it. Of its file only what the row needs is read. */
+/** Makes one row for each task, for lists. It reads only the part of a file that the row needs. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
@@ -18,7 +18,7 @@ import type { TaskPlace } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 
 type JsonObject = Record<string, unknown>;
-/** Of a larger task file nothing is told (bytes). */
+/** A larger task file is not read (bytes). */
 const TASK_BYTES_READ_MAX = 1024 * 1024;
 
 export interface TaskRow {
@@ -26,18 +26,18 @@ export interface TaskRow {
   state: string;
   attempt: number | null;
   priority: number | null;
-  /** Epoch ms: dropped, due, or settled; null when not known. */
+  /** When it was dropped, is due, or settled (epoch ms); null when not known. */
   time_ms: number | null;
   pid: number | null;
   title: string;
   error: string | null;
-  /** Of a completed batch. */
+  /** Only for a completed batch. */
   failed_lines: number;
-  /** What a held task waits for, such as `quota-default`. */
+  /** The gate at which a held task waits, such as `quota-default`. */
   gate: string | null;
 }
 
-/** A task that waits in the inbox. */
+/** The row of a task that waits in the inbox. */
 export function waitingRow(file: ChosenFile): TaskRow {
   const task = readTask(file.path);
   const due = (numberIn(task, "not_before") ?? 0) * 1000;
@@ -47,7 +47,7 @@ export function waitingRow(file: ChosenFile): TaskRow {
   });
 }
 
-/** A task that has ended, from its record. */
+/** The row of a task that has ended, from its record. */
 export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow {
   const record = readJsonObject(file.path);
   const counts = countsOf(record);
@@ -61,7 +61,7 @@ export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow 
   });
 }
 
-/** A person who asks for what failed asks for the failed lines of batches, too. */
+/** A person who asks for failed tasks also wants the failed lines of batches. */
 export function failedBatchRows(tree: StateTree): TaskRow[] {
   return batchesWithFailures(tree).map(({ id, counts, settledMs }) =>
     rowOf(id, "done", undefined, {
@@ -79,7 +79,7 @@ function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
   return progress === undefined ? "batch" : batchBar(progress);
 }
 
-/** An accepted task, by its place in `processing/`. */
+/** The row of an accepted task, from its place in `processing/`. */
 export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
   const title = batchTitle(tree, place);
   const task = readTask(place.path);
@@ -90,7 +90,7 @@ export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
   const state = isDelayed ? "delayed" : isOrphan ? "orphaned" : place.state;
   return rowOf(place.id, state, task, {
     attempt: place.name?.attempt ?? null,
-    // The mtime of a claim is its heartbeat; that of a ready task is the moment it is due.
+    // The mtime of a claim is its heartbeat; that of a ready task is the time when it is due.
     time_ms: place.state === "ready" && mtimeMs !== undefined ? Math.round(mtimeMs) : null,
     pid: owner === undefined ? null : (parseOwner(owner)?.pid ?? null),
     gate: place.name?.stage === "hold" ? place.name.token : null,
@@ -124,7 +124,7 @@ export function readTask(path: string): JsonObject | undefined {
   return path.endsWith(".ndjson") ? undefined : readJsonObject(path, TASK_BYTES_READ_MAX);
 }
 
-/** What a task waits for. */
+/** The ids that a task waits for. */
 export function dependencyIds(task: JsonObject | undefined): string[] {
   const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
   return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
@@ -135,7 +135,7 @@ export function numberIn(object: JsonObject | null | undefined, field: string): 
   return typeof value === "number" ? value : null;
 }
 
-/** What a task is about, in one line: its title, its program, or its prompt. */
+/** Describes a task in one line: by its title, its program, or its prompt. */
 export function describeTask(task: JsonObject | undefined): string {
   if (typeof task?.["title"] === "string") return task["title"];
   if (Array.isArray(task?.["exec"])) return task["exec"].map(String).join(" ");

@@ -1,18 +1,18 @@
-/** Counts the tasks in a tray of any size over several looks, so many a look, and again when it has changed. Reads only. */
+/** Counts the tasks in a tray of any size over several looks, and again when the tray has changed. Reads only. */
 import { join } from "node:path";
 import type { StateTree } from "../core/state-tree.ts";
 import { TRAYS, type TrayState, taskIn } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 
-/** Names that each look after the first goes on with (10 ms). */
+/** How many more names each look after the first reads (10 ms). */
 const LATER_LOOK_NAMES = 10_000;
 const PICKED_MAX = 1000;
 
 const OLD = { is_exact: false, is_old: true } as const;
 
 export class TrayCount {
-  /** Some of the names, as `pick` reads them. */
+  /** Results of `pick` for some of the names. */
   picked: readonly string[] = [];
   private readonly dir: string;
   private readonly state: TrayState;
@@ -33,7 +33,7 @@ export class TrayCount {
     this.pick = pick;
   }
 
-  /** While it counts anew it gives the old count. @throws ErrIo when the tray is there and cannot be read */
+  /** Returns the old count while it counts again. @throws ErrIo when the tray exists and cannot be read */
   look(): Count {
     const stamp = stampOf(this.dir);
     const isNew = this.walk === undefined;
@@ -60,7 +60,7 @@ export class TrayCount {
 
   /** @returns whether the walk has ended */
   private goOn(walk: Generator<string>, namesMax: number): boolean {
-    // An error ends the walk: the next look begins anew.
+    // An error ends the walk: the next look starts a new one.
     this.walk = undefined;
     for (let left = namesMax; left > 0; left--) {
       const { value: name, done } = walk.next();

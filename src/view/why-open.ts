@@ -1,4 +1,4 @@
-/** Why a task or node has not ended: from the trays, what knows more ids, the settings, and what holds back all of them. Reads only. */
+/** Explains why a task or node has not ended, from the trays, the id readers, the settings, and obstacles for all tasks. Reads only. */
 import fs from "node:fs";
 import type { ClosedGate, ControlDocument } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
@@ -16,31 +16,31 @@ import { readJsonObject } from "./scan.ts";
 import { closedGates, isAttended, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, readTask } from "./task-rows.ts";
 
-/** Whether there is a task of some id in another case is asked this often (ms). */
+/** How often a task whose id differs only in case is looked for (ms). */
 const LIST_AGAIN_MS = 10_000;
 
 export interface Why {
-  /** As it reads after "it": "runs", "waits for a, which failed". */
+  /** A phrase that fits after "it": "runs", "waits for a, which failed". */
   text: string;
-  /** It does not start until a person does something about it, or not in time. */
+  /** It does not start until a person acts, or not in time. */
   isStuck: boolean;
 }
 
 export class WhyOpen {
-  /** What knows ids beside the trays. */
+  /** Knows ids that are not in the trays. */
   readonly others: IdReader;
   private readonly tree: StateTree;
   private readonly agents: readonly AgentSettings[] | undefined;
   private readonly untilMs: number;
   private general: Why | undefined;
   private gates: readonly ClosedGate[] = [];
-  /** By folded id. */
+  /** Ids by their folded form. */
   private spelled: ReadonlyMap<string, string> = new Map();
   private listAgainMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param agents undefined when the settings cannot be read: nothing is said of agents then, `run` reports it
-   * @param untilMs wall clock: when the caller gives up waiting
+   * @param agents undefined when the settings cannot be read: agents are then not mentioned, `run` reports it
+   * @param untilMs wall clock: when the caller stops waiting
    */
   constructor(
     tree: StateTree,
@@ -54,7 +54,7 @@ export class WhyOpen {
     this.others = others;
   }
 
-  /** Before a round of questions: reads what all of them need. */
+  /** Call before a round of questions: reads what all of them need. */
   async refresh(): Promise<void> {
     await this.others.refresh();
     const supervisor = readSupervisor(this.tree, Date.now());
@@ -62,7 +62,7 @@ export class WhyOpen {
     this.gates = closedGates(supervisor);
   }
 
-  /** Undefined when it has ended, or there is no such task or node. */
+  /** Undefined when the task has ended, or there is no such task or node. */
   explain(id: string): Why | undefined {
     const place = lookForTask(this.tree, id);
     if (place === undefined) return this.explainNode(id);
@@ -96,7 +96,7 @@ export class WhyOpen {
     return gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs };
   }
 
-  /** Undefined: it waits at no gate. */
+  /** Undefined when the task waits at no gate. */
   private explainGate(task: Record<string, unknown> | undefined): Why | undefined {
     if (task === undefined || this.agents === undefined || this.gates.length === 0)
       return undefined;
@@ -174,7 +174,7 @@ export class WhyOpen {
     }
   }
 
-  /** From a listing that is made when it is first needed, and seldom anew. */
+  /** Uses a listing that is made when it is first needed, and rarely again. */
   private lookInAnyCase(id: string): TaskPlace | undefined {
     const nowMs = performance.now();
     if (nowMs >= this.listAgainMs) {
@@ -195,7 +195,7 @@ export class WhyOpen {
     return match.agent === undefined ? match.reason : undefined;
   }
 
-  /** What lets nothing start at all. */
+  /** The reason why nothing can start at all. */
   private holdsAll(hasSupervisor: boolean): Why | undefined {
     if (!hasSupervisor)
       return { text: "waits, and no supervisor runs (mailchute run)", isStuck: true };
