@@ -1,4 +1,4 @@
-/** The command line's one door: finds the verb, reads its options, runs it, reports what went wrong. Knows no verb by name. */
+/** The entry of the command line: finds the verb, reads its options, runs it, reports errors. It knows no verb by name. */
 import { isAbsolute } from "node:path";
 import { suggest } from "../core/suggest.ts";
 import { isInit, runBelowInit } from "../host/init.ts";
@@ -30,7 +30,7 @@ export async function main(argv: string[]): Promise<number> {
 }
 
 interface Place {
-  /** The state tree, once it is known which. */
+  /** The state tree, once it is known which one it is. */
   state?: StatePlace;
 }
 
@@ -43,7 +43,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
       out.line(readVersion());
       return EXIT.ok;
     }
-    // Options alone are checked too: a slip must not pass silently.
+    // Check the options even without a verb: a typing error must not go unnoticed.
     const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
     const { overview } = await import("./shell/help.ts");
     if (values["help"] === true) {
@@ -97,7 +97,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   return spec.run(ctx);
 }
 
-/** Where we are. When that was deleted, its name: what needs no such place works, what does says that it is not there. */
+/** The current directory. If it was deleted, its old name: commands that do not need it work, and others report that it is missing. */
 function currentDir(env: NodeJS.ProcessEnv): string {
   try {
     return process.cwd();
@@ -109,12 +109,12 @@ function currentDir(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Which of the words is the verb. cac finds it behind shared options; it is not asked for values, because it turns
- * `--id 0012` into 12, lets unknown commands pass and knows no second words: `parse.ts` reads the raw arguments.
+ * Finds the verb among the words. cac finds it behind shared options. cac does not read values, because it turns `--id 0012` into
+ * 12, accepts unknown commands and knows no second words: `parse.ts` reads the raw arguments.
  */
 async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; args: string[] }> {
   const [word, ...others] = argv;
-  // As nearly always. What follows is for shared options before the verb, and takes milliseconds.
+  // Nearly always the verb comes first. The code below handles shared options before the verb, and takes milliseconds.
   if (word !== undefined && Object.hasOwn(REGISTRY, word)) return { verb: word, args: others };
   const { cac } = await import("cac");
   const end = argv.indexOf("--");
@@ -133,7 +133,7 @@ async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; ar
   const matched = cli.matchedCommandName;
   const first = matched ?? cli.args[0];
   if (first === undefined) return { verb: undefined, args: argv };
-  // The first word that reads like the verb and is not the value of --state before it.
+  // The first word that equals the verb and is not the value of --state before it.
   const at = words.findIndex((word, i) => word === String(first) && words[i - 1] !== "--state");
   const rest = [...argv.slice(0, at), ...argv.slice(at + 1)];
   return at === -1

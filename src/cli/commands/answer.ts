@@ -31,7 +31,7 @@ export const command = defineCommand({
   },
 });
 
-/** Undefined when no file asks this. */
+/** Undefined when no question file has this id. */
 function answerFile(ctx: Context, id: string, text: string): Answered | undefined {
   const store = new QuestionStore(existingTree(ctx).dir);
   const found = store.find(id);

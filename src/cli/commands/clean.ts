@@ -1,4 +1,4 @@
-/** `clean`: removes what is past its retention, as a running supervisor does by itself. */
+/** `clean`: removes files whose retention is over, as a running supervisor does by itself. */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays, viewTrays } from "../../mailbox/trays.ts";

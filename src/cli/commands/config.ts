@@ -1,4 +1,4 @@
-/** `config`: each setting with its value and where that comes from. */
+/** `config`: shows each setting, its value and the source of the value. */
 
 import { safe, table } from "../../text/render.ts";
 import { defineCommand } from "../shell/command-spec.ts";

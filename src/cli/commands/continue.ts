@@ -1,4 +1,4 @@
-/** `continue`: submits a task that goes on with the session of a finished one. Runs nothing. */
+/** `continue`: submits a task that resumes the session of a finished one. Runs nothing. */
 import fs from "node:fs";
 import {
   giveSession,
@@ -78,7 +78,7 @@ export const command = defineCommand({
   },
 });
 
-/** What the newest run of a settled task has left. @throws ErrTaskNotFound, ErrInvalidTransition */
+/** The session that the newest run of a settled task has left. @throws ErrTaskNotFound, ErrInvalidTransition */
 async function sessionOf(tree: StateTree, id: string): Promise<Session> {
   const place = await findTask(tree, id);
   if (place === undefined)
@@ -118,7 +118,7 @@ function refuseChanged(session: Session, { agents }: Settings, id: string): void
   if (why !== undefined) throw new ErrInvalidTransition(why, { id, phase: "continue" });
 }
 
-/** Takes the session for the new task. @throws ErrInvalidTransition when another task has it */
+/** Assigns the session to the new task. @throws ErrInvalidTransition when another task has it */
 async function take(
   tree: StateTree,
   id: string,
@@ -130,13 +130,13 @@ async function take(
     const last = lastName(tree.dir, found.session_id);
     const holder = last === undefined ? undefined : readContinued(tree.dir, last)?.task_id;
     if (holder !== undefined) await refuseHeld(tree, holder, id);
-    // The last task that had it knows how much of it is booked.
+    // The last task that had the session knows how much of its cost is booked.
     const session = (await latestOf(tree, holder, found.session_id)) ?? found;
     const given = { ...session, task_id: newOne, continues: id, was_refused: false };
     const name = giveSession(tree.dir, given, last, isDurable);
     if (name === undefined) continue;
     try {
-      // A retry may have taken one of them back into the inbox in between. From here on its run would be refused.
+      // A retry may have put one of the tasks back into the inbox in between. From here on its run would be refused.
       await sessionOf(tree, id);
       if (holder !== undefined) await refuseHeld(tree, holder, id);
       return { name, session };
@@ -149,7 +149,7 @@ async function take(
 
 async function refuseHeld(tree: StateTree, holder: string, id: string): Promise<void> {
   const place = await findTask(tree, holder);
-  // Undefined: it was never submitted, or its record is past its retention.
+  // Undefined: the task was never submitted, or its record is past its retention.
   if (place === undefined || place.state === "done" || place.state === "failed") return;
   throw new ErrInvalidTransition(
     `the session of ${JSON.stringify(id)} has gone on in ${JSON.stringify(holder)}, which is ${place.state}`,

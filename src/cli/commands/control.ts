@@ -1,4 +1,4 @@
-/** `control …` and its top-level short forms: commands for a running supervisor. */
+/** `control …` and its short forms such as `pause`: commands for a running supervisor. */
 import { messageOf } from "../../core/errors.ts";
 import { safe } from "../../text/render.ts";
 import {
@@ -48,7 +48,7 @@ async function send(
   return EXIT.ok;
 }
 
-/** Sends one command for each task before it waits for any. One that is refused keeps no other from its end. */
+/** Sends one command for each task before it waits for any. A refused command does not stop the others. */
 async function sendEach(
   ctx: Context<OptionTable>,
   command: string,

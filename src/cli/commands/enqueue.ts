@@ -100,7 +100,7 @@ export const command = defineCommand({
   },
 });
 
-/** Like `openMailbox`, but says which tree it is unless it lies here already: it may be the wrong place. */
+/** Like `openMailbox`. When the tree is not in the current directory it prints which tree it is, because it may be the wrong one. */
 async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
   const which = describeTree(ctx);
   const open = await openMailbox(ctx);
@@ -112,7 +112,7 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx, wallSeconds(systemClock));
   const sinceMs = Date.now();
   const { tree, trays } = await openInbox(ctx);
-  // The hot path of a submit does not look for batches: there the supervisor refuses the second of an id.
+  // For speed, a submit does not look for batches; when a batch has the id, the supervisor refuses the task.
   const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
   if (trays.storage.look(batch) !== undefined)
     throw new ErrTaskExists(`a batch ${JSON.stringify(id)} waits in the inbox`, {
@@ -138,7 +138,7 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
-/** What the task may not have been meant to say. Loaded only for the few that give a reason to look. */
+/** Warnings about possible mistakes in the task. The code is loaded only for tasks that may need one. */
 async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string[]> {
   const { options, rest } = ctx;
   if (rest?.length !== 1 && options.after.length === 0) return [];
@@ -150,7 +150,10 @@ async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string
   ];
 }
 
-/** Submits a task that contains the second in which it was made. A task that differs only in that second counts as the same. @throws ErrTaskExists, ErrIo */
+/**
+ * Submits a task that contains the time of its creation in seconds. A task that differs only in that time counts as the same.
+ * @throws ErrTaskExists, ErrIo
+ */
 async function submitOnce(
   ctx: EnqueueContext,
   trays: Trays,
@@ -168,7 +171,7 @@ async function submitOnce(
   }
 }
 
-/** Of the task that has this id. */
+/** The creation time of the task with this id. */
 function createdAtOf(trays: Trays, id: string): number | undefined {
   const waiting = readJsonObject(join(trays.inbox, inboxName({ id })));
   const task = waiting ?? parseJson(findTaskText(trays, id) ?? "");
@@ -176,7 +179,7 @@ function createdAtOf(trays: Trays, id: string): number | undefined {
   return typeof createdAt === "number" ? createdAt : undefined;
 }
 
-/** How the task or batch stands that an id belongs to already. */
+/** The state of the task or batch that already has this id. */
 function stateOf(tree: StateTree, id: string): string {
   const place = lookForTask(tree, id);
   const atMs = place === undefined ? undefined : mtimeMsOf(place.path);
@@ -201,7 +204,7 @@ function mtimeMsOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
-/** The task's id and its JSON text. @param known the id; left out: as the options say. @throws ErrUsage, ErrInvalidTask */
+/** The task's id and its JSON text. @param known the id; left out: the options give it. @throws ErrUsage, ErrInvalidTask */
 function buildTask(
   ctx: EnqueueContext,
   createdAt: number,
@@ -258,7 +261,7 @@ function buildTask(
   };
 }
 
-/** Checked as strictly as a dropped file, kept as it was typed. */
+/** Checks the payload as strictly as a dropped file, and keeps it as it was typed. */
 function readPayload(text: string): string {
   try {
     parseObject(Buffer.from(`{"payload":${text}}`, "utf8"), new Set(["payload"]));
@@ -282,12 +285,12 @@ function readVariables(pairs: readonly string[]): Record<string, string> | undef
   );
 }
 
-/** The same key gives the same id, for ever. */
+/** The same key always gives the same id. */
 function idOfKey(key: string): string {
   return `d-${createHash("sha256").update(key, "utf8").digest("hex").slice(0, 24)}`;
 }
 
-/** The options that fit a batch: everything else is said line by line. */
+/** The options that fit a batch. Everything else is given in its lines. */
 const BATCH_OPTIONS: ReadonlySet<string> = new Set(["id", "file", "batch", "wait"]);
 
 async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
@@ -328,7 +331,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   return waited.isAllCompleted ? EXIT.ok : EXIT.failed;
 }
 
-/** @throws ErrUsage when an option is given that makes no sense beside `flag` */
+/** @throws ErrUsage when an option is given that does not fit `flag` */
 function refuseOthers(ctx: EnqueueContext, flag: string, allowed: ReadonlySet<string>): void {
   const given = Object.keys(TASK_OPTIONS).filter((name) => {
     const value = ctx.options[name as keyof typeof TASK_OPTIONS];

@@ -1,4 +1,4 @@
-/** `events`: the lifecycle journal as JSON lines, filtered, followed when asked. */
+/** `events`: prints the journal of events as JSON lines, filtered and followed on request. */
 import { dirname } from "node:path";
 import { visibleJson } from "../../core/visible.ts";
 import { JournalTail, readJournal } from "../../journal/read.ts";

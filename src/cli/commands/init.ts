@@ -87,7 +87,7 @@ function reportAgents(
     ctx.out.note(`config.yaml is left as it is; add this to its agents:\n${describeAgents(found)}`);
 }
 
-/** False when something is there already. Whole or not at all: half a file would be left as it is by the next one. */
+/** False when a file exists already. Writes the whole file or nothing: the next init would leave an incomplete one as it is. */
 function writeNew(path: string, text: string): boolean {
   if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
   const staged = `${path}.${process.pid}.tmp`;

@@ -14,12 +14,12 @@ import { existingTree, openSettings } from "../shell/options.ts";
 
 const STDIN = 0;
 
-/** A value as a person or a shell script wants it: texts as they are, everything else as JSON. */
+/** A value for people and shell scripts: text as it is, everything else as JSON. */
 function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The task whose process calls, when it speaks of its own state tree; undefined outside of tasks. */
+/** The task whose process calls, when it uses its own state tree; undefined outside of tasks. */
 function callingTask(
   ctx: Pick<Context, "env" | "stateDir">,
 ): (KvSource & { id: string }) | undefined {
@@ -37,7 +37,7 @@ function callingTask(
   };
 }
 
-/** The path below `runs/`; of a line of a batch its number. */
+/** The path below `runs/`; for a line of a batch its number. */
 function runAt(stateDir: string, dir: string): string {
   return cleanRun(relative(stateTree(stateDir).runs, dir)) ?? basename(dir);
 }
@@ -58,7 +58,7 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
       phase: "put",
       hint: `write into ${caller.id}, or into ${RUN_SCOPE}, which all share`,
     });
-  // The claimed file's name is the lease; a process that took it over has given it another.
+  // The claimed file's name is the lease; a process that took the lease over has renamed the file.
   if (claimed !== undefined && !fs.existsSync(claimed) && fs.existsSync(dirname(claimed)))
     throw new ErrLeaseLost(`this run of ${caller.id} holds its task no more; nothing was put`, {
       id: caller.id,

@@ -1,4 +1,4 @@
-/** `logs`: what a task's program wrote, or what a coding agent does and says; follows it until the task has settled. */
+/** `logs`: prints the output of a task's program, or the conversation of a coding agent; follows it until the task has settled. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
@@ -70,7 +70,7 @@ export const command = defineCommand({
 async function follow(tree: StateTree, id: string, log: TaskLog): Promise<void> {
   let end: string | undefined;
   for (;;) {
-    // The task is looked up before its log is read: so all that it wrote before it settled is read.
+    // Look up the task before reading its log, so that everything written before it settled is read.
     const found = await findLog(tree, id);
     end = found.end;
     if (found.run !== undefined) {
@@ -94,7 +94,7 @@ interface RunLog {
   end(): Promise<void>;
 }
 
-/** The log of a task, run after run: as a conversation where a coding agent ran, else as bytes. */
+/** The log of a task, run after run: as a conversation when a coding agent ran, else as bytes. */
 class TaskLog {
   run: string | undefined;
   private readonly ctx: Context;
@@ -109,7 +109,7 @@ class TaskLog {
     this.isRaw = isRaw;
   }
 
-  /** Conversations of the runs before this one: each goes on with the one before. */
+  /** Prints the conversations of the earlier runs, which this run continues. */
   async showEarlier(runs: readonly string[], newest: string): Promise<void> {
     for (const run of runs.slice(0, Math.max(0, runs.indexOf(newest)))) {
       const conversation = await this.conversationOf(run);
@@ -119,7 +119,7 @@ class TaskLog {
     }
   }
 
-  /** Goes on with this run. A run says what it is only after it has begun: until then this is asked again. */
+  /** Opens the log of this run. A run shows its kind only after it has begun; until then this is called again. */
   async open(run: string): Promise<void> {
     if (this.run === run && this.isConversation) return;
     const conversation = await this.conversationOf(run);
@@ -140,7 +140,7 @@ class TaskLog {
     await this.log?.drain(isLive);
   }
 
-  /** @param end what the task has ended as */
+  /** @param end how the task has ended */
   async end(end: string | undefined): Promise<void> {
     await this.log?.end();
     if (this.isConversation && end !== undefined) await this.rule(end);
@@ -155,7 +155,7 @@ class TaskLog {
     await this.ctx.out.raw(`${paint(colour, "bold", `== ${safe(text)}`)}\n`);
   }
 
-  /** Undefined: no coding agent ran there, or another view of it is wanted. */
+  /** Undefined when no coding agent ran there, or another view is wanted. */
   private async conversationOf(run: string): Promise<ConversationReader | undefined> {
     const { ctx } = this;
     if (this.isStderr || this.isRaw || ctx.json) return undefined;
@@ -180,7 +180,7 @@ function attemptOf(run: string): number {
   return parseRun(basename(run))?.attempt ?? 1;
 }
 
-/** Copies what is new in one log to stdout. */
+/** Copies new bytes of one log to stdout. */
 class LogReader {
   readonly path: string;
   private readonly run: string;
@@ -202,7 +202,7 @@ class LogReader {
     try {
       fd = openToRead(this.path);
     } catch (error) {
-      // ENOENT: not made yet. A log that is there and cannot be read must not look empty.
+      // ENOENT: the log is not made yet. A log that exists and cannot be read must not look empty.
       if (systemCode(error) === "ENOENT") return;
       throw error;
     }

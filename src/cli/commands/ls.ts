@@ -1,4 +1,4 @@
-/** `ls`: tasks of one state or all, a bounded number of them. Reads only what it shows. */
+/** `ls`: lists tasks of one state or of all, up to a limit. Reads only what it shows. */
 
 import { basename } from "node:path";
 import { headlineOf } from "../../core/outcome.ts";
@@ -85,7 +85,7 @@ function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string 
   return failedLines > 0 ? `${state}, not all` : state;
 }
 
-/** @throws ErrUsage for `ls --state failed`: --state names the tree, and there is none of this name */
+/** @throws ErrUsage for `ls --state failed`: --state names the tree, and no tree has this name */
 function refuseStateAsPlace(ctx: Pick<Context, "stateDir" | "env" | "cwd">): void {
   const word = basename(ctx.stateDir);
   if (!LISTED_STATES.some((state) => state === word) || existsTree(treeOf(ctx))) return;

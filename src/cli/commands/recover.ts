@@ -47,7 +47,7 @@ export const command = defineCommand({
       const files = trays.storage.list(trays.processing);
       steps = findRecoverable(recoverer, files, loaded.settings.lease_ttl_ms);
       const dueCount = steps.filter((step) => step.kind === "finish").length;
-      // Another process may be in the middle of one: then it is gone in a moment, else it is due in a second.
+      // Another process may be in the middle of one. Then the file is gone in a moment; otherwise it is due in a second.
       isPending = files.filter(isHalfDone).length > dueCount;
       if (isPending) await pause(LOOK_AGAIN_MS);
     } while (isPending);
@@ -63,7 +63,7 @@ export const command = defineCommand({
   },
 });
 
-/** A refusal or a retry under way. Its name does not tell whose it is. */
+/** Whether this file is an unfinished refusal or retry. Its name does not show which process began it. */
 function isHalfDone(file: string): boolean {
   const stage = parseName(file)?.stage;
   return stage === "bad" || stage === "again";

@@ -52,7 +52,7 @@ export const command = defineCommand({
         if (!ctx.json) ctx.out.line(safe(id));
       } catch (error) {
         const code = exitCodeOf(error);
-        // What cannot run again is no fault of `--failed`: it asked for all that can.
+        // `--failed` asks for all that can run again: a task that cannot is no error.
         if (failed && (code === EXIT.notFound || code === EXIT.conflict)) {
           refused.push({ id, error: describeError(error) });
           continue;
@@ -81,7 +81,7 @@ function refuseNode(trays: Trays, id: string): void {
     });
 }
 
-/** Ids with an error record, under its final name or one beside it. */
+/** Ids with an error record, under its final name or a longer one. */
 function failedIds(dir: string): string[] {
   const ids = new Set<string>();
   eachName(dir, (name) => {

@@ -16,7 +16,7 @@ import { watchTerminals } from "../shell/terminals.ts";
 import { callAt, readUntil } from "../shell/until.ts";
 import { LiveLines } from "../text/live-lines.ts";
 
-/** So many tasks, and nodes, are named that do not start. */
+/** How many tasks, and how many nodes, that do not start are named. */
 const NAMED_MAX = 5;
 
 export const command = defineCommand({
@@ -100,7 +100,7 @@ export const command = defineCommand({
     const endIfHungUp = watchTerminals();
     const wasInterrupted = stopOnSignals(ctx, supervisor);
     const treeId = treeIdOf(tree.dir);
-    // A person who looks on sees what is done; a log or a pipe has it in the journal.
+    // A person at the terminal sees what happens; for a log or a pipe the journal has it.
     const isLive = options.live ?? (process.stderr.isTTY === true && !ctx.json);
     const live =
       isLive && !options["dry-run"]
@@ -128,7 +128,7 @@ export const command = defineCommand({
   },
 });
 
-/** `--until` and `--keep-awake`. @returns ends both */
+/** Handles `--until` and `--keep-awake`. @returns a function that ends both */
 function watchTheNight(
   supervisor: Supervisor,
   untilMs: number | undefined,
@@ -157,7 +157,7 @@ function watchTheNight(
 function stopOnSignals(ctx: Pick<Context, "out">, supervisor: Supervisor): () => boolean {
   let signals = 0;
   let isInterrupted = false;
-  // A closed terminal may send SIGHUP twice: once by its shell and once by the system.
+  // A closed terminal may send SIGHUP twice: once from its shell and once from the system.
   process.on("SIGHUP", () => supervisor.stop(false));
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
@@ -178,7 +178,7 @@ function exitCodeOf(summary: RunSummary): number {
   return left + unfinished(summary) > 0 ? EXIT.failed : EXIT.ok;
 }
 
-/** What it watches, with how many slots and why, and how it ends. @param place the inbox */
+/** Describes what the run watches, how many slots it has and why, and how it ends. @param place the inbox */
 function describeStart(
   place: string,
   { slots, areSlotsRemembered }: RunStart,
@@ -209,7 +209,7 @@ function describeStart(
   return lines;
 }
 
-/** Nodes of the plan that this run leaves undone. A limit on the number of tasks leaves some on purpose. */
+/** How many nodes of the plan this run leaves undone. With a limit on the number of tasks this is no failure. */
 function unfinished({ roadmap, endedBy }: RunSummary): number {
   if (roadmap === undefined) return 0;
   const { failed, blocked, needs_human, open, in_progress } = roadmap;
@@ -248,7 +248,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   return lines;
 }
 
-/** A line for each that is named, and one for the others. */
+/** One line for each task that is named, and one line for the others. */
 function nameHeld(held: readonly { id: string; why: string }[], total: number): string[] {
   const shown = held.slice(0, NAMED_MAX).map(({ id, why }) => safe(`  ${id}: ${why}`));
   const more = total - shown.length;

@@ -1,4 +1,4 @@
-/** `say`: leaves a message for the coding agent of a task, and tells how far it has come. */
+/** `say`: leaves a message for the coding agent of a task, and reports how far the message has come. */
 import { setTimeout as pause } from "node:timers/promises";
 import {
   MESSAGE_BYTES_MAX,
@@ -99,7 +99,7 @@ async function kindOf({ id, path }: TaskPlace, settings: Settings): Promise<Agen
   );
 }
 
-/** @returns how far it came; `isOver`: the task ended, and it goes no further */
+/** @returns how far the message came; `isOver`: the task ended, so the message goes no further */
 async function waitFor(
   tree: StateTree,
   id: string,
@@ -109,7 +109,7 @@ async function waitFor(
   deadlineMs: number,
 ): Promise<{ state: MessageState; isOver: boolean }> {
   for (;;) {
-    // The task is looked up first: its last run wrote its proofs before it ended.
+    // Look up the task first: its last run wrote its proofs before it ended.
     const isOver = hasReached("recorded", wanted) ? false : hasEnded(await findTask(tree, id));
     const state = box.stateOf(n);
     if (hasReached(state, wanted) || isOver || performance.now() > deadlineMs)
@@ -118,7 +118,7 @@ async function waitFor(
   }
 }
 
-/** What becomes of it next. */
+/** What happens to the message next. */
 async function outlook(
   kind: AgentKind,
   state: MessageState,

@@ -1,4 +1,4 @@
-/** `show`: everything that the state tree knows about one task. */
+/** `show`: prints everything that the state tree knows about one task. */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -20,7 +20,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 
 const RUN_FILES_MAX = 100;
-/** Of one value on a terminal: what people read at a glance. */
+/** How many lines of one value a terminal shows: a person can read them at a glance. */
 const VALUE_LINES_MAX = 20;
 const MARGIN = 14;
 
@@ -54,7 +54,7 @@ async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFo
 
 type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;
 
-/** What is known as lines: on a terminal folded to its width, and long values cut with a word on where all of them is. */
+/** The facts as lines. On a terminal they are wrapped to its width, and a long value is cut, with a note where to find all of it. */
 export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
   const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
   const room = Math.max(20, columns - MARGIN);
@@ -62,14 +62,14 @@ export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
     `${paint(ctx.colour, "bold", name.padEnd(MARGIN))}${first}`,
     ...rest.map(indented),
   ];
-  // Never broken: people copy ids and paths.
+  // Ids and paths are never wrapped, because people copy them.
   const whole = (name: string, text: string): string[] =>
     text === "" ? [] : put(name, wrap(safe(text), room));
   const row = ([name, value]: readonly [string, unknown]): string[] => {
     const text = textOf(value);
     if (text === "") return [];
     if (!ctx.isTerminal) return put(name, [safe(text)]);
-    // No more is looked at than can be shown.
+    // Look only at as much text as can be shown.
     const head = text.slice(0, VALUE_LINES_MAX * room * 2);
     const folded = head.split("\n").flatMap((line) => fold(safe(line), room));
     const isCut = head !== text || folded.length > VALUE_LINES_MAX;
@@ -92,7 +92,7 @@ function indented(line: string): string {
   return " ".repeat(MARGIN) + line;
 }
 
-/** Names and values in the order they are shown; a value that is not there is left out later. */
+/** Names and values in the order in which they are shown; missing values are left out later. */
 function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown][] {
   const { task, record, owner } = known;
   const created = numberIn(task, "created_at");
@@ -126,7 +126,7 @@ function stateText({ state, failed_lines: failedLines }: Knowledge): string {
 }
 
 function runFiles(id: string, run: string): string[] {
-  // A program of a batch's line has a directory of its own, named by the line.
+  // A program of a batch's line has its own directory, named by the line number.
   const isOfLine = (name: string): boolean => /^\d+$/.test(name);
   const { files } = findFiles(run, (name) => !isOfLine(name), RUN_FILES_MAX);
   const lines = files.map((file) => `${safe(file.name)} (${file.size} bytes)`);
@@ -136,7 +136,7 @@ function runFiles(id: string, run: string): string[] {
   return lines;
 }
 
-/** A row for each; what it says of itself beside it, or below when there is no room. */
+/** One row for each event, with its details beside it, or below when there is no room. */
 function eventLines(events: Knowledge["events"], width: number, colour: boolean): string[] {
   const rows = events.map((event) => [
     typeof event["t"] === "number"

@@ -1,4 +1,4 @@
-/** `status`: who runs the tree, what it holds, why nothing moves. Reads files only. */
+/** `status`: shows who runs the tree, what it holds, and why nothing moves. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
 import { lackText } from "../../core/free-space.ts";
 import { headlineOf } from "../../core/outcome.ts";
@@ -25,10 +25,10 @@ import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
 import { LiveScreen } from "../text/live-screen.ts";
 
-/** Of more running tasks the rest is counted, not listed. */
+/** How many running tasks are listed; the rest is counted. */
 const RUNNING_SHOWN = 20;
 const INTERVAL_MS = 1000;
-/** Of an error; `show` has all of it. */
+/** How many lines of an error are shown; `show` prints all of it. */
 const ERROR_LINES_MAX = 3;
 
 export const command = defineCommand({
@@ -178,7 +178,7 @@ function failureLines(
   ];
 }
 
-/** Ids are what people copy: only a terminal that is too narrow cuts them. */
+/** People copy ids, so only a terminal that is too narrow cuts them. */
 export function idColumn(ctx: Pick<Context, "isTerminal">): { title: string; min?: number } {
   return ctx.isTerminal ? { title: "ID", min: 16 } : { title: "ID" };
 }
@@ -206,7 +206,7 @@ function countLines(s: Snapshot, ctx: StatusContext): string[] {
   ];
 }
 
-/** `~` before what was counted some time ago. */
+/** The count, with `~` before it when it is from some time ago. */
 function trayText({ count, is_exact: isExact, is_old: isOld }: Count): string {
   return isOld === true ? `~${countText(count)}` : countText(count, isExact);
 }
@@ -236,7 +236,7 @@ function supervisorText(view: SupervisorView, nowMs: number, colour: boolean): s
   }
 }
 
-/** Success rate and durations as the supervisor counted them; undefined when it has not yet. */
+/** Success rate and durations from the supervisor; undefined when it has not counted them yet. */
 function metricsText(metrics: Record<string, unknown> | null): string | undefined {
   const rate = metrics?.["success_rate"];
   if (typeof rate !== "number") return undefined;

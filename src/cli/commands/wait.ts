@@ -9,7 +9,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
 
-/** Failures that are looked at after waiting for everything. */
+/** How many failures are looked at after waiting for everything. */
 const FAILURES_MAX = 100_000;
 
 export const command = defineCommand({

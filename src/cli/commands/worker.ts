@@ -1,4 +1,4 @@
-/** `worker`: one more worker process, started by hand, on a state tree that a supervisor looks after. */
+/** `worker`: starts one more worker process by hand, on a state tree that has a supervisor. */
 import { stateTree } from "../../core/state-tree.ts";
 import { threadsFor, threadsWanted } from "../../host/threads.ts";
 import { defineCommand } from "../shell/command-spec.ts";

@@ -1,4 +1,4 @@
-/** `enqueue --file`: one task per line, streamed in groups, each line's own bytes kept. Bad lines are reported and counted. */
+/** `enqueue --file`: submits one task per line, in groups, with each line's exact bytes. Bad lines are reported and counted. */
 import fs from "node:fs";
 import { decodeLine } from "../../codec/task-codec.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
@@ -13,28 +13,28 @@ import type { Context } from "../shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { foundValue } from "../shell/found-value.ts";
 
-/** So many tasks share one durability barrier at most. */
+/** The largest number of tasks that share one durability barrier. */
 const GROUP_MAX = 256;
-/** So many complaints are printed; the rest is counted. */
+/** How many complaints are printed; the rest is counted. */
 const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
-/** Of a file so much is read at once (bytes). */
+/** How many bytes of a file are read at once. */
 const READ_BYTES = 256 * 1024;
 
 export interface FileCounts {
   submitted: number;
-  /** The very same bytes waited already. */
+  /** Tasks that already waited with the same bytes. */
   unchanged: number;
-  /** Lines that are no task. */
+  /** Lines that hold no task. */
   bad: number;
-  /** Tasks that the mailbox refused: mostly ids that exist. */
+  /** Tasks that the mailbox refused, mostly because the id exists. */
   refused: number;
   exitCode: number;
 }
 
-/** @param onIds is told the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
+/** @param onIds gets the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
 export async function enqueueFile(
   ctx: Pick<Context, "out" | "env">,
   trays: Trays,
@@ -80,7 +80,7 @@ export async function enqueueFile(
       }
       if (group.length === GROUP_MAX) await flush();
     }
-    // What was read is overwritten by what is read next; and a sender that writes line by line waits for each.
+    // The next read overwrites these bytes. And a sender that writes line by line waits for each line.
     if (group.length > 0) await flush();
   }
   return counts;
@@ -90,7 +90,7 @@ interface NumberedSubmission extends Submission {
   line: number;
 }
 
-/** The line as it is becomes the file: a missing id is the file name's alone. @throws JsonFault, ErrInvalidTask */
+/** The unchanged line becomes the file; a missing id is only in the file's name. @throws JsonFault, ErrInvalidTask */
 function submissionOf(line: Buffer, number: number): NumberedSubmission {
   const hasBreak = line.at(-1) === NEWLINE;
   const text = hasBreak ? line.subarray(0, -1) : line;
@@ -101,12 +101,12 @@ function submissionOf(line: Buffer, number: number): NumberedSubmission {
 }
 
 interface Line {
-  /** With its line break, if it has one. Undefined for a line that is too long: it is skipped without being kept. */
+  /** The line with its line break, if it has one. Undefined for a line that is too long, which is skipped without being kept. */
   bytes: Buffer | undefined;
   number: number;
 }
 
-/** Lines that are not blank, as many at a time as were read at once. */
+/** Lines that are not blank, in groups as large as what was read at once. */
 async function* linesOf(file: string): AsyncGenerator<Line[]> {
   const source: AsyncIterable<Buffer> | Iterable<Buffer> =
     file === "-" ? process.stdin : piecesOf(file);
@@ -147,8 +147,8 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
 }
 
 /**
- * Pieces of whole lines. Only the last line, and lines that are too long, may be cut. A piece is valid until the next one is asked for. No stream:
- * its first read would start all the threads that wait for the disk with `power`.
+ * Pieces of whole lines. Only the last line, and lines that are too long, may be cut. A piece is valid until the next one is read.
+ * A stream is not used: its first read would start all the threads that wait for the disk with `power`.
  */
 function* piecesOf(file: string): Generator<Buffer> {
   const fd = fs.openSync(file, "r");
@@ -164,7 +164,7 @@ function* piecesOf(file: string): Generator<Buffer> {
         return;
       }
       let end = data.lastIndexOf(NEWLINE) + 1;
-      // A line that is too long: the reader of the chunks keeps nothing of it.
+      // The line is too long: the caller skips it without keeping it.
       if (end === 0 && size === buffer.length) end = size;
       if (end > 0) yield data.subarray(0, end);
       buffer.copyWithin(0, end, size);
@@ -176,7 +176,7 @@ function* piecesOf(file: string): Generator<Buffer> {
 }
 
 function isBlank(line: Buffer): boolean {
-  // As nearly always.
+  // This is nearly always true.
   if (line[0] === BRACE) return false;
   return line.toString("latin1").trim() === "";
 }

@@ -1,4 +1,4 @@
-/** What a person may not have meant with a task: said beside its id, and never a reason to refuse it. */
+/** Warns of possible mistakes in a task. A warning is printed beside the task's id and is never a reason to refuse it. */
 import fs from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
@@ -7,12 +7,12 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
 
-/** What a shell would act on, and a program's name hardly ever holds. */
+/** Characters that a shell would act on, and that a program's name hardly ever has. */
 const FOR_A_SHELL = /[\s;&|<>$`*?()]/;
-/** So many ids of a tray are compared to find one that is alike. */
+/** How many ids of a tray are compared to find a similar one. */
 const COMPARED_MAX = 10_000;
 
-/** A whole command line given as one word: it would be started as a program of that name. */
+/** Warns when a whole command line is given as one word: it would be started as a program with that name. */
 export function warnOfShell(
   argv: readonly string[] | undefined,
   cwd: string,
@@ -27,7 +27,7 @@ export function warnOfShell(
   ];
 }
 
-/** Ids to wait for that neither a tray nor the plan knows: the task would wait until there is such a one. */
+/** Warns of dependencies that neither a tray nor the plan knows: the task would wait until such a task exists. */
 export async function warnOfUnknown(tree: StateTree, ids: readonly string[]): Promise<string[]> {
   const missing = ids.filter((id) => lookInAnyCase(tree, id) === undefined);
   if (missing.length === 0) return [];

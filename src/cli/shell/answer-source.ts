@@ -1,14 +1,14 @@
-/** The port of a part that has questions of its own, beside the files of `questions/`: the plan has. Shapes only. */
+/** The port for a part that has its own questions besides the files of `questions/`, such as the plan. Types only. */
 import type { Context } from "./command-spec.ts";
 
 export interface Answered {
   question: string;
-  /** What follows, as people read it. */
+  /** What happens next, for people. */
   said: string;
 }
 
 /**
- * Answers a question of this id.
- * @throws ErrTaskNotFound when it knows no such id, ErrInvalidTransition when that waits for no answer
+ * Answers a question with this id.
+ * @throws ErrTaskNotFound when it knows no such id, ErrInvalidTransition when the id waits for no answer
  */
 export type AnswerSource = (ctx: Context, id: string, text: string) => Promise<Answered>;

@@ -31,7 +31,7 @@ interface OptionBase {
   help: string;
   /** One letter. */
   short?: string;
-  /** Names that people type for it: an error then suggests this option, and no other one of similar spelling. */
+  /** Other names that people type for it: an error then suggests this option, and not one with a similar spelling. */
   alsoCalled?: readonly string[];
   /** Left out of --help. */
   hidden?: boolean;
@@ -88,13 +88,13 @@ type ValueOf<O extends OptionSpec> = O extends FlagOption
 
 type OptionValues<O extends OptionTable> = { readonly [K in keyof O]: ValueOf<O[K]> };
 
-/** Where a command writes. stdout carries the answer, stderr everything else. */
+/** The output of a command: stdout carries the answer, stderr everything else. */
 export interface Output {
   /** One line on stdout. Text that came from files must have gone through `safe()` of render.ts. */
   line(text?: string): void;
   /** One JSON value as one line on stdout. */
   json(value: unknown): void;
-  /** Bytes or text on stdout, as they are; resolves when the reader has room for more. */
+  /** Writes bytes or text to stdout unchanged; resolves when the reader has room for more. */
   raw(chunk: string | Uint8Array): Promise<void>;
   /** One line on stderr, prefixed with `mailchute: `. */
   note(text: string): void;
@@ -103,11 +103,11 @@ export interface Output {
 export interface Context<O extends OptionTable = OptionTable> {
   /** Absolute path of the state tree. It need not exist. */
   stateDir: string;
-  /** Who named it: see `state-dir.ts`. */
+  /** What chose the tree: see `state-dir.ts`. */
   stateFrom: "flag" | "environment" | "here" | "above";
   /** True when --json was given. */
   json: boolean;
-  /** True when stdout is a terminal and colour was not refused. */
+  /** True when stdout is a terminal and colour is not switched off. */
   colour: boolean;
   /** True when stdout is a terminal. */
   isTerminal: boolean;
@@ -116,29 +116,29 @@ export interface Context<O extends OptionTable = OptionTable> {
   cwd: string;
   env: NodeJS.ProcessEnv;
   options: OptionValues<O>;
-  /** Without the verb and the sub-verb; exactly as typed. */
+  /** Without the verb and the second word; exactly as typed. */
   positionals: readonly string[];
   /** The second word of a two-word command; "" when the command has none. */
   subcommand: string;
-  /** What stands after `--`; undefined when there was no `--`. */
+  /** The words after `--`; undefined when there was no `--`. */
   rest: readonly string[] | undefined;
   out: Output;
 }
 
 export interface CommandSpec<O extends OptionTable = OptionTable> {
-  /** What follows the verb on the usage line. */
+  /** The text after the verb on the usage line. */
   usage: string;
-  /** How many positionals; left out = none. The sub-verb does not count. */
+  /** How many positionals; left out = none. The second word does not count. */
   args?: { min: number; max: number };
   /** True when `-- CMD ARGS…` may follow. */
   takesRest?: boolean;
-  /** True for `run` and the like: the process goes on even when its stdout is closed. */
+  /** True for `run` and similar verbs: the process continues even when its stdout is closed. */
   isLongLived?: boolean;
-  /** True for what only streams: it ends when the reader of its stdout goes away. Everything else does what it was asked to do. */
+  /** True for verbs that only stream: they end when the reader of their stdout is gone. Other verbs finish their work. */
   endsWithReader?: boolean;
-  /** Second words of a two-word command with their summaries. One of them is then required. */
+  /** The possible second words, with their summaries. One of them is then required. */
   subcommands?: Readonly<Record<string, string>>;
-  /** More for --help, as paragraphs; wrapped by --help. */
+  /** More paragraphs for --help, which wraps them. */
   details?: readonly string[];
   /** Whole command lines without the leading `mailchute `. */
   examples?: readonly string[];
@@ -153,7 +153,7 @@ export interface CommandModule {
   commands?: Readonly<Record<string, CommandSpec>>;
 }
 
-/** Options without further conditions, in short. A bare number means seconds for a duration. */
+/** Short forms for options without further conditions. A bare number for a duration means seconds. */
 export const textOption = (value: string, help: string) => ({ type: "text", value, help }) as const;
 export const durationOption = (value: string, help: string) =>
   ({ type: "duration", unit: "s", value, help }) as const;
@@ -165,11 +165,11 @@ export const numberOption = (
 
 /** Gives `run` the types of its options. */
 export function defineCommand<const O extends OptionTable>(spec: CommandSpec<O>): CommandSpec {
-  // Safe because `main` fills the options from this very table.
+  // Safe because `main` fills the options from this same table.
   return spec as unknown as CommandSpec;
 }
 
-/** The command line itself is at fault: exit code 2. */
+/** The command line itself is wrong: exit code 2. */
 export class ErrUsage extends MailchuteError {
   constructor(message: string, hint?: string) {
     super("ErrUsage", message, compact({ hint }));

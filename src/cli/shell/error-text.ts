@@ -1,4 +1,4 @@
-/** How an error looks on stderr: code, what, where, what to do. Never touches stdout. */
+/** Prints an error on stderr: code, what, where, what to do. Never writes to stdout. */
 import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { visibleJson } from "../../core/visible.ts";
@@ -10,13 +10,13 @@ import { type StatePlace, whereFrom } from "./state-dir.ts";
 export interface ErrorReport {
   code: string;
   message: string;
-  /** The state tree that was meant, when the command line did not name it. */
+  /** The state tree of the command, when the command line did not name it. */
   state_dir?: string;
   id?: string;
   path?: string;
   phase?: string;
   hint?: string;
-  /** The value at fault, as JSON; only when it was asked for. */
+  /** The wrong value, as JSON; only on request. */
   found?: string;
 }
 
@@ -36,8 +36,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 const MORE_ADVICE = "check the path, its rights and the disk";
 
 /**
- * The facts of anything thrown, as `--json` shows them. What the system refuses is ErrIo, with the system's code in the message.
- * @param where what was being worked on, for errors of the system that name no path
+ * The facts of any thrown value, as `--json` shows them. A system error becomes ErrIo, with the system's code in the message.
+ * @param where the path or thing in use, for system errors that name no path
  */
 export function describeError(error: unknown, where?: string): ErrorReport {
   if (error instanceof MailchuteError) {
@@ -64,9 +64,9 @@ function adviceFor(error: unknown): string {
 }
 
 /**
- * Writes the report and gives the exit code.
+ * Writes the report and returns the exit code.
  * @param write one chunk to stderr
- * @param state the state tree that the command was about
+ * @param state the state tree of the command
  */
 export function reportError(
   error: unknown,

@@ -1,11 +1,11 @@
-/** The exit codes that scripts may rely on, and which error ends in which. */
+/** The exit codes that scripts may rely on, and which error leads to which code. */
 import { isSystemError, messageOf, systemCode } from "../../core/errors.ts";
 
 export const EXIT = {
   ok: 0,
   failed: 1,
   usage: 2,
-  /** Also: nothing to do. */
+  /** Also used when there is nothing to do. */
   notFound: 3,
   conflict: 4,
   noSupervisor: 5,
@@ -47,15 +47,16 @@ const TEMPORARY: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** The exit code for anything thrown: what is neither ours nor the system's is a bug. */
+/** The exit code for any thrown value. An error that is neither ours nor the system's is a bug. */
 export function exitCodeOf(error: unknown): number {
   const code = systemCode(error);
-  // This comes before the exit code of the error: a task may run mailchute and end with its exit code. With 75 the task is tried again, with 78 it would fail for good.
+  // The cause is checked before the error itself: a task may run mailchute and end with its exit code. With 75 the task is tried
+  // again, with 78 it would fail for good.
   const cause = (error as { cause?: unknown } | null)?.cause;
   if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
   const known = BY_CODE[code];
   if (known !== undefined) return known;
-  // Packages have codes of this form, too; what the system says begins with its code.
+  // Packages have codes of this form, too; a system error's message begins with its code.
   if (isSystemError(error) && messageOf(error).startsWith(`${code}: `)) return EXIT.io;
   return EXIT.bug;
 }

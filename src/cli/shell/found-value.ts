@@ -1,16 +1,16 @@
-/** The value behind a message that tells its shape only: for a person who asks, on stderr. Nothing that is kept holds it. */
+/** Shows the value behind an error whose message only describes its shape. It is printed on stderr on request, and never stored. */
 import { MailchuteError } from "../../core/errors.ts";
 import { safe } from "../../text/render.ts";
 
-/** Of a longer value the first characters are shown. */
+/** How many characters of a longer value are shown. */
 const SHOWN_MAX = 500;
 
-/** Whether a person who looks for a fault wants to see more: stacks, and values. */
+/** Whether a person asks for more to find a fault: stacks and values. */
 export function isDebugging(env: NodeJS.ProcessEnv): boolean {
   return env["MAILCHUTE_DEBUG"] === "1";
 }
 
-/** What was found, as JSON on one line; undefined when it was not asked for, or the error is of another kind. */
+/** The value as JSON on one line; undefined without a request, or the error is of another kind. */
 export function foundValue(error: unknown, env: NodeJS.ProcessEnv): string | undefined {
   if (!isDebugging(env) || !(error instanceof MailchuteError)) return undefined;
   if (error.found === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** The options that every command shares, and what they open: the state tree, its settings, its mailbox. */
+/** The options that every command shares, and functions that open the state tree, its settings and its mailbox. */
 import fs from "node:fs";
 import { join, relative } from "node:path";
 import type { LoadedSettings } from "../../config/decode-settings.ts";
@@ -24,15 +24,15 @@ export const SHARED_OPTIONS = {
   help: { type: "flag", short: "h", help: "this text" },
 } as const satisfies OptionTable;
 
-/** Columns to fit when stdout is no terminal. */
+/** The width when stdout is no terminal. */
 export const DEFAULT_COLUMNS = 80;
 
-/** The paths of the state tree, for looking only: nothing is made. */
+/** The paths of the state tree, for reading only: nothing is created. */
 export function treeOf(ctx: Pick<Context, "stateDir" | "env" | "cwd">): StateTree {
   return stateTree(ctx.stateDir, mailboxDirFrom(ctx.env, ctx.cwd));
 }
 
-/** Like `treeOf`, for commands that make no sense without a tree. @throws an error with code ErrNoState (exit 3) */
+/** Like `treeOf`, for commands that need an existing tree. @throws an error with code ErrNoState (exit 3) */
 export function existingTree(
   ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">,
 ): StateTree {
@@ -60,7 +60,7 @@ export function existsTree(tree: StateTree): boolean {
   return isTree(tree.dir) || fs.existsSync(join(tree.mailbox, "inbox"));
 }
 
-/** For commands that make what is missing: which tree they take, when that may surprise. To be asked before it is made. */
+/** For commands that create what is missing: a note which tree they use, when that may surprise. Call it before the tree is created. */
 export function describeTree(
   ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">,
 ): string | undefined {
@@ -88,7 +88,7 @@ export interface OpenMailbox {
 
 /**
  * Opens the task mailbox.
- * @param isView for looking only: nothing is made. Else missing trays are
+ * @param isView for reading only: nothing is created. Otherwise missing trays are created
  * @throws ErrMailboxDir, ErrInvalidConfig
  */
 export async function openMailbox(
@@ -108,7 +108,7 @@ export async function openMailbox(
   };
 }
 
-/** From the working directory, where that is shorter to read. */
+/** The path relative to the working directory, when that is shorter. */
 export function shortPath(ctx: Pick<Context, "cwd">, path: string): string {
   const short = relative(ctx.cwd, path);
   return short.startsWith("..") ? path : short;

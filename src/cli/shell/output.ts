@@ -1,4 +1,4 @@
-/** Where the answers of a command go. What would steer a terminal, or hide, is made visible here, from whatever source it comes. */
+/** Writes the answers of a command. Control and invisible characters are made visible here, whatever their source. */
 import fs from "node:fs";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { visibleJson } from "../../core/visible.ts";
@@ -9,12 +9,12 @@ import { EXIT } from "./exit-codes.ts";
 const STDOUT = 1;
 
 /**
- * Standard output. A file or pipe is written to directly, because Node's own stream for it takes longer to load than most
- * commands take to run; like that stream, such a write waits for a reader who is slow.
+ * Standard output. A file or pipe is written to directly, because Node's own stream takes longer to load than most commands take to
+ * run. Like that stream, such a write waits for a slow reader.
  */
 export class Stdout {
   readonly isTerminal: boolean;
-  /** Of the terminal; 0 when it is none, or does not say. */
+  /** Width of the terminal; 0 when stdout is no terminal, or its width is unknown. */
   readonly columns: number;
   private isDirect: boolean;
   private onError: (error: unknown) => void = failUnlessUnread;
@@ -27,17 +27,17 @@ export class Stdout {
     if (!this.isDirect) this.handOver();
   }
 
-  /** A long-lived command goes on even if its output can no longer be read. */
+  /** A long-lived command continues even if its output can no longer be read. */
   outliveErrors(): void {
     this.onError = () => {};
   }
 
-  /** What only streams has nothing to finish: `mailchute events | head` ends when head has seen enough. */
+  /** A command that only streams has nothing to finish: `mailchute events | head` ends when head has read enough. */
   endWithReader(): void {
     this.onError = endOrFail;
   }
 
-  /** @returns when more may be written */
+  /** Resolves when more may be written. */
   async write(chunk: string | Uint8Array): Promise<void> {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     let at = 0;
@@ -45,7 +45,7 @@ export class Stdout {
       try {
         at += fs.writeSync(STDOUT, bytes, at);
       } catch (error) {
-        // Another process made the pipe one that does not wait: Node's stream can.
+        // Another process made the pipe non-blocking, which Node's stream can handle.
         if (systemCode(error) === "EAGAIN") this.handOver();
         else return this.onError(error);
       }
@@ -64,7 +64,7 @@ function deviceOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
 }
 
-/** The reader is gone: the command still does all that it was asked to do, and its exit code tells the result. */
+/** When the reader is gone, the command still finishes its work, and its exit code shows the result. */
 function failUnlessUnread(error: unknown): void {
   if (systemCode(error) !== "EPIPE") fail(error);
 }
@@ -94,7 +94,7 @@ export function writeStderr(text: string): void {
   if (!isStderrGuarded) {
     isStderrGuarded = true;
     process.stderr.on("error", () => {
-      // The reader of stderr is gone, and there is no other place to tell.
+      // The reader of stderr is gone, and there is no other place to report it.
     });
   }
   process.stderr.write(safeOutput(text));

@@ -1,4 +1,4 @@
-/** Reads a command's arguments by its option table. Every value stays the text that was typed until its type is known. */
+/** Reads a command's arguments by its option table. Every value stays text, as typed, until its type is known. */
 import { parseArgs } from "node:util";
 import { suggest } from "../../core/suggest.ts";
 import { ErrUsage, type OptionSpec, type OptionTable } from "./command-spec.ts";
@@ -6,7 +6,7 @@ import { ErrUsage, type OptionSpec, type OptionTable } from "./command-spec.ts";
 export interface ParsedArguments {
   values: Record<string, boolean | string | string[] | number | undefined>;
   positionals: string[];
-  /** What stands after `--`. */
+  /** The words after `--`. */
   rest: string[] | undefined;
 }
 
@@ -67,7 +67,7 @@ export function parseArguments(
   return { values, positionals, rest };
 }
 
-/** Milliseconds of "500ms", "10s", "5m", "2h", "1d", or a bare number of `unit`; undefined when it is none. */
+/** Milliseconds of "500ms", "10s", "5m", "2h", "1d", or a bare number of `unit`; undefined for other text. */
 export function readDuration(text: string, unit: "ms" | "s"): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d)?$/.exec(text.trim());
   if (match === null) return undefined;
@@ -160,7 +160,7 @@ function unknownOption(
   return new ErrUsage(`${verb} has no option ${rawName}`, hint);
 }
 
-/** What the value of an option may be: its name in --help, or the words that are allowed. */
+/** What the value of an option may be: its name in --help, or the allowed words. */
 function valueText(spec: Exclude<OptionSpec, { type: "flag" | "toggle" }>): string {
   return choicesText(spec) || spec.value;
 }

@@ -1,4 +1,4 @@
-/** Every verb with its summary and where its module is. Light: the list is made without loading any of them. */
+/** Every verb with its summary and the place of its module. The list is made without loading any module. */
 import { suggest } from "../../core/suggest.ts";
 import { type CommandModule, type CommandSpec, ErrUsage } from "./command-spec.ts";
 

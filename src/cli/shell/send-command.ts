@@ -1,4 +1,4 @@
-/** Sends a command to the supervisor by the control mailbox, and waits for its acknowledgement when asked to. */
+/** Sends a command to the supervisor through the control mailbox, and waits for its acknowledgement on request. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { ErrSupervisorGone, MailchuteError } from "../../core/errors.ts";
@@ -17,7 +17,10 @@ export interface SentCommand {
   args: Record<string, unknown>;
 }
 
-/** The control mailbox of a state tree; its trays are made when they are missing. A command is rare, and its id an answer: it lasts. */
+/**
+ * The control mailbox of a state tree; missing trays are created. It is always durable: commands are rare, and the person who gets
+ * an id must be able to rely on it.
+ */
 export function openControl(stateDir: string): Trays {
   return openTrays(stateTree(stateDir).control, { durability: "power" });
 }
@@ -40,7 +43,7 @@ export function findSupervisor(stateDir: string): SupervisorDocument | undefined
 }
 
 /**
- * The acknowledgement of a command that was sent. The effect is there before it.
+ * Waits for the acknowledgement of a command. The command has taken effect before that.
  * @throws ErrSupervisorGone when no supervisor runs that could take it; the supervisor's own error when it refused
  */
 export async function awaitAcknowledgement(

@@ -1,4 +1,4 @@
-/** Which state tree a command line means: the one it names, or `state` here or in the nearest directory above. Looks only. */
+/** Finds the state tree of a command line: the one it names, or `state` in this directory or the nearest one above. Reads only. */
 import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -6,12 +6,12 @@ import { ErrUsage } from "./command-spec.ts";
 
 export interface StatePlace {
   dir: string;
-  /** What names it: `--state`, `MAILCHUTE_STATE`, or neither, and then it is looked for here and above. */
+  /** What names the tree: `--state` or `MAILCHUTE_STATE`. Otherwise it was found in this directory or above. */
   from: "flag" | "environment" | "here" | "above";
 }
 
 const NAME = "state";
-/** One of these makes a directory a state tree: many a project has a directory of that name. */
+/** One of these makes a directory a state tree: many projects have a directory with that name. */
 const MARKS = [
   ...["inbox", "processing", "outbox", "failed"].map((tray) => join("mailbox", tray)),
   join("control", "inbox"),
@@ -23,9 +23,9 @@ const MARKS = [
 ];
 
 /**
- * As git looks for its directory: not above the home directory, and not on another file system. Above, a tree counts only when
- * it is our own: a user who can write into its inbox can run programs as us.
- * @throws ErrUsage for `--state ""`: a shell's variable that is not set must not mean another tree
+ * Searches as git does for its directory: not above the home directory, and not on another file system. A tree in a directory above
+ * counts only when we own it: a user who can write into its inbox can run programs as us.
+ * @throws ErrUsage for `--state ""`: an unset shell variable must not select another tree
  */
 export function findStateDir(
   flag: string | undefined,
@@ -45,12 +45,12 @@ export function findStateDir(
   return above === undefined ? { dir: here, from: "here" } : { dir: above, from: "above" };
 }
 
-/** Whether a directory is a state tree. What cannot be looked at may be one. */
+/** Whether a directory is a state tree. One that cannot be looked at may be a tree. */
 export function isTree(dir: string): boolean {
   return MARKS.some((mark) => isThere(join(dir, mark)));
 }
 
-/** What to say beside the path of a tree that was looked for; empty when it lies here, or was named. */
+/** The text after the path of a tree, saying how it was found; empty when it is in this directory, or was named. */
 export function whereFrom({ from }: Pick<StatePlace, "from">): string {
   return from === "above" ? " (found above this directory)" : "";
 }

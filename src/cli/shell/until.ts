@@ -1,9 +1,9 @@
-/** Reads the end of a run as a person gives it: a time of the day (`07:00`) or a duration (`8h`). */
+/** Reads the end of a run from a time of day (`07:00`) or a duration (`8h`). */
 import { ErrUsage } from "./command-spec.ts";
 import { readDuration } from "./parse.ts";
 
 /**
- * The end as epoch ms. A time of the day is local, and the next one of that name; a duration counts from now.
+ * The end as epoch ms. A time of day is local and means the next time the clock shows it; a duration counts from now.
  * @throws ErrUsage
  */
 export function readUntil(text: string, nowMs: number): number {
@@ -21,15 +21,15 @@ export function readUntil(text: string, nowMs: number): number {
 function nextTimeOfDay(hours: number, minutes: number, nowMs: number): number {
   const at = new Date(nowMs);
   at.setHours(hours, minutes, 0, 0);
-  // By the calendar: a day on which clocks change has no 24 hours.
+  // Add a calendar day: a day on which clocks change does not have 24 hours.
   if (at.getTime() <= nowMs) at.setDate(at.getDate() + 1);
   return at.getTime();
 }
 
-/** A look at the clock at least so often (ms): a timer does not count the time that the machine sleeps. */
+/** The clock is read at least this often (ms): a timer does not count the time while the machine sleeps. */
 const LOOK_MS = 10_000;
 
-/** Calls `onTime` once, when the wall clock has reached that time. @returns ends the wait */
+/** Calls `onTime` once, when the wall clock has reached that time. @returns a function that ends the wait */
 export function callAt(untilMs: number, onTime: () => void): () => void {
   let timer: NodeJS.Timeout;
   const wait = (): void => {

@@ -1,4 +1,4 @@
-/** How an entry of a conversation looks: its time, its mark, its text, in lines that fit the terminal. Pure. */
+/** Formats an entry of a conversation: its time, its mark and its text, in lines that fit the terminal. Pure. */
 import type { Entry, EntryKind } from "../../agents/stream/conversation.ts";
 import { fold, type Paint, paint, safe, widthOf } from "../../text/render.ts";
 
@@ -23,12 +23,12 @@ const LOOKS: Readonly<Record<EntryKind, Look>> = {
 };
 
 export interface Page {
-  /** Cells of a line; undefined: lines are not broken, as in a file or pipe. */
+  /** Cells of a line; undefined: lines are not wrapped, as in a file or pipe. */
   width: number | undefined;
   colour: boolean;
 }
 
-/** @param atMs when it came (epoch ms); undefined: that is not known */
+/** @param atMs when the entry came (epoch ms); undefined when that is not known */
 export function entryLines(entry: Entry, atMs: number | undefined, page: Page): string[] {
   const { mark, paint: how } = LOOKS[entry.kind];
   const time = atMs === undefined ? " ".repeat(8) : clockText(atMs);
@@ -38,7 +38,7 @@ export function entryLines(entry: Entry, atMs: number | undefined, page: Page): 
   const lines = entry.text
     .split("\n")
     .flatMap((line) => broken(safe(line.replaceAll("\t", "    ").trimEnd()), room));
-  // Only what is said may have many lines that a person wants in full; a call has one.
+  // A call is shown in one line; only spoken text is shown in full.
   const shown = entry.kind === "call" && lines.length > 1 ? [shortened(lines[0] ?? "")] : lines;
   return shown.map((line, index) => {
     const text = how === undefined ? line : paint(page.colour, how, line);

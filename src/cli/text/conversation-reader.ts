@@ -1,4 +1,4 @@
-/** Reads a run's stream of a coding agent as it is written, and prints it as a conversation. Changes nothing. */
+/** Reads the stream of a coding agent's run as it is written, and prints it as a conversation. Changes nothing. */
 import { join } from "node:path";
 import { Conversation } from "../../agents/stream/conversation.ts";
 import type { ReadLine } from "../../agents/stream/facts.ts";
@@ -7,7 +7,7 @@ import { parseReadTimes, timesFileOf } from "../../agents/stream/read-times.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 import { entryLines, type Page } from "./conversation-lines.ts";
 
-/** So much is read before it is printed (bytes). */
+/** How much is read before it is printed (bytes). */
 const SLICE_BYTES = 1024 * 1024;
 
 export class ConversationReader {
@@ -27,7 +27,7 @@ export class ConversationReader {
     this.tail = new LineTail(this.path, 0, (line, end) => this.lines.push({ line, end }));
   }
 
-  /** Prints what has come. @param isLive it runs now: what has no time yet came just now */
+  /** Prints the new entries. @param isLive the run is in progress: an entry without a time came just now */
   async drain(isLive = false): Promise<void> {
     while (this.tail.read(SLICE_BYTES) > 0) await this.flush(isLive);
   }

@@ -1,6 +1,6 @@
 /**
- * What happens in a pool, in a line each, for the person who runs it. It is read from the journal of events as it grows, so
- * the supervisor and its workers do nothing for it. Failures are not told here: the supervisor tells them itself.
+ * Prints one line for each event of a pool, for the person who runs it. The lines come from the journal of events as it grows, so
+ * the supervisor and its workers do no extra work. Failures are left out, because the supervisor reports them itself.
  */
 import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
@@ -8,13 +8,13 @@ import { JournalTail } from "../../journal/read.ts";
 import { duration, safe } from "../../text/render.ts";
 
 const LOOK_MS = 200;
-/** More than a person can read is counted (lines in `AGAIN_MS`). */
+/** How many lines a person can read in `AGAIN_MS`; further events are only counted. */
 const LINES_MAX = 20;
 const AGAIN_MS = 1000;
 
 type Told = "started" | "completed" | "retry_scheduled" | "released" | "held" | "cancelled";
 
-/** How many of what is not told line by line are summed up. */
+/** The words for events that are only counted. */
 const COUNTED: Readonly<Record<Told, string>> = {
   started: "started",
   completed: "completed",
@@ -33,7 +33,7 @@ export class LiveLines {
   private left = LINES_MAX;
   private refilledAtMs = performance.now();
 
-  /** Begins with what comes after now. */
+  /** Starts with the events that come from now on. */
   constructor(eventsPath: string, say: (line: string) => void) {
     const there = fs.statSync(eventsPath, { throwIfNoEntry: false });
     this.tail = new JournalTail(eventsPath, there?.size, there?.ino);
@@ -42,7 +42,7 @@ export class LiveLines {
     this.timer.unref();
   }
 
-  /** Tells what came until now, and no more. */
+  /** Prints the events that came until now, and stops. */
   close(): void {
     clearInterval(this.timer);
     this.look(true);
@@ -54,7 +54,7 @@ export class LiveLines {
       for (let lines = this.tail.nextLines(); lines.length > 0; lines = this.tail.nextLines())
         for (const line of lines) this.take(line);
     } catch {
-      // The journal cannot be read now: the supervisor says so, and the next look may.
+      // The journal cannot be read now: the supervisor reports that, and the next look may succeed.
     }
     const nowMs = performance.now();
     if (!isLast && nowMs - this.refilledAtMs < AGAIN_MS) return;
@@ -70,7 +70,7 @@ export class LiveLines {
     const event = EVENT.exec(line)?.[1] as Told | undefined;
     if (event === undefined) return;
     if (this.left === 0) {
-      // What failed is told elsewhere; that need not be parsed.
+      // The supervisor reports failures, so such a line need not be parsed.
       if (event !== "completed" || !line.includes('"status":"failed"'))
         this.untold.set(event, (this.untold.get(event) ?? 0) + 1);
       return;
@@ -83,7 +83,7 @@ export class LiveLines {
   }
 }
 
-/** Undefined for what is told elsewhere. */
+/** Undefined for events that are reported elsewhere. */
 function describeEvent(event: Told, record: Record<string, unknown>): string | undefined {
   const id = safe(record["task_id"]);
   const reason = typeof record["error"] === "string" ? `: ${safe(record["error"])}` : "";

@@ -1,7 +1,6 @@
 /**
- * A view that is drawn again and again on a terminal, for `--watch`. It uses the terminal's alternate screen: whatever the
- * terminal does with a frame when its width changes, nothing of it gets into the scrollback, and at the end the terminal
- * shows what it showed before.
+ * A view that is drawn again and again on a terminal, for `--watch`. It uses the terminal's alternate screen: nothing of a frame
+ * gets into the scrollback, even when the width changes, and at the end the terminal shows what it showed before.
  */
 import { cutPainted, safeOutput } from "../../text/render.ts";
 
@@ -12,7 +11,7 @@ const ERASE_LINE_END = "\x1b[K";
 const ERASE_BELOW = "\x1b[J";
 const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** What is needed of `process.stdout`. */
+/** The used members of `process.stdout`. */
 export interface Terminal {
   columns: number;
   rows: number;
@@ -46,7 +45,7 @@ export class LiveScreen {
     this.terminal.write(LEAVE);
   }
 
-  /** @param linesFor the view in so many columns; asked again whenever the terminal gets another width */
+  /** @param linesFor returns the view for a number of columns; called again whenever the terminal's width changes */
   show(linesFor: (columns: number) => readonly string[]): void {
     this.linesFor = linesFor;
     this.draw();
@@ -57,7 +56,7 @@ export class LiveScreen {
     this.terminal.write(frameOf(this.linesFor(columns), columns, rows));
   };
 
-  /** Ends by the signal itself, as without us, so that a shell sees what ended it. */
+  /** Ends by the same signal, so that a shell sees what ended the process. */
   private readonly end = (signal: NodeJS.Signals): void => {
     this.close();
     process.kill(process.pid, signal);
@@ -74,7 +73,7 @@ export class LiveScreen {
   };
 }
 
-/** Lines in place of the frame before. What does not fit is cut, or left out at the end: it would wrap or scroll. */
+/** Lines that replace the last frame. Text that does not fit is cut, and lines at the end are left out: they would wrap or scroll. */
 export function frameOf(lines: readonly string[], columns: number, rows: number): string {
   const room = Math.max(2, rows - 1);
   const shown =

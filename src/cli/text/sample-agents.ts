@@ -3,7 +3,7 @@ import type { CODING_AGENTS } from "../../core/settings.ts";
 
 export interface FoundAgent {
   kind: (typeof CODING_AGENTS)[number];
-  /** Where its program was found. */
+  /** The path at which its program was found. */
   path: string;
 }
 

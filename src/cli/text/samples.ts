@@ -1,4 +1,4 @@
-/** The files that `init` writes: they are read by people first, so every line of them earns its place. */
+/** The files that `init` writes. People read them first, so they hold only useful lines. */
 
 export const SAMPLE_ROADMAP = `# The plan: epics hold milestones, milestones hold tasks. Edit it at any time, also while the supervisor runs:
 # it changes statuses only, and keeps your comments and your layout.

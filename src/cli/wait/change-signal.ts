@@ -3,7 +3,7 @@ import fs from "node:fs";
 
 /** Events can get lost, so the caller looks again after this time at the latest. */
 const POLL_MS = 500;
-/** Events that follow so closely count as one. */
+/** Events that are this close together count as one. */
 const CALM_MS = 20;
 
 export class ChangeSignal {
@@ -17,7 +17,7 @@ export class ChangeSignal {
     for (const path of new Set(paths)) {
       try {
         const watcher = fs.watch(path, { persistent: false }, () => this.noteChange());
-        // No watches are left, or the directory is gone: the poll goes on.
+        // No watches are left, or the directory is gone: the poll continues.
         watcher.on("error", () => watcher.close());
         this.watchers.push(watcher);
       } catch {
@@ -26,7 +26,7 @@ export class ChangeSignal {
     }
   }
 
-  /** Resolves after the next change, at the latest after the poll time or `limitMs`. */
+  /** Resolves after the next change, and at the latest after the poll time or `limitMs`. */
   async next(limitMs: number = Number.POSITIVE_INFINITY): Promise<void> {
     if (!this.hasChanged) {
       await new Promise<void>((resolve) => {

@@ -1,4 +1,7 @@
-/** Tells a person who waits which tasks are open, and why: one that does not start as soon as that is sure, all of them at the end. */
+/**
+ * Shows a waiting person which tasks are open, and why. A task that does not start is reported as soon as that is sure; all open
+ * tasks are listed at the end.
+ */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { isUnclaimed } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -10,20 +13,20 @@ import { openSettings } from "../shell/options.ts";
 
 export interface OpenTask {
   id: string;
-  /** As it reads after "it"; null when it cannot be told. */
+  /** A phrase that fits after "it"; null when the reason is not known. */
   why: string | null;
 }
 
 export type WaitContext = Pick<Context, "out" | "json" | "stateDir" | "env">;
 
-/** Nothing is told sooner: a task that was just dropped, or that is being moved, may start at once. */
+/** Nothing is reported earlier: a task that was just dropped, or is being moved, may start at once. */
 const FIRST_MS = 500;
 const AGAIN_MS = 1000;
-/** At each look. */
+/** How many tasks each look examines. */
 const LOOKED_AT_MAX = 20;
-/** While we wait. */
+/** How many tasks are reported while we wait. */
 const TOLD_MAX = 5;
-/** At the end. */
+/** How many tasks are named at the end. */
 const NAMED_MAX = 10;
 
 export class OpenTasks {
@@ -35,7 +38,7 @@ export class OpenTasks {
   private atMs = performance.now() + FIRST_MS;
   private why: Promise<WhyOpen> | undefined;
 
-  /** @param timeoutMs how long the caller waits at most */
+  /** @param timeoutMs the longest time that the caller waits */
   constructor(ctx: WaitContext, tree: StateTree, timeoutMs: number) {
     this.ctx = ctx;
     this.tree = tree;
@@ -47,7 +50,7 @@ export class OpenTasks {
     return this.told.size >= TOLD_MAX ? Number.POSITIVE_INFINITY : this.atMs - performance.now();
   }
 
-  /** Tells which of them do not start, and why: each once, and only after two looks that say the same. */
+  /** Reports the tasks that do not start, with the reason: each once, and only after two looks with the same result. */
   async tell(ids: Iterable<string>): Promise<void> {
     if (this.inMs > 0) return;
     this.atMs = performance.now() + (this.before.size === 0 ? FIRST_MS : AGAIN_MS);
@@ -65,13 +68,13 @@ export class OpenTasks {
     this.before = now;
   }
 
-  /** What is open when the time is over: the first of these. */
+  /** The first of the tasks that are open when the time is over. */
   async list(ids: Iterable<string>): Promise<OpenTask[]> {
     const why = await this.look();
     return first(ids, NAMED_MAX).map((id) => ({ id, why: why.explain(id)?.text ?? null }));
   }
 
-  /** A line on stderr for each, and one for the others. */
+  /** Prints a line on stderr for each, and one for the others. */
   say(open: readonly OpenTask[], count: number, isExact = true): void {
     for (const { id, why } of open)
       this.ctx.out.note(safe(`${id} has not settled in time${why === null ? "" : `: it ${why}`}`));
@@ -93,7 +96,7 @@ export class OpenTasks {
   }
 }
 
-/** Ids of what runs or waits, what runs first. */
+/** Ids of running and waiting tasks, running ones first. */
 export function* openIds(tree: StateTree): Iterable<string> {
   const places = processingPlaces(tree);
   for (const { id, name } of places) if (!isUnclaimed(name)) yield id;

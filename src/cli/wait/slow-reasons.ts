@@ -1,4 +1,4 @@
-/** Tells on stderr why a command waits for long: no supervisor runs, or nothing new starts. */
+/** Reports on stderr why a command waits for long: no supervisor runs, or nothing new starts. */
 import { explainShortage } from "../../core/free-space.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
@@ -19,7 +19,7 @@ export class WaitWatch {
     this.tree = tree;
   }
 
-  /** Each reason once, when it begins. */
+  /** Reports each reason once, when it begins. */
   tell(): void {
     if (performance.now() < this.lookAtMs) return;
     this.lookAtMs = performance.now() + LOOK_MS;

@@ -30,34 +30,34 @@ export interface Settled {
   id: string;
   status: "completed" | "failed";
   error?: string;
-  /** Of a completed batch with lines that failed: how many did, of how many. */
+  /** For a completed batch with failed lines: how many failed, of how many. */
   failed_lines?: number;
   lines?: number;
 }
 
 export interface WaitResult {
   settled: Settled[];
-  /** Still waiting or running when the time was over. */
+  /** Tasks that still waited or ran when the time was over. */
   pending: string[];
-  /** The first of the pending ones, and why they are open. */
+  /** The first pending tasks, with the reasons why they are open. */
   open: OpenTask[];
-  /** In no tray and not in the plan; with the id that is most like it. */
+  /** Ids that are in no tray and not in the plan, each with the most similar id. */
   unknown: { id: string; near: string | null }[];
   isAllCompleted: boolean;
 }
 
-/** A look for records beside the final name is rare, because it lists the trays. */
+/** How often records with a longer name are looked for (ms). It is rare, because it lists the trays. */
 const BESIDE_MS = 1000;
 
-/** From this many on, one listing of the trays is cheaper than a look for each. */
+/** From this many tasks on, one listing of the trays is cheaper than a look for each. */
 const LISTING_FROM = 100;
 
 export interface WaitOptions {
-  /** Gives up after this long; left out = never. */
+  /** The longest wait; left out = no limit. */
   timeoutMs?: number | undefined;
   /** True when the caller has just submitted them: none can be unknown. */
   areKnown?: boolean;
-  /** Epoch ms; a record beside the final name that is older is nothing of ours. Left out = any. */
+  /** Epoch ms. An older record with a longer name does not belong to these tasks. Left out = any counts. */
   sinceMs?: number;
 }
 
@@ -77,7 +77,7 @@ export async function waitForTasks(
     isAllCompleted: false,
   };
   const open = new OpenTasks(ctx, tree, timeoutMs);
-  /** Those that no tray had when we began: nodes that were not launched yet. */
+  /** Ids that no tray had at the start: nodes that were not launched yet. */
   const nodes = new Set<string>();
   const beganMs = Date.now();
   let besideAtMs = 0;
@@ -95,7 +95,7 @@ export async function waitForTasks(
       if (nodes.size > 0) result.settled.push(...takeEnded(pending, nodes, await open.look()));
       if (pending.size > 0 && performance.now() >= besideAtMs) {
         besideAtMs = performance.now() + BESIDE_MS;
-        // A node that has not run yet may have an older record beside the final name: of an earlier task.
+        // A node that has not run yet may have an older record with a longer name, left by an earlier task.
         const sinceOf = (id: string): number => (nodes.has(id) ? beganMs : sinceMs);
         result.settled.push(...(await takeBeside(tree, pending, sinceOf)));
       }
@@ -133,7 +133,7 @@ export async function waitForQuiet(
   let quietLooks = 0;
   try {
     for (;;) {
-      // A task that moves between two trays can hide from one look, but not from two in this order.
+      // A task that moves between two trays can be missed by one look, but not by two in this order.
       quietLooks = isQuiet(tree) ? quietLooks + 1 : 0;
       if (quietLooks >= 2) return { isQuiet: true, open: [] };
       if (quietLooks === 1) continue;
@@ -177,7 +177,7 @@ function countTasks(tree: StateTree, max?: number): Count {
   );
 }
 
-/** Nodes that ended without a record in the trays: a program took it away, or the node only holds others. */
+/** Nodes that ended without a record in the trays: a program removed it, or the node only groups others. */
 function takeEnded(pending: Set<string>, nodes: Set<string>, { others }: WhyOpen): Settled[] {
   const ended: Settled[] = [];
   for (const id of nodes) {
@@ -221,8 +221,8 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
 }
 
 /**
- * Those whose record has a name beside the final one: the file was refused while another task held its id, perhaps in another case,
- * or something else has taken that name.
+ * Tasks whose record has a longer name: the file was refused while another task had its id, perhaps in another case, or something
+ * else had the final name.
  */
 async function takeBeside(
   tree: StateTree,
@@ -243,7 +243,7 @@ async function takeBeside(
     if (!pending.has(id) || record === undefined || !ours.includes(record["dropped_as"])) continue;
     const endedAt = record["failed_at"] ?? record["completed_at"];
     if (Number(endedAt) < Math.floor(sinceOf(id) / 1000)) continue;
-    // When a task of this very id is here, the refused file was that of another sender.
+    // When a task with exactly this id is here, the refused file came from another sender.
     if ((await findTask(tree, id))?.id === id) continue;
     pending.delete(id);
     if (record["status"] === "completed") settled.push({ id, status: "completed" });
