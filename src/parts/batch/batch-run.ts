@@ -38,7 +38,7 @@ import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
-/** How the run reports to the worker, and what it asks of it. */
+/** The functions by which the run reports to its worker and asks it how much may run. */
 type BatchHooks = Omit<RunHooks, "onPhase">;
 
 export interface BatchEnd {

@@ -8,7 +8,7 @@ export interface LineOptions {
   prompt: string;
   /** Returns the completions of the word before the cursor, and that word. */
   complete: (line: string) => [words: string[], word: string];
-  /** Ctrl-C on an empty line, or while something runs. */
+  /** Called on Ctrl-C if no text is typed, also while a command runs. */
   onInterrupt: () => void;
 }
 

@@ -102,7 +102,7 @@ export const EXPECTED = {
   ),
   failed: ["hopeless", "refuses"],
   refused: ["broken"],
-  /** Runs of the tasks that needed more than one. */
+  /** The number of runs of each task that needs more than one. */
   attempts: { flaky: 2, hopeless: 2, "long-haul": 2 },
   /** `flaky` and `hopeless` are retried once each. */
   retries: 2,

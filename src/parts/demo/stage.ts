@@ -68,7 +68,7 @@ export class Stage {
     this.supervisor = spawn(process.execPath, command, {
       cwd: this.dir,
       env: withoutOurs(process.env),
-      // In a process group of its own, Ctrl-C does not reach it: the demo stops it in an orderly way.
+      // The supervisor gets its own process group, so that Ctrl-C does not reach it: the demo stops it in an orderly way.
       detached: true,
       stdio: ["ignore", log, log],
     });

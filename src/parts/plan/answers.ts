@@ -23,7 +23,7 @@ export function answersOf(kv: KvStore, id: string): Answer[] {
   return keptOf(kv, id).map(({ question, answer }) => ({ question, answer }));
 }
 
-/** The question that a node waits for an answer to. */
+/** The question that the node asked last. */
 export function questionOf(kv: KvStore, id: string): Checkpoint | undefined {
   return kv.get(id, QUESTION_KEY)?.value as Checkpoint | undefined;
 }

@@ -73,7 +73,7 @@ function refuseSpread(
     const ids = edits.filter(isOfOneNode).map((edit) => (edit.kind === "add" ? "" : edit.id));
     throw new ErrInvalidRoadmap(`this would change ${node.id} as well as ${ids.join(", ")}`, {
       phase: "edit",
-      hint: `${node.id} takes it over (<<, or an alias): write out there what shall stay as it is`,
+      hint: `${node.id} copies it (by << or an alias): write out in ${node.id} the values that must stay`,
     });
   }
 }

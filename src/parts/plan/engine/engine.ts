@@ -209,7 +209,7 @@ export class PlanEngine {
       // The next start finds nodes that settled unnoticed.
       this.p.env.alerts.report(
         "roadmap:survey",
-        `cannot look at what settled last: ${messageOf(error)}`,
+        `cannot find out which tasks settled last: ${messageOf(error)}`,
       );
     }
     while (this.nowMs() < untilMs) {
@@ -222,7 +222,7 @@ export class PlanEngine {
     } catch (error) {
       this.p.env.alerts.report(
         "roadmap:close",
-        `the last look at the roadmap failed: ${messageOf(error)}`,
+        `cannot check the roadmap a last time: ${messageOf(error)}`,
       );
     }
     this.p.kv.close();

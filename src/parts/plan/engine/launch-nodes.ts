@@ -190,7 +190,7 @@ export class NodeLauncher {
         if (bytes !== undefined)
           return isNodeTask(JSON.parse(bytes.toString("utf8")), id) ? "own" : "foreign";
       } catch {
-        // The file was moved, or cannot be read: the next check shows.
+        // The file was moved, or cannot be read: the next check finds out.
       }
     }
     return paths.length === 0 ? undefined : "unsure";

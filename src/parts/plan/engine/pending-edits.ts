@@ -7,7 +7,7 @@ import type { RoadmapEdit } from "../edit/edit.ts";
 /** Edits that are made together or not at all. */
 export interface EditGroup {
   edits: readonly RoadmapEdit[];
-  /** The node whose end they follow from. */
+  /** The node whose end caused these edits. */
   endOf?: string;
 }
 

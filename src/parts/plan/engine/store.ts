@@ -250,7 +250,7 @@ export class PlanStore {
       try {
         doc = applyEdits(doc, [edit]);
       } catch {
-        // A person has changed the same item: the next load shows how.
+        // A person has changed the same item: the next load brings that change.
       }
     }
     return doc;
@@ -276,7 +276,7 @@ export class PlanStore {
     for (const path of paths)
       this.hooks.report(
         `roadmap:${path}`,
-        `two people saved the roadmap at once; what lost is kept as ${path}`,
+        `two texts of the roadmap were saved at once; the one that lost is kept as ${path}`,
       );
   }
 
@@ -284,7 +284,7 @@ export class PlanStore {
 
   /**
    * Makes these edits in the current plan, all or none; `flush` writes them.
-   * @param endOf the node whose end the edits follow from
+   * @param endOf the node whose end caused the edits
    * @throws ErrInvalidRoadmap when an edit is impossible
    */
   edit(edits: readonly RoadmapEdit[], endOf?: string): void {

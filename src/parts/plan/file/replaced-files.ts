@@ -22,7 +22,7 @@ const LEFTOVER =
 export interface Settled {
   /** True: the plan's file now holds another writer's text. Read it again. */
   hasChanged: boolean;
-  /** Paths beside the plan under which people's texts are kept that a later save has replaced. */
+  /** Paths of people's texts that lost to a later save. They are kept beside the plan. */
   conflicts: string[];
 }
 

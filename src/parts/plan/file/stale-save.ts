@@ -33,8 +33,8 @@ export class StatusHistory {
   }
 
   /**
-   * Returns which of these differences come from an old copy: there is a time such that every node that changed since then has
-   * in the saved text the status of that time.
+   * Returns which of these differences come from an old copy. The saved text is an old copy of some time if every node that
+   * changed since then still has the status of that time in it.
    * @param differences statuses in the saved text that differ from the current plan
    * @param statusIn the status of a node in the saved text
    * @returns ids (folded) whose status in the saved text must be corrected

@@ -82,7 +82,7 @@ function sayCircles(nodes: readonly RoadmapNode[], find: FindNode, say: Say): vo
     const next = circle[1] ?? node;
     const index = node.dependencies.findIndex((d) => foldId(d.id) === foldId(next.id));
     const message = `a circle of dependencies: ${circleText(circle)}`;
-    const hint = "take one of these dependencies away";
+    const hint = "remove one of these dependencies";
     say("cycle", node, index < 0 ? undefined : index, message, hint);
   }
 }
@@ -90,7 +90,7 @@ function sayCircles(nodes: readonly RoadmapNode[], find: FindNode, say: Say): vo
 function didYouMean(nodes: readonly RoadmapNode[], id: string): string {
   const ids = nodes.length > SUGGESTIONS_FROM_MAX ? [] : nodes.map((node) => node.id);
   const near = suggest(id, ids);
-  return near === undefined ? "add it, or take the reference away" : `did you mean "${near}"?`;
+  return near === undefined ? "add it, or remove the reference" : `did you mean "${near}"?`;
 }
 
 /** Names only the first nodes of a long circle: they are enough to find it. */

@@ -34,7 +34,7 @@ const TOP_KEYS: readonly string[] = ["epics", "nodes"];
 /** Top-level keys that people use for themselves, although they look like misspelled known keys. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
 
-/** Offsets into the text (UTF-16 units); `end` is the first one behind. */
+/** Offsets into the text (UTF-16 units). `end` is the offset behind the last character. */
 export interface Span {
   start: number;
   end: number;
@@ -217,7 +217,7 @@ class Parser implements ItemSource {
       Alias: (_key, alias) => {
         const { source } = alias;
         const target = anchors.get(source);
-        const hint = `write the value out, or name one &${source} before`;
+        const hint = `write the value out, or define &${source} before it`;
         if (target !== undefined) this.targets.set(alias, target);
         else this.fault("alias", startOf(alias), `*${source} leads nowhere`, hint);
       },

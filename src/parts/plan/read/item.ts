@@ -38,7 +38,7 @@ const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state
 const ANY_AGENT = "any";
 const ANY_ID = "any";
 
-/** Where in the file an item stands. */
+/** The place of an item in the file. */
 export interface ItemContext {
   section: "nodes" | "epics";
   /** The type of an item that has no key `type`. */
@@ -165,7 +165,7 @@ class ItemReader {
     if (ITEM_KEYS.includes(key)) return;
     const near = Object.hasOwn(MISTAKEN, key) ? MISTAKEN[key] : suggest(key, ITEM_KEYS);
     if (near === undefined || this.values.own.has(near)) return;
-    const hint = `did you mean "${near}"? Keys of your own are fine when they do not look like one of ours`;
+    const hint = `did you mean "${near}"? Your own keys are allowed if they do not look like a known key`;
     source.fault("unknown_key", at, `unknown key ${JSON.stringify(key)}`, hint);
   }
 

@@ -97,7 +97,7 @@ function failure(
   const alerts = [
     { kind: "node_failed", message: `${node.id} failed for good: ${headlineOf(error)}` },
   ];
-  // The person who cancelled the node needs no alert and no escalation.
+  // A person cancelled the node, so it needs no alert and no escalation.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
   const escalation = possible(escalate(node, find), own, check);
   const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);

@@ -11,7 +11,7 @@ import {
 } from "../../../core/roadmap.ts";
 
 export interface PlanFilters {
-  /** Ids; compared without case. */
+  /** Ids; upper and lower case are the same. */
   epic?: string;
   milestone?: string;
   domain?: string;
@@ -39,7 +39,7 @@ export interface PlanNext {
   waiting: WaitingNode[];
 }
 
-/** For a single call. Keep a `Planner` to ask again and again. */
+/** Decides once. For repeated calls keep a `Planner`. */
 export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
   return new Planner().next(nodes, options);
 }
@@ -48,7 +48,7 @@ const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "fina
 const RANKS = NODE_PRIORITIES.length * TYPES.length;
 const [OPEN, IN_PROGRESS, BLOCKED, NEEDS_HUMAN, DONE, FAILED] = [0, 1, 2, 3, 4, 5];
 
-/** Answers for a plan again and again. It computes only what has changed since the last call. */
+/** Decides again and again for a plan. Each call computes only what has changed since the last one. */
 export class Planner {
   private nodes: readonly RoadmapNode[] = [];
   private statuses = new Uint8Array();

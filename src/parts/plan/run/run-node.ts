@@ -223,7 +223,7 @@ function renderFor(
   });
   return template.problem === undefined
     ? packet
-    : `${packet}\n> Note: the own template was not used: ${flat(template.problem)}\n`;
+    : `${packet}\n> Note: the user's own template was not used: ${flat(template.problem)}\n`;
 }
 
 function artefactOf(
@@ -284,7 +284,7 @@ function writeResult(path: string, envelope: Envelope): void {
   }
 }
 
-/** Leaves the values that later nodes read. A failure here does no harm: the supervisor writes them again when it applies the record. */
+/** Writes the values that later nodes read. A failure here does no harm: the supervisor writes them again when it applies the record. */
 async function leaveOutputs(
   run: NodeRun,
   outcome: AttemptOutcome,

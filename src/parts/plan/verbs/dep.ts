@@ -35,7 +35,7 @@ export const command = defineCommand({
       .map((one) => (one.required === "terminal" ? `${one.id} (terminal)` : one.id))
       .join(", ");
     ctx.out.line(`${node?.id} waits for ${list === "" ? "nothing" : list}`);
-    if (!isChanged) ctx.out.note("that was so already");
+    if (!isChanged) ctx.out.note("there was nothing to change");
     return EXIT.ok;
   },
 });

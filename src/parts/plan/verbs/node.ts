@@ -149,7 +149,7 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
     throw new ErrUsage(
       word === undefined
         ? "node set-status needs a status"
-        : `${JSON.stringify(word)} is no status`,
+        : `${JSON.stringify(word)} is not a status`,
       near === undefined ? USAGES["set-status"] : `did you mean "${near}"?`,
     );
   }
