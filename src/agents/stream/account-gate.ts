@@ -1,7 +1,8 @@
 /** One run at the gate of its account: whether it may start, that it got an answer, and that it was refused. */
-import type { AttemptOutcome } from "../../core/outcome.ts";
+import { messageOf } from "../../core/errors.ts";
+import { type AttemptOutcome, hindered } from "../../core/outcome.ts";
 import { accountsDir, GateFile } from "../accounts/gate-file.ts";
-import { quotaHold } from "../accounts/gate-rules.ts";
+import { type Entry, type GateDocument, quotaHold } from "../accounts/gate-rules.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import type { RunState } from "./run-state.ts";
 
@@ -21,7 +22,12 @@ export class AccountGate {
   /** @returns why this run does not start now; undefined: it may */
   async enter(): Promise<AttemptOutcome | undefined> {
     const nowMs = Date.now();
-    const entry = await this.file.enter(this.owner, nowMs);
+    let entry: Entry;
+    try {
+      entry = await this.file.enter(this.owner, nowMs);
+    } catch (error) {
+      return hindered(`the gate of account ${this.account} cannot be written: ${messageOf(error)}`);
+    }
     return entry.may ? undefined : waitFor(this.account, entry.untilMs, entry.why, nowMs);
   }
 
@@ -49,7 +55,13 @@ export class AccountGate {
       window: [...state.refusedWindows.keys()].at(-1) ?? null,
       reason,
     };
-    const gate = await this.file.close(refusal, nowMs);
+    let gate: GateDocument;
+    try {
+      gate = await this.file.close(refusal, nowMs);
+    } catch {
+      // Without a gate this task waits, and the others find out by themselves.
+      return verdict;
+    }
     return { next: "outcome", outcome: waitFor(this.account, gate.until_ms, reason, nowMs) };
   }
 }

@@ -1,5 +1,6 @@
 /** A usage limit: three slots, ten tasks, and no run of the account before the time that the service gave. */
 import fs from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { GateDocument } from "../../../src/agents/accounts/gate-rules.ts";
 import { readJson } from "../../support/pool.ts";
@@ -71,5 +72,14 @@ describe.each(KINDS)("%s", (kind) => {
     fs.rmSync(bench.gatePath("coder"));
     expect(await pool.result("task")).toMatchObject({ output: "ok", attempts: 1 });
     expect(bench.starts("coder")).toHaveLength(2);
+  });
+
+  it("has only its own task wait when the gate cannot be written", async () => {
+    const bench = newBench([{ name: "coder", kind, turns: [[{ limitForS: 2 }, { say: "ok" }]] }]);
+    const { pool } = bench;
+    fs.writeFileSync(join(pool.dir, "user"), "");
+    await pool.start();
+    pool.drop("task", { agent: "coder", prompt: "go", max_attempts: 1 });
+    expect(await pool.result("task")).toMatchObject({ output: "ok", attempts: 1 });
   });
 });
