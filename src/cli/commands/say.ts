@@ -23,7 +23,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. A task does not end well before its agent has read all messages: it runs once more when it has to.",
+    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. What comes later, as while verify runs, stays unread.",
     "It prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
   examples: ['say build "the tests are in tests/unit" --wait read'],
