@@ -27,6 +27,11 @@ export interface CostRecord {
   outcome: string;
 }
 
+/** Whether it has used anything: a run that has not is not booked. */
+export function hasUsed(record: CostRecord): boolean {
+  return record.input_tokens + record.output_tokens + (record.cost_usd_micro ?? 0) > 0;
+}
+
 /** The same for two lines about one run in one session. */
 export function costKeyOf(record: CostRecord): string {
   return `${record.lease ?? record.run} ${record.session_id}`;

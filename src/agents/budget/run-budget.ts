@@ -14,7 +14,7 @@ import { Journal } from "../../journal/journal.ts";
 import { holdOf } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import type { Assignment } from "../agent.ts";
-import type { CostRecord } from "../cost-records.ts";
+import { type CostRecord, hasUsed } from "../cost-records.ts";
 import { noteBooked } from "../stream/session-file.ts";
 import {
   addSpent,
@@ -71,16 +71,25 @@ export class RunBudget {
 
   /**
    * Books what runs of killed processes used. First the line, then the session's document, then the file goes: after a crash in
-   * between it is done again, and a reader counts the line once.
+   * between it is done again, and a reader counts the line once. What the disk refuses is left for a later run.
    */
   async bookLeft(): Promise<void> {
     if (this.running.left().length === 0) return;
+    try {
+      await this.bookUnderLock();
+    } catch (error) {
+      if (systemCode(error) === "") throw error;
+    }
+  }
+
+  private async bookUnderLock(): Promise<void> {
     const { stateDir } = this.assignment;
     const release = await lockFile(join(stateDir, "analytics", "running-costs.lock"));
     const journal = new Journal(join(stateDir, "analytics", "costs.jsonl"), true);
     try {
       for (const { lease, cost } of this.running.left()) {
-        journal.append(JSON.stringify({ ...cost.record, outcome: "killed" }));
+        if (hasUsed(cost.record))
+          journal.append(JSON.stringify({ ...cost.record, outcome: "killed" }));
         if (!journal.flush()) return;
         const { session_id: sessionId } = cost.record;
         noteBooked(join(stateDir, "sessions"), cost.session_key, sessionId, cost.booked);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
 import { judgeOwner } from "../../host/identity.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import type { CostRecord } from "../cost-records.ts";
+import { type CostRecord, hasUsed } from "../cost-records.ts";
 import type { Usage } from "../stream/facts.ts";
 
 export interface RunningCost {
@@ -52,6 +52,13 @@ export class RunningCosts {
   /** Runs whose process is dead, with their leases. */
   left(): { lease: string; cost: RunningCost }[] {
     return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
+  }
+
+  /** What runs have used that are on or not booked yet. */
+  all(): CostRecord[] {
+    return this.list()
+      .map(({ cost }) => cost.record)
+      .filter(hasUsed);
   }
 
   private list(): { lease: string; cost: RunningCost }[] {

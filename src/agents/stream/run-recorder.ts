@@ -89,16 +89,19 @@ export class RunRecorder {
     if (facts.some(({ fact }) => fact === "turn_ended")) this.onTurnEnd();
   }
 
-  /** The run has ended: books what it used, and leaves what the next one goes on with. */
-  close(verdict: RunVerdict): void {
+  /**
+   * The run has ended: books what it used, and leaves what the next one goes on with.
+   * @returns false when the disk did not take what it used
+   */
+  close(verdict: RunVerdict): boolean {
     const { state, session } = this;
     const outcome = verdict.next === "outcome" ? verdict.outcome : undefined;
     const used = this.used();
     const bookedThen = this.bookedThen();
     if (used.inputTokens + used.outputTokens > 0 || (used.costUsdMicro ?? 0) > 0) {
       this.costs.append(JSON.stringify(this.costRecord(outcome?.kind ?? "lost_session")));
-      this.costs.flush();
     }
+    const isBooked = this.costs.flush();
     this.costs.close();
     this.log.close();
     const isGone = outcome === undefined;
@@ -115,6 +118,7 @@ export class RunRecorder {
       this.keepInRun(left);
       if (this.isHeld()) this.file.remove();
     } else this.write(left);
+    return isBooked;
   }
 
   private noteSession(id: string, model: string | undefined): void {

@@ -53,7 +53,13 @@ export function noteBooked(
 ): void {
   const path = join(sessionsDir, `${key}.json`);
   const found = readDocument<SessionDocument>(path);
-  if (found?.v === 1 && found.session_id === sessionId) replaceDocument(path, { ...found, booked });
+  if (found?.v !== 1 || found.session_id !== sessionId) return;
+  // A later run may have booked more.
+  if (
+    found.booked.inputTokens + found.booked.outputTokens <
+    booked.inputTokens + booked.outputTokens
+  )
+    replaceDocument(path, { ...found, booked });
 }
 
 export class SessionFile {

@@ -174,8 +174,7 @@ export class StreamAgent extends Agent {
     );
     session.has_news = isCompleted(judged) && messages.hasUnread();
     const verdict = session.has_news ? GO_ON : judged;
-    recorder.close(verdict);
-    meter.remove();
+    if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
   }
 

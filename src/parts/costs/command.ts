@@ -1,6 +1,7 @@
 /** `cost`: what coding agents used, by task, agent, account, model or day. Changes nothing. */
 import { join } from "node:path";
-import { readCostRecord } from "../../agents/cost-records.ts";
+import { RunningCosts } from "../../agents/budget/running-costs.ts";
+import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
@@ -11,7 +12,7 @@ import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts"
 export const command = defineCommand({
   usage: "[--by task|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
-    "Reads analytics/costs.jsonl of the state tree: one line for each run, also of runs that failed. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
+    "Reads analytics/costs.jsonl of the state tree: one line for each run, also of runs that failed. Runs that are on count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
   ],
   examples: ["cost --by day", "cost --since 12h --json | jq .total.cost_usd_micro"],
   options: {
@@ -31,11 +32,15 @@ export const command = defineCommand({
     const fromSeconds = since === undefined ? 0 : (Date.now() - since) / 1000;
     const sums = new CostSums(by as CostKey, settings.prices);
     const counts = { records: 0, bad: 0 };
-    for await (const line of readJournal(join(tree.dir, "analytics", "costs.jsonl"), counts)) {
-      const record = readCostRecord(line);
-      if (record === undefined || record.at < fromSeconds) continue;
+    const add = (record: CostRecord | undefined): void => {
+      if (record === undefined || record.at < fromSeconds) return;
       if (task.length === 0 || task.includes(record.task_id)) sums.add(record);
-    }
+    };
+    // Listed first: a run that ends now is counted by its line, which comes before its file goes.
+    const running = new RunningCosts(tree.dir).all();
+    for await (const line of readJournal(join(tree.dir, "analytics", "costs.jsonl"), counts))
+      add(readCostRecord(line));
+    for (const record of running) add(readCostRecord({ ...record }));
     const rows = sums.rows();
     if (ctx.json) ctx.out.json({ by, rows, total: sums.total });
     else if (rows.length === 0) ctx.out.line("no run of a coding agent is booked");

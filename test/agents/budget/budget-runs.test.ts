@@ -198,6 +198,8 @@ describe("a run whose process was killed", () => {
           ),
       { what: "what the run has used" },
     );
+    const shown = JSON.parse((await bench.pool.run(["cost", "--json"])).stdout) as unknown;
+    expect(shown).toMatchObject({ total: { runs: 1, runs_not_completed: 1, input_tokens: 700 } });
     await bench.pool.killAll();
     await bench.pool.start();
     await bench.pool.result("t");

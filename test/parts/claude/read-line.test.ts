@@ -199,6 +199,46 @@ const rubbish = fc.record(
   { requiredKeys: ["type"] },
 );
 
+describe("what an open turn has used", () => {
+  const used = (id: string, input: number, output: number, parent?: string): string =>
+    line({
+      type: "assistant",
+      message: {
+        id,
+        content: [],
+        usage: { input_tokens: input, cache_read_input_tokens: 5, output_tokens: output },
+      },
+      parent_tool_use_id: parent ?? null,
+    });
+  const tokens = (lines: readonly string[]): (readonly [string, number, number])[] => {
+    const read = newClaudeReader();
+    return lines
+      .flatMap(read)
+      .flatMap((fact) =>
+        fact.fact === "usage"
+          ? [[fact.of, fact.usage.inputTokens, fact.usage.outputTokens] as const]
+          : [],
+      );
+  };
+
+  it("counts a message once, however many lines are about it, and subagents", () => {
+    const lines = [used("a", 100, 1), used("a", 100, 7), used("b", 10, 2), used("c", 1, 1, "t")];
+    expect(tokens(lines)).toEqual([
+      ["turn", 105, 1],
+      ["turn", 105, 7],
+      ["turn", 120, 9],
+      ["turn", 126, 10],
+    ]);
+  });
+
+  it("begins anew after its end", () => {
+    expect(tokens([used("a", 100, 1), result(), used("b", 10, 2)])).toEqual([
+      ["turn", 105, 1],
+      ["turn", 15, 2],
+    ]);
+  });
+});
+
 describe("the reader", () => {
   it("throws at no line", () => {
     const lines = fc.array(
