@@ -172,6 +172,32 @@ describe("the backlog", () => {
     expect(takeAll(backlog)).toEqual(["plan-2", "work"]);
   });
 
+  it("finds a task behind any number of tasks of an agent that may not start, and asks once for each agent", () => {
+    const backlog = new Backlog();
+    for (let index = 0; index < 20_000; index++)
+      backlog.add(task(`closed-${index}`, { agentId: "coder", priority: 9 }), 0, 0);
+    backlog.add(task("free"), 0, 0);
+    const asked: string[] = [];
+    const mayStart = (lane: string): boolean => {
+      asked.push(lane);
+      return lane !== "coder";
+    };
+    expect(backlog.takeBest(false, mayStart)?.id).toBe("free");
+    expect(backlog.takeBest(false, mayStart)).toBeUndefined();
+    expect(asked).toEqual(["coder", "exec", "coder"]);
+    expect(backlog.count("runnable")).toBe(20_000);
+    expect(backlog.takeBest()?.id).toBe("closed-0");
+  });
+
+  it("keeps what waits at a gate apart from what waits for its agent", () => {
+    const backlog = new Backlog();
+    const held = { tray: "processing", file: "held.json", gate: "quota-max" } as const;
+    backlog.add(task("held", { agentId: "coder", priority: 9, ...held }), 0, 0);
+    backlog.add(task("new", { agentId: "coder" }), 0, 0);
+    expect(backlog.takeBest(false, (lane) => lane !== "~quota-max")?.id).toBe("new");
+    expect(backlog.takeBest()?.id).toBe("held");
+  });
+
   it("a scan that did not see a task names it, others not", () => {
     const backlog = new Backlog();
     backlog.add(task("gone"), 0, 0);

@@ -58,6 +58,7 @@ const names: fc.Arbitrary<ProcessingName> = fc
     stage: fc.constantFrom(
       "ready" as const,
       "w" as const,
+      "hold" as const,
       "ok" as const,
       "err" as const,
       "bad" as const,

@@ -133,6 +133,9 @@ describe("a decision", () => {
         decide({ kind: "deferred", message: "", delayMs: 0 }, attempt, POLICY, MIDDLE),
       ).toEqual({ action: "release", delayMs: 0 });
     }
+    expect(
+      decide({ kind: "deferred", message: "", delayMs: 5, hold: "quota-max" }, 9, POLICY, MIDDLE),
+    ).toEqual({ action: "hold", gate: "quota-max", delayMs: 5 });
     expect(decide({ kind: "deferred", message: "", delayMs: null }, 1, POLICY, MIDDLE)).toEqual({
       action: "release",
       delayMs: 1000,

@@ -158,6 +158,19 @@ describe("the mailbox as a library", () => {
     expect(() => mailbox.claim()).toThrow(ErrNoTasks);
   });
 
+  it("a task that waits at a gate keeps its id, and is neither claimed nor recovered", async () => {
+    const { mailbox, dir } = open();
+    await mailbox.enqueue({ id: "held", exec: ["true"] });
+    const file = "held@s1.1~hold-quota-max.json";
+    fs.renameSync(join(dir, "inbox", "held.json"), join(dir, "processing", file));
+    expect(codeOf(() => mailbox.claim())).toBe("ErrNoTasks");
+    await mailbox.recover();
+    await expect(mailbox.enqueue({ id: "held", exec: ["false"] })).rejects.toMatchObject({
+      code: "ErrTaskExists",
+    });
+    expect(fs.readdirSync(join(dir, "processing"))).toEqual([file]);
+  });
+
   it("ErrTaskExists: an id is taken while its task waits, runs, and when it has settled", async () => {
     const { mailbox } = open();
     const taken = async (): Promise<void> => {

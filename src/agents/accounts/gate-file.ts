@@ -43,8 +43,9 @@ export class GateFile {
 
   /** How it stands, without a lock. A file that is missing or broken is an open gate. */
   read(): GateDocument {
-    const found = readDocument<GateDocument>(this.path);
-    return isGate(found) ? found : openGate(this.account);
+    const open = openGate(this.account);
+    const found = { ...open, ...readDocument<object>(this.path) };
+    return isGate(found) ? found : open;
   }
 
   /** Whether a run could start now. Changes nothing. */
@@ -96,8 +97,8 @@ export class GateFile {
 const STATUSES: ReadonlySet<unknown> = new Set(["open", "closed", "opening"]);
 const NUMBERS = ["until_ms", "closed_at_ms", "closings", "answers"] as const;
 
-function isGate(found: GateDocument | undefined): found is GateDocument {
-  if (found?.v !== 1 || !STATUSES.has(found.status)) return false;
+function isGate(found: GateDocument): boolean {
+  if (found.v !== 1 || !STATUSES.has(found.status)) return false;
   const { probe } = found;
   return (
     NUMBERS.every((name) => Number.isFinite(found[name])) &&

@@ -25,7 +25,7 @@ interface SlashCommand {
   parse(words: readonly string[]): Action;
 }
 
-const STATES = ["waiting", "ready", "running", "done", "failed"];
+const STATES = ["waiting", "ready", "held", "running", "done", "failed"];
 
 export const SLASH_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   pause: {

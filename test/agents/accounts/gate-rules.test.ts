@@ -77,6 +77,27 @@ describe("the gate of an account", () => {
     expect(again).toMatchObject({ status: "closed", until_ms: NOW + 5 * HOUR, probe: null });
   });
 
+  it("lets a run find out how it stands when a wrong clock closed it", () => {
+    const ahead = closeGate(
+      openGate("max"),
+      { untilMs: NOW + 9001 * HOUR, window: null, reason: "5-hour limit" },
+      NOW + 9000 * HOUR,
+      0.5,
+    );
+    expect(enterGate(ahead, "a", NOW, ALIVE).may).toBe(true);
+    const far = { ...closedFor(HOUR), until_ms: NOW + 9000 * HOUR };
+    expect(enterGate(far, "a", NOW, ALIVE).may).toBe(true);
+  });
+
+  it.each([
+    ["is over already", NOW - 1],
+    ["lies further ahead than any window of a quota", NOW + 9000 * HOUR],
+  ])("is closed for a short time when the time that the service gave %s", (_what, untilMs) => {
+    const refusal = { untilMs, window: null, reason: "limit" };
+    const gate = closeGate(openGate("max"), refusal, NOW, 0.5);
+    expect(gate).toMatchObject({ status: "closed", until_ms: NOW + 30_000, closings: 1 });
+  });
+
   it("keeps the latest of the times that several runs were given", () => {
     const earlier = { untilMs: NOW + 60_000, window: null, reason: "other window" };
     expect(closeGate(closedFor(HOUR), earlier, NOW + 10, 0.5).until_ms).toBe(NOW + HOUR);
