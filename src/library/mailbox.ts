@@ -2,7 +2,7 @@
  * The mailbox as a library, for programs that submit tasks, run them or maintain a mailbox, with or without a supervisor. It
  * keeps all promises of the protocol. Outcomes that a caller must handle are thrown as errors with a code.
  */
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
 import { checkTask, type DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -53,6 +53,7 @@ import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/settled-
 import { submit } from "../mailbox/submit.ts";
 import { type SweepCounts, sweepAll } from "../mailbox/sweep.ts";
 import { type OpenOptions, openTrays, type Trays } from "../mailbox/trays.ts";
+import { checkFormat } from "../mailbox/tree-format.ts";
 import { LeaseJournal } from "./lease-journal.ts";
 
 export interface MailboxOptions extends OpenOptions {
@@ -133,9 +134,10 @@ export class Mailbox {
 
   /**
    * Opens the mailbox in `dir`, and makes its trays if they are missing.
-   * @throws ErrMailboxDir when it cannot be used safely
+   * @throws ErrMailboxDir when it cannot be used safely, or the state tree around it needs a newer program
    */
   static open(dir: string, options: MailboxOptions = {}): Mailbox {
+    checkFormat(dirname(resolve(dir)));
     return new Mailbox(openTrays(dir, options), options);
   }
 

@@ -11,6 +11,7 @@ import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
 import { judgeIn, treeIdOf } from "../host/tree-id.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
+import { checkFormat } from "../mailbox/tree-format.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot } from "./protocol.ts";
 import type { WorkerParts } from "./runner.ts";
 import { Worker } from "./worker.ts";
@@ -35,6 +36,7 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
   leaveDeletedDir(tree.dir);
   const { durability, uids } = boot.settings;
   checkStateDir(tree.dir, uids);
+  checkFormat(tree.dir);
   const trays = openTrays(tree.mailbox, { durability, uids });
   return await new Promise((resolve) => {
     new WorkerProcess(boot, parts, tree, trays, () => resolve(0)).start();

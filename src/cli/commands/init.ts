@@ -7,6 +7,7 @@ import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { makeStateDir, openTrays } from "../../mailbox/trays.ts";
+import { checkFormat, noteFormat } from "../../mailbox/tree-format.ts";
 import { safe } from "../../text/render.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -30,6 +31,8 @@ export const command = defineCommand({
     makeStateDir(dir);
     openTrays(tree.mailbox);
     openTrays(tree.control);
+    checkFormat(dir);
+    noteFormat(dir);
     const agents = join(dir, "agents");
     for (const path of [
       agents,

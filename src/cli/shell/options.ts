@@ -97,9 +97,11 @@ export async function openMailbox(
 ): Promise<OpenMailbox> {
   const loaded = await openSettings(ctx);
   const { openTrays, viewTrays } = await import("../../mailbox/trays.ts");
+  const { checkFormat } = await import("../../mailbox/tree-format.ts");
   const open = isView ? viewTrays : openTrays;
   const tree = stateTree(ctx.stateDir, loaded.mailboxDir);
   const { durability, uids } = loaded.settings;
+  checkFormat(tree.dir);
   return {
     tree,
     // A user who may enqueue need not own the directories: only the owners of files are checked.

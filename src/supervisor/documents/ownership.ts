@@ -10,6 +10,7 @@ import { thisProcess } from "../../host/identity.ts";
 import { readVersion } from "../../host/package.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
 import { randomToken } from "../../mailbox/random.ts";
+import { noteFormat } from "../../mailbox/tree-format.ts";
 import { SupervisorLock } from "./supervisor-lock.ts";
 
 /** What changes from one heartbeat to the next. */
@@ -58,6 +59,7 @@ export class Ownership {
     this.treeId = treeIdOf(this.tree.dir);
     this.predecessor = supervisorOf(readDocument(this.tree.supervisor))?.nonce;
     try {
+      noteFormat(this.tree.dir);
       this.write(facts);
     } catch (error) {
       await this.lock.free();

@@ -12,6 +12,7 @@ import {
   traysAt,
   viewTrays,
 } from "../../mailbox/trays.ts";
+import { checkFormat } from "../../mailbox/tree-format.ts";
 import type { FactMap, Facts } from "./facts.ts";
 import type { SupervisorOptions } from "./options.ts";
 
@@ -40,6 +41,7 @@ export function openEnvironment(options: SupervisorOptions, wake: () => void): E
   const { dryRun: isDryRun = false, once: isOnePass = false } = options;
   if (!isDryRun) makeStateDir(tree.dir);
   checkStateDir(tree.dir, uids);
+  checkFormat(tree.dir);
   const open = isDryRun ? viewTrays : openTrays;
   const trays = (isOn ? open : traysAt)(tree.mailbox, { durability, uids });
   const { clock, storage } = trays;
