@@ -1,4 +1,4 @@
-/** Makes the services of a supervisor, each after those that it asks, and puts them in the order of a tick. */
+/** Makes the services of a supervisor and puts them in the order of a tick. Each is made after the services that it asks. */
 import { Backlog } from "../core/backlog.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { DiskRoom } from "../host/disk-room.ts";
@@ -43,9 +43,9 @@ import { Startup } from "./startup.ts";
 import { StatusWriter } from "./status/status-writer.ts";
 import { Watchers } from "./watchers.ts";
 
-/** What the supervisor itself calls. */
+/** The services that the supervisor itself calls. */
 export interface Services {
-  /** In the order of a tick. */
+  /** All services, in the order of a tick. */
   readonly ordered: readonly Service[];
   readonly pool: Pool;
   readonly startup: Startup;
@@ -70,7 +70,7 @@ export function assemble(
   const isOnePass = options.once === true;
   const isOn = settings.mailbox_enabled;
 
-  // What the others ask.
+  // Services that the others ask.
   const parts = new Parts();
   const pool = new Pool(settings, tree);
   const shortages = new Shortages(trays.clock);
@@ -81,7 +81,7 @@ export function assemble(
   const watchers = new Watchers(env);
   const newOwner = ownerSequence();
 
-  // Tasks: what waits, runs and has ended, and what starts.
+  // Tasks: those that wait, run and have ended, and which may start.
   const rescuer = makeTaskRescuer(env, newOwner, pool.workers);
   const isDryRun = options.dryRun === true;
   const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
@@ -99,7 +99,7 @@ export function assemble(
   for (const make of makeParts)
     parts.add(make({ env, journal, control, queue, limits, commands: table }));
 
-  // What looks around, says how it stands, cleans, and ends the run.
+  // Services that look around, report the state, clean up, and end the run.
   const recovery = { rescuer, commandRescuer, commands, control };
   const poll = new Poll(env, { queue, journal, completions, slots, watchers, recovery });
   const shortOf = { shortages, disk, watchers };
@@ -112,18 +112,18 @@ export function assemble(
     shutdown: new Shutdown(env, lifecycle, { pool, poll, parts, commands, rejections, status }),
     report: new RunReport(env, { queue, parts, completions, rejections }),
     ordered: [
-      // A person's word counts before anything starts.
+      // Commands of a person come before anything starts.
       commandService(commands),
-      // New files, and ids that are taken, are known before something is chosen.
+      // New files and used ids must be known before a task is chosen.
       ...(isOn ? [scanService(queue.scanner, isOnePass), completions] : []),
-      // What others do, and what the dead left, comes back into the queue before the queue is used.
+      // Recovered tasks, and the moves of other processes, must reach the queue before it is used.
       poll,
       disk,
       new DueTasks(env, queue.backlog),
-      // What they make, or hold back, counts for what is started next.
+      // Parts may make tasks or hold some back before the next start.
       parts,
       new Starter(limits, queue.dispatcher),
-      // Nothing starts after this: what is told is how it stands.
+      // Nothing starts after this point, so the report is correct.
       status,
       cleanService(cleaner, () => queue.scanner.isComplete || !isOn),
       new ExitCondition(settings, options, lifecycle, exit),
@@ -131,7 +131,7 @@ export function assemble(
   };
 }
 
-/** What knows of the tasks. */
+/** Makes the services that know the tasks. */
 function makeQueue(
   env: Environment,
   pool: Pool,
@@ -166,7 +166,7 @@ function runControl(lifecycle: Lifecycle, slots: SlotSharing, isFixed: boolean):
   return {
     isFixed,
     shareSlots: () => slots.share(),
-    // A command is acknowledged before it ends the run.
+    // Wait until the command is acknowledged, then end the run.
     stop: (drain) => setTimeout(() => lifecycle.ask(drain), 0),
   };
 }
@@ -180,7 +180,7 @@ function makeCommandInbox(
   const commands = new CommandInbox(controlTrays, newOwner, settings.uids, {
     apply: (command) => {
       const result = applyCommand(table, context, command);
-      // What happened is told before it is acknowledged.
+      // Write the events before the command is acknowledged.
       telemetry.flush();
       return result;
     },

@@ -1,4 +1,4 @@
-/** When a supervisor has no reason to go on: drained, through with its one pass, at its limit, or without its lock. */
+/** Decides when a supervisor ends: it is drained, has made its one pass, has reached its limit, or has lost its lock. */
 import type { Settings } from "../core/settings.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
@@ -24,7 +24,7 @@ export class ExitCondition implements Service {
   private readonly mode: Pick<RunMode, "once" | "drain">;
   private readonly lifecycle: Lifecycle;
   private readonly p: ExitConditionParts;
-  /** A retry or a refusal stood half-way when we looked last. */
+  /** At the last look a retry or a refusal was unfinished. */
   private isHalfWay = false;
 
   constructor(
@@ -48,7 +48,7 @@ export class ExitCondition implements Service {
     return NEVER;
   }
 
-  /** @returns why it is over; undefined: it goes on */
+  /** @returns the reason to end; undefined when the run continues */
   private find(): EndReason | undefined {
     const { once: isOnePass = false, drain: isDrain = false } = this.mode;
     const { commands, limits, parts } = this.p;
@@ -56,11 +56,11 @@ export class ExitCondition implements Service {
     if (this.p.ownership.isLost) return "lock-lost";
     const isLimited = limits.left === 0;
     if (!isDrain && !isOnePass && !isLimited) return undefined;
-    // What is not whole yet, or has a second name, is judged within a second.
+    // A file that is incomplete or has a second name is judged within a second.
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!this.settings.mailbox_enabled) return isOnePass ? "once" : "drained";
     if (!scanner.isComplete || !parts.isStarted) return undefined;
-    // It is being found out whether what they wait for has completed under another spelling.
+    // It is not known yet whether their dependencies have completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
     const canStart =
       (backlog.best(false, parts.mayStart) !== undefined || parts.canStart()) &&
@@ -71,7 +71,7 @@ export class ExitCondition implements Service {
     return undefined;
   }
 
-  /** A pass is over, or a limit reached, when what was started has ended; what waits for its retry does not hold it up. */
+  /** Whether a pass is over or a limit reached, and the started tasks have ended. Tasks that wait for a retry do not count. */
   private isPassOver(): boolean {
     const { dispatcher, processing } = this.p.queue;
     return dispatcher.offeredCount === 0 && !processing.isBusy() && !this.p.parts.isBusy();
@@ -81,7 +81,7 @@ export class ExitCondition implements Service {
     const { backlog, scanner, dispatcher, processing } = this.p.queue;
     const left = backlog.count("runnable") + backlog.count("delayed") + scanner.unsettledCount;
     if (left > 0 || dispatcher.inFlight.size > 0) return false;
-    // A retry that stands half-way ends in the inbox: then there is more to do.
+    // An unfinished retry ends in the inbox: then there is more to do.
     const wasHalfWay = this.isHalfWay;
     this.isHalfWay = processing.hasHalfMoves();
     if (wasHalfWay && !this.isHalfWay) scanner.hint(undefined);

@@ -1,4 +1,4 @@
-/** What a part is made with. Shapes only. */
+/** Types only: what a part gets when it is made. */
 import type { CommandTable } from "./control/command-context.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
@@ -13,9 +13,9 @@ export interface PartHost {
   readonly control: ControlFile;
   readonly queue: Pick<Queue, "backlog" | "dispatcher">;
   readonly limits: StartLimits;
-  /** Takes the commands that the part carries out. */
+  /** The table to which the part adds its commands. */
   readonly commands: CommandTable;
 }
 
-/** Called once for each supervisor, before anything runs. */
+/** Called once for each supervisor, before any task runs. */
 export type MakePart = (host: PartHost) => Part;

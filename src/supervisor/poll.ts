@@ -1,6 +1,6 @@
 /**
- * What a supervisor looks at beside the inbox, and when: `processing/` of both mailboxes (what to recover, what waits there,
- * what others do), and the journal.
+ * Looks at everything besides the inbox, at intervals: `processing/` of both mailboxes (what to recover, what waits there, what
+ * others do), and the journal.
  */
 import { messageOf } from "../core/errors.ts";
 import { RECOVER_MS } from "../core/limits.ts";
@@ -26,7 +26,7 @@ export interface PollParts {
   recovery: Recovery;
 }
 
-/** What takes back what the dead left. */
+/** The services that take back the tasks and commands of dead processes. */
 export interface Recovery {
   rescuer: Rescuer;
   commandRescuer: Rescuer;
@@ -35,13 +35,13 @@ export interface Recovery {
 }
 
 /**
- * How often it looks around when nothing waits or runs (ms). Silence is measured with a look each `RECOVER_MS`: after a gap of
- * three times that, the measuring process takes itself for asleep, and counts anew.
+ * How often it looks around when nothing waits or runs (ms). To measure silence it must look each `RECOVER_MS`: after a gap of
+ * three times that, it assumes that its own process was asleep, and starts to measure again.
  */
 const QUIET_MS = 2000;
-/** What is due within this time is done with what is due now, when everything is looked at (ms). */
+/** When everything is looked at, work that is due within this time is done as well (ms). */
 const EARLY_MS = 200;
-/** Pause between two pieces of a journal that has more than one (ms). */
+/** Pause between two pieces of a journal that has several new pieces (ms). */
 const JOURNAL_AGAIN_MS = 50;
 
 export class Poll implements Service {
@@ -50,7 +50,7 @@ export class Poll implements Service {
   private lookAtMs = 0;
   private journalAtMs = 0;
   private isListingWanted = true;
-  /** Whether `processing/` had any file at the last look: then silence is measured. */
+  /** Whether `processing/` had any file at the last look: silence is then measured. */
   private isAnythingProcessed = false;
 
   constructor(env: Environment, parts: PollParts) {
@@ -66,7 +66,7 @@ export class Poll implements Service {
     return this.env.settings.mailbox_enabled;
   }
 
-  /** Looks who is there and takes back what the dead have left. Resolves when that is done, and it watches. */
+  /** Finds other workers and takes back the tasks of dead processes. Resolves when that is done and it watches. */
   async start(): Promise<void> {
     this.lookAtWorkers();
     await this.recoverAtStart();
@@ -78,19 +78,19 @@ export class Poll implements Service {
     this.p.watchers.stop();
   }
 
-  /** The workers are gone: takes back what they have left. Resolves when nothing is under way. */
+  /** Takes back the tasks that ended workers have left. Resolves when no step is running. */
   async finish(): Promise<void> {
     const { rescuer } = this.p.recovery;
     if (this.isOn) await rescuer.round(rescuer.list());
     await rescuer.idle();
   }
 
-  /** Lets go of the journal. */
+  /** Closes the journal. */
   close(): void {
     this.p.journal.close();
   }
 
-  /** Work was handed out: it changes soon. */
+  /** Looks again soon, because tasks were handed out. */
   private expectChange(nowMs: number): void {
     this.lookAtMs = Math.min(this.lookAtMs, nowMs + RECOVER_MS);
     this.journalAtMs = Math.min(this.journalAtMs, nowMs + RECOVER_MS);
@@ -101,12 +101,12 @@ export class Poll implements Service {
     return Math.min(this.lookAtMs, this.journalAtMs);
   }
 
-  /** Looks at what is due. After a look at `processing/` the others do what is due soon. */
+  /** Does the looks that are due. After a look at `processing/` it also does those that are due soon. */
   work(tick: Tick): void {
     const { nowMs } = tick;
     const isLookDue = nowMs >= this.lookAtMs || this.isListingWanted;
     if (isLookDue) this.lookAtProcessing(nowMs);
-    // With each look, too, so that both are due at one time: each time that we wake costs more than what is done.
+    // Also read it with each look, so that both are due at one time: waking up costs more than the work.
     if (isLookDue || nowMs >= this.journalAtMs) this.followJournal(nowMs);
     if (isLookDue) tick.dueMs = nowMs + EARLY_MS;
   }
@@ -117,7 +117,7 @@ export class Poll implements Service {
     if (files !== undefined) {
       const nonces = new Set(files.map((file) => parseName(file)?.submission));
       control.keepApplied((nonce) => nonces.has(nonce));
-      // Commands first: a cancel that was under way goes on with the lease that recovery would give back.
+      // Recover commands first: an unfinished cancel continues with a lease that task recovery would give back.
       const commanded = commandRescuer.round(files, true);
       await commanded;
       for (const file of files) commands.takeReady(file);
@@ -149,7 +149,7 @@ export class Poll implements Service {
     this.p.slots.share();
   }
 
-  /** @returns what lies in `processing/`; undefined: it cannot be listed, and nothing is concluded from it */
+  /** @returns the names in `processing/`; undefined when it cannot be listed: nothing is then concluded */
   private lookAtTasks(nowMs: number): string[] | undefined {
     const { watchers } = this.p;
     const { pool, scanner, processing } = this.p.queue;
@@ -170,7 +170,7 @@ export class Poll implements Service {
     this.journalAtMs = nowMs + (this.p.journal.read() ? JOURNAL_AGAIN_MS : this.pauseMs());
   }
 
-  /** Pause until the next look around (ms): longer where nothing waits or runs. */
+  /** Pause until the next look (ms). It is longer while nothing waits or runs. */
   private pauseMs(): number {
     const { backlog, dispatcher, pool } = this.p.queue;
     const isQuiet =

@@ -1,4 +1,4 @@
-/** What a run came to, and what a dry run would do. */
+/** The summary of a run, and of a dry run. */
 import type { Environment } from "./environment/environment.ts";
 import type { EndReason } from "./environment/lifecycle.ts";
 import type { RunSummary } from "./environment/options.ts";
@@ -16,7 +16,7 @@ export interface RunReportParts {
   rejections: Rejections;
 }
 
-/** A dry run looks at the inbox for so long at a time (ms). */
+/** A dry run looks at the inbox for this long at a time (ms). */
 const LOOK_MS = 100;
 
 export class RunReport {
@@ -42,7 +42,7 @@ export class RunReport {
     };
   }
 
-  /** Looks at all that waits, and changes nothing. */
+  /** Looks at all waiting tasks, and changes nothing. */
   async dryRun(): Promise<RunSummary> {
     const { settings, trays } = this.env;
     const { clock } = trays;

@@ -1,4 +1,4 @@
-/** The end of a run, step by step: nothing new begins, what runs ends or is given back, and the last words are written. */
+/** Ends a run, step by step: nothing new begins, running tasks end or are given back, and the last status is written. */
 import { messageOf } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
@@ -11,7 +11,7 @@ import type { Poll } from "./poll.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { StatusWriter } from "./status/status-writer.ts";
 
-/** Time for parts to do what follows from the last results (ms); what is left is done at the next start. */
+/** How long parts may handle the last results (ms); the rest is done at the next start. */
 const PARTS_FINISH_MS = 3000;
 /** How often commands are looked at while the workers end (ms). */
 const COMMANDS_LOOK_MS = 200;
@@ -25,7 +25,7 @@ export interface ShutdownParts {
   status: StatusWriter;
 }
 
-/** Workers that are to give back what they run have so long to go (ms). */
+/** How long workers may take to give back their tasks and end (ms). */
 export function stopLimitMs({ grace_ms: graceMs }: Settings): number {
   return graceMs * 2 + 2000;
 }
@@ -41,7 +41,7 @@ export class Shutdown {
     this.p = parts;
   }
 
-  /** @param services of the tick, which does not come any more */
+  /** @param services the services of the tick, which is not called any more */
   async run(endedBy: EndReason, services: readonly Service[]): Promise<void> {
     const { telemetry, alerts } = this.env;
     const { commands, parts, poll, pool, status } = this.p;
@@ -64,11 +64,11 @@ export class Shutdown {
     await poll.finish();
     await parts.finish(PARTS_FINISH_MS);
     await rejections.idle();
-    // The last look: no event comes any more, and what is left is the next supervisor's, also a stop that is meant for us.
+    // Take the last look now: no event comes any more. A stop that is meant for us must not be left for the next supervisor.
     commands.lastLook();
   }
 
-  /** What runs may take its time to end: until then commands are taken, above all those that end it. */
+  /** Closes the pool. Running tasks may take long to end, so commands are still taken, above all those that end tasks. */
   private async closePool(): Promise<void> {
     const look = setInterval(() => {
       try {

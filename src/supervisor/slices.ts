@@ -1,4 +1,4 @@
-/** Services of the tick whose work is a slice of something longer: the two inboxes, and what is past its retention. */
+/** Services of the tick that do a slice of longer work: the two inboxes, and the cleaning of old files. */
 import { SLICE_MS_MAX } from "../core/limits.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import { NEVER, type Service } from "./environment/service.ts";
@@ -8,12 +8,12 @@ import type { Cleaner } from "./maintenance/cleaner.ts";
 export function commandService(commands: CommandInbox): Service {
   return {
     work: () => commands.work(),
-    // Not at once: acknowledgements and file events come in between.
+    // Never at once, so that acknowledgements and file events can be handled in between.
     nextMs: (nowMs) => nowMs + Math.max(1, commands.relookMs ?? NEVER),
   };
 }
 
-/** @param isOnePass the inbox is scanned once */
+/** @param isOnePass the inbox is scanned only once */
 export function scanService(scanner: InboxScanner, isOnePass: boolean): Service {
   return {
     work: ({ nowMs }) => scanner.work(nowMs + SLICE_MS_MAX),
@@ -24,7 +24,7 @@ export function scanService(scanner: InboxScanner, isOnePass: boolean): Service 
   };
 }
 
-/** @param mayBegin false while something more urgent is looked at */
+/** @param mayBegin false while more urgent work is in progress */
 export function cleanService(cleaner: Cleaner, mayBegin: () => boolean): Service {
   return {
     work: ({ nowMs }) => {

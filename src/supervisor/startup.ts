@@ -1,4 +1,4 @@
-/** The start of a run: the supervisor takes the tree, says what is in force, takes back what the dead have left, and watches. */
+/** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
 import { readVersion } from "../host/package.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
@@ -29,7 +29,7 @@ export class Startup {
     this.p = parts;
   }
 
-  /** @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when it cannot say so itself */
+  /** @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when its document cannot be written */
   async run(): Promise<void> {
     const { settings, trays, telemetry, alerts, wake } = this.env;
     const { status, limits, poll, parts } = this.p;
@@ -44,7 +44,7 @@ export class Startup {
     wake();
   }
 
-  /** What commands have said before this start is in force still, and may surprise the person who started it. */
+  /** Applies earlier commands, which still hold and may surprise the person who started this run. */
   private applyWhatHolds(startedAt: string): void {
     const { control, pool } = this.p;
     if (this.o.paused === true && !control.current.paused)
@@ -64,7 +64,7 @@ export class Startup {
     if (replan_paused) alerts.notice("replanning: other nodes wait until the planner has ended");
   }
 
-  /** What `set-workers` has said before this start, unless this run was given another number than it overrode. */
+  /** The number that `set-workers` set before this start, unless this run was given another number than the one it replaced. */
   private rememberedSlots(): number | undefined {
     const { control } = this.p;
     const { max_workers: slots, max_workers_over: over } = control.current;

@@ -1,6 +1,6 @@
 /**
- * The supervisor: one tick that looks, selects, steers and takes back. An event (a file, a message, a death) only makes a tick
- * due. The tick calls the services of `assemble.ts`, one after the other; each decides from the directory, in bounded pieces.
+ * The supervisor: one tick that looks, selects, steers and takes back. An event (a file, a message, a death) only schedules a tick.
+ * The tick calls the services of `assemble.ts` one after the other; each decides from the directory, in bounded pieces.
  */
 import { messageOf } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
@@ -44,12 +44,12 @@ export class Supervisor {
 
   /**
    * Runs until it is drained, stopped or loses its lock.
-   * @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when it cannot say so itself
+   * @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when its document cannot be written
    */
   async run(): Promise<RunSummary> {
     const { startup, shutdown, report, ordered } = this.s;
     if (this.isDryRun) {
-      // No tick: a tick starts workers.
+      // Stop the timer, because a tick would start workers.
       this.timer.stop();
       return report.dryRun();
     }
@@ -60,12 +60,12 @@ export class Supervisor {
     return report.summary(endedBy);
   }
 
-  /** Asks it to end: after what runs has ended (`drain`), or after giving it back. A second call hurries the first. */
+  /** Asks it to end: after running tasks have ended (`drain`), or after giving them back. A second call hurries the first. */
   stop(drain: boolean): void {
     this.lifecycle.ask(drain);
   }
 
-  /** All services in their order; then the first of their times is the next tick's. */
+  /** Calls all services in order, then schedules the next tick at the earliest of their times. */
   private tick(): void {
     if (this.lifecycle.isEnding) return;
     const nowMs = this.env.trays.clock.monotonicMs();

@@ -1,7 +1,7 @@
-/** When the next tick is due: at once, or at a time. However often it is asked for, it is one tick. */
+/** Schedules the next tick: at once, or at a time. Several requests lead to one tick. */
 import type { Clock } from "../core/clock.ts";
 
-/** Pause after a tick that broke (ms). */
+/** Pause after a tick that threw (ms). */
 const BROKEN_MS = 250;
 const FAR = Number.POSITIVE_INFINITY;
 
@@ -29,7 +29,7 @@ export class TickTimer {
       try {
         this.tick();
       } catch (error) {
-        // One bad moment must not end hours of work: say it, look again.
+        // One error must not end hours of work: report it and look again.
         this.onError(error);
         this.sleepUntil(this.clock.monotonicMs() + BROKEN_MS);
       }
@@ -48,7 +48,7 @@ export class TickTimer {
     }, inMs);
   }
 
-  /** Nothing makes a tick due any more. */
+  /** From now on no tick is scheduled. */
   stop(): void {
     this.isStopped = true;
     clearTimeout(this.timer);

@@ -1,4 +1,4 @@
-/** Watches directories for a supervisor: both inboxes always, `processing/` while others than its own workers move files there. */
+/** Watches directories for a supervisor: both inboxes always, and `processing/` while processes other than its own workers move files there. */
 import { systemCode } from "../core/errors.ts";
 import { Doorbell } from "../host/doorbell.ts";
 import type { Environment } from "./environment/environment.ts";
@@ -43,7 +43,7 @@ export class Watchers {
     this.processing.start();
   }
 
-  /** Watches anew what was replaced by a directory of the same name. @returns true when one was */
+  /** Watches a directory again that was replaced by one of the same name. @returns true when there was one */
   rearm(): boolean {
     return this.all().filter((bell) => bell.rearm()).length > 0;
   }

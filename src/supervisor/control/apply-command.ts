@@ -1,4 +1,4 @@
-/** What each command does to a running pool. Idempotent: a crash may have it applied twice. */
+/** Maps each command to its effect on a running pool. Every effect is idempotent: after a crash a command may be applied twice. */
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import { cancel } from "./cancel.ts";
 import type { CommandContext, CommandHandler, CommandTable } from "./command-context.ts";
@@ -13,7 +13,7 @@ const stop: CommandHandler = ({ run }, { command }) => {
   return { stopping: true, drain };
 };
 
-/** A table that parts add their commands to. */
+/** Makes the table to which parts add their commands. */
 export function makeCommandTable(): CommandTable {
   return new Map([
     ["pause", pause],

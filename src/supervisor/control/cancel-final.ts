@@ -1,4 +1,4 @@
-/** Settles a task that does not run any more as cancelled. Gives it back when the disk will not give what must travel in its record. */
+/** Settles a task that no longer runs as cancelled. If the disk cannot be read for its record, the task is given back. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -27,7 +27,7 @@ const SETTLE_AGAIN_MS_MAX = 5000;
 
 const READ_TRIES_MAX = 5;
 
-/** Settles a task that does not run any more as cancelled. @param from where it was taken from: a run, or where it waited */
+/** Settles a task that no longer runs as cancelled. @param from where it was taken from: a run, or the place where it waited */
 export async function settleAsCancelled(
   context: CommandContext,
   claim: Claim,
@@ -39,7 +39,7 @@ export async function settleAsCancelled(
   queue.backlog.remove(id);
   const isBatch = claim.name.isBatch === true;
   const decoded = isBatch ? undefined : await readForSure(trays, claim);
-  // What its lines came to before is kept: a retry goes on from there.
+  // Results of finished lines are kept: a retry continues from there.
   const batch = isBatch ? await gatherForSure(trays, claim) : undefined;
   const { attempt } = claim.name;
   const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name) };
@@ -69,7 +69,7 @@ export async function settleAsCancelled(
       telemetry.flush();
     });
     if (settlement.error === undefined) break;
-    // The lease is ours, and we live: no other process would finish what the disk refuses now.
+    // We hold the lease and live, so no other process would finish a step that the disk refuses now.
     await wait(waitMs);
   }
   if (settlement.recordAs !== undefined) {
@@ -80,7 +80,7 @@ export async function settleAsCancelled(
   env.facts.emit("processing:changed");
 }
 
-/** What an accepted task has run so far. A run that was given back has left its number to the next one. */
+/** Facts of the runs of an accepted task. A run that was given back has left its number to the next one. */
 function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Partial<FailureFacts> {
   const last = findLastRun(runsDir, name);
   const before = last?.attempt ?? name.attempt - 1;
@@ -113,7 +113,7 @@ function findLastRun(
     .at(-1);
 }
 
-/** @throws a system error; then the batch waits again, with all that its lines came to */
+/** @throws a system error; the batch then waits again, with all results of its lines */
 async function gatherForSure(trays: Trays, claim: Claim): Promise<BatchCounts> {
   try {
     return await gatherCounts(trays, claim.name);
@@ -124,8 +124,8 @@ async function gatherForSure(trays: Trays, claim: Claim): Promise<BatchCounts> {
 }
 
 /**
- * The task that is to travel in its record; undefined when the file holds none.
- * @throws ErrIo when the disk does not give it: then the task waits again, because its bytes would be lost with the claim
+ * The task for the record; undefined when the file holds no task.
+ * @throws ErrIo when the disk cannot be read: the task then waits again, because its bytes would be lost with the claim
  */
 async function readForSure(trays: Trays, claim: Claim): Promise<DecodedTask | undefined> {
   for (let tries = 1; ; tries++) {

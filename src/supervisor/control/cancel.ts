@@ -1,4 +1,4 @@
-/** The command `cancel`: stops a task and puts it back, or ends it for good, wherever it has got to. */
+/** The command `cancel`: stops a task and puts it back, or ends it for good, in whatever state it is. */
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import {
@@ -20,20 +20,20 @@ import type { Trays } from "../../mailbox/trays.ts";
 import { settleAsCancelled } from "./cancel-final.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 
-/** Waits this long, beyond the grace time, for a worker to let go (ms). */
+/** How long a worker may take to give up the task, beyond the grace time (ms). */
 const LET_GO_MS = 3000;
-/** And this long for a committed record to be published (ms). */
+/** How long a committed record may take to be published (ms). */
 const PUBLISH_MS_MAX = 10_000;
 
 /**
- * What was running, or waited, when the command came is meant: its lease is noted before anything is done to it. Carried out
- * again, the command does what is left to do about that one, and nothing to another that bears the name by then.
+ * Cancels the run, or waiting task, that existed when the command came. Its lease is written down before anything is done to it. If
+ * the command is carried out again after a crash, it finishes with that run, and does nothing to a later task of the same name.
  */
 export const cancel: CommandHandler = async (context, inHand) => {
   const { env, parts } = context;
   const { node: id = "", final: isFinal = false } = inHand.command.args;
   let lease = inHand.subject;
-  // What runs is taken at once: at the start, before recovery gives it back and the plan is read.
+  // A running task is taken at once: at the start this must happen before recovery gives it back and the plan is read.
   if (lease === undefined && findClaim(env.trays, id)?.name.stage !== "w") {
     await parts.started;
     const isOut = !isFinal && (await parts.ownerOf(id)?.takeBack(id, inHand.isAgain)) === true;
@@ -49,7 +49,7 @@ export const cancel: CommandHandler = async (context, inHand) => {
 };
 
 /**
- * The lease of what is to be cancelled; of what waits, what it begins with.
+ * The lease to cancel; for a waiting task, the beginning of its next lease.
  * @throws ErrTaskNotFound, ErrInvalidTransition when there is nothing to cancel
  */
 function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolean): string {
@@ -59,7 +59,7 @@ function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolea
   if (live !== undefined && isFinal) return leasesOfAttempt(live.name);
   const isWaiting = findWaiting(trays, id) !== undefined;
   const isSettled = hasSettled(trays, id);
-  // With a record beside it, the waiting file is a duplicate, which a cancel does not end.
+  // If the id has a record, the waiting file is a duplicate, and cancelling does not end it.
   if (isWaiting && isFinal && !isSettled) return leasesOfAttempt(newSubmission(trays.clock, id, 1));
   const owner = parts.ownerOf(id);
   if (live === undefined && !isWaiting && !isSettled && owner === undefined)
@@ -76,7 +76,7 @@ function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolea
   });
 }
 
-/** Stops it and puts it back into the inbox. */
+/** Stops the run and puts the task back into the inbox. */
 async function cancelRun(
   context: CommandContext,
   id: string,
@@ -95,7 +95,7 @@ async function cancelRun(
   const settled = await waitForSettled(trays, id, lease);
   if (settled !== undefined)
     throw new ErrInvalidTransition(`${id} is not in flight: it has just ${settled}`, { id });
-  // A worker that put it back itself says so itself; one who died over this command may not have come to it.
+  // A worker that put the task back has written the event itself. A worker that died because of this command may not have.
   const isUntold = taken !== undefined || (isAgain && !hasRecord(tree.events, lease, "cancelled"));
   if (!isUntold) return;
   const attempt = Number(lease.split(".")[1]);
@@ -104,7 +104,7 @@ async function cancelRun(
   telemetry.flush();
 }
 
-/** Ends it as cancelled, whatever its state is by now. */
+/** Ends the task as cancelled, whatever its state is now. */
 async function cancelForGood(context: CommandContext, id: string, lease: string): Promise<void> {
   const { trays } = context.env;
   for (;;) {
@@ -127,7 +127,7 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });
     }
     if (taken === undefined) continue;
-    // For a waiting task only the beginning of its next lease was noted, which ends with a dot.
+    // For a waiting task only the beginning of its next lease was written down, which ends with a dot.
     const isRun = !lease.endsWith(".");
     await settleAsCancelled(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
     return;
@@ -135,8 +135,8 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
 }
 
 /**
- * How the submission of this lease ended; undefined when it has no record. What was committed by one who died over it is published
- * by recovery first.
+ * How the submission of this lease ended; undefined when it has no record. Recovery first publishes a record whose settler died
+ * after its commit.
  * @throws ErrInvalidTransition when that takes too long
  */
 async function waitForSettled(
@@ -155,7 +155,7 @@ async function waitForSettled(
   return record?.status === "failed" && record.kind === "cancelled" ? "cancelled" : record?.status;
 }
 
-/** Takes the lease from its holder. Undefined when its worker has dealt with it, or another process was faster. */
+/** Takes the lease from its holder. Undefined when its worker has ended the task, or another process was faster. */
 async function take(
   context: CommandContext,
   claim: Claim,
@@ -173,16 +173,16 @@ async function take(
     while (trays.storage.look(claim.path) !== undefined && trays.clock.monotonicMs() < deadline)
       await wait(10);
   }
-  // One that waits, or a worker that we cannot speak to, or that does not answer. The lease is taken first: its
-  // holder is fenced, and cannot settle the end of its program as a failure.
+  // The task waits, or its worker cannot be reached or does not answer. Take the lease first: its holder is then fenced, and cannot
+  // settle the killed program as a failure.
   const taken = claimReady(trays, claim.name, context.newOwner());
   if (taken !== undefined && isRunning) {
-    // Also what runs under the lease before, when it was taken to be cancelled by one who died over it.
+    // An earlier cancel may have died after taking the lease: end also what runs under the lease before that.
     await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, env.tree.dir);
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
     env.telemetry.lease("expired", subject);
   }
-  // Wherever it waited, also for its retry: a drain must not wait for it.
+  // Remove it wherever it waited, also for its retry: a drain must not wait for it.
   queue.backlog.remove(id);
   queue.dispatcher.inFlight.delete(foldId(id));
   env.facts.emit("processing:changed");

@@ -1,4 +1,4 @@
-/** What commands steer, and what applies one. Shapes only. */
+/** Types only: what commands can steer, and the function that applies a command. */
 import type { CommandName } from "../../core/command.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -16,7 +16,7 @@ export interface CommandContext {
   readonly run: RunControl;
 }
 
-/** What commands do to the run itself. */
+/** How commands change the run itself. */
 export interface RunControl {
   /** True for `--once`: the number of workers is fixed. */
   readonly isFixed: boolean;
@@ -25,13 +25,13 @@ export interface RunControl {
 }
 
 /**
- * Carries out a command. A crash may have it called twice.
- * @throws MailchuteError when it cannot be carried out
+ * Carries out a command. After a crash it may be called twice.
+ * @throws MailchuteError when the command cannot be carried out
  */
 export type CommandHandler = (
   context: CommandContext,
   inHand: ClaimedCommand,
 ) => object | Promise<object>;
 
-/** By name; a part adds its own. */
+/** Handlers by command name; a part adds its own. */
 export type CommandTable = Map<CommandName, CommandHandler>;

@@ -1,7 +1,8 @@
 /**
- * The control mailbox, in the order of arrival, through the same moves as tasks. A command is applied first and
- * acknowledged then; one that a crash left in between is applied again, which changes nothing twice. Those that steer the
- * pool overtake a flood of others: the newest of its subject decides, and those before it change nothing any more.
+ * Takes commands from the control mailbox in order of arrival, with the same moves as tasks. A command is applied first and
+ * acknowledged afterwards. If a crash comes in between, it is applied again, with no further effect. Commands that steer the pool
+ * overtake others, so that a flood cannot delay them: the newest with the same subject decides, and earlier ones no longer change
+ * anything.
  */
 import { join } from "node:path";
 import { decodeCommand } from "../../codec/command-codec.ts";
@@ -32,16 +33,16 @@ import type { ControlFile } from "../documents/control-file.ts";
 import { type DropRules, type Fault, inspectFile } from "../inbox/inspect-file.ts";
 import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
 
-/** A claimed command; when it is carried out again after a crash, also what the first try has noted. */
+/** A claimed command. When it is carried out again after a crash, it also has the note of the first try. */
 export interface ClaimedCommand {
   command: Command;
-  /** Its nonce: the same each time it is taken up, and of no other command, also of none with the same id. */
+  /** Its nonce: the same each time it is taken up, and different from that of every other command, even one with the same id. */
   nonce: string;
-  /** True when a supervisor before us had claimed it, and may have carried it out. */
+  /** True when an earlier supervisor had claimed it, and may have carried it out. */
   isAgain: boolean;
-  /** What it was noted to be about, that first time. */
+  /** The subject that was written down the first time. */
   subject: string | undefined;
-  /** Before the effect begins. */
+  /** Writes the subject down. Must be called before the command takes effect. */
   noteSubject(subject: string): Promise<void>;
 }
 
@@ -49,14 +50,14 @@ interface Arrival {
   /** Epoch ms, and the name of its file in the inbox: see `isOlder`. */
   arrivedMs: number;
   name: string;
-  /** Others that came before it may be carried out after it. */
+  /** Commands that came before it may be carried out after it. */
   isOvertaking: boolean;
 }
 
 export interface CommandHooks {
-  /** Carries it out. Throws MailchuteError when it cannot be done; the text goes into the error record. */
+  /** Carries out a command. Throws MailchuteError when it cannot be done; the text goes into the error record. */
   apply(inHand: ClaimedCommand): object | Promise<object>;
-  /** What the pool was told: remembers which commands are in effect, and the last one of each subject. */
+  /** The state of the pool: remembers which commands have taken effect, and the last one of each subject. */
   control: CommandMemory;
   onError(error: unknown): void;
 }
@@ -66,21 +67,21 @@ export type CommandMemory = Pick<
   "isApplied" | "keepApplied" | "lastWord" | "noteLastWord" | "forgetLastWords" | "save"
 >;
 
-/** A file that does not parse is refused after it was quiet for this long (ms). */
+/** A file that does not parse is refused after it has not changed for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
-/** Pause before a file that is not whole is looked at again (ms): while there are few of them. */
+/** Pause before an incomplete file is looked at again (ms), while there are few of them. */
 const YOUNG_MS = 50;
 const YOUNG_FEW = 64;
-/** What is carried out in one tick: so many, and for about so long (ms). */
+/** How many commands one tick carries out, and for about how long (ms). */
 const COMMANDS_PER_LOOK_MAX = 64;
 const CARRY_OUT_MS = 8;
-/** While so many wait for their acknowledgement, and for the disk, only those that overtake are carried out. */
+/** While this many commands wait to be acknowledged on disk, only overtaking ones are carried out. */
 const UNACKNOWLEDGED_MAX = 256;
-/** The last look of a supervisor takes so long at most (ms). */
+/** The longest time for the last look of a supervisor (ms). */
 const LAST_LOOK_MS = 250;
 /** Pause before a claimed command that could not be read is tried again (ms). */
 const READ_AGAIN_MS = 200;
-/** Pause before a file that could not be read or moved is tried again (ms): until then it takes no place from others. */
+/** Pause before a file that could not be read or moved is tried again (ms). Until then other files are tried. */
 const TRY_AGAIN_MS = 2000;
 
 export class CommandInbox {
@@ -89,7 +90,7 @@ export class CommandInbox {
   private readonly rules: DropRules<Command>;
   private readonly hooks: CommandHooks;
   private readonly arrivals: CommandOrder;
-  /** Files that are not whole, or have a second name, and since when (monotonic ms) they look so. */
+  /** Files that are incomplete or have a second name, and since when they have not changed (monotonic ms). */
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
   private hasLastWords = true;
   private unacknowledged: Settlement[] = [];
@@ -97,7 +98,7 @@ export class CommandInbox {
   private runningCount = 0;
   private readonly postponed = new Set<NodeJS.Timeout>();
 
-  /** @param uids owners whose files are accepted, beside our own uid and root */
+  /** @param uids owners whose files are accepted, besides our own uid and root */
   constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
     this.trays = trays;
     // A batch would never be claimed, and enough of them would keep every other command waiting.
@@ -111,23 +112,23 @@ export class CommandInbox {
     });
   }
 
-  /** True while acknowledgements are under way. */
+  /** True while acknowledgements are being written. */
   get isBusy(): boolean {
     return this.runningCount > 0 || this.unacknowledged.length > 0 || this.isAcknowledging;
   }
 
-  /** Ms after which there is to be another look: at once for what waits, later for what is not whole. */
+  /** Ms until the next look: 0 for waiting commands, later for incomplete files. */
   get relookMs(): number | undefined {
     if (this.arrivals.hasWork) return this.unacknowledged.length < UNACKNOWLEDGED_MAX ? 0 : 1;
     return this.young.size === 0 ? undefined : YOUNG_MS;
   }
 
-  /** Something came or went in the inbox. @param name what, if it is known */
+  /** Notes that a file came or went in the inbox. @param name of the file, if known */
   ring(name: string | undefined): void {
     this.arrivals.ring(name);
   }
 
-  /** Takes what waits: a slice of it, the oldest first, and what steers the pool soon. Acknowledgements follow. */
+  /** Takes some waiting commands, the oldest first; commands that steer the pool come soon. Acknowledgements follow. */
   work(): void {
     this.arrivals.work();
     this.carryOut(this.trays.clock.monotonicMs() + CARRY_OUT_MS, this.arrivals.overdue());
@@ -138,7 +139,7 @@ export class CommandInbox {
     if (this.unacknowledged.length > 0 && !this.isAcknowledging) void this.acknowledge();
   }
 
-  /** What is left is for the next supervisor: a stop is taken now, lest it stops that one. */
+  /** Takes a waiting stop now, so that it does not stop the next supervisor. Other commands are left for the next supervisor. */
   lastLook(): void {
     const untilMs = this.trays.clock.monotonicMs() + LAST_LOOK_MS;
     this.ring(undefined);
@@ -155,7 +156,8 @@ export class CommandInbox {
     if (ready?.stage !== "ready") return;
     const claim = claimReady(this.trays, ready, this.newOwner());
     if (claim === undefined) return;
-    // When it came is not known any more. It was written before; one that overtook others was stamped with that time.
+    // Its time of arrival is lost. It was written before its mtime; a command that overtook others had its mtime set to its
+    // arrival.
     const arrivedMs = this.trays.storage.look(claim.path)?.mtimeMs ?? 0;
     this.run(claim, { arrivedMs, name: "", isOvertaking: true });
   }
@@ -176,7 +178,7 @@ export class CommandInbox {
     if (!this.claim(waiting, isOvertaking)) this.arrivals.missed(waiting);
   }
 
-  /** @returns false when it was not carried out: it is gone, not whole, or none */
+  /** @returns false when it was not carried out: the file is gone, incomplete, or no command */
   private claim({ name, arrivedMs }: Waiting, isOvertaking: boolean): boolean {
     try {
       const seen = inspectFile(this.trays, name, this.rules);
@@ -192,7 +194,7 @@ export class CommandInbox {
         return false;
       }
       if (seen.is === "linked") {
-        // Looked at again with one name.
+        // The file now has one name: look at it again.
         if (dropStagedLink(this.trays, id, facts.ino)) this.arrivals.ring(name);
         else this.refuse(name, id, { reason: SECOND_LINK });
         return false;
@@ -217,7 +219,7 @@ export class CommandInbox {
     try {
       this.trays.storage.touch(claim.path, arrivedMs);
     } catch (error) {
-      // Only its owner sets the times of a file: one of another uid is taken up as if it came when it was claimed.
+      // Only its owner can set a file's times: a file of another user counts as if it came when it was claimed.
       if (systemCode(error) !== "EPERM") throw error;
     }
   }
@@ -243,11 +245,11 @@ export class CommandInbox {
     let isRead = false;
     try {
       this.freeId(claim.name.id);
-      // The bytes that count are those of the claimed file: it may have been replaced before.
+      // Only the bytes of the claimed file count: it may have been replaced before.
       command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
       subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
       isRead = true;
-      // One that was carried out, or half so, is brought to its end.
+      // A command that was carried out, or begun, is finished.
       const isBegun = isAgain && (subject !== undefined || this.hooks.control.isApplied(nonce));
       const expiresMs = isBegun ? undefined : command.expiresAtMs;
       if (expiresMs !== undefined && expiresMs < this.trays.clock.wallMs()) {
@@ -262,7 +264,7 @@ export class CommandInbox {
       }
       const isEnding = command.command === "stop" || command.command === "drain";
       if (isEnding && isAgain) {
-        // Claimed by a supervisor that has ended since: what it asked for is so, and not meant for us.
+        // The supervisor that claimed this stop has ended since: the command has its effect, and is not meant for us.
         done({ stopped: true });
         return;
       }
@@ -278,7 +280,7 @@ export class CommandInbox {
     }
   }
 
-  /** The command of the same subject that came later and was carried out before it. Without one, it may be that itself. */
+  /** The later command of the same subject that was carried out before it. If there is none, this command may become it. */
   private laterWord(command: Command, arrival: Arrival): LastWord | undefined {
     const subject = subjectOf(command);
     if (subject === undefined) return undefined;
@@ -292,7 +294,7 @@ export class CommandInbox {
     return undefined;
   }
 
-  /** The disk does not give the command now: the lease stays ours, and it is read again. */
+  /** The command cannot be read from disk now: keep the lease and read it again later. */
   private postpone(claim: Claim, arrival: Arrival, error: unknown): void {
     this.hooks.onError(error);
     const timer = setTimeout(() => {
@@ -303,7 +305,7 @@ export class CommandInbox {
     this.postponed.add(timer);
   }
 
-  /** The next supervisor takes up what we could not read. */
+  /** Commands that we could not read are left for the next supervisor. */
   close(): void {
     for (const timer of this.postponed) clearTimeout(timer);
     this.arrivals.close();
@@ -312,7 +314,7 @@ export class CommandInbox {
   private async acknowledge(): Promise<void> {
     this.isAcknowledging = true;
     try {
-      // It is in force, but the next supervisor would not know: acknowledged with a later look.
+      // The command has taken effect, but the next supervisor would not know that: acknowledge it with a later look.
       while (this.unacknowledged.length > 0 && this.hooks.control.save()) {
         const batch = this.unacknowledged;
         this.unacknowledged = [];
@@ -320,7 +322,7 @@ export class CommandInbox {
         for (const { claim, error } of batch) if (error === undefined) this.forget(claim);
         const failed = batch.filter((s) => s.error !== undefined);
         if (failed.length > 0) {
-          // A full disk: the effect is there, the acknowledgement comes with a later look.
+          // The disk is full: the command has its effect, and is acknowledged with a later look.
           this.unacknowledged.push(...failed);
           this.hooks.onError(failed[0]?.error);
           return;
@@ -337,14 +339,14 @@ export class CommandInbox {
     try {
       forgetSubject(this.trays, claim.name);
     } catch (error) {
-      // The sweep will.
+      // The sweep will remove it.
       this.hooks.onError(error);
     }
   }
 
   /**
-   * `pause.json` may be dropped again and again: an earlier acknowledgement of that name moves aside. Only when the claim
-   * is ours: what another supervisor has just acknowledged is not an earlier one.
+   * `pause.json` may be dropped again and again: the earlier acknowledgement with that name moves aside. This is done only when the
+   * claim is ours: an acknowledgement that another supervisor has just written is not an earlier one.
    */
   private freeId(id: string): void {
     const { outbox, failed } = this.trays;

@@ -1,6 +1,6 @@
 /**
- * What waits in the control inbox, in order of arrival. A look into each file, the newest first, tells which commands steer
- * the pool, so that a flood of others cannot delay them. Works in slices; moves nothing.
+ * Keeps the waiting commands of the control inbox in order of arrival. It looks into each file, the newest first, to find the
+ * commands that steer the pool, so that a flood of others cannot delay them. Works in slices; moves nothing.
  */
 import { decodeCommand } from "../../codec/command-codec.ts";
 import { type Subject, subjectOf } from "../../core/command.ts";
@@ -11,58 +11,61 @@ import { pathIn, type Trays } from "../../mailbox/trays.ts";
 
 export interface Waiting {
   name: string;
-  /** When it got this name, as the file system stamps it (epoch ms): a moved file keeps its mtime, and may be old. */
+  /** When the file got this name, by the file system's clock (epoch ms): a moved file keeps its mtime, which may be old. */
   arrivedMs: number;
-  /** What it steers, as far as a look into it told; undefined: it steers nothing, or is no command. */
+  /** The subject that it steers; undefined when it steers nothing, is no command, or could not be read. */
   subject: Subject | undefined;
 }
 
 export interface CommandOrderHooks {
-  /** The inbox cannot be listed. */
+  /** Called when the inbox cannot be listed. */
   onError(error: unknown): void;
-  /** Nothing stands under this name any more. */
+  /** Called when no file has this name any more. */
   onGone(name: string): void;
 }
 
 interface Known extends Waiting {
   /** When it was first looked at (monotonic ms). */
   seenMs: number;
-  /** Tells this file from one that replaces it. */
+  /** Differs between this file and one that replaces it. */
   key: string;
 }
 
-/** Rings may be lost: without one the inbox is listed this often (ms), in ticks that come anyway; a long listing less often. */
+/**
+ * How often the inbox is listed without a ring, because rings may be lost (ms). It happens in ticks that come anyway; a long
+ * listing happens less often.
+ */
 const LOOK_MS = 100;
 const LISTING_SHARE = 10;
-/** Names that are listed at once. */
+/** How many names are listed at once. */
 const LIST_NAMES = 256;
-/** One slice of listing, and of looking into files (ms). */
+/** The length of one slice of listing, and of looking into files (ms). */
 const LIST_SLICE_MS = 4;
 const READ_SLICE_MS = 8;
 /** A command that steers is small; a look into a larger file costs too much (bytes). */
 const LOOK_BYTES_MAX = 64 * 1024;
-/** So long a command that steers waits for those that came before it (ms). */
+/** How long a command that steers waits for earlier ones (ms). */
 const OVERTAKE_MS = 50;
-/** So long the oldest that is known waits for older ones, which may be among those not looked at yet (ms). */
+/** How long the oldest known command waits for older ones among the files not looked at yet (ms). */
 const ORDER_MS = 5000;
-/** Pause before a file that the disk does not show is looked at again (ms). */
+/** Pause before a file that cannot be read is looked at again (ms). */
 const LOOK_AGAIN_MS = 2000;
-/** Decoding costs more than this: most commands of a flood hold none of these words. */
+/** A quick test before decoding: most commands of a flood have none of these words. */
 const STEERS = /pause|resume|set.workers|replan|drain|stop/;
 
 export class CommandOrder {
   private readonly trays: Trays;
   private readonly hooks: CommandOrderHooks;
-  /** Names to look at: those that rang, the newest last, and those that a listing has found. */
+  /** Names to look at: `rung` from rings, the newest last, and others from a listing. */
   private readonly rung: string[] = [];
   private readonly listed: string[] = [];
   private readonly unread = new Set<string>();
   private readonly known = new Map<string, Known>();
-  /** The known from `at` on, the oldest first; some are not known any more. */
+  /** Known commands from `at` on, the oldest first; some may be gone. */
   private order: Known[] = [];
   private at = 0;
   private isOrdered = true;
-  /** The newest command of each subject, and since when (monotonic ms) there has been one to carry out. */
+  /** The newest command of each subject, and since when one of that subject has waited (monotonic ms). */
   private readonly newest = new Map<Subject, { waiting: Known; sinceMs: number }>();
   /** Names that are to be looked at again, and when (monotonic ms). */
   private readonly later = new Map<string, number>();
@@ -77,7 +80,7 @@ export class CommandOrder {
     this.hooks = hooks;
   }
 
-  /** Something came or went. @param name what, if it is known; otherwise the inbox is listed */
+  /** Notes that a file came or went. @param name of the file, if known; otherwise the inbox is listed */
   ring(name: string | undefined): void {
     if (name === undefined) this.isListingWanted = true;
     else if (!this.unread.has(name)) {
@@ -87,13 +90,13 @@ export class CommandOrder {
     }
   }
 
-  /** Something is to be listed, looked at or taken. A listing that began before the last ring may have missed its file. */
+  /** True when something must be listed, looked at or taken. A listing that began before the last ring may have missed its file. */
   get hasWork(): boolean {
     const isListing = this.isListingWanted || this.walk !== undefined;
     return isListing || this.unread.size > 0 || this.known.size > 0;
   }
 
-  /** One slice: lists what is due, and looks into files, the newest first. */
+  /** Works for one slice: lists if that is due, and looks into files, the newest first. */
   work(): void {
     const nowMs = this.nowMs();
     if (nowMs >= this.laterAtMs) this.takeUpLater(nowMs);
@@ -106,7 +109,7 @@ export class CommandOrder {
     }
   }
 
-  /** The oldest that is known, unless one that was not looked at yet may be older; undefined when none is to be taken now. */
+  /** The oldest known command; undefined when there is none, or when a file that was not looked at yet may be older. */
   oldest(): Waiting | undefined {
     if (!this.isOrdered) {
       this.order = this.order.slice(this.at).filter((one) => this.isKnown(one));
@@ -125,9 +128,8 @@ export class CommandOrder {
   }
 
   /**
-   * Of each subject the newest command, when one of that subject has waited long enough for those that came before it; in
-   * order of arrival.
-   * @param isLastLook now or never
+   * The newest command of each subject for which one has waited long enough, in order of arrival.
+   * @param isLastLook true: take them all, because there is no later look
    */
   overdue(isLastLook = false): Waiting[] {
     if (this.newest.size === 0) return [];
@@ -138,7 +140,7 @@ export class CommandOrder {
       .sort((a, b) => (isOlder(a, b) ? -1 : 1));
   }
 
-  /** It is taken now, or gone. @returns whether one that came before it may wait still */
+  /** Removes a command that is taken now, or gone. @returns whether an earlier one may still wait */
   take(waiting: Waiting): boolean {
     this.known.delete(waiting.name);
     const { subject } = waiting;
@@ -149,13 +151,13 @@ export class CommandOrder {
     return oldest !== undefined && isOlder(oldest, waiting);
   }
 
-  /** The newest of its subject could not be taken: those before it are as urgent now. */
+  /** The newest of its subject could not be taken: the earlier ones are now as urgent. */
   missed({ subject }: Waiting): void {
     if (subject === undefined) return;
     for (const one of this.known.values()) if (one.subject === subject) this.noteNewest(one);
   }
 
-  /** To be looked at again after that time, or when it rings. */
+  /** Looks at the file again after that time, or when it rings. */
   postpone(name: string, ms: number): void {
     const dueMs = this.nowMs() + ms;
     this.later.set(name, dueMs);
@@ -271,7 +273,7 @@ export class CommandOrder {
       if (bytes === undefined || !STEERS.test(bytes.toString("latin1"))) return undefined;
       return subjectOf(decodeCommand(bytes, id));
     } catch {
-      // Gone, not to be read, or no command: taking it shows that.
+      // It is gone, unreadable or no command: taking it will show that.
       return undefined;
     }
   }

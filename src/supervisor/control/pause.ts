@@ -1,4 +1,4 @@
-/** The commands `pause` and `resume`: whether anything new starts. */
+/** The commands `pause` and `resume`: they decide whether new tasks start. */
 import type { CommandHandler } from "./command-context.ts";
 import { steer, tellOnce } from "./steer.ts";
 

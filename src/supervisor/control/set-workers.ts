@@ -1,4 +1,4 @@
-/** The command `set-workers`: the number of slots over all worker processes. */
+/** The command `set-workers`: sets the number of slots over all worker processes. */
 import type { CommandHandler } from "./command-context.ts";
 import { steer, tellOnce } from "./steer.ts";
 
@@ -11,7 +11,7 @@ export const setWorkers: CommandHandler = (context, inHand) => {
   const slots = `${workers} ${workers === 1 ? "slot" : "slots"}`;
   tellOnce(context, inHand, run.isFixed ? `${slots} from the next run on` : `${slots} now`);
   steer(context, inHand, "workers_changed", () => change, { workers });
-  // Remembered for the next run.
+  // The number is remembered for the next run.
   if (run.isFixed) return { workers: given, next_run: workers };
   queue.pool.setMaxSlots(control.current.max_workers ?? given);
   run.shareSlots();

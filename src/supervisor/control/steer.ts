@@ -1,4 +1,4 @@
-/** How a command changes what the pool was told: once, also when a crash has it carried out twice. */
+/** Applies a command to the state of the pool exactly once, even when a crash causes it to be carried out twice. */
 import type { ControlDocument } from "../../core/documents.ts";
 import type { LifecycleEventName } from "../../core/events.ts";
 import { hasRecord } from "../../journal/lookup.ts";
@@ -6,7 +6,7 @@ import { NO_SUBJECT } from "../../journal/telemetry.ts";
 import type { CommandContext } from "./command-context.ts";
 import type { ClaimedCommand } from "./command-inbox.ts";
 
-/** For the terminal; nothing when a crash has it carried out again. */
+/** Prints a line on the terminal; prints nothing when the command is carried out again after a crash. */
 export function tellOnce(
   { control, env }: CommandContext,
   { command, nonce }: ClaimedCommand,
@@ -16,8 +16,8 @@ export function tellOnce(
 }
 
 /**
- * Changes what the pool was told and writes the event. That it was done is saved in one step with the change itself.
- * @param changeOf undefined: it is so already
+ * Changes the state of the pool and writes the event. The note that the command was applied is saved in one step with the change.
+ * @param changeOf returns undefined when nothing has to change
  */
 export function steer(
   { control, env, queue }: CommandContext,
@@ -34,7 +34,7 @@ export function steer(
   const isUntold = wasApplied && isAgain && !hasRecord(tree.events, nonce, event);
   if (change !== undefined || isUntold)
     telemetry.event(event, { ...NO_SUBJECT, lease: nonce }, { command: command.id, ...details });
-  // Before it is acknowledged: it would not be written after that.
+  // Write it before the command is acknowledged: after that it would not be written again.
   telemetry.flush();
   queue.pool.workers.tellAll({ type: "control" });
   env.facts.emit("processing:changed");

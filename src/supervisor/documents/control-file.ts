@@ -1,4 +1,4 @@
-/** What the pool was told: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
+/** The state that commands set: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
 import type { LastWord, Subject } from "../../core/command.ts";
 import type { ControlDocument } from "../../core/documents.ts";
 import { controlOf } from "../../core/saved-documents.ts";
@@ -11,8 +11,8 @@ export class ControlFile {
   private isSaved = false;
 
   /**
-   * @param isDurable what was changed survives a power cut
-   * @throws a system error when what was told cannot be read: it would be replaced by what was not
+   * @param isDurable changes survive a power cut
+   * @throws a system error when the state cannot be read: an unknown state must not be overwritten
    */
   constructor(path: string, isDurable: boolean) {
     this.path = path;
@@ -24,14 +24,14 @@ export class ControlFile {
     return this.document;
   }
 
-  /** Changes and saves. In force in memory even if the disk is full; `save` tries again. */
+  /** Changes the state and saves it. The change holds in memory even if the disk is full; `save` tries again. */
   change(change: Partial<ControlDocument>): void {
     this.document = { ...this.document, ...change };
     this.isSaved = false;
     this.save();
   }
 
-  /** The change that a command makes, and in the same step that it has made it. @param nonce of the command */
+  /** Applies a command's change and notes in the same step that the command was applied. @param nonce of the command */
   apply(nonce: string, change: Partial<ControlDocument>): void {
     this.change({ ...change, applied: [...this.document.applied, nonce] });
   }
@@ -40,7 +40,7 @@ export class ControlFile {
     return this.document.applied.includes(nonce);
   }
 
-  /** Only these commands can still be asked for again; saved with the next change. */
+  /** Forgets applied commands that cannot come again; saved with the next change. */
   keepApplied(isKept: (nonce: string) => boolean): void {
     this.document = { ...this.document, applied: this.document.applied.filter(isKept) };
   }
@@ -49,7 +49,7 @@ export class ControlFile {
     return this.document.last_words[subject];
   }
 
-  /** Saved in one step with the effect of that command, or with the next change. */
+  /** Notes the last command of a subject. It is saved in one step with that command's effect, or with the next change. */
   noteLastWord(subject: Subject, word: LastWord): void {
     this.document = {
       ...this.document,
@@ -62,14 +62,14 @@ export class ControlFile {
     if (Object.keys(this.document.last_words).length > 0) this.change({ last_words: {} });
   }
 
-  /** False when nothing changed. */
+  /** @returns false when nothing changed */
   setSlots(slots: Record<string, number>): boolean {
     if (this.isSaved && JSON.stringify(slots) === JSON.stringify(this.document.slots)) return false;
     this.change({ slots });
     return true;
   }
 
-  /** False when the disk refused. */
+  /** @returns false when the disk refused */
   save(): boolean {
     if (this.isSaved) return true;
     try {

@@ -1,4 +1,4 @@
-/** Who runs this state tree: the lock, and `supervisor.json` with the nonce that tells who came last. */
+/** Records who runs this state tree: the lock, and `supervisor.json` with a nonce that shows which supervisor came last. */
 import os from "node:os";
 import type { Clock } from "../../core/clock.ts";
 import type { SupervisorDocument } from "../../core/documents.ts";
@@ -13,7 +13,7 @@ import { randomToken } from "../../mailbox/random.ts";
 import { noteFormat } from "../../mailbox/tree-format.ts";
 import { SupervisorLock } from "./supervisor-lock.ts";
 
-/** What changes from one heartbeat to the next. */
+/** The facts that change from one heartbeat to the next. */
 export type OwnershipFacts = Pick<
   SupervisorDocument,
   | "status"
@@ -38,7 +38,7 @@ export class Ownership {
   private readonly clock: Clock;
   private readonly nonce = randomToken(16);
   private lock: SupervisorLock | undefined;
-  /** The tree that was taken. */
+  /** The id of the tree that was taken. */
   private treeId: string | null = null;
   /** Nonce of the supervisor before this one. Nonces are compared, not times, because clocks can go back. */
   private predecessor: string | undefined;
@@ -51,7 +51,8 @@ export class Ownership {
   }
 
   /**
-   * Takes the tree over and says so. A supervisor that cannot say so gives way: it could not be found, stopped or succeeded.
+   * Takes the tree over and writes its document. A supervisor that cannot write it gives up: others could not find, stop or succeed
+   * it.
    * @throws ErrSupervisorRunning, ErrIo
    */
   async take(facts: OwnershipFacts): Promise<void> {
@@ -72,12 +73,12 @@ export class Ownership {
     }
   }
 
-  /** True when another supervisor took us for dead and took over: two starters may both take one stale lock. */
+  /** True when another supervisor believed us dead and took over: two starters may both take one stale lock. */
   get isLost(): boolean {
     return this.isReplaced || this.lock?.isCompromised === true;
   }
 
-  /** The heartbeat. Writes nothing when another supervisor stands there by now. @throws a system error */
+  /** Writes the heartbeat. Writes nothing when another supervisor owns the document by now. @throws a system error */
   write(facts: OwnershipFacts): void {
     const there = supervisorOf(readDocument(this.tree.supervisor));
     const isNewer =
@@ -102,7 +103,7 @@ export class Ownership {
     replaceDocument(this.tree.supervisor, document);
   }
 
-  /** Leaves the tree to the next one. @throws a system error */
+  /** Leaves the tree to the next supervisor. @throws a system error */
   async leave(facts: OwnershipFacts): Promise<void> {
     this.write({ ...facts, status: "stopped" });
     await this.lock?.free();

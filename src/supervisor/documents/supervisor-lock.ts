@@ -1,6 +1,6 @@
 /**
- * One supervisor a state tree. The lock keeps two from starting; it is a convenience, not a mutex: the protocol holds
- * with any number of supervisors, and a supervisor that finds another nonce in supervisor.json steps down.
+ * Allows one supervisor per state tree. The lock keeps a second one from starting. It is a convenience, not a mutex: the protocol
+ * works with any number of supervisors, and a supervisor that finds another nonce in supervisor.json stops.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -15,10 +15,10 @@ import { judgeIn, livesElsewhere } from "../../host/tree-id.ts";
 
 const STALE_MS = 10_000;
 const UPDATE_MS = 2500;
-/** Time that a supervisor which has just taken the lock needs to say who it is (ms). */
+/** How long a supervisor that has just taken the lock may take to write its document (ms). */
 const INTRODUCTION_MS = 1000;
 
-/** So often a lock may vanish while it is taken, and so often that of a dead owner may be removed. */
+/** How often a lock may vanish while it is taken, and how often a dead owner's lock may be removed. */
 const ROBBED_MAX = 50;
 const REMOVED_MAX = 3;
 
@@ -26,7 +26,7 @@ export class SupervisorLock {
   private readonly stateDir: string;
   private readonly path: string;
   private release: () => Promise<void> = () => Promise.resolve();
-  /** Set when the lock was lost: another process took us for dead. */
+  /** Set when the lock was lost: another process believed us dead. */
   isCompromised = false;
   /** The disk refused the last renewal, but may still show the new time. */
   private isRefused = false;
@@ -47,7 +47,8 @@ export class SupervisorLock {
         return lock;
       } catch (error) {
         const code = systemCode(error);
-        // Another starter took it for a dead one's, between our making it and our looking at it. Or the whole tree is gone.
+        // Between our making the lock and our look at it, another starter removed it as a dead process's lock. Or the whole tree is
+        // gone.
         if (code === "ENOENT" && robbed++ < ROBBED_MAX && fs.existsSync(stateDir)) continue;
         if (code !== "ELOCKED") throw error;
       }
@@ -86,7 +87,7 @@ export class SupervisorLock {
     isTaken = true;
   }
 
-  /** The calls that renew it. That the lock is gone is no refusal. */
+  /** The file-system calls that renew the lock. A missing lock does not count as refused by the disk. */
   private watchedCalls(): object {
     const isRefusal = (error: unknown): boolean => error !== null && systemCode(error) !== "ENOENT";
     return {
@@ -103,7 +104,7 @@ export class SupervisorLock {
     };
   }
 
-  /** No other process took it: the disk did not let us renew it. One that renews it from now on has it. */
+  /** Takes the lock again after the disk did not let us renew it. If another process renews it from now on, that process has it. */
   private async takeAgain(): Promise<void> {
     let seenMs: number | undefined;
     while (!this.isFreed) {
@@ -132,7 +133,7 @@ export class SupervisorLock {
   }
 }
 
-/** The live supervisor behind a held lock. */
+/** The live supervisor that holds the lock. */
 async function findHolder(
   stateDir: string,
   path: string,
@@ -145,7 +146,7 @@ async function findHolder(
     const document = supervisorOf(readDocument(path));
     if (document !== undefined && document.status !== "stopped") {
       if (livesElsewhere(document, stateDir)) {
-        // It runs the tree that this one is a copy of. Then no process renews the lock, which was copied, too.
+        // The holder runs the original of this tree, which is a copy. The lock was copied too, and no process renews it.
         if (mtimeOf(lockPath) !== lockMtimeMs) return document;
         limitMs = 2 * UPDATE_MS;
       } else {
@@ -153,7 +154,7 @@ async function findHolder(
         if (isLockOf(document, lockPath)) return undefined;
       }
     }
-    // Between taking the lock and writing the document there is a moment without either.
+    // Between taking the lock and writing the document there is a moment without the document.
     if (performance.now() > fromMs + limitMs) return undefined;
     await wait(50);
   }
@@ -163,7 +164,7 @@ function mtimeOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
-/** Undefined, too, when the disk does not say. */
+/** Undefined also when the disk cannot be read. */
 function mtimeIfKnown(path: string): number | undefined {
   try {
     return mtimeOf(path);
@@ -172,7 +173,7 @@ function mtimeIfKnown(path: string): number | undefined {
   }
 }
 
-/** True when the document was written after the lock was taken: then both are of the same process. */
+/** True when the document was written after the lock was taken: both then belong to the same process. */
 function isLockOf(document: SupervisorDocument, lockPath: string): boolean {
   const stats = fs.statSync(lockPath, { throwIfNoEntry: false });
   return stats !== undefined && Date.parse(document.heartbeat_at) >= stats.birthtimeMs;

@@ -1,4 +1,4 @@
-/** What every service of a supervisor works with: made once, before any of them. */
+/** The things with which every service of a supervisor works. They are made once, before any service. */
 import { EventEmitter } from "node:events";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -16,12 +16,12 @@ import { checkFormat } from "../../mailbox/tree-format.ts";
 import type { FactMap, Facts } from "./facts.ts";
 import type { SupervisorOptions } from "./options.ts";
 
-/** The eight things that no service makes for itself. A service that needs a few of them names those (`Pick`). */
+/** The eight things that no service makes for itself. A service that needs only a few of them names those (`Pick`). */
 export interface Environment {
   readonly tree: StateTree;
-  /** `mailbox_enabled` false: the task mailbox is left alone, and only commands are taken. */
+  /** With `mailbox_enabled` false the task mailbox is not touched, and only commands are taken. */
   readonly settings: Settings;
-  /** With the storage and the clock that all services use. */
+  /** Uses the storage and the clock of all services. */
   readonly trays: Trays;
   readonly controlTrays: Trays;
   readonly telemetry: Telemetry;
@@ -32,7 +32,8 @@ export interface Environment {
 }
 
 /**
- * A dry run makes no file, and reports to people only. With `once` it makes one exception for old trees: a missing `control/` is made again.
+ * Opens the state tree. A dry run makes no file, and reports to people only. With `once` there is one exception for old trees: a
+ * missing `control/` is made.
  * @throws ErrMailboxDir when the state tree cannot be used
  */
 export function openEnvironment(options: SupervisorOptions, wake: () => void): Environment {

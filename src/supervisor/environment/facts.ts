@@ -1,6 +1,6 @@
 /**
- * What happened in a supervisor, for services that set data by it. A fact is no order: the tick does the work, in the order of
- * the services. Questions between services are direct calls.
+ * Facts of a supervisor, for services that set data by them. A fact is no order: the tick does the work, in the order of the
+ * services. When one service asks another, it calls it directly.
  */
 import type { EventEmitter } from "node:events";
 import type { BatchCounts } from "../../core/batch.ts";
@@ -9,29 +9,29 @@ import type { ProcessingName } from "../../core/names.ts";
 export type JournalRecord = Readonly<Record<string, unknown>>;
 
 export interface FactMap {
-  /** A file came or went in the inbox; its name, if that is known. */
+  /** A file came or went in the inbox; with its name, if known. */
   "inbox:changed": [file: string | undefined];
   /** One of our own services put this file back into the inbox. */
   "inbox:written": [file: string];
-  /** The same as `inbox:changed`, of the inbox of commands. */
+  /** Like `inbox:changed`, for the inbox of commands. */
   "control:changed": [file: string | undefined];
   "processing:changed": [];
-  /** What lies in `processing/`. */
+  /** A listing of `processing/`. */
   "processing:listed": [files: readonly string[]];
   /** A task left the inbox under this name. */
   "task:accepted": [id: string, file: string];
-  /** The id of this file was found taken when it was about to be accepted. */
+  /** When this file was about to be accepted, its id was found in use. */
   "task:duplicate": [file: string];
-  /** A task waits in `processing/` again. `isLastRun`: its worker died, and no run is left after the next one. */
+  /** A task waits in `processing/` again. `isLastRun`: its worker died, and only one run is left. */
   "task:returned": [name: ProcessingName, isLastRun: boolean];
-  /** A task's first run has begun, or it is being taken back: a pause holds for what comes next. */
+  /** A task's first run has begun, or the task is being taken back: a pause applies to its next run. */
   "task:begun": [id: string];
   "task:settled": [id: string, isCompleted: boolean, batch: BatchCounts | undefined];
-  /** A task is gone from `processing/`, and no worker has said so. */
+  /** A task is gone from `processing/`, and no worker has reported that. */
   "task:vanished": [id: string];
-  /** A line of the journal and its event, undefined when it is no record. Few lines are parsed: see `JournalReader`. */
+  /** A line of the journal and its event, undefined when the line is no record. Few lines are parsed: see `JournalReader`. */
   "journal:line": [line: string, event: string | undefined, record: JournalRecord | undefined];
-  /** The journal says that a task completed, by whatever process. */
+  /** The journal reports that a task completed, by whatever process. */
   "journal:completed": [id: string];
   /** `supervisor.json` should be written soon. */
   "status:changed": [];

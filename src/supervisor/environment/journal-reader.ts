@@ -1,4 +1,4 @@
-/** Reads the journal of events as it grows, and tells the services of its lines. */
+/** Reads the journal of events as it grows, and passes its lines to the services. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
@@ -7,7 +7,7 @@ import type { Environment } from "./environment.ts";
 
 type ReaderEnvironment = Pick<Environment, "alerts" | "facts" | "tree">;
 
-/** Where reading goes on. */
+/** The place at which reading continues. */
 export interface JournalPlace {
   ino: number;
   offset: number;
@@ -15,7 +15,7 @@ export interface JournalPlace {
 
 /** Our records begin with their event. */
 const EVENT_FIRST = /^\{"event":"([a-z_]+)",/;
-/** Of these events the whole record is read; of the others, the name. */
+/** Events whose whole record is parsed; for the others only the event's name is read. */
 const PARSED: ReadonlySet<string> = new Set(["completed", "duplicate"]);
 
 export class JournalReader {
@@ -26,18 +26,18 @@ export class JournalReader {
     this.env = env;
   }
 
-  /** Without it, reading begins with what is written from now on. Before the first `read`. */
+  /** Call before the first `read`. Without it, reading begins with lines that are written from now on. */
   startAt({ ino, offset }: JournalPlace): void {
     this.tail = new JournalTail(this.env.tree.events, offset, ino);
   }
 
-  /** What comes after it was not read yet. */
+  /** The place up to which lines were read. */
   get place(): JournalPlace {
     const { ino, offset } = this.opened();
     return { ino, offset };
   }
 
-  /** Lines that are no records. */
+  /** How many lines were no records. */
   get badCount(): number {
     return this.opened().counts.bad;
   }
@@ -49,7 +49,7 @@ export class JournalReader {
       for (const line of lines) this.tell(line);
       return lines.length > 0;
     } catch (error) {
-      // Tasks run without it: their records hold the results.
+      // Tasks can run without the journal, because their records hold the results.
       this.env.alerts.report("journal", `cannot read the journal of events: ${messageOf(error)}`);
       return false;
     }
@@ -59,7 +59,7 @@ export class JournalReader {
     while (this.read());
   }
 
-  /** Lets go of the file; `place` still holds. */
+  /** Closes the file; `place` is still valid. */
   close(): void {
     this.tail?.close();
   }

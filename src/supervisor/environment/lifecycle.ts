@@ -1,20 +1,20 @@
-/** How far a supervisor is: it runs until it is asked to end, or has a reason of its own. */
+/** The state of a supervisor: it runs until it is asked to end, or has its own reason to end. */
 
 export type EndReason = "drained" | "once" | "limit" | "stop" | "lock-lost";
 
-/** `draining`: what runs may end first; `stopping`: it is given back. The first reason counts. */
+/** `draining`: running tasks may end first; `stopping`: they are given back. The first reason counts. */
 export type RunState =
   | { readonly is: "running" }
   | { readonly is: "draining" | "stopping"; readonly reason: EndReason };
 
 export class Lifecycle {
   private current: RunState = { is: "running" };
-  /** Resolves when it is to shut down. */
+  /** Resolves when the supervisor has to shut down. */
   readonly ended: Promise<EndReason>;
   private tellEnded: (reason: EndReason) => void = () => {};
   private readonly onHurry: () => void;
 
-  /** @param onHurry it drains already, and is to give back what runs now */
+  /** @param onHurry called when it drains already, and now has to give back running tasks */
   constructor(onHurry: () => void) {
     this.onHurry = onHurry;
     this.ended = new Promise((resolve) => {
@@ -30,14 +30,14 @@ export class Lifecycle {
     return this.current.is !== "running";
   }
 
-  /** Asks it to end: after what runs has ended (`drain`), or after giving it back. A stop is not taken back. */
+  /** Asks it to end: after running tasks have ended (`drain`), or after giving them back. A stop cannot be undone. */
   ask(drain: boolean): void {
     const was = this.current.is;
     this.move(drain && was !== "stopping" ? "draining" : "stopping", "stop");
     if (was === "draining" && !drain) this.onHurry();
   }
 
-  /** It has a reason of its own to end. */
+  /** Ends the run for a reason of its own. */
   end(reason: EndReason): void {
     if (!this.isEnding) this.move("draining", reason);
   }

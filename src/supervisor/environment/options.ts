@@ -1,4 +1,4 @@
-/** What a supervisor is asked for, and what its run came to. Shapes only. */
+/** Types only: the options of a supervisor, and the summary of its run. */
 import type { HeldTask } from "../../core/documents.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -8,54 +8,54 @@ import type { PartReport } from "./part.ts";
 export interface SupervisorOptions extends RunMode {
   tree: StateTree;
   settings: Settings;
-  /** It owns the tree and begins. */
+  /** Called when it owns the tree and begins. */
   onStart?: (start: RunStart) => void;
-  /** Lines for people: what is worth knowing as it happens. */
+  /** Called with lines for people, as things happen. */
   onNotice?: (notice: string) => void;
 }
 
-/** How long it runs, and what for. All left out: until it is stopped. */
+/** How long it runs, and for what. Without any of these it runs until it is stopped. */
 export interface RunMode {
-  /** One pass over what waits, then end. */
+  /** Make one pass over the waiting tasks, then end. */
   once?: boolean;
-  /** End when nothing is left that could run. */
+  /** End when no task is left that could run. */
   drain?: boolean;
-  /** With `once`: say what would be done, and do nothing. */
+  /** With `once`: report what would be done, and do nothing. */
   dryRun?: boolean;
-  /** End after so many tasks were started. */
+  /** End after this many tasks were started. */
   maxTasks?: number;
   paused?: boolean;
-  /** `settings.workers` was given for this very run. When it is another than `set-workers` overrode, it is the newer wish. */
+  /** `settings.workers` was given for this run. If it differs from the number that `set-workers` replaced, it is the newer wish. */
   areWorkersGiven?: boolean;
 }
 
 export interface RunStart {
-  /** In force, over all worker processes. */
+  /** The number of slots over all worker processes. */
   slots: number;
-  /** `set-workers` has said so before this run. */
+  /** The number comes from a `set-workers` before this run. */
   areSlotsRemembered: boolean;
 }
 
-/** Tasks settled since the start. */
+/** How many tasks have settled since the start. */
 export interface RunCounts {
   completed: number;
   failed: number;
-  /** Of these, nodes of the plan: it may have gone on without them, as `roadmap` tells. */
+  /** How many of these are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
   failedNodes: number;
-  /** Completed batches some of whose lines failed, and how many lines that are. */
+  /** Completed batches with failed lines, and the number of those lines. */
   batchesWithFailedLines: number;
   failedLines: number;
 }
 
-/** As `run --json` prints it. */
+/** The summary that `run --json` prints. */
 export interface RunSummary extends RunCounts, PartReport {
-  /** Files that are no tasks, or whose id was taken. */
+  /** Files that hold no task, or whose id was used already. */
   refused: number;
-  /** Waiting tasks that cannot run: dependencies unmet, no agent fits, not to be read. */
+  /** Waiting tasks that cannot run: dependencies unmet, no agent fits, or unreadable. */
   blocked: number;
-  /** Some of these. */
+  /** Some of the blocked tasks. */
   held: HeldTask[];
-  /** With `dryRun`: what would run, best first. */
+  /** With `dryRun`: the tasks that would run, best first. */
   wouldRun: string[];
   endedBy: EndReason;
 }

@@ -1,6 +1,6 @@
 /**
- * What a part may add to a supervisor: the plan is one. A supervisor without parts runs tasks. A part offers the ports that it
- * has a use for; `Parts` asks all of them.
+ * The ports through which a part, such as the plan, extends a supervisor. A supervisor without parts runs tasks. A part implements
+ * only the ports that it needs; `Parts` asks all parts.
  */
 import type { ClosedGate, PlanHolds } from "../../core/documents.ts";
 import type { StatusCounts } from "../../core/roadmap.ts";
@@ -9,15 +9,18 @@ import type { Service } from "./service.ts";
 
 export interface Part extends Service {
   readonly ports: PartPorts;
-  /** Finds out what is under way from before. Resolves when that is known, and never rejects. @param isOnePass only what is ready now may start */
+  /**
+   * Finds work that is in progress from an earlier run. Resolves when that is known, and never rejects. @param isOnePass only what
+   * is ready now may start
+   */
   start(isOnePass: boolean): Promise<void>;
-  /** Called when nothing runs any more: does what follows from the last results, for at most `limitMs`. Never rejects. */
+  /** Called when no task runs any more: handles the last results, for at most `limitMs`. Never rejects. */
   finish(limitMs: number): Promise<void>;
-  /** Lets go of its files. Called without `finish` when another supervisor has taken over. */
+  /** Closes its files. Called without `finish` when another supervisor has taken over. */
   close(): void;
 }
 
-/** All may be left out. */
+/** Every member is optional. */
 export interface PartPorts {
   tasks?: TaskSource;
   work?: WorkSource;
@@ -28,37 +31,37 @@ export interface PartPorts {
 
 /** A part that makes tasks by itself. */
 export interface TaskSource {
-  /** Whether a task of this id would be one of its own. */
+  /** Whether a task with this id would be one of its own. */
   isOwn(id: string): boolean;
-  /** Takes its own task that waits, for a worker or its retry, out of the mailbox. False when it runs, or is none of its own. */
+  /** Takes its own waiting task out of the mailbox, also one that waits for a retry. False when the task runs, or is not its own. */
   takeBack(id: string, isAgain: boolean): Promise<boolean>;
-  /** Takes its own task out of the inbox, where it was put back. False when it does not wait there. */
+  /** Takes its own task, which was put back, out of the inbox. False when it does not wait there. */
   withdraw(id: string): Promise<boolean>;
   /** Tasks that are about to begin, and that no worker has claimed yet: a pause lets them begin. */
   unbegun(): string[];
-  /** Whether an id is one that it knows; undefined when that cannot be said now. */
+  /** Returns a function that says whether it knows an id; undefined when that cannot be said now. */
   membership(): ((id: string) => boolean) | undefined;
 }
 
-/** A part that has more to do than what lies in the mailbox. */
+/** A part with work that is not in the mailbox. */
 export interface WorkSource {
-  /** It could start a task now. */
+  /** Whether it could start a task now. */
   canStart(): boolean;
-  /** It is about to start one, or does what follows from one that ended. */
+  /** Whether it is about to start a task, or handles one that ended. */
   isBusy(): boolean;
-  /** Nothing of its own is under way, and nothing will begin by itself. */
+  /** Whether it has no task in progress, and will not start one by itself. */
   isIdle(): boolean;
 }
 
-/** A part that knows ids which tasks may depend on. */
+/** A part that knows ids on which tasks may depend. */
 export interface DependencySource {
   /** Undefined when it does not know the id. */
   isDone(id: string): boolean | undefined;
-  /** How it stands, for what waits for it; undefined when it does not know the id. */
+  /** The state of this id, for tasks that wait for it; undefined when it does not know the id. */
   standing(id: string): Standing | undefined;
 }
 
-/** Which of the waiting tasks may be chosen. `ids` are tasks that are about to begin; only their first run may start. */
+/** The waiting tasks that may be chosen. `ids` are tasks that are about to begin; only their first run may start. */
 export type Choice =
   | { kind: "all" }
   | { kind: "planners"; ids: readonly string[] }
@@ -66,37 +69,37 @@ export type Choice =
 
 /** A part that may hold tasks back. */
 export interface StartLimit {
-  /** Undefined: it holds nothing back. */
+  /** Undefined when it holds nothing back. */
   choice?(): Choice | undefined;
-  /** Whether a task of this lane may start now: see `laneOf`. Asked for each start, so it must be quick. */
+  /** Whether a task of this lane may start now: see `laneOf`. It is called for each start, so it must be quick. */
   mayStart?(lane: string): boolean;
-  /** A task of this lane starts. */
+  /** Called when a task of this lane starts. */
   noteStart?(lane: string): void;
 }
 
-/** What all parts say of the tasks of a lane. */
+/** The answers of all parts together about the tasks of a lane. */
 export interface Gates {
   readonly mayStart: (lane: string) => boolean;
   noteStart(lane: string): void;
 }
 
-/** What a part adds to what people are told. */
+/** The part's share of the status for people. */
 export interface StatusSource {
-  /** Another number whenever there is something else to tell. */
+  /** Changes whenever the part has a new status to report. */
   readonly version: number;
   report(): PartReport;
-  /** Of its own that wait for nothing but an agent, a line each: the first of them. */
+  /** The first of its own items for which no agent fits and which wait for nothing else, one line each. */
   unmatched(max: number): string[];
-  /** What it would start, best first. */
+  /** The tasks it would start, best first. */
   wouldRun(): string[];
 }
 
 export interface PartReport {
-  /** Nodes of the plan by status; left out without a plan. */
+  /** The number of plan nodes by status; left out without a plan. */
   roadmap?: StatusCounts;
   planHolds?: PlanHolds;
-  /** What is wrong with `roadmap.yaml`, when it cannot be used. */
+  /** Why `roadmap.yaml` cannot be used. */
   roadmapProblem?: string;
-  /** Gates that are closed. */
+  /** The closed gates. */
   gates?: ClosedGate[];
 }

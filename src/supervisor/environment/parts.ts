@@ -1,4 +1,4 @@
-/** The parts of a supervisor as one: services ask it without knowing which parts there are. */
+/** Combines the parts of a supervisor: services ask this class without knowing which parts there are. */
 import type { Standing } from "../../core/unmet.ts";
 import type {
   Choice,
@@ -19,7 +19,7 @@ export class Parts implements Service, Gates {
   private readonly dependencies: DependencySource[] = [];
   private readonly limits: StartLimit[] = [];
   readonly statuses: StatusSource[] = [];
-  /** The `start` of all parts has resolved. */
+  /** True once the `start` of all parts has resolved. */
   isStarted = false;
   readonly started: Promise<void>;
   private tellStarted: () => void = () => {};
@@ -30,7 +30,7 @@ export class Parts implements Service, Gates {
     });
   }
 
-  /** Before `start`. */
+  /** Call before `start`. */
   add(part: Part): void {
     const { tasks, work, dependencies, startLimit, status } = part.ports;
     this.list.push(part);
@@ -63,7 +63,7 @@ export class Parts implements Service, Gates {
     return this.list.reduce((soonest, part) => Math.min(soonest, part.nextMs(nowMs)), NEVER);
   }
 
-  /** The part that would make a task of this id; undefined: it is a plain task. */
+  /** The part that would make a task with this id; undefined for a plain task. */
   ownerOf(id: string): TaskSource | undefined {
     return this.tasks.find((tasks) => tasks.isOwn(id));
   }
@@ -73,7 +73,7 @@ export class Parts implements Service, Gates {
     return this.tasks.flatMap((tasks) => tasks.unbegun());
   }
 
-  /** Whether a part knows an id; undefined when that cannot be said now, or there is no such part. */
+  /** Returns a function that says whether a part knows an id; undefined when that cannot be said now, or no such part exists. */
   membership(): ((id: string) => boolean) | undefined {
     const all = this.tasks.map((tasks) => tasks.membership());
     if (all.length === 0 || all.includes(undefined)) return undefined;
@@ -98,7 +98,7 @@ export class Parts implements Service, Gates {
     return undefined;
   }
 
-  /** The first limit that holds something back. */
+  /** The choice of the first limit that holds tasks back. */
   choice(): Choice | undefined {
     for (const limit of this.limits) {
       const choice = limit.choice?.();

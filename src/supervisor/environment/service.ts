@@ -1,17 +1,17 @@
-/** What the tick of a supervisor calls, in the order of `assemble.ts`. */
+/** The interface that the tick of a supervisor calls, in the order of `assemble.ts`. */
 
 /** One round over all services. Times are monotonic ms. */
 export interface Tick {
   readonly nowMs: number;
-  /** What is due by then is done in this round: a look at everything brings forward what is due soon after it. */
+  /** Work that is due by this time is done in this round. When everything is looked at, it is later than now, to include work that is due soon. */
   dueMs: number;
 }
 
 export interface Service {
   work(tick: Tick): void;
-  /** When it has to work again: now or earlier, at once; Infinity, not by itself. */
+  /** When the service has to work again: now or earlier means at once, Infinity means not by itself. */
   nextMs(nowMs: number): number;
-  /** No tick comes any more: it lets go of what it watches or walks. */
+  /** Called when no tick comes any more: stops watching and walking. */
   stop?(): void;
 }
 

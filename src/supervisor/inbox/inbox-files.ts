@@ -1,6 +1,6 @@
 /**
- * Does what the judgement of an inbox file says: takes the task into the backlog, waits while the file is being written, or has it
- * refused. A file that can be neither read nor moved is tried again with a growing delay: the others do not wait for it.
+ * Acts on the verdict about an inbox file: it takes the task into the backlog, waits while the file is being written, or has the
+ * file refused. A file that cannot be read or moved is retried with a growing delay, so that other files do not wait for it.
  */
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
@@ -21,26 +21,26 @@ export type ScannerEnvironment = Pick<
   "trays" | "settings" | "alerts" | "facts" | "wake"
 >;
 
-/** What is asked of ids. */
+/** Answers questions about ids. */
 export interface IdRegistry {
-  /** Whether a task of this id (in any case) is in `processing/`, or has settled; "unsure": ask again soon. */
+  /** Whether a task with this id, ignoring case, is in `processing/` or has settled; "unsure": ask again soon. */
   isTaken(id: string): boolean | "unsure";
-  /** Whether results of an earlier batch of this id lie where its own would. */
+  /** Whether results of an earlier batch are at the place where this id's results would be. */
   hasLeftResults(id: string): boolean;
 }
 
-/** What becomes of files that are not accepted. */
+/** Handles files that are not accepted. */
 export interface FileRejections {
-  /** The file is to be moved to `failed/`. */
+  /** Moves the file to `failed/`. */
   refuse(refusal: Refusal): void;
-  /** Drops the file if it is the task of its id once more. "unsure": ask again. */
+  /** Drops the file if it is the same task as the one with its id. "unsure": ask again. */
   dropResend(name: string, id: string): "dropped" | "other" | "unsure";
 }
 
 export class InboxFiles {
   readonly incomplete: IncompleteFiles;
   readonly unreadable: UnreadableFiles;
-  /** The scan that is under way: what is accepted counts as seen by it. */
+  /** The number of the scan in progress: an accepted file counts as seen by it. */
   scanCount = 0;
   private readonly env: ScannerEnvironment;
   private readonly trays: Trays;
@@ -49,7 +49,7 @@ export class InboxFiles {
   private readonly ids: IdRegistry;
   private readonly isMet: (dependency: string) => boolean;
   private readonly rules: DropRules<DecodedTask>;
-  /** Names whose id was found taken when they were about to be accepted. */
+  /** Names whose id was found in use when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
 
   /** @param isMet whether a task or node that others depend on has completed */
@@ -86,13 +86,13 @@ export class InboxFiles {
     }
   }
 
-  /** The id turned out to be taken: wait for the producer, who may be about to take the file back, then refuse it. */
+  /** Its id was found in use. Wait a moment, because the sender may take the file back, then refuse it. */
   noteDuplicate(name: string): void {
     this.duplicates.add(name);
     this.look(name);
   }
 
-  /** Files that are gone need no further look. */
+  /** Removes files that are gone from the notes. */
   forgetGone(): void {
     for (const files of [this.incomplete, this.unreadable])
       for (const name of files.names()) if (this.factsOf(name) === undefined) files.forget(name);
@@ -114,7 +114,7 @@ export class InboxFiles {
       this.refuse(name, undefined, seen);
       return;
     }
-    // Whatever it holds: a taken id is refused for that.
+    // A file whose id is in use is refused, whatever it holds.
     if (this.isDuplicate(name, seen)) return;
     if (seen.is === "rejected") this.backlog.remove(seen.id);
     if (!this.isDue(name, seen.facts, seen.when)) return;
@@ -123,12 +123,12 @@ export class InboxFiles {
     else this.refuse(name, seen.id, seen);
   }
 
-  /** True when the id is taken: then the file waits, or it is dropped or refused. */
+  /** True when the id is in use: the file then waits, or is dropped or refused. */
   private isDuplicate(name: string, { id, isBatch, facts }: Seen): boolean {
     const known = this.backlog.get(id);
     if (known !== undefined && known.file !== name) {
       if (!this.incomplete.isQuiet(name, facts)) return true;
-      // Once accepted, it may be this very task: sent again, or put back by a process that died over it.
+      // The accepted task may be the same one: it was sent again, or put back by a process that died while doing so.
       if (known.tray === "processing") this.refuseTaken(name, id, facts);
       else this.refuseSecond(name, id, `a task ${JSON.stringify(known.id)} waits already`);
       return true;
@@ -141,7 +141,7 @@ export class InboxFiles {
     return isTaken !== false;
   }
 
-  /** Whether the verdict counts by now; else the file is looked at again. */
+  /** Whether the verdict can be used now; otherwise the file is looked at again. */
   private isDue(name: string, facts: FileFacts, when: When): boolean {
     if (when === "now") return true;
     const writer = when === "closed" ? this.incomplete.hasWriter(name, facts) : true;
@@ -164,7 +164,7 @@ export class InboxFiles {
     this.unreadable.forget(name);
   }
 
-  /** In `processing/` a time in the future means "not before"; a dropped file with such a time means nothing by it. */
+  /** In `processing/` a time in the future means "not before". A dropped file with such a time does not mean that. */
   private timesOf(
     name: string,
     { mtimeMs, ctimeMs }: FileFacts,
@@ -175,18 +175,18 @@ export class InboxFiles {
     try {
       storage.touch(pathIn(inbox, name), wallMs);
     } catch {
-      // Moved away, or not ours to touch: then it may wait as long as a backoff.
+      // The file was moved away, or we may not set its time: it may then wait as long as a backoff.
     }
     return { mtimeMs: wallMs, ctimeMs };
   }
 
-  /** What waited under this name is gone. */
+  /** Forgets the task that waited under this name, because its file is gone. */
   private forgetTask(name: string): void {
     const id = name.replace(/\.(?:nd)?json$/, "");
     if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
   }
 
-  /** It is tried again with a growing delay, and reported once. */
+  /** Tries the file again with a growing delay, and reports it once. */
   private setAside(name: string, facts: FileFacts, error: unknown): void {
     if (this.unreadable.note(name, facts, error)) this.report(name, error);
   }
@@ -204,7 +204,7 @@ export class InboxFiles {
     else this.refuse(name, id, { reason: SECOND_LINK });
   }
 
-  /** A task of this id is there already. */
+  /** Refuses the file, because a task with this id exists already. */
   private refuseTaken(name: string, id: string, facts: FileFacts): void {
     if (this.unreadable.isLetBe(name, facts)) return;
     this.attempt(name, facts, "compare it with the task of its id", () => {
@@ -239,7 +239,7 @@ export class InboxFiles {
     });
   }
 
-  /** A step that fails now is tried again after a while. */
+  /** Runs a step. If it fails, the file is tried again after a while. */
   private attempt(name: string, facts: FileFacts, what: string, step: () => void): void {
     try {
       step();

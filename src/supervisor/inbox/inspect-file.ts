@@ -1,6 +1,6 @@
 /**
- * Judges one dropped file by its name, its kind and what it holds: accept it or reject it, now or later. It moves nothing. Tasks,
- * batches and commands share it, each with its own decoder.
+ * Judges one dropped file by its name, its kind and its content: accept or reject it, now or later. It moves nothing. Tasks,
+ * batches and commands use it, each with its own decoder.
  */
 import { mayStillGrow } from "../../codec/json.ts";
 import { MailchuteError } from "../../core/errors.ts";
@@ -11,17 +11,17 @@ import type { FileFacts } from "../../mailbox/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/trays.ts";
 
 export interface DropRules<T> {
-  /** Owners whose files are accepted, beside our own uid and root. */
+  /** Owners whose files are accepted, besides our own uid and root. */
   uids: readonly number[];
-  /** How large a batch may be (bytes), or why there are no batches. */
+  /** The largest batch (bytes), or the reason why batches are not accepted. */
   batches: number | string;
-  /** @throws MailchuteError when the bytes are none of its kind */
+  /** @throws MailchuteError when the bytes hold nothing of its kind */
   decode(bytes: Buffer, id: string, path: string): T;
 }
 
 /**
- * When a verdict counts. "now": at once. "closed": once no process has the file open for writing. "quiet": once it has not changed
- * for a while, either. Until then its writer may not have finished.
+ * When a verdict can be used. "now": at once. "closed": once no process has the file open for writing. "quiet": once, in addition,
+ * the file has not changed for a while. Until then its writer may not have finished.
  */
 export type When = "now" | "closed" | "quiet";
 
@@ -40,15 +40,15 @@ export interface Seen {
 export type Inspected<T> =
   /** Another program's file: it stays where it is. */
   | { is: "ignored" }
-  /** No file under this name can be accepted. */
+  /** No file with this name can be accepted. */
   | ({ is: "misnamed" } & Fault)
   | ({ is: "rejected" } & Seen & Fault)
-  /** It has a second name: a submit is under way, or died. */
+  /** It has a second name: a submit is in progress, or was interrupted. */
   | ({ is: "linked" } & Seen)
   /** `value` is undefined for a batch. */
   | ({ is: "accepted"; value: T | undefined } & Seen);
 
-/** A batch that is smaller is looked into before it is accepted (bytes). */
+/** The beginning of a batch is checked before it is accepted when the whole batch is smaller than this (bytes). */
 const BATCH_LOOK_BYTES = 64 * 1024;
 
 /** @throws a system error when the file is gone or cannot be read */
@@ -62,12 +62,12 @@ export function inspectFile<T>(trays: Trays, name: string, rules: DropRules<T>):
   if (isBatch && typeof batches === "string") return { is: "misnamed", reason: batches };
   const bytesMax = isBatch ? Number(batches) : TASK_BYTES_MAX;
   const path = pathIn(trays.inbox, name);
-  // Of a batch the beginning is enough, and only when that is all of it.
+  // For a batch it is enough to read the beginning, and it is checked only when that is the whole batch.
   const { facts, bytes } = trays.storage.read(path, isBatch ? BATCH_LOOK_BYTES : bytesMax);
   const seen = { id, isBatch, facts };
   const reject = (when: When, why: Fault) => ({ is: "rejected", ...seen, when, ...why }) as const;
   const fault = explainBadFile(facts, rules.uids, bytesMax);
-  // A program that still appends to a file that is too large would begin another file of this name.
+  // If a file that is too large were moved while a program still appends, the program would start another file with this name.
   const isTooLarge = facts.kind === "file" && facts.size > bytesMax;
   if (fault !== undefined) return reject(isTooLarge ? "quiet" : "now", { reason: fault });
   if (bytes === undefined && !isBatch) return reject("now", { reason: "the file cannot be read" });
@@ -75,7 +75,7 @@ export function inspectFile<T>(trays: Trays, name: string, rules: DropRules<T>):
   if (isBatch) {
     const reason = bytes === undefined ? undefined : explainBadBatch(bytes);
     if (reason !== undefined) return reject("quiet", { reason });
-    // A batch shows by nothing in it that it is whole. One that was moved here changed later than its content.
+    // Nothing in a batch shows that it is complete. If it was moved here, its ctime is later than its mtime.
     const when = facts.ctimeMs > facts.mtimeMs ? "closed" : "quiet";
     return { is: "accepted", ...seen, when, value: undefined };
   }
@@ -90,7 +90,7 @@ export function inspectFile<T>(trays: Trays, name: string, rules: DropRules<T>):
   }
 }
 
-/** What makes all of a small batch unreadable; a large one shows it line by line. */
+/** Why a small batch is unreadable as a whole; in a large one the faults show line by line. */
 function explainBadBatch(bytes: Buffer): string | undefined {
   if (bytes.toString("latin1").trim() === "") return "the batch holds no line";
   return bytes.includes(0)

@@ -1,13 +1,13 @@
 /**
- * Files of the inbox that are looked at again: incomplete ones, until they are quiet, and those that can be neither read nor moved,
- * with a growing delay while they stay as they are.
+ * Tracks inbox files that must be looked at again: incomplete ones until they stop changing, and those that cannot be read or
+ * moved. The latter are retried with a growing delay until they change.
  */
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { hasWriter } from "../../host/writers.ts";
 import type { FileFacts } from "../../mailbox/storage.ts";
 
-/** By name. A file that has changed since it was noted counts as another one. */
+/** Notes by file name. A file that has changed since it was noted counts as another file. */
 abstract class NotedFiles<Note extends { key: string }> {
   protected readonly clock: Clock;
   protected readonly files = new Map<string, Note>();
@@ -40,26 +40,26 @@ interface Incomplete {
   lookAtMs: number;
 }
 
-/** First pause before a file that is not whole is looked at again (ms); it grows with the file's quietness. */
+/** First pause before an incomplete file is looked at again (ms). It grows with the time for which the file has not changed. */
 const RELOOK_MS_MIN = 5;
 const RELOOK_MS_MAX = 250;
 
-/** Who may still be writing them, since when they are quiet, when to look again. */
+/** Incomplete files: whether a process may still be writing them, since when they have not changed, when to look again. */
 export class IncompleteFiles extends NotedFiles<Incomplete> {
   private readonly settleMs: number;
 
-  /** @param settleMs how long a file must not change before it is taken for whole */
+  /** @param settleMs how long a file must not change before it counts as complete */
   constructor(clock: Clock, settleMs: number) {
     super(clock);
     this.settleMs = settleMs;
   }
 
-  /** Names whose time to be looked at again has come. */
+  /** Names that must be looked at again now. */
   *due(nowMs: number): Generator<string> {
     for (const [name, { lookAtMs }] of this.files) if (lookAtMs <= nowMs) yield name;
   }
 
-  /** Monotonic ms at which the next one is to be looked at again. */
+  /** When the next file must be looked at again (monotonic ms). */
   nextLookMs(): number | undefined {
     let next: number | undefined;
     for (const { lookAtMs } of this.files.values())
@@ -67,7 +67,7 @@ export class IncompleteFiles extends NotedFiles<Incomplete> {
     return next;
   }
 
-  /** True once the file did not change for the settle time and no process has it open for writing: then it is forgotten here. */
+  /** True once the file has not changed for the settle time and no process has it open for writing. The file is then forgotten here. */
   isQuiet(name: string, facts: FileFacts): boolean {
     const nowMs = this.clock.monotonicMs();
     const entry = this.noted(name, facts, nowMs);
@@ -90,12 +90,12 @@ export class IncompleteFiles extends NotedFiles<Incomplete> {
     return true;
   }
 
-  /** Whether a process has it open for writing, as far as can be told since it was first seen like this. */
+  /** Whether a process has had the file open for writing since it was first seen in this state, as far as we can know. */
   hasWriter(name: string, facts: FileFacts): boolean | "unsure" {
     return hasWriter(facts, this.noted(name, facts, this.clock.monotonicMs()).sinceMs);
   }
 
-  /** Something about it is being found out; its settle time runs on. */
+  /** Asks again soon, because an answer about the file is still missing; its settle time continues. */
   askAgain(name: string, facts: FileFacts): void {
     const nowMs = this.clock.monotonicMs();
     this.noted(name, facts, nowMs).lookAtMs = nowMs + RELOOK_MS_MIN;
@@ -111,7 +111,7 @@ export class IncompleteFiles extends NotedFiles<Incomplete> {
   }
 }
 
-/** What changes with each change of a file. */
+/** A text that differs after each change of a file. */
 function keyOf(facts: FileFacts): string {
   return `${facts.dev}.${facts.ino}.${facts.size}.${facts.mtimeMs}.${facts.ctimeMs}`;
 }
@@ -124,17 +124,17 @@ interface Unreadable {
   why: string;
 }
 
-/** First pause before such a file is tried again (ms); each is twice the last. */
+/** First pause before such a file is tried again (ms); it doubles each time. */
 const AGAIN_MS = 2000;
 const AGAIN_MS_MAX = 300_000;
 
 export class UnreadableFiles extends NotedFiles<Unreadable> {
-  /** The first of them, and what is wrong with each. */
+  /** The first of these files, and what is wrong with each. */
   list(max: number): { name: string; why: string }[] {
     return [...this.files].slice(0, max).map(([name, { why }]) => ({ name, why }));
   }
 
-  /** @returns false when it was there before, just as it is */
+  /** @returns false when the same file was noted before and has not changed */
   note(name: string, facts: FileFacts, error: unknown): boolean {
     const key = keyOf(facts);
     const known = this.files.get(name);
@@ -145,7 +145,7 @@ export class UnreadableFiles extends NotedFiles<Unreadable> {
     return !isKnown;
   }
 
-  /** True while it is as it was, and its time has not come. One that has changed is forgotten. */
+  /** True while the file has not changed and its pause is not over. A file that has changed is forgotten. */
   isLetBe(name: string, facts: FileFacts): boolean {
     const known = this.files.get(name);
     if (known === undefined) return false;

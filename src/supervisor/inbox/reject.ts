@@ -1,4 +1,4 @@
-/** Refusing files of the inbox: a resend of the very same task goes, anything else moves to `failed/` with its reason. */
+/** Rejects files of the inbox: a resend of the same task is deleted, any other file moves to `failed/` with its reason. */
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { errorName } from "../../core/names.ts";
@@ -16,10 +16,10 @@ export class Rejections {
   private readonly alerts: Alerts;
   private readonly hasSettled: (id: string) => boolean | "unsure";
   private readonly filing = new Set<Promise<void>>();
-  /** Files refused since the start; resends are none. */
+  /** How many files were refused since the start; resends do not count. */
   count = 0;
 
-  /** @param hasSettled whether a task of this id, in any case, has settled */
+  /** @param hasSettled whether a task with this id, ignoring case, has settled */
   constructor(
     env: Pick<Environment, "trays" | "telemetry" | "alerts">,
     hasSettled: (id: string) => boolean | "unsure",
@@ -34,7 +34,7 @@ export class Rejections {
     const marker = beginQuarantine(this.trays, refusal);
     if (marker === undefined) return;
     this.count++;
-    // What fails here, recovery does again.
+    // If this fails, recovery does it again.
     const filing = finishQuarantine(this.trays, marker, refusal.isIdTaken)
       .then((filedAs) => this.note(refusal, filedAs))
       .catch((error: unknown) => this.alerts.report("refuse", messageOf(error)))
@@ -42,23 +42,23 @@ export class Rejections {
     this.filing.add(filing);
   }
 
-  /** Resolves when what was refused is filed. */
+  /** Resolves when all refused files have been moved to `failed/`. */
   async idle(): Promise<void> {
     await Promise.all(this.filing);
   }
 
-  /** Drops `inbox/<name>`, whose id is taken, if it is the very same task again. "unsure": that cannot be told yet, ask again. */
+  /** Deletes `inbox/<name>`, whose id is in use, if it is the same task again. "unsure": that is not known yet, ask again. */
   dropResend(name: string, id: string): Exclude<Resend, "free"> {
     const resend = name.endsWith(".ndjson")
       ? dropIdenticalBatch(this.trays, id)
       : dropIdentical(this.trays, id);
     if (resend === "dropped") this.noteResend(name, id);
-    // Its own id is free: then it is taken in another case, or was when that was last asked.
+    // Exactly this id is free, so the id is used with another case, or was when that was last checked.
     if (resend === "free") return this.hasSettled(id) === true ? "other" : "unsure";
     return resend;
   }
 
-  /** The sender may have meant that it runs again. */
+  /** Reports a resend, because the sender may have wanted the task to run again. */
   private noteResend(name: string, id: string): void {
     const [how, again] = this.standing(id);
     this.telemetry.event(
@@ -72,7 +72,7 @@ export class Rejections {
     );
   }
 
-  /** How the task of this id stands, and how to run it again. */
+  /** The state of the task with this id, and how to run it again. */
   private standing(id: string): readonly [string, string] {
     const [completed, failed] = recordPaths(this.trays, id);
     const or = "; to run it again";

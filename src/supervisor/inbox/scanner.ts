@@ -1,6 +1,6 @@
 /**
- * Decides when which file of the inbox is looked at: at once when its name was hinted at, again when it was not whole, and all of
- * them in a scan. It works in slices, so that a million files block nothing.
+ * Decides when each file of the inbox is looked at: at once when a watch reports its name, again when it was incomplete, and all
+ * files in a scan. It works in slices, so that a million files block nothing.
  */
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
@@ -13,10 +13,10 @@ import {
   type ScannerEnvironment,
 } from "./inbox-files.ts";
 
-/** With so many tasks to choose from, having them run comes before looking at more: then a scan gets short slices (ms). */
+/** With this many tasks to choose from, starting them comes before finding more: a scan then gets short slices (ms). */
 const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
-/** Names hinted at by the doorbell; beyond that a scan is cheaper. */
+/** How many names from the doorbell are kept; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
 export class InboxScanner {
@@ -25,10 +25,11 @@ export class InboxScanner {
   private readonly sweepMs: number;
   private readonly files: InboxFiles;
   private hints = new Set<string>();
-  /** What we moved away since the last scan began, and whose ring has not come yet. */
+  /** Files that we moved away since the last scan began, and whose ring has not come yet. */
   private readonly leaving = new Set<string>();
   private walk: Walk | undefined;
-  // No whole numbers: the first fraction would change the shape of the object, and all that V8 has compiled for it.
+  // Not a whole number: otherwise the first fraction would change the object's shape, and V8 would discard the code that it
+  // compiled for it.
   private scanDueMs = Number.NEGATIVE_INFINITY;
   private scanStartedMs = Number.NEGATIVE_INFINITY;
   private isScanWanted = true;
@@ -52,7 +53,7 @@ export class InboxScanner {
       if (this.ring(file)) env.wake();
     });
     facts.on("inbox:written", (file) => this.hint(file));
-    // We moved this file away: the next ring with its name says no more than that.
+    // We moved this file away: the next ring with its name reports only that.
     facts.on("task:accepted", (_id, file) => this.leaving.add(file));
     facts.on("task:duplicate", (file) => this.files.noteDuplicate(file));
   }
@@ -61,40 +62,40 @@ export class InboxScanner {
     return this.files.incomplete.count;
   }
 
-  /** Files that can be neither read nor moved. */
+  /** How many files cannot be read or moved. */
   get unreadableCount(): number {
     return this.files.unreadable.count;
   }
 
-  /** The first of them, and what is wrong with each. */
+  /** The first of these files, and what is wrong with each. */
   letBe(max: number): { name: string; why: string }[] {
     return this.files.unreadable.list(max);
   }
 
-  /** The doorbell rang for this name, or for an unknown one. @returns false when it rang for what we took out ourselves */
+  /** Handles a ring for this name, or for an unknown one. @returns false when it reports only a file that we took out ourselves */
   ring(name: string | undefined): boolean {
     if (name !== undefined && this.leaving.delete(name)) return false;
     this.hint(name);
     return true;
   }
 
-  /** Something is to be seen under this name, or under an unknown one. */
+  /** Looks soon at the file with this name; an unknown name means a scan. */
   hint(name: string | undefined): void {
     if (name === undefined || this.hints.size >= HINTS_MAX) this.isScanWanted = true;
     else this.hints.add(name);
   }
 
-  /** True while a slice of work is waiting to be done. */
+  /** True while a slice of work is waiting. */
   get hasWork(): boolean {
     return this.hints.size > 0 || this.walk !== undefined || this.isScanWanted;
   }
 
-  /** Monotonic ms at which an unsettled file is to be looked at again. */
+  /** When an incomplete file must be looked at again (monotonic ms). */
   nextLookMs(): number | undefined {
     return this.files.incomplete.nextLookMs();
   }
 
-  /** Works until there is nothing to do or `untilMs` (monotonic). */
+  /** Works until there is nothing to do, or until `untilMs` (monotonic). */
   work(untilMs: number): void {
     const { clock } = this.trays;
     for (const name of this.hints) {
@@ -111,12 +112,12 @@ export class InboxScanner {
     while (clock.monotonicMs() < Math.min(untilMs, scanUntilMs) && this.scanSlice());
   }
 
-  /** Time for a whole scan, unless the last one was so long that scanning would be all we do. */
+  /** Makes a whole scan due, unless the last one was so long that the supervisor would do nothing but scan. */
   sweepDue(nowMs: number): void {
     if (nowMs >= this.scanDueMs) this.isScanWanted = true;
   }
 
-  /** The inbox was replaced: what is being listed is gone. */
+  /** Starts a new scan, because the inbox was replaced and the old listing is invalid. */
   restartScan(): void {
     this.walk?.close();
     this.walk = undefined;
@@ -154,7 +155,7 @@ export class InboxScanner {
     this.scanDueMs = nowMs + Math.max(this.sweepMs, 10 * (nowMs - this.scanStartedMs));
     const gone: string[] = [];
     for (const task of this.backlog.unseen(this.files.scanCount)) {
-      // A listing may miss a name that others rename at that moment: only its absence on a direct look counts.
+      // A listing may miss a name that is being renamed, so only a direct look proves that a file is gone.
       if (this.trays.storage.look(pathIn(this.trays.inbox, task.file)) === undefined)
         gone.push(task.id);
     }
@@ -162,7 +163,7 @@ export class InboxScanner {
     this.files.forgetGone();
   }
 
-  /** A name met in a scan: only what we do not know is opened. */
+  /** Handles a name met in a scan: only unknown files are opened. */
   private see(name: string): void {
     const id = /^(.+)\.(?:nd)?json$/.exec(name)?.[1];
     if (id !== undefined && this.backlog.see(id, name, this.files.scanCount)) return;

@@ -1,4 +1,4 @@
-/** Retention of what coding agents leave beside their runs: sessions that no task goes on with, and old logs. */
+/** Retention of the files that coding agents leave besides their runs: old logs, and sessions that no task continues. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
@@ -9,7 +9,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { nodeStorage } from "../../mailbox/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
-/** `<id>@<submission>`, and for a phase of a node `.<phase>` after it. */
+/** `<id>@<submission>`, followed by `.<phase>` for a phase of a node. */
 const SESSION = /^(.+@[a-z0-9]+)(?:\.[a-z_]+)?\.json$/;
 
 export function* cleanAgents(
@@ -39,7 +39,7 @@ function isOld(path: string, days: number, { nowMs }: CleanRules): boolean {
   return stats?.isFile() === true && isExpired(nowMs - stats.mtimeMs, days);
 }
 
-/** True, too, when that cannot be found out. */
+/** True also when the answer cannot be found. */
 function isInProcessing(tree: StateTree, task: string): boolean {
   try {
     return nodeStorage.list(join(tree.mailbox, "processing")).some((file) => {

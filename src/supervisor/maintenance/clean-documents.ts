@@ -1,6 +1,6 @@
 /**
- * Sweeps what a process that died while it replaced a document left in the `.tmp` beside it, the locks of dead processes, and
- * documents of workers that say nothing any more.
+ * Sweeps files that a process left in a `.tmp` when it died while replacing a document, the locks of dead processes, and documents
+ * of dead workers that cannot be read.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,14 +12,14 @@ import { isGone } from "../../host/identity.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { removeFile } from "./clean-pass.ts";
 
-/** Staging takes less than this (ms), also in a process of another host or container whose pid says nothing here. */
+/** Staging a document takes less than this (ms), also in a process of another host or container, which we cannot check by its pid. */
 const STAGING_MS = 60_000;
-/** `<document>.<pid>`, and what write-file-atomic adds to it. */
+/** `<document>.<pid>`, and the ending that write-file-atomic adds. */
 const STAGED = /\.(\d+)(?:\.\d+)?$/;
 
 /**
- * @param nowMs as the file system stamps files (`Sweep.nowMs`)
- * @returns how many were removed (or would be)
+ * @param nowMs by the clock of the file system (`Sweep.nowMs`)
+ * @returns how many files were removed (or would be)
  */
 export function cleanDocuments(tree: StateTree, nowMs: number, isDryRun = false): number {
   let count = 0;
@@ -30,7 +30,7 @@ export function cleanDocuments(tree: StateTree, nowMs: number, isDryRun = false)
       if (stats === undefined) continue;
       const ageMs = nowMs - stats.mtimeMs;
       if (stats.isDirectory()) {
-        // The holder of a lock touches it all the time.
+        // A live holder of a lock touches it all the time.
         if (!name.endsWith(".lock") || ageMs <= STAGED_MAX_AGE_MS) continue;
         if (isDryRun || removeLock(path)) count++;
         continue;
@@ -47,8 +47,8 @@ export function cleanDocuments(tree: StateTree, nowMs: number, isDryRun = false)
 }
 
 /**
- * Documents that a power cut, or a full disk, has left empty or torn: they do not say whose they are, so it cannot be found out
- * whether that process is dead. A worker that lives touches its own all the time.
+ * Documents that a power cut, or a full disk, has left empty or incomplete. They do not show which process they belong to, so we
+ * cannot check whether it is dead. A live worker touches its own document all the time.
  */
 function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
   return listDir(workers)
@@ -61,7 +61,7 @@ function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
     });
 }
 
-/** False when another process was faster, or it is no lock. */
+/** False when another process was faster, or the file is no lock. */
 function removeLock(path: string): boolean {
   try {
     fs.rmdirSync(path);
@@ -71,7 +71,7 @@ function removeLock(path: string): boolean {
   }
 }
 
-/** Of the tree and of each directory in it; the trays of the mailboxes have a sweep, and rules, of their own. */
+/** The staging directories of the tree and of each directory in it. The trays of the mailboxes have their own sweep and rules. */
 function stagingDirs(tree: StateTree): string[] {
   const mailboxes = new Set([tree.mailbox, tree.control]);
   const dirs = listDir(tree.dir).map((name) => join(tree.dir, name));

@@ -1,4 +1,4 @@
-/** Retention of `evidence/`: that of nodes which the plan in force does not have, and of earlier runs of those it has. */
+/** Retention of `evidence/`: of nodes that the current plan does not have, and of earlier runs of nodes that it has. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { isExpired } from "../../core/retention.ts";
@@ -6,7 +6,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { removeTree } from "../../host/remove-tree.ts";
 import { type CleanPass, type CleanRules, namesIn } from "./clean-pass.ts";
 
-/** @param isInPlan whether the plan in force has this node; undefined: that is not known now, and nothing goes */
+/** @param isInPlan whether the current plan has this node; undefined when that is not known now: nothing is then removed */
 export function* cleanEvidence(
   tree: StateTree,
   days: number,
@@ -27,7 +27,7 @@ export function* cleanEvidence(
   }
   return count;
 
-  /** The first is a directory, and none of them has changed for that long. */
+  /** Whether the first path is a directory and none of the paths has changed for that long. */
   function isOld(paths: readonly string[]): boolean {
     const stats = paths.map((path) => fs.lstatSync(path, { throwIfNoEntry: false }));
     const lastMs = Math.max(...stats.map((one) => one?.mtimeMs ?? 0));

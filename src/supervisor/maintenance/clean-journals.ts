@@ -1,4 +1,4 @@
-/** Retention of journals that were rotated away: events, leases, alerts, and the history of kv. */
+/** Retention of rotated journals: events, leases, alerts, and the history of kv. */
 import fs from "node:fs";
 import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -6,7 +6,7 @@ import { kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
 import { rotatedOf } from "../../journal/journal.ts";
 import { type CleanPass, type CleanRules, removeFile } from "./clean-pass.ts";
 
-/** The last one of each stays: who follows a journal, and kv, look for its end there when the new one is short. */
+/** The last rotated file of each journal stays: when the new one is short, kv and readers of a journal look for its end there. */
 export function* cleanJournals(
   tree: StateTree,
   { journal_days, journal_bytes_max }: Settings["retention"],

@@ -1,18 +1,18 @@
-/** A sweep that is done in pieces: its generator gives way after each name that it looked at. */
+/** A sweep in pieces: its generator yields after each name that it looked at. */
 import fs from "node:fs";
 import { nodeStorage } from "../../mailbox/node-storage.ts";
 
-/** Returns how many were removed (or would be). */
+/** Returns how many files were removed (or would be). */
 export type CleanPass = Generator<undefined, number, unknown>;
 
-/** What a pass works by. */
+/** The rules of a pass. */
 export interface CleanRules {
-  /** As the file system stamps files (`Sweep.nowMs`): our own clock may differ from it. */
+  /** By the clock of the file system (`Sweep.nowMs`), which may differ from our own. */
   nowMs: number;
   isDryRun?: boolean;
 }
 
-/** A whole pass at once. @returns what it returns */
+/** Runs a whole pass at once. @returns what the pass returns */
 export function finishPass(pass: CleanPass): number {
   for (;;) {
     const { done, value } = pass.next();
@@ -20,7 +20,7 @@ export function finishPass(pass: CleanPass): number {
   }
 }
 
-/** The names in a directory, in pieces; none when it cannot be listed: what is there does not show, and stays. */
+/** The names in a directory, in pieces. A directory that cannot be listed yields no name, so its files stay. */
 export function* namesIn(dir: string): Generator<string, void, unknown> {
   let walk: ReturnType<typeof nodeStorage.walk>;
   try {
@@ -37,7 +37,7 @@ export function* namesIn(dir: string): Generator<string, void, unknown> {
   }
 }
 
-/** False when this user may not remove it, as with files that a container has left as root. */
+/** False when this user may not remove the file, such as one that a container has left as root. */
 export function removeFile(path: string): boolean {
   try {
     fs.rmSync(path, { force: true });

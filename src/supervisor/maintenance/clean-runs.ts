@@ -1,4 +1,4 @@
-/** Retention of `runs/`: what an attempt left behind goes when any record about it would be gone too. */
+/** Retention of `runs/`: the files of an attempt are removed when every record about it would be gone too. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ import { removeTree } from "../../host/remove-tree.ts";
 import { nodeStorage } from "../../mailbox/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn } from "./clean-pass.ts";
 
-/** Removes old run directories; those of running attempts, and whatever is not named like one, stay. */
+/** Removes old run directories. Those of running attempts stay, and so does everything with another kind of name. */
 export function* cleanRuns(
   tree: StateTree,
   retention: Settings["retention"],
@@ -41,7 +41,7 @@ function* sweepRun(tree: StateTree, run: string, days: number, rules: CleanRules
     yield;
     return 0;
   }
-  // Anew for each: a run may go on that was given back long ago.
+  // List it again for each run: a run that was given back long ago may start again.
   const live = listLive(tree);
   if (live === undefined || live.has(run)) return 0;
   if (rules.isDryRun === true) return 1;
@@ -54,7 +54,7 @@ function isOld(path: string, days: number, nowMs: number): boolean {
   return stats?.isDirectory() === true && isExpired(nowMs - stats.mtimeMs, days);
 }
 
-/** The run directories of all that is in `processing/`; undefined: it cannot be listed, and nothing goes. */
+/** The run directories of all tasks in `processing/`; undefined when it cannot be listed: nothing is then removed. */
 function listLive(tree: StateTree): Set<string> | undefined {
   try {
     const names = nodeStorage.list(join(tree.mailbox, "processing")).map(parseName);
@@ -64,7 +64,7 @@ function listLive(tree: StateTree): Set<string> | undefined {
   }
 }
 
-/** The folder of a day that has been empty for a while: an attempt that is about to use it makes it again. */
+/** Removes the folder of a day that has been empty for a while. An attempt that is about to use it makes it again. */
 function removeFolder(path: string, nowMs: number): void {
   try {
     if (nowMs - fs.lstatSync(path).mtimeMs > STAGED_MAX_AGE_MS) fs.rmdirSync(path);

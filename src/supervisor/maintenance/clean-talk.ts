@@ -1,4 +1,4 @@
-/** Retention of `sessions/continued/` and `say/`: which task has a session, and what was said to agents, is kept as long as runs are. */
+/** Retention of `sessions/continued/` and `say/`: the holder of a session, and messages to agents, are kept as long as runs are. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { parseName } from "../../core/names.ts";
@@ -10,7 +10,7 @@ import { removeTree } from "../../host/remove-tree.ts";
 import { nodeStorage } from "../../mailbox/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
-/** Nothing of a task that waits or runs is removed. */
+/** Keeps everything of a task that waits or runs. */
 export function* cleanTalk(
   tree: StateTree,
   retention: Settings["retention"],
@@ -41,7 +41,7 @@ export function* cleanTalk(
   return count;
 }
 
-/** It waits or runs; or that cannot be said now. */
+/** True when the task waits or runs, and also when that cannot be known now. */
 function isLive({ mailbox }: StateTree, id: string): boolean {
   const waits = (): boolean => nodeStorage.look(join(mailbox, "inbox", `${id}.json`)) !== undefined;
   const runs = (): boolean =>
@@ -49,7 +49,7 @@ function isLive({ mailbox }: StateTree, id: string): boolean {
       .list(join(mailbox, "processing"))
       .some((name) => parseName(name)?.id === id || name === `${id}.json`);
   try {
-    // Once more at the end: it may be put back in between.
+    // Check once more at the end, because the task may be put back in between.
     return waits() || runs() || waits();
   } catch {
     return true;

@@ -1,6 +1,6 @@
 /**
- * Retention of both mailboxes, of runs, journals and evidence, in slices, and never on the word of a clock that
- * jumped. What cannot be removed stays, and holds up nothing else.
+ * Retention of both mailboxes, of runs, journals and evidence, in slices. Nothing is removed because of a clock that jumped. A file
+ * that cannot be removed stays, and delays nothing else.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -19,10 +19,10 @@ import { cleanTalk } from "./clean-talk.ts";
 const PERIOD_MS = 60_000;
 /** A slice blocks a tick for about this long (ms). */
 const SLICE_MS = 2;
-/** A wall clock that moved this much against the monotonic one is not trusted with deleting anything (ms). */
+/** If the wall clock moved this much against the monotonic one, it is not trusted and nothing is deleted (ms). */
 const CLOCK_DRIFT_MAX_MS = 60 * 60 * 1000;
 
-/** What is cleaned, and by which clock. */
+/** The places that are cleaned, and the clock. */
 export interface CleanScope {
   readonly tree: StateTree;
   readonly mailboxes: readonly Trays[];
@@ -30,13 +30,13 @@ export interface CleanScope {
   readonly clock: Clock;
 }
 
-/** What the cleaner asks before it removes something. */
+/** The cleaner's questions before it removes something. */
 export interface CleanChecks {
-  /** Whether something waits for the result of this task. */
+  /** Whether a task waits for the result of this task. */
   isNeeded: (id: string) => boolean;
-  /** Whether the plan in force has this node; undefined: that is not known now. */
+  /** Whether the current plan has this node; undefined when that is not known now. */
   isInPlan: () => ((id: string) => boolean) | undefined;
-  /** Gets what the disk refuses. */
+  /** Called with the errors of the disk. */
   onError: (error: unknown) => void;
 }
 
@@ -57,7 +57,7 @@ export class Cleaner {
     return this.pass !== undefined;
   }
 
-  /** One slice. Never throws: nothing that runs, or ends, waits for housekeeping. */
+  /** Works for one slice. Never throws: tasks never wait for housekeeping. */
   work(nowMs: number): void {
     if (nowMs >= this.atMs) {
       this.atMs = nowMs + PERIOD_MS;
@@ -68,7 +68,7 @@ export class Cleaner {
       do if (this.pass?.next().done !== false) this.pass = undefined;
       while (this.hasWork && this.scope.clock.monotonicMs() < untilMs);
     } catch (error) {
-      // The next pass begins in its time.
+      // The next pass begins at its usual time.
       this.close();
       this.checks.onError(error);
     }
@@ -79,7 +79,7 @@ export class Cleaner {
     this.pass = undefined;
   }
 
-  /** Gives way after each name. What breaks in one part does not hold up the others. */
+  /** Yields after each name. An error in one part does not stop the others. */
   private *sweepAll(): Generator<undefined, void, unknown> {
     const { tree, mailboxes, retention } = this.scope;
     const { onError } = this.checks;
@@ -111,7 +111,7 @@ export class Cleaner {
     cleanDocuments(tree, nowMs);
   }
 
-  /** @returns now, as the file system stamps it */
+  /** @returns the time now by the clock of the file system */
   private *sweepMailbox(trays: Trays): Generator<undefined, number, unknown> {
     const { isNeeded, onError } = this.checks;
     const { outbox_days: outboxDays, failed_days: failedDays } = this.scope.retention;

@@ -1,4 +1,4 @@
-/** The two rescuers of a supervisor: of tasks, and of commands. */
+/** Makes the two rescuers of a supervisor: of tasks, and of commands. */
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { RECOVER_MS } from "../../core/limits.ts";
 import { formatName } from "../../core/names.ts";
@@ -9,7 +9,7 @@ import type { Environment } from "../environment/environment.ts";
 import { type ChildFacts, makeTaskRescue, type RescueListener } from "./rescue-tasks.ts";
 import { Rescuer } from "./rescuer.ts";
 
-/** @param children what is known of our own worker processes */
+/** @param children facts about our own worker processes */
 export function makeTaskRescuer(
   env: Environment,
   newOwner: () => string,
@@ -37,7 +37,7 @@ export function makeTaskRescuer(
   );
 }
 
-/** @param onReady a command waits in `processing/` again */
+/** @param onReady called when a command waits in `processing/` again */
 export function makeCommandRescuer(
   env: Environment,
   newOwner: () => string,
@@ -53,7 +53,7 @@ export function makeCommandRescuer(
       unfinished: new Set(),
       excused: new Map(),
       endLease: () => Promise.resolve(),
-      // Commands are idempotent: taken up again as often as it takes.
+      // Commands are idempotent, so they may be taken up again without limit.
       policyOf: () => ({ maxAttempts: Number.POSITIVE_INFINITY, agentId: "supervisor" }),
       onRecovered: (what) => {
         if (what.action === "reclaimed" || what.action === "reopened")

@@ -1,4 +1,4 @@
-/** What the mailbox needs to recover tasks, with telemetry: what it does by renames is told in the journals. */
+/** Recovers tasks for a supervisor, and writes to the journals what the mailbox did. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { decodeRecord } from "../../codec/records.ts";
@@ -26,13 +26,13 @@ import type { Settlement } from "../../mailbox/settle.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 
 export interface ChildFacts {
-  /** Its end has not been told yet: until then it is not known what it died of. */
+  /** Whether this is our child and its end has not been reported yet: until then its cause of death is not known. */
   isChild(ownerPrefix: string): boolean;
-  /** It died because the system gave it no memory. */
+  /** Whether it died because the system gave it no memory. */
   lackedMemory(ownerPrefix: string): boolean;
 }
 
-/** Where it rescues tasks, and the journals that it writes. */
+/** The mailbox whose tasks are rescued, and the journals. */
 export interface RescueScope {
   readonly tree: StateTree;
   readonly trays: Trays;
@@ -40,19 +40,19 @@ export interface RescueScope {
   readonly telemetry: Telemetry;
 }
 
-/** Hears what became of each task. */
+/** Called with the outcome for each task. */
 export interface RescueListener {
-  /** A task waits to be claimed again. `isLastRun`: its worker died, and no run is left after the next one. */
+  /** A task waits to be claimed again. `isLastRun`: its worker died, and only one run is left. */
   onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;
-  /** Something else stood at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
+  /** Another file was at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
   onConflict(id: string, recordAs: string): void;
   onUnkillable(lease: string, count: number): void;
 }
 
-/** @param children facts about processes that this supervisor started; the beginning of a lease says which process */
+/** @param children facts about processes that this supervisor started; the beginning of a lease names the process */
 export function makeTaskRescue(
   scope: RescueScope,
   listener: RescueListener,
@@ -167,10 +167,10 @@ function recordSettlement(
     attempt: record.attempts,
     lease: record.lease,
   };
-  // The dead owner, or another recovery, may have come as far as its journal lines; they are not to be there twice.
+  // The dead owner, or another recovery, may have written the journal lines; they must not be written twice.
   const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
   if (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed")) {
-    // It died between its claim and its journal lines, and has no attempt left that could write them.
+    // The owner died between its claim and its journal lines, and no later attempt will write them.
     for (const event of ["assigned", "started"] as const)
       if (!hasRecord(tree.events, record.lease, event)) telemetry.event(event, subject);
     if (!hasRecord(tree.leases, record.lease, "active")) telemetry.lease("active", subject);

@@ -1,4 +1,4 @@
-/** Recovery rounds over one mailbox: what is due is found by name, each step runs once, slow steps hold up no others. */
+/** Runs recovery rounds over one mailbox: it finds due steps by name and runs each once. Slow steps do not delay others. */
 import { systemCode } from "../../core/errors.ts";
 import {
   findRecoverable,
@@ -20,7 +20,7 @@ export class Rescuer {
     this.onError = onError;
   }
 
-  /** The names in `processing/`; none when the tray is missing. Undefined when it cannot be listed. */
+  /** The names in `processing/`; an empty list when the tray is missing. Undefined when it cannot be listed. */
   list(): string[] | undefined {
     try {
       return this.recoverer.trays.storage.list(this.recoverer.trays.processing);
@@ -31,7 +31,7 @@ export class Rescuer {
     }
   }
 
-  /** Begins whatever is due among these names, if they are known. Resolves when this round's steps are done. */
+  /** Begins the steps that are due for these names, if the names are known. Resolves when this round's steps are done. */
   async round(files: readonly string[] | undefined, isStart = false): Promise<void> {
     if (files === undefined) return;
     let steps: RecoverStep[];
@@ -45,7 +45,7 @@ export class Rescuer {
     await Promise.all(steps.map((step) => this.take(step)));
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no step is running. */
   async idle(): Promise<void> {
     await Promise.all(this.underWay);
   }

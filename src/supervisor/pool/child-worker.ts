@@ -1,4 +1,4 @@
-/** A worker process that is our child: how it is started, what it was offered and has told, what its death says of it. */
+/** A worker process that is our child: how it is started, which files it was offered, what it has reported, and how its death is judged. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { UNSETTLED_MAX } from "../../core/limits.ts";
 import { identityOf, ownerPrefix, workerIdOf } from "../../host/identity.ts";
@@ -7,16 +7,16 @@ import type { ToSupervisor, ToWorker, WorkerBoot } from "../../worker/protocol.t
 import type { Death } from "./restart-policy.ts";
 import type { WorkerInfo } from "./worker-info.ts";
 
-/** Node makes four threads for its compiler and collector; one does. */
+/** Node makes four threads for its compiler and collector; one is enough. */
 const FEW_THREADS = "--v8-pool-size=1";
-/** Signals that a process does not get by a fault of its own. */
+/** Signals that a process does not get by its own fault. */
 const FROM_OUTSIDE: ReadonlySet<NodeJS.Signals> = new Set([
   "SIGKILL",
   "SIGTERM",
   "SIGINT",
   "SIGHUP",
 ]);
-/** A process that lived this long was healthy, even if it settled nothing (ms). */
+/** A process that lived this long was healthy, even if it settled no task (ms). */
 const HEALTHY_MS = 10_000;
 
 export type Progress = Extract<ToSupervisor, { type: "progress" }>;
@@ -25,28 +25,28 @@ export class ChildWorker implements WorkerInfo {
   readonly id: string;
   readonly pid: number;
   readonly tie = "child";
-  /** What its leases begin with. */
+  /** The beginning of its leases. */
   readonly ownerPrefix: string;
   readonly child: ChildProcess;
   slots: number;
   slotsPeak: number;
   readonly threads: number;
-  /** The memory for want of which it has few threads, for people. */
+  /** The memory limit because of which it has few threads, for people. */
   readonly shortOf: string | undefined;
-  /** `leaving`: it is offered nothing more, and ends with what it runs. */
+  /** `leaving`: it is offered nothing more, and ends when its running tasks end. */
   phase: "starting" | "ready" | "leaving" = "starting";
-  /** It was started for this one file. */
+  /** Set when it was started for one file only. */
   readonly onlyFile: string | undefined;
-  /** Offered files it is not through with. */
+  /** Offered files that it has not finished. */
   readonly offered = new Set<string>();
   private readonly startedMs = performance.now();
   private hasSettled = false;
-  /** Attempts it found by itself. */
+  /** How many running attempts it found by itself. */
   private extra = 0;
-  /** Attempts that have run and wait for the disk. */
+  /** How many attempts have run and wait for the disk. */
   private unsettled = 0;
 
-  /** @throws what the system says when it cannot tell now when the process was started */
+  /** @throws the system's error when the start time of the process cannot be read now */
   constructor(
     child: ChildProcess,
     pid: number,
@@ -66,17 +66,17 @@ export class ChildWorker implements WorkerInfo {
   }
 
   /**
-   * Starts a process and hands it its orders, which no variable of the environment could hold at any size.
+   * Starts a process and sends it its orders as a message, because an environment variable cannot hold a text of any size.
    * @param isShort few threads may be made
-   * @returns one without pid when the system refuses, which then emits "error"
+   * @returns a process without pid when the system refuses; it then emits "error"
    * @throws Error with some codes of the system (E2BIG, ENOMEM)
    */
   static start(this: void, orders: WorkerBoot, isShort: boolean): ChildProcess {
     const flags = isShort ? [...process.execArgv, FEW_THREADS] : process.execArgv;
     const child = spawn(process.execPath, [...flags, pathOfEntry("worker/entry")], {
-      // A session of its own: Ctrl-C in a terminal is for the supervisor, who then tells its workers.
+      // Use its own session: Ctrl-C in a terminal then reaches only the supervisor, which informs its workers.
       detached: true,
-      // What handlers print must not mix with the answers on our stdout.
+      // Output of handlers must not mix with the answers on our stdout.
       stdio: ["ignore", 2, 2, "ipc"],
       env: {
         ...process.env,
@@ -87,12 +87,12 @@ export class ChildWorker implements WorkerInfo {
     return child;
   }
 
-  /** It takes one task after the other, and will. */
+  /** True when it takes one task after the other and is not about to end. */
   get isStaying(): boolean {
     return this.phase !== "leaving" && this.onlyFile === undefined;
   }
 
-  /** How much it can be offered now. Refilled from half empty, in one message rather than in many. */
+  /** How many files it can be offered now. It is refilled when half empty, to send one message rather than many. */
   room(prefetch: number): number {
     if (this.phase !== "ready" || this.onlyFile !== undefined || this.slots === 0) return 0;
     const held = this.offered.size + this.extra;
@@ -100,7 +100,7 @@ export class ChildWorker implements WorkerInfo {
     return load > this.slots + prefetch / 2 ? 0 : Math.max(0, this.slots + prefetch - load);
   }
 
-  /** Lost messages do no harm: a worker looks around by itself, and the dead are replaced. */
+  /** Lost messages do no harm: a worker looks around by itself, and dead workers are replaced. */
   send(message: ToWorker): void {
     if (this.child.connected) this.child.send(message, () => {});
   }
@@ -113,8 +113,8 @@ export class ChildWorker implements WorkerInfo {
   }
 
   /**
-   * @param signal by which it ended, if any
-   * @param lackedMemory of which there will be no more for its successor: that one does not come soon
+   * @param signal that ended it, if any
+   * @param lackedMemory true when it died because memory was short: its successor would find no more, and is started later
    */
   deathBy(signal: NodeJS.Signals | null, lackedMemory: boolean): Death {
     if (this.hasSettled || performance.now() - this.startedMs > HEALTHY_MS) return "healthy";

@@ -1,6 +1,6 @@
 /**
- * Worker processes that are not our children and not known to be dead: left by a supervisor before us, which we adopt
- * where we can, or started by hand. Their documents in `workers/` tell of them.
+ * Worker processes that are not our children and not known to be dead. An earlier supervisor left them, and we adopt them where we
+ * can, or a person started them by hand. Their documents in `workers/` describe them.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -17,11 +17,11 @@ import type { WorkerInfo, WorkerTie } from "./worker-info.ts";
 export interface ExternalWorkersOptions {
   workersDir: string;
   stateDir: string;
-  /** One elsewhere that shows no sign of life for so long is gone (ms). */
+  /** A worker on another host or container that shows no sign of life for this long counts as gone (ms). */
   silenceMaxMs: number;
-  /** Of our settings. A worker with others gets no more tasks, and ends. */
+  /** The digest of our settings. A worker with another digest gets no more tasks, and ends. */
   digest: string;
-  /** Its settings differ from ours, or a supervisor elsewhere has left it. */
+  /** Called for a worker whose settings differ from ours, or that a supervisor elsewhere has left. */
   onUnlike: (worker: WorkerInfo) => void;
 }
 
@@ -48,21 +48,21 @@ export class ExternalWorkers {
     return slots;
   }
 
-  /** Those that a supervisor before us has started. */
+  /** Workers that an earlier supervisor has started. */
   get inherited(): WorkerInfo[] {
     return this.list.filter(({ tie }) => tie !== "by hand");
   }
 
-  /** Those of them that serve us like our own. */
+  /** Inherited workers that we use like our own. */
   get adopted(): WorkerInfo[] {
     return this.list.filter(({ tie }) => tie === "adopted");
   }
 
-  /** Looks who is there and who is gone. @param own ids of our children @returns whether anything has changed */
+  /** Checks which workers exist. @param own ids of our children @returns whether anything has changed */
   survey(own: ReadonlySet<string>): boolean {
     const { workersDir } = this.o;
     const names = tryListDir(workersDir);
-    // Without a listing, the workers that were there count as there.
+    // Without a listing, the known workers count as still there.
     if (names === undefined) return false;
     const found = new Map<string, WorkerInfo>();
     this.silence.beginRound(performance.now(), new Set(names));

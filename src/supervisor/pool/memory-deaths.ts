@@ -1,4 +1,4 @@
-/** Whether a worker process died because the system gave it no memory, and which limit is the reason. */
+/** Finds out whether a worker process died because the system gave it no memory, and because of which limit. */
 import { bytesText } from "../../core/bytes-text.ts";
 import {
   addressSpaceMax,
@@ -14,9 +14,10 @@ export class MemoryDeaths {
   private kills = countMemoryKills();
   private killedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @returns what is short, for people; undefined when it did not die of that */
+  /** @returns what is short, for people; undefined when it died of another cause */
   explain(signal: NodeJS.Signals | null): string | undefined {
-    // So V8 and the C library end a process that gets no memory. Without a limit it was V8's own, and what ran has used that up.
+    // V8 and the C library end a process with these signals when it gets no memory. Without a system limit it was V8's own limit,
+    // which the running tasks have used up.
     if (signal === "SIGABRT" || signal === "SIGTRAP") {
       const max = addressSpaceMax();
       return max === undefined ? undefined : describeAddressSpace(max);
@@ -27,7 +28,7 @@ export class MemoryDeaths {
   private hasKernelKilled(): boolean {
     const kills = countMemoryKills();
     const nowMs = performance.now();
-    // Several die at once: the first whose end is told brings the new number.
+    // When several die at once, the first report already sees the new number.
     if (kills > this.kills) this.killedAtMs = nowMs;
     this.kills = kills;
     return nowMs - this.killedAtMs < KILLED_MS;

@@ -1,4 +1,4 @@
-/** Starts the worker processes of this supervisor, replaces those that die, and ends them; `Workers` knows who is there. */
+/** Starts the worker processes of this supervisor, replaces dead ones, and ends them; `Workers` knows which there are. */
 import type { ChildProcess } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
@@ -18,46 +18,46 @@ import type { WorkerInfo } from "./worker-info.ts";
 import { Workers } from "./workers.ts";
 
 /**
- * How far a worker came that has ended. `unstarted`: the system did not start it; `unborn`: it was not ready for work yet; `done`: it
- * was started for one task, and has ended well.
+ * How far an ended worker had come. `unstarted`: the system did not start it; `unborn`: it was not ready for work yet; `done`: it
+ * was started for one task, and ended well.
  */
 type DeathStage = "unstarted" | "unborn" | "done" | "ended";
 
-/** A worker of ours ended. */
+/** The end of one of our workers. */
 export interface WorkerDeath {
   stage: DeathStage;
-  /** Undefined: it could not be started. */
+  /** Undefined when it could not be started. */
   worker: ChildWorker | undefined;
   how: string;
-  /** The system gave it no memory: what is short, for people. */
+  /** What is short, for people, when the system gave it no memory. */
   shortOf: string | undefined;
   restartInMs: number;
   isBreakerOpen: boolean;
 }
 
-/** What happens to workers. */
+/** Facts about workers. */
 export interface WorkerFacts {
   "worker:started": [worker: WorkerInfo];
   "worker:progress": [message: Progress];
-  /** It was sent a signal: it claims none of these files, which it was offered, and ends with what it runs. */
+  /** It got a signal: it claims none of the offered files, and ends when its running tasks end. */
   "worker:leaving": [worker: WorkerInfo, signal: string, files: string[]];
   "worker:died": [death: WorkerDeath];
-  /** One that is not our child has settings that differ from ours, or was left elsewhere by a supervisor there. */
+  /** A worker that is not our child has other settings than we do, or was left by a supervisor elsewhere. */
   "worker:unlike": [worker: WorkerInfo];
   /** Something changed that may let more tasks run. */
   "worker:changed": [];
 }
 
-/** So many processes at most have one task each. */
+/** The largest number of processes with one task each. */
 const ALONE_MAX = 8;
-/** A process that is not ready by then will not be (ms). */
+/** A process that is not ready after this time never will be (ms). */
 const START_MS_MAX = 60_000;
-/** From the death of a worker until the next one is started, while others are there (ms). */
+/** Pause between the death of a worker and the next start, while there are other workers (ms). */
 const HAND_OVER_MS = 50;
 
 export class Pool {
   private readonly workersDir: string;
-  /** What all our workers are started with. */
+  /** The orders that all our workers have in common. */
   private readonly boot: Omit<WorkerBoot, "slots" | "threads" | "isSpawned">;
   readonly facts = new EventEmitter<WorkerFacts>();
   readonly workers: Workers;
@@ -65,14 +65,14 @@ export class Pool {
   private readonly budget: ThreadBudget;
   private readonly memory = new MemoryDeaths();
   private restartTimer: NodeJS.Timeout | undefined;
-  /** Runs while those who are left take over what a dead worker ran. */
+  /** Runs while the other workers take over a dead worker's tasks. */
   private handOverTimer: NodeJS.Timeout | undefined;
-  /** Runs while they are to give back what they run. */
+  /** Runs while workers have time to give back their tasks. */
   private killTimer: NodeJS.Timeout | undefined;
   private maxSlots: number;
   private readonly processCount: number;
   private isClosing = false;
-  /** More runs than may: nothing starts before enough has ended. */
+  /** More tasks run than there are slots: nothing starts until enough have ended. */
   isOversubscribed = false;
 
   constructor(settings: Settings, tree: StateTree) {
@@ -91,13 +91,13 @@ export class Pool {
     this.processCount = settings.processes;
   }
 
-  /** Slots over all our worker processes; takes effect at once. */
+  /** Sets the number of slots over all worker processes; takes effect at once. */
   setMaxSlots(slots: number): void {
     this.maxSlots = slots;
     this.ensure();
   }
 
-  /** Starts what is missing. Adopted workers count as ours; workers started by hand come on top. */
+  /** Starts missing workers. Adopted workers count as ours; workers started by hand are extra. */
   ensure(): void {
     if (!this.boot.settings.mailbox_enabled) return;
     if (this.isClosing || this.restartTimer !== undefined || this.maxSlots === 0) return;
@@ -107,19 +107,19 @@ export class Pool {
     while (have < wanted && this.start()) have++;
   }
 
-  /** Has idle workers end that dead supervisors have left, see `Workers`. @param running what each runs, by owner prefix */
+  /** Ends idle workers that dead supervisors have left, see `Workers`. @param running what each worker runs, by owner prefix */
   retireIdle(running: ReadonlyMap<string, number>): void {
     this.workers.retireIdle(running, this.processCount);
   }
 
-  /** Slots by worker id, for `control.json`: workers obey it before each claim. @param claims see `shareAmong` */
+  /** Slots by worker id, for `control.json`: workers read it before each claim. @param claims see `shareAmong` */
   shares(claims: ReadonlyMap<string, number>): Record<string, number> {
     const { slots, isOversubscribed } = shareAmong(this.workers, this.maxSlots, claims);
     this.isOversubscribed = isOversubscribed;
     return slots;
   }
 
-  /** A worker of ours that has fewer threads than would help, and for want of what memory; undefined when there is none. */
+  /** A worker of ours with fewer threads than are useful, and the memory limit that causes it; undefined when there is none. */
   findShort(): { threads: number; wanted: number; shortOf: string | undefined } | undefined {
     const { wanted } = this.budget;
     for (const { threads, shortOf } of this.workers.children)
@@ -127,24 +127,24 @@ export class Pool {
     return undefined;
   }
 
-  /** Whether tasks run side by side in one process, and may die of each other. */
+  /** Whether several tasks run in one process, so that one may end the others. */
   get runsSeveral(): boolean {
     return this.maxSlots > this.processCount;
   }
 
-  /** Starts a process for this one file, which ends with it. False while there are enough such processes, or none can be started. */
+  /** Starts a process for this one file only; the process ends after it. False when there are enough such processes, or none can be started. */
   startAlone(file: string): boolean {
     if (this.isClosing || this.restartTimer !== undefined) return false;
     return this.workers.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);
   }
 
-  /** Looks at `workers/`: who else is there, who is gone. */
+  /** Reads `workers/` to find which other workers exist. */
   survey(): void {
     const own = new Set(this.workers.children.map(({ id }) => id));
     if (this.workers.others.survey(own)) this.facts.emit("worker:changed");
   }
 
-  /** Tells all to end: after what they run (`drain`), or as `hurry` does. Resolves when our children are gone. */
+  /** Tells all workers to end: after their running tasks (`drain`), or as `hurry` does. Resolves when our children are gone. */
   async close(drain: boolean, limitMs: number): Promise<void> {
     this.isClosing = true;
     this.clearTimers();
@@ -157,7 +157,7 @@ export class Pool {
     clearTimeout(this.killTimer);
   }
 
-  /** Another supervisor has taken over: leave the workers to it. */
+  /** Leaves the workers to another supervisor, which has taken over. */
   abandon(): void {
     this.isClosing = true;
     this.clearTimers();
@@ -167,7 +167,7 @@ export class Pool {
     }
   }
 
-  /** Has all give back what they run, also those that are ending by a drain. Those that do not go in time are killed. */
+  /** Tells all workers, also draining ones, to give back their running tasks. Those that do not end in time are killed. */
   hurry(limitMs: number): void {
     this.workers.stopAll();
     this.killTimer ??= setTimeout(() => {
@@ -180,7 +180,7 @@ export class Pool {
     clearTimeout(this.handOverTimer);
   }
 
-  /** False when that failed: it counts as a death, and is tried again like one. */
+  /** False when the start failed: that counts as a death, and is tried again like one. */
   private start(onlyFile?: string): boolean {
     const processes = Math.max(1, Math.min(this.processCount, this.maxSlots));
     const slots = onlyFile === undefined ? Math.max(1, Math.floor(this.maxSlots / processes)) : 1;
@@ -193,7 +193,7 @@ export class Pool {
       const isShort = threads < this.budget.wanted;
       child = ChildWorker.start({ ...this.boot, slots, threads, isSpawned: true }, isShort);
     } catch (error) {
-      // Some errors of the system are thrown, others told later (EAGAIN, EMFILE): all come the latter way.
+      // Some system errors are thrown, others are reported later (EAGAIN, EMFILE): handle all of them in the later way.
       setImmediate(failed, error);
       return false;
     }
@@ -211,7 +211,7 @@ export class Pool {
         onlyFile,
       );
     } catch (error) {
-      // The system cannot say who that is: then its leases could not be told from others.
+      // The system cannot give the identity of the child, so we could not recognize its leases.
       child.once("exit", () => failed(error));
       child.kill("SIGKILL");
       return false;
@@ -239,7 +239,7 @@ export class Pool {
   private receive(worker: ChildWorker, message: ToSupervisor): void {
     if (message.type === "hello") {
       if (worker.phase === "starting") worker.phase = "ready";
-      // Its slots are known before it is offered something.
+      // Its slots are set before it is offered a task.
       this.facts.emit("worker:started", worker);
       if (worker.onlyFile !== undefined) worker.send({ type: "ready", files: [worker.onlyFile] });
       this.facts.emit("worker:changed");
@@ -256,7 +256,7 @@ export class Pool {
     this.facts.emit("worker:progress", message);
   }
 
-  /** It is replaced at once, and its end is no death then. */
+  /** A leaving worker is replaced at once, and its end does not count as a death. */
   private leaves(worker: ChildWorker, signal: string): void {
     if (!worker.isStaying) return;
     worker.phase = "leaving";
@@ -279,7 +279,7 @@ export class Pool {
     }
     const stage = stageOf(worker, how);
     const isReplaced = worker?.isStaying === false && stage !== "unborn";
-    // Perhaps of the threads that it was to have: then the next one, which gets fewer, need not wait.
+    // It may have died because of its number of threads. The next one gets fewer and need not wait.
     const isShrunk = stage === "unborn" && this.budget.shrink(worker?.threads ?? 0, shortOf);
     const restartInMs = isReplaced || isShrunk ? 0 : this.restartAfter(death);
     if (!this.isClosing) this.letOthersTakeOver();
@@ -288,7 +288,7 @@ export class Pool {
     this.ensure();
   }
 
-  /** @returns after how many ms a successor is started; 0 also when there is none to come */
+  /** @returns the pause before a successor is started (ms); 0 also when no successor is needed */
   private restartAfter(death: Death): number {
     if (this.isClosing) return 0;
     const restartInMs = this.restarts.onDeath(death);
@@ -302,7 +302,7 @@ export class Pool {
     return restartInMs;
   }
 
-  /** Starting a process blocks for some milliseconds, and takes the other processor for more: that comes later. */
+  /** Delays the next start: it blocks for some milliseconds and uses the other processor even longer. */
   private letOthersTakeOver(): void {
     clearTimeout(this.handOverTimer);
     this.handOverTimer = setTimeout(() => {

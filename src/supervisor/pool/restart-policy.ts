@@ -1,14 +1,14 @@
-/** When a dead worker process is replaced. Pure: a storm of deaths must not become a storm of starts. */
+/** Decides when a dead worker process is replaced, so that many deaths do not lead to as many starts. Pure. */
 
 const FIRST_DELAY_MS = 1000;
 const MAX_DELAY_MS = 30_000;
-/** So many deaths in a row without any progress open the circuit breaker. */
+/** This many deaths in a row without any progress open the circuit breaker. */
 export const BREAKER_DEATHS = 8;
 
 /**
- * `healthy`: it had settled something, or run for a while. `killed`: it was ready for work, and was ended from outside: no fault of
- * its own, so its successor comes soon, and the breaker stays closed; but not at once each time, for what it ran may be the reason.
- * `fruitless`: it ended by itself, or for want of memory, or before it was ready.
+ * `healthy`: it had settled a task, or lived for a while. `killed`: it was ready for work and was ended from outside, which is not
+ * its fault. Its successor comes soon and the breaker stays closed, but a repeated kill causes a pause, because a task may be the
+ * reason. `fruitless`: it ended by itself, because memory was short, or before it was ready.
  */
 export type Death = "healthy" | "killed" | "fruitless";
 

@@ -1,31 +1,31 @@
-/** What the machine refuses this pool just now: written to supervisor.json, where `status` and `doctor` find it. */
+/** Collects what the machine refuses this pool now. It is written to supervisor.json, where `status` and `doctor` find it. */
 import type { Clock } from "../../core/clock.ts";
 import type { Trouble } from "../../core/documents.ts";
 
-/** A task that waits because of a trouble is heard of again within its delay and this (ms), or it is forgotten. */
+/** A waiting task whose trouble is not reported again within its delay plus this time (ms) is forgotten. */
 const OVERDUE_MS = 60_000;
-/** A death for want of memory is followed by the next within this time while memory is short (ms). */
+/** While memory is short, the next death because of it comes within this time (ms). */
 const DEATH_MS = 60_000;
-/** So many troubles are named, and so many tasks are remembered. */
+/** How many troubles are named, and how many tasks are remembered. */
 const NAMED_MAX = 5;
 const TASKS_MAX = 1000;
 
 export class Shortages {
   private readonly clock: Clock;
   private readonly standing = new Map<string, Trouble & { untilMs: number }>();
-  /** What keeps a task waiting, by its id, and until when that holds (monotonic ms). */
+  /** The trouble that keeps a task waiting, by task id, and until when the note is valid (monotonic ms). */
   private readonly tasks = new Map<string, { what: string; untilMs: number }>();
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** @param key what the trouble is with */
+  /** @param key what the trouble concerns */
   note(key: string, what: string, todo: string): void {
     this.standing.set(key, { what, do: todo, untilMs: Number.POSITIVE_INFINITY });
   }
 
-  /** It shows in deaths only: without another one it is over. */
+  /** Notes a trouble that shows only in deaths: it is over when no further death comes. */
   noteDeath(key: string, what: string, todo: string): void {
     this.standing.set(key, { what, do: todo, untilMs: this.clock.monotonicMs() + DEATH_MS });
   }
@@ -34,7 +34,7 @@ export class Shortages {
     this.standing.delete(key);
   }
 
-  /** A task waits again, and has used up nothing. @param delayMs before it is tried again */
+  /** Notes that a task waits again without using up an attempt. @param delayMs the pause before it is tried again */
   noteTask(id: string, what: string, delayMs: number): void {
     if (this.tasks.size >= TASKS_MAX && !this.tasks.has(id)) return;
     this.tasks.set(id, { what, untilMs: this.clock.monotonicMs() + delayMs + OVERDUE_MS });

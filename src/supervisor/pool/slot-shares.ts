@@ -1,19 +1,19 @@
-/** How the slots of a pool are shared among its worker processes. */
+/** Shares the slots of a pool among its worker processes. */
 import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
 import type { Workers } from "./workers.ts";
 
-/** What came of sharing. */
+/** The result of sharing. */
 export interface SlotShares {
   /** Slots by worker id. */
   slots: Record<string, number>;
-  /** More runs than may: nothing starts before enough has ended. */
+  /** More tasks run than there are slots: nothing starts until enough have ended. */
   isOversubscribed: boolean;
 }
 
 /**
- * Shares the slots among all workers, and notes with each what it has.
+ * Shares the slots among all workers, and stores each worker's share in it.
  * @param max slots over all workers
- * @param claims what each worker holds now, by owner prefix: what it runs, and what has run and waits for the disk
+ * @param claims how many tasks each worker holds, by owner prefix: running ones, and those that have run and wait for the disk
  */
 export function shareAmong(
   workers: Workers,
@@ -24,14 +24,14 @@ export function shareAmong(
   const countOf = (worker: WorkerInfo): number =>
     Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
   const counts = members.map(countOf);
-  // What they run ends in peace, and counts where it is known to run; they get nothing more.
+  // Leaving workers may finish their tasks, which count as far as they are known; they get nothing more.
   const others = max - sum(leaving.map(countOf));
   const shared = Math.max(0, others - alone.length);
   const isOversubscribed = sum(counts) > shared;
   const slots = shareSlots(shared, counts);
   members.forEach((worker, index) => {
     const share = slots[index] ?? 0;
-    // What it has claimed up to now it has claimed by what it was given before.
+    // A worker may still run tasks that it claimed under its earlier share.
     if (!isOversubscribed) worker.slotsPeak = Math.max(worker.slots, share);
     worker.slots = share;
   });
@@ -45,10 +45,10 @@ export function shareAmong(
 }
 
 /**
- * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share; a worker that runs more than
- * that keeps what it has.
+ * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share; a worker
+ * that already runs more keeps its number.
  * @param max slots over all workers
- * @param running what each worker runs now
+ * @param running how many tasks each worker runs now
  * @returns slots of each worker
  */
 export function shareSlots(max: number, running: readonly number[]): number[] {

@@ -1,18 +1,21 @@
-/** How many threads the next worker process is given: fewer where the system has no room, and where the last one died of them. */
+/** Decides how many threads the next worker process gets: fewer when the system has no room, or when the last one died of them. */
 import type { Settings } from "../../core/settings.ts";
 import { describeRoom, processRoom } from "../../host/process-room.ts";
 import { threadsFor, threadsWanted } from "../../host/threads.ts";
 
-/** Node's own threads and the heartbeat, beside those for the disk. */
+/** Node's own threads and the heartbeat, besides those for the disk. */
 const OTHER_THREADS = 8;
 /** With less room than this a worker process cannot start, and Node hangs when it gets only some of its threads. */
 const WORKER_THREADS_MIN = 6;
-/** After this long without such a death it is tried again with more (ms). */
+/** After this long without such a death, more threads are tried again (ms). */
 const REMEMBERED_MS = 60_000;
 
 export class ThreadBudget {
   readonly wanted: number;
-  /** The memory for which the last one died before it was ready, for people; undefined: of something else, or long ago. */
+  /**
+   * The memory limit because of which the last worker died before it was ready, for people; undefined when it died of something
+   * else, or long ago.
+   */
   shortOf: string | undefined;
   private max = Number.POSITIVE_INFINITY;
   private untilMs = 0;
@@ -22,7 +25,7 @@ export class ThreadBudget {
   }
 
   /**
-   * @param slots programs that it may run at once, which need room as well
+   * @param slots how many programs it may run at once; they need room as well
    * @throws Error with code EAGAIN when no worker process can be started
    */
   next(slots: number): number {
@@ -37,7 +40,8 @@ export class ThreadBudget {
   }
 
   /**
-   * A worker died before it was ready, perhaps because it could not have so many. Their stacks are address space, too.
+   * Notes that a worker died before it was ready, perhaps because it could not get so many threads. Their stacks use address space,
+   * too.
    * @returns true when the next one gets fewer
    */
   shrink(threads: number, shortOf: string | undefined): boolean {
@@ -48,7 +52,7 @@ export class ThreadBudget {
   }
 }
 
-/** What is known of the limit, for people: " (ulimit -u allows 84 processes and threads, and 3 are left)", or "". */
+/** The known limit, for people: " (ulimit -u allows 84 processes and threads, and 3 are left)", or "". */
 export function roomText(): string {
   const room = processRoom();
   return room === undefined ? "" : ` (${describeRoom(room)})`;

@@ -1,10 +1,11 @@
-/** What the pool knows of a worker process, its own child or not. */
+/** The pool's knowledge of one worker process, whether it is our child or not. */
 import { thisPlace } from "../../host/identity.ts";
 
 /**
- * What a worker process is to this supervisor. `adopted`: a dead supervisor left it, and it serves us like our own. `outdated`: one
- * of those whose settings are not ours. `elsewhere`: one of those on another host or in another container; its pid says nothing
- * here, and it is not known whether it lives. `by hand`: a person started it, and it goes by its own.
+ * How a worker process relates to this supervisor. `adopted`: a dead supervisor left it, and we use it like our own. `outdated`: a
+ * dead supervisor left it, and its settings differ from ours. `elsewhere`: a supervisor left it on another host or in another
+ * container. We cannot check its pid, so we do not know whether it lives. `by hand`: a person started it, and it runs
+ * independently.
  */
 export type WorkerTie = "child" | "adopted" | "outdated" | "elsewhere" | "by hand";
 
@@ -13,11 +14,11 @@ export interface WorkerInfo {
   pid: number;
   tie: WorkerTie;
   slots: number;
-  /** The most it was given lately: it runs no more, whatever else it holds. */
+  /** The largest share that it was given lately: it runs no more tasks than this, whatever else it holds. */
   slotsPeak: number;
 }
 
-/** What the leases of a worker of this place begin with. */
+/** The beginning of the leases of a worker on this host. */
 export function ownerPrefixOf(workerId: string): string {
   return `${thisPlace()}-${workerId.slice(2)}`;
 }

@@ -1,4 +1,4 @@
-/** The worker processes that there are, our children and others: what they can take, and which leases are theirs. */
+/** The existing worker processes, our children and others: how much each can take, and which leases belong to it. */
 import type { ToWorker } from "../../worker/protocol.ts";
 import type { ChildWorker } from "./child-worker.ts";
 import type { ExternalWorkers } from "./external-workers.ts";
@@ -7,9 +7,9 @@ import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
 export class Workers {
   readonly others: ExternalWorkers;
   private readonly byPid = new Map<number, ChildWorker>();
-  /** What the leases of all children begin with that there ever were. */
+  /** The beginnings of the leases of all our children, living and dead. */
   private readonly allPrefixes = new Set<string>();
-  /** The same of those that died because the system gave them no memory. */
+  /** The beginnings of the leases of children that died because the system gave them no memory. */
   private readonly starvedPrefixes = new Set<string>();
 
   constructor(others: ExternalWorkers) {
@@ -21,7 +21,7 @@ export class Workers {
     this.allPrefixes.add(child.ownerPrefix);
   }
 
-  /** It is dead. */
+  /** Removes a dead child. */
   remove(child: ChildWorker): void {
     this.byPid.delete(child.pid);
   }
@@ -34,22 +34,22 @@ export class Workers {
     return [...this.byPid.values()];
   }
 
-  /** Our children, without those that end with what they run. */
+  /** Our children, without those that are about to end. */
   get staying(): ChildWorker[] {
     return this.children.filter((child) => child.isStaying);
   }
 
-  /** Those that are there for one task. */
+  /** Workers that were started for one task. */
   get alone(): ChildWorker[] {
     return this.children.filter((child) => child.onlyFile !== undefined);
   }
 
-  /** Those that share the slots. */
+  /** Workers that share the slots. */
   get members(): WorkerInfo[] {
     return [...this.others.adopted, ...this.staying];
   }
 
-  /** Those that end with what they run, and get nothing more. */
+  /** Workers that end after their running tasks, and get no new ones. */
   get leaving(): WorkerInfo[] {
     return [
       ...this.others.inherited.filter(({ tie }) => tie !== "adopted"),
@@ -69,14 +69,14 @@ export class Workers {
     return this.others.slots;
   }
 
-  /** Slots of workers that are there by now and could begin at once. */
+  /** Slots of workers that are ready and could begin at once. */
   get readySlots(): number {
     let slots = this.otherSlots;
     for (const child of this.staying) if (child.phase === "ready") slots += child.slots;
     return slots;
   }
 
-  /** Free slots of workers that we can offer to, plus `prefetch` to keep them from waiting for us. */
+  /** Free slots of workers that we can offer tasks to, plus `prefetch` tasks in advance. */
   freeOffers(prefetch: number): number {
     let free = 0;
     for (const child of this.byPid.values()) free += child.room(prefetch);
@@ -111,7 +111,7 @@ export class Workers {
     return left;
   }
 
-  /** Offered files that are gone from `processing/`: a message about them was lost. */
+  /** Forgets offered files that are gone from `processing/`: a message about them was lost. */
   forget(files: ReadonlySet<string>): void {
     for (const child of this.byPid.values())
       for (const file of child.offered) if (files.has(file)) child.offered.delete(file);
@@ -121,38 +121,38 @@ export class Workers {
     for (const child of this.byPid.values()) child.send(message);
   }
 
-  /** What the leases of our own children begin with. */
+  /** The beginnings of the leases of our own children. */
   ownPrefixes(): Set<string> {
     return new Set(this.children.map((child) => child.ownerPrefix));
   }
 
-  /** Whether leases that begin so are those of a child of ours, living or dead. */
+  /** Whether leases with this beginning belong to a child of ours, living or dead. */
   isOrWasOwn(ownerPrefix: string): boolean {
     return this.allPrefixes.has(ownerPrefix);
   }
 
-  /** Whether leases that begin so are those of a child of ours whose end has not been told yet. */
+  /** Whether leases with this beginning belong to a child of ours whose end has not been reported yet. */
   isChild(ownerPrefix: string): boolean {
     for (const child of this.byPid.values()) if (child.ownerPrefix === ownerPrefix) return true;
     return false;
   }
 
-  /** Whether leases that begin so are those of a child of ours that the system gave no memory. */
+  /** Whether leases with this beginning belong to a child of ours that the system gave no memory. */
   lackedMemory(ownerPrefix: string): boolean {
     return this.starvedPrefixes.has(ownerPrefix);
   }
 
   /**
-   * Ends idle workers that dead supervisors have left with other settings, or beyond the number we are to have: when
-   * supervisors die faster than workers come to work, each of them starts some anew. What such a worker claims until then it
-   * gives back.
+   * Ends idle workers that dead supervisors have left, when their settings are outdated or there are too many workers. There can be
+   * too many when supervisors die before their workers start to work, because each supervisor starts new ones. If such a worker
+   * claims a task before it ends, it gives the task back.
    * @param running what each worker runs now, by owner prefix
-   * @param countMax worker processes that we are to have
+   * @param countMax the wanted number of worker processes
    */
   retireIdle(running: ReadonlyMap<string, number>, countMax: number): void {
     let surplus = this.members.length - countMax;
     for (const worker of this.others.inherited) {
-      // The pid of a worker elsewhere may be that of another process here.
+      // The pid of a worker elsewhere may belong to another process here.
       if (worker.tie === "elsewhere") continue;
       const isAdopted = worker.tie === "adopted";
       if ((isAdopted && surplus <= 0) || running.has(ownerPrefixOf(worker.id))) continue;
@@ -161,7 +161,7 @@ export class Workers {
     }
   }
 
-  /** Has all give back what they run, also those that are ending by a drain. */
+  /** Tells all workers, also draining ones, to give back their running tasks. */
   stopAll(): void {
     this.tellAll({ type: "stop", drain: false });
     for (const { tie, pid } of this.others.inherited) if (tie !== "elsewhere") trySignal(pid);
@@ -172,6 +172,6 @@ function trySignal(pid: number): void {
   try {
     process.kill(pid, "SIGTERM");
   } catch {
-    // Gone.
+    // The process is gone.
   }
 }

@@ -1,4 +1,4 @@
-/** What follows when a task has settled: it is counted, who waited for it may run, and people hear of it when it failed. */
+/** Handles a finished task: counts it, releases its dependents, and reports a failure. */
 import { join } from "node:path";
 import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
 import { resultName, resultsName } from "../../core/names.ts";
@@ -13,14 +13,14 @@ import type { Queue } from "./queue.ts";
 type CompletionsEnvironment = Pick<Environment, "trays" | "alerts" | "facts">;
 type CompletionsQueue = Pick<Queue, "backlog" | "dispatcher" | "finishedIds" | "pool">;
 
-/** Listing what has settled takes at most about this much of a tick (ms). */
+/** Listing the settled tasks takes at most about this much of a tick (ms). */
 const SLICE_MS = 2;
-/** Dependencies looked at again at a time. */
+/** How many dependencies are checked again at a time. */
 const RECHECKS_MAX = 512;
-/** Of an error, for the terminal. */
+/** How many characters of an error the terminal shows. */
 const ERROR_CHARS_MAX = 200;
 
-/** What all leases of the same process begin with after submission and attempt. */
+/** The part of a lease that all leases of one process share. */
 function ownerPrefixOf(lease: string): string {
   const owner = lease.slice(lease.indexOf(".", lease.indexOf(".") + 1) + 1);
   return owner.slice(0, owner.lastIndexOf("-"));
@@ -51,7 +51,7 @@ export class Completions implements Service {
     facts.on("journal:completed", (id) => this.noteCompleted(id));
   }
 
-  /** Lists a piece of `outbox/` and `failed/`; after the last one it is known what has completed under which spelling. */
+  /** Lists a piece of `outbox/` and `failed/`. After the last piece it is known which ids have completed, in every spelling. */
   work(): void {
     const { finishedIds } = this.queue;
     if (!finishedIds.hasWork) return;
@@ -67,7 +67,7 @@ export class Completions implements Service {
     this.queue.finishedIds.close();
   }
 
-  /** @param batch what its lines came to, when it is one */
+  /** @param batch the counts of its lines, when it is a batch */
   private noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
     this.queue.dispatcher.onSettled(id);
     if (isCompleted) {
@@ -82,23 +82,23 @@ export class Completions implements Service {
   }
 
   /**
-   * It is gone from `processing/` and no worker has said so: one that is not our child has settled it, or another program has taken it
-   * away. Our own children say so themselves, if late.
+   * Handles a task that is gone from `processing/` without a report from a worker: a worker that is not our child has settled it,
+   * or another program has removed it. Our own children always report, though perhaps late.
    */
   private noteVanished(id: string): void {
     let record: SettledRecord["record"] | undefined;
     try {
       record = readSettled(this.env.trays, id)?.record;
     } catch {
-      // The disk does not give it now: it stays uncounted.
+      // The record cannot be read now: the task stays uncounted.
     }
-    // Without a run it is the record of a file that was refused.
+    // A record without a run is that of a refused file.
     if (record === undefined || record.attempts === 0) return;
     if (!this.queue.pool.workers.isOrWasOwn(ownerPrefixOf(record.lease)))
       this.env.facts.emit("task:settled", id, record.status === "completed", record.batch);
   }
 
-  /** A batch has completed when each of its lines has a result: a good one, or not. */
+  /** Reports failed lines. A batch has completed when each of its lines has a result, good or bad. */
   private tellFailedLines(id: string, batch: BatchCounts): void {
     const text = failedLinesText(batch);
     if (text === undefined) return;
@@ -110,7 +110,7 @@ export class Completions implements Service {
     );
   }
 
-  /** The record is opened only for the few that are told. */
+  /** Reports a failed task. Its record is opened only for the few that are reported. */
   private tellFailure(id: string): void {
     const see = `see \`mailchute show ${id}\``;
     this.env.alerts.alert("task_failed", `${id} failed for good; ${see}`, () => {
@@ -119,7 +119,7 @@ export class Completions implements Service {
     });
   }
 
-  /** One line; empty when the record cannot be read. */
+  /** The error in one line; empty when the record cannot be read. */
   private errorOf(id: string): string {
     try {
       const record = readSettled(this.env.trays, id)?.record;
@@ -130,12 +130,12 @@ export class Completions implements Service {
     }
   }
 
-  /** The task of a part may have completed without what the part wants of it, as with a question: the part knows. */
+  /** Handles a completed task. A part may know that its own task, such as a question, completed without the wanted result. */
   private noteCompleted(id: string): void {
     if (this.parts.isDone(id) !== false) this.queue.backlog.resolveDependency(id);
   }
 
-  /** In any case. False, too, while it is found out whether it has completed under another spelling. */
+  /** Whether the dependency has completed, ignoring case. Also false while a different spelling is being looked for. */
   isMet(dependency: string): boolean {
     const { trays } = this.env;
     const result = join(trays.outbox, resultName(dependency));
@@ -145,7 +145,7 @@ export class Completions implements Service {
     );
   }
 
-  /** Checks whether the results that others wait for are there, in case an event was lost: a few of them in each call, in turn. */
+  /** Checks whether awaited results are there, in case an event was lost. Each call checks a few of them, in turn. */
   recheckDependencies(): void {
     const { backlog } = this.queue;
     for (let count = 0; count < RECHECKS_MAX; count++) {

@@ -1,16 +1,16 @@
-/** Stops the intake while the disk has too little room, and says so: an alert, an event, `supervisor.json`. */
+/** Stops the intake while the disk has too little room, and reports it: by an alert, an event, and `supervisor.json`. */
 import { explainShortage, type Shortage } from "../../core/free-space.ts";
 import type { DiskRoom } from "../../host/disk-room.ts";
 import type { Environment } from "../environment/environment.ts";
 import { NEVER, type Service, type Tick } from "../environment/service.ts";
 
-/** How soon it is looked again whether there is room (ms). */
+/** Pause before the disk is checked again (ms). */
 const AGAIN_MS = 500;
 
 export class DiskLimit implements Service {
   private readonly env: Pick<Environment, "telemetry" | "alerts" | "facts">;
   private readonly room: DiskRoom;
-  /** What there is too little of; undefined: there is room. */
+  /** What the disk lacks; undefined when there is room. */
   shortage: Shortage | undefined;
 
   constructor(env: Pick<Environment, "telemetry" | "alerts" | "facts">, room: DiskRoom) {

@@ -1,6 +1,6 @@
 /**
- * Takes the best waiting tasks, says so in the journal, accepts them and offers them to workers. Only a small
- * window is accepted ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
+ * Takes the best waiting tasks, writes that to the journal, accepts them and offers them to workers. Only a few tasks are accepted
+ * ahead of free slots, so that `ls inbox` shows the backlog and a new urgent task need not wait long.
  */
 import type { Backlog } from "../../core/backlog.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
@@ -30,12 +30,12 @@ export type DispatcherEnvironment = Pick<Environment, "trays" | "telemetry" | "a
 
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 
-/** Workers get this much work ahead (seconds of it, at the rate of late), so that they never wait for us. */
+/** Workers get this much work in advance (seconds, at the recent rate), so that they never wait for us. */
 const AHEAD_S = { process: 0.03, power: 0.3 };
 const RATE_WINDOW_MS = 200;
-/** A held task is not let go sooner: a gate that no part knows must not be asked without end (ms). */
+/** Minimum time that a task is held (ms): a gate that no part knows must not be asked without end. */
 const HELD_MS_MIN = 1000;
-/** Pauses before a task that could not be accepted is tried again (ms): each is twice the last. */
+/** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
 export class Dispatcher {
@@ -46,25 +46,25 @@ export class Dispatcher {
   private readonly telemetry: Telemetry;
   private readonly settledIds: FinishedIds;
   private readonly gates: Gates | undefined;
-  /** Ids in `processing/` by folded id, as far as we know. */
+  /** Known ids in `processing/`, by folded id. */
   readonly inFlight = new Map<string, string>();
   private absentOnce = new Set<string>();
   private missingOnce = new Set<string>();
-  /** Ids whose failed/ record is that of a refused file: it moves aside when the id is accepted. */
+  /** Ids whose failed/ record is of a refused file: the record moves aside when the id is accepted. */
   private readonly refused = new Set<string>();
   /** Offered files and their tasks, until a worker has ended them. */
   private readonly offered = new Map<string, WaitingTask>();
-  /** Accepted for workers that we cannot speak to; they find them. */
+  /** Tasks accepted for workers that we cannot send messages to; they find the tasks. */
   private floating = new Map<string, WaitingTask>();
-  /** Accepted, and to run in a process of their own. */
+  /** Accepted tasks that must run in a process of their own. */
   private readonly alone = new Map<string, WaitingTask>();
-  /** Files that could not be accepted, and how long each waits for the next try (ms). */
+  /** Files that could not be accepted, and the pause before the next try of each (ms). */
   private readonly unaccepted = new Map<string, number>();
   private otherClaims = 0;
   private settledInWindow = 0;
   private windowStartMs = 0;
   private ratePerS = 0;
-  /** Tasks that were given to workers since the start. */
+  /** How many tasks were given to workers since the start. */
   launchedCount = 0;
 
   /** @param gates left out: all tasks may start */
@@ -92,10 +92,10 @@ export class Dispatcher {
     return this.offered.has(file) || this.floating.has(file) || this.alone.has(file);
   }
 
-  /** Whether this id (any case) is being worked on or has settled. "unsure": that is being found out, ask again. */
+  /** Whether this id (ignoring case) is being worked on or has settled. "unsure": that is not known yet, ask again. */
   isTaken(id: string): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
-    // A foreign program's claim is there before a listing tells us.
+    // A foreign program's claim may be there before a listing shows it.
     if (this.trays.storage.look(pathIn(this.trays.processing, `${id}.json`)) !== undefined)
       return true;
     if (this.trays.storage.look(pathIn(this.trays.outbox, resultName(id))) !== undefined)
@@ -108,10 +108,10 @@ export class Dispatcher {
     return this.settledIds.has(id);
   }
 
-  /** One round. @param launchesMax at most so many new tasks. @returns true when there may be more to do at once */
+  /** Runs one round. @param launchesMax the largest number of new tasks @returns true when there may be more to do at once */
   select(launchesMax = Number.POSITIVE_INFINITY, which: Choice = { kind: "all" }): boolean {
     this.startAlone();
-    // What was offered before the pause came keeps its place with the workers, and does not run: there is room beside it.
+    // Tasks that were offered before the pause stay with the workers without running, so leave room beside them.
     const prefetch = which.kind === "these" ? PREFETCH_MAX : this.prefetch();
     let room = Math.min(this.pool.workers.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
     const chosen: WaitingTask[] = [];
@@ -184,9 +184,9 @@ export class Dispatcher {
   }
 
   /**
-   * What is ready or held joins the backlog.
-   * @param delayMs what is left of its backoff
-   * @param notBeforeMs epoch ms: not before this either
+   * Adds a ready or held task to the backlog.
+   * @param delayMs the rest of its backoff
+   * @param notBeforeMs epoch ms: it does not start earlier
    */
   addReady(
     name: ProcessingName,
@@ -224,7 +224,7 @@ export class Dispatcher {
     );
   }
 
-  /** The task behind an offered file. */
+  /** The task of an offered file. */
   offeredTask(file: string): WaitingTask | undefined {
     return this.offered.get(file);
   }
@@ -251,21 +251,21 @@ export class Dispatcher {
     const ready = new Set<string>();
     this.otherClaims = 0;
     for (const name of names) {
-      // A retry or a refusal under way takes no id: what is in the inbox is the task itself, not a duplicate of it.
+      // An unfinished retry or refusal does not use an id: the file in the inbox is the task itself, not a duplicate of it.
       if (name.stage === "again" || name.stage === "bad") continue;
       present.set(foldId(name.id), name.id);
       if (name.stage === "ready") ready.add(formatName(name));
       if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))
         this.otherClaims++;
     }
-    // One listing may miss a name that is being renamed; two in a row hardly do.
+    // One listing may miss a name that is being renamed; two in a row hardly ever do.
     const absent = new Set<string>();
     for (const [key, id] of this.inFlight) {
       if (present.has(key)) continue;
       if (!this.absentOnce.has(key)) absent.add(key);
       else {
         this.inFlight.delete(key);
-        // Perhaps settled, by a process that does not tell us.
+        // It may have been settled by a process that does not report to us.
         this.settledIds.add(key);
         this.env.facts.emit("task:vanished", id);
       }
@@ -277,7 +277,7 @@ export class Dispatcher {
     this.forgetLost(present, ready);
   }
 
-  /** An offer whose task is gone for two listings was dealt with; the message that said so was lost. */
+  /** Forgets offered tasks that two listings did not show: they were handled, and the message about that was lost. */
   private forgetLost(present: ReadonlyMap<string, string>, ready: ReadonlySet<string>): void {
     const missing = new Set<string>();
     for (const [file, task] of this.offered)
@@ -312,7 +312,7 @@ export class Dispatcher {
     return this.backlog.takeBest(kind === "planners", this.gates?.mayStart);
   }
 
-  /** The next of these that can begin its first run. @param ids loses those that were looked at */
+  /** The next of these tasks that can begin its first run. @param ids those looked at are removed from it */
   private takeLaunched(ids: string[]): WaitingTask | undefined {
     for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
       const task = this.backlog.stateOfId(id) === "runnable" ? this.backlog.get(id) : undefined;
@@ -323,14 +323,14 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** A record was taken away and the results beside it were not: they must not be taken for those of another batch. */
+  /** Whether results without a record were left: a program removed the record only, and they must not count for another batch. */
   hasLeftResults(id: string): boolean {
     return [this.trays.outbox, this.trays.failed].some(
       (dir) => this.trays.storage.look(pathIn(dir, resultsName(id))) !== undefined,
     );
   }
 
-  /** Events first, then the moves: a crash in between repeats an event, but never loses one. */
+  /** Writes events first, then moves the files: a crash in between repeats an event, but never loses one. */
   private acceptAll(tasks: readonly WaitingTask[]): WaitingTask[] {
     const accepted: WaitingTask[] = [];
     const names = tasks.map((task) =>
@@ -357,7 +357,7 @@ export class Dispatcher {
     return accepted;
   }
 
-  /** A held task becomes ready. @returns it under its new name; undefined when it does not start now */
+  /** Makes a held task ready. @returns the task under its new name; undefined when it does not start now */
   private letGo(task: WaitingTask): WaitingTask | undefined {
     const name = parseName(task.file);
     if (name?.stage !== "hold") return task;
@@ -370,7 +370,7 @@ export class Dispatcher {
     }
   }
 
-  /** The disk refuses it: it waits, ever longer, and the others need not wait for it. */
+  /** The disk refuses the task: it waits with a growing delay, and the others continue. */
   private postpone(task: WaitingTask, error: unknown): void {
     this.env.alerts.report(
       `accept:${systemCode(error)}`,

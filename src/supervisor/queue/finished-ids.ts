@@ -1,6 +1,7 @@
 /**
- * Which ids have settled, compared without case. One number an id is kept, so that a million of them cost little; what
- * the numbers suspect counts only when a walk of the trays has met the record. It reads in slices and changes nothing.
+ * Knows which ids have settled, ignoring case. It keeps one number per id, so that a million ids cost little memory. Two ids may
+ * have the same number, so a match counts only when a walk of the trays has found the record. It reads in slices and changes
+ * nothing.
  */
 import { dirname, join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
@@ -9,9 +10,9 @@ import { isRefusal } from "../../mailbox/settled-record.ts";
 import type { Walk } from "../../mailbox/storage.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 
-/** Names taken from a listing at a time. */
+/** How many names are taken from a listing at a time. */
 const WALK_NAMES = 128;
-/** Confirmed suspicions that are remembered; beyond that they are confirmed anew. */
+/** How many confirmed ids are remembered; further ones are confirmed again when needed. */
 const CONFIRMED_MAX = 4096;
 const RESULT_END = resultName("");
 const ERROR_END = errorName("");
@@ -20,17 +21,17 @@ export class FinishedIds {
   private readonly trays: Trays;
   private readonly onError: (error: unknown) => void;
   private hashes = new HashSet();
-  /** The set that the present walk builds anew: what is not met again (swept, retried) is forgotten. */
+  /** The set that the present walk builds: ids that it does not meet (swept, retried) are forgotten. */
   private next: HashSet | undefined;
   private walk: Walk | undefined;
   private todo: ("outbox" | "failed")[] = [];
   private isWalkWanted = true;
-  /** A tray could not be listed to its end: an id that was not found may still be there. */
+  /** A tray could not be listed completely: an id that was not found may still be there. */
   private isTorn = false;
   /** Ids (folded) that the present walk looks for, and those that wait for the next one. */
   private suspects = new Set<string>();
   private newSuspects = new Set<string>();
-  /** Id (folded) to the path of its record. */
+  /** Path of the record by folded id. */
   private readonly confirmed = new Map<string, string>();
   /** True once everything that had settled at the start is known. */
   isComplete = false;
@@ -40,12 +41,12 @@ export class FinishedIds {
     this.onError = onError;
   }
 
-  /** True while a slice of a walk is waiting to be done. */
+  /** True while a slice of a walk waits to be done. */
   get hasWork(): boolean {
     return this.next !== undefined || this.isWalkWanted;
   }
 
-  /** A task has settled, or may have. */
+  /** Adds the id of a task that has settled, or may have. */
   add(id: string): void {
     const key = foldId(id);
     this.note(key);
@@ -54,8 +55,8 @@ export class FinishedIds {
   }
 
   /**
-   * Whether a record stands in outbox or failed under this id in any case. "unsure": it may be, and a walk that began
-   * with this question will tell; ask again.
+   * Whether outbox or failed has a record for this id, ignoring case. "unsure": perhaps, and a walk that this question starts will
+   * find out; ask again.
    */
   has(id: string): boolean | "unsure" {
     const key = foldId(id);
@@ -72,13 +73,13 @@ export class FinishedIds {
     return "unsure";
   }
 
-  /** Whether a result stands in outbox under this id in any case. False, too, while a walk finds that out: ask again. */
+  /** Whether outbox has a result for this id, ignoring case. Also false while a walk is finding out: ask again. */
   hasResult(id: string): boolean {
     const isThere = this.has(id) === true;
     return isThere && dirname(this.confirmed.get(foldId(id)) ?? "") === this.trays.outbox;
   }
 
-  /** Walks on until `untilMs` (monotonic), or until there is nothing to do. */
+  /** Continues the walk until `untilMs` (monotonic), or until there is nothing to do. */
   work(untilMs: number): void {
     const { clock } = this.trays;
     while (this.hasWork && clock.monotonicMs() < untilMs) {
@@ -131,7 +132,7 @@ export class FinishedIds {
   private meet(tray: "outbox" | "failed", name: string): void {
     const ending = tray === "outbox" ? RESULT_END : ERROR_END;
     const id = name.endsWith(ending) ? name.slice(0, -ending.length) : "";
-    // The record of a refused file has a name no id can have, or is told apart below.
+    // The record of a refused file has a name that no id can have, or is recognized below.
     if (!isId(id)) return;
     const key = foldId(id);
     this.note(key);
@@ -146,7 +147,7 @@ export class FinishedIds {
     this.isComplete = true;
     if (!this.isTorn) {
       this.hashes = this.next ?? this.hashes;
-      // Not met, or met as a refusal only: free, until a task settles under it.
+      // The walk met no record of the id, or only a refusal: the id is free until a task settles under it.
       for (const key of this.suspects)
         if (!this.confirmed.has(key)) this.hashes.delete(hashOf(key));
     }
@@ -180,7 +181,7 @@ class HashSet {
     if (this.slots[at] !== hash) return;
     this.slots[at] = 0;
     this.size--;
-    // What stood behind it in the same run may have to move up.
+    // Numbers that follow it without a gap may have to move up.
     const mask = this.slots.length - 1;
     for (at = (at + 1) & mask; this.slots[at] !== 0; at = (at + 1) & mask) {
       const each = this.slots[at] ?? 0;
@@ -189,7 +190,7 @@ class HashSet {
     }
   }
 
-  /** Where this number stands, or would stand. */
+  /** The position at which this number is, or would be. */
   private find(hash: number): number {
     const mask = this.slots.length - 1;
     let at = hash % this.slots.length;
@@ -198,7 +199,7 @@ class HashSet {
   }
 }
 
-/** 53 bits, never 0: among a million ids two are alike once in ten thousand mailboxes, and then only a walk is wasted. */
+/** 53 bits, never 0. Among a million ids two have the same number in one of ten thousand mailboxes; that only costs one walk. */
 function hashOf(text: string): number {
   let high = 0xdeadbeef;
   let low = 0x41c6ce57;

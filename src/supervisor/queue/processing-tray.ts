@@ -1,4 +1,4 @@
-/** What stands in `processing/`: who runs what, and tasks that wait there although this supervisor did not put them there. */
+/** The contents of `processing/`: which process runs what, and tasks that wait there although this supervisor did not put them there. */
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
@@ -27,7 +27,7 @@ export class ProcessingTray {
   private readonly backlog: Backlog;
   private readonly dispatcher: Dispatcher;
   private readonly workers: Pick<Workers, "ownPrefixes">;
-  /** The names in the tray, now; undefined when it cannot be listed. */
+  /** Lists the tray now; undefined when it cannot be listed. */
   private readonly list: () => string[] | undefined;
 
   constructor(
@@ -48,7 +48,7 @@ export class ProcessingTray {
     });
   }
 
-  /** Takes over a listing: what no process has claimed and is unknown joins the backlog. */
+  /** Takes over a listing: unknown tasks that no process has claimed join the backlog. */
   take(files: readonly string[]): void {
     const { backlog, dispatcher, workers } = this;
     const names: ProcessingName[] = [];
@@ -64,15 +64,16 @@ export class ProcessingTray {
       const known = backlog.get(name.id);
       if (!isUnclaimed(name) || known?.file === file || dispatcher.isKnown(file)) continue;
       this.admit(name, file);
-      // It takes the place of the file that waits under this id; that one is a duplicate now, to be dealt with.
+      // This task replaces the inbox file with the same id, which is now a duplicate and must be looked at.
       if (known?.tray === "inbox") this.env.facts.emit("inbox:written", known.file);
     }
     dispatcher.onListing(names, plainIds, workers.ownPrefixes());
   }
 
   /**
-   * A ready or held task that is new to us: left by a dead supervisor, or put back by a worker we cannot speak to.
-   * @param runsAlone the next run is to have a process of its own
+   * Adds a ready or held task that is new to us: a dead supervisor left it, or a worker that we cannot send messages to put it
+   * back.
+   * @param runsAlone the next run must have its own process
    */
   admit(name: ProcessingName, file: string, runsAlone = false): void {
     const { dispatcher } = this;
@@ -93,7 +94,7 @@ export class ProcessingTray {
       // A task that became unreadable is still offered: the worker that claims it settles it as failed.
     }
     const { agent } = matchAgent(task ?? {}, settings.agents);
-    // Beyond its last run it has one in a process that it does not share, also after a restart of the supervisor.
+    // A run after the last regular one needs its own process, also after a restart of the supervisor.
     const isBeyond = name.attempt > retryPolicyOf(settings, task).maxAttempts;
     const waiting = {
       id: name.id,
@@ -101,7 +102,7 @@ export class ProcessingTray {
       tray: "processing" as const,
       attempt: name.attempt,
       priority: task?.priority ?? 0,
-      // It was chosen before: it goes on before what waits is begun.
+      // It was chosen before, so it comes before waiting tasks that have not begun.
       createdAt: task?.created_at ?? 0,
       arrivedMs: 0,
       agentId: agent?.name ?? "none",
@@ -128,7 +129,7 @@ export class ProcessingTray {
     dispatcher.addReady(name, file, waiting, backoffMs);
   }
 
-  /** How much each process runs, by what its leases begin with; undefined when the tray cannot be listed. */
+  /** How many tasks each process runs, by the beginning of its leases; undefined when the tray cannot be listed. */
   runningByOwner(): Map<string, number> | undefined {
     const running = new Map<string, number>();
     const files = this.list();
@@ -142,17 +143,17 @@ export class ProcessingTray {
     return running;
   }
 
-  /** Whether a retry or a refusal stands half-way; recovery brings it to its end. */
+  /** Whether a retry or a refusal is unfinished; recovery finishes it. */
   hasHalfMoves(): boolean {
     return this.hasAny((stage) => stage === "again" || stage === "bad");
   }
 
-  /** Whether anything is claimed, or being settled. */
+  /** Whether any task is claimed, or being settled. */
   isBusy(): boolean {
     return this.hasAny((stage) => !isUnclaimed({ stage }));
   }
 
-  /** True, too, when the tray cannot be listed. */
+  /** True also when the tray cannot be listed. */
   private hasAny(isIt: (stage: ProcessingName["stage"]) => boolean): boolean {
     const files = this.list();
     if (files === undefined) return true;

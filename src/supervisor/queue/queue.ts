@@ -1,4 +1,4 @@
-/** What knows of the tasks that wait, run and have ended. Shapes only. */
+/** Types only: the services that know the waiting, running and ended tasks. */
 import type { Backlog } from "../../core/backlog.ts";
 import type { InboxScanner } from "../inbox/scanner.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -7,11 +7,11 @@ import type { FinishedIds } from "./finished-ids.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
 
 export interface Queue {
-  /** What waits, in order. */
+  /** The waiting tasks, in order. */
   readonly backlog: Backlog;
   readonly scanner: InboxScanner;
   readonly dispatcher: Dispatcher;
-  /** What was accepted, and lies in `processing/`. */
+  /** The accepted tasks, in `processing/`. */
   readonly processing: ProcessingTray;
   readonly finishedIds: FinishedIds;
   readonly pool: Pool;

@@ -1,4 +1,4 @@
-/** Shares the slots among the workers, by what each of them runs; workers read it in `control.json`. */
+/** Shares the slots among the workers by the number of tasks that each runs. Workers read their share in `control.json`. */
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { ProcessingTray } from "./processing-tray.ts";

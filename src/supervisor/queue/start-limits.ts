@@ -1,6 +1,4 @@
-/**
- * Whether tasks may start now, and how many: not before the first scan, not while paused or short of room, not beyond a limit.
- */
+/** Decides whether tasks may start now, and how many: not before the first scan, while paused, when room is short, or beyond a limit. */
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -9,15 +7,15 @@ import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Queue } from "./queue.ts";
 
-/** What a part may start. */
+/** How much a part may start. */
 export interface StartAllowance {
-  /** Tasks of its own that may be under way at once, beside those that wait for their retry. */
+  /** How many of its own tasks may be in progress at once, not counting those that wait for a retry. */
   slots: number;
-  /** New ones at most. */
+  /** How many new tasks it may start. */
   launchesMax: number;
 }
 
-/** What may hold back all or some tasks. */
+/** The limits that may hold back all or some tasks. */
 interface Limits {
   readonly control: ControlFile;
   readonly disk: DiskLimit;
@@ -37,7 +35,7 @@ export class StartLimits {
   /** Monotonic ms. */
   private startedMs = 0;
 
-  /** @param launchesMax tasks that may be started in all */
+  /** @param launchesMax how many tasks may be started in total */
   constructor(
     env: Pick<Environment, "settings">,
     queue: StartQueue,
@@ -50,24 +48,24 @@ export class StartLimits {
     this.launchesMax = launchesMax;
   }
 
-  /** The wait for the first scan begins. @param nowMs monotonic */
+  /** Starts the wait for the first scan. @param nowMs monotonic */
   start(nowMs: number): void {
     this.startedMs = nowMs;
   }
 
   /**
-   * Which tasks may start; undefined: none. Tasks that a part was about to start when the pool was paused still begin:
-   * those who wait for their end must not wait for ever.
+   * The tasks that may start; undefined when none may. Tasks that a part was about to start when the pool was paused may still
+   * begin: otherwise the work that waits for them would wait for ever.
    */
   whichMayStart(nowMs: number): Choice | undefined {
     const { control, parts } = this.limits;
     if (!this.isReady(nowMs)) return undefined;
     if (!control.current.paused) return parts.choice() ?? { kind: "all" };
-    // Before the parts have looked it is not known what has begun.
+    // Until the parts have looked, it is not known which tasks have begun.
     if (!parts.isStarted) return undefined;
     const unbegun = parts.unbegun();
     const launched = control.current.launched.filter((id) => unbegun.includes(id));
-    // What has begun is forgotten: a pause holds for its next run.
+    // Forget tasks that have begun: the pause applies to their next run.
     if (launched.length < control.current.launched.length) control.change({ launched });
     return launched.length === 0 ? undefined : { kind: "these", ids: launched };
   }
@@ -81,7 +79,7 @@ export class StartLimits {
     );
   }
 
-  /** It waits for its time, or for a gate. */
+  /** Whether the task waits for its time, or for a gate. */
   isPutOff(id: string): boolean {
     const { backlog } = this.queue;
     const state = backlog.stateOfId(id);
@@ -90,15 +88,15 @@ export class StartLimits {
     return task !== undefined && !this.limits.parts.mayStart(laneOf(task));
   }
 
-  /** How many more may start. */
+  /** How many more tasks may start. */
   get left(): number {
     return Math.max(0, this.launchesMax - this.queue.dispatcher.launchedCount);
   }
 
-  /** @returns what a part may start; undefined: nothing */
+  /** @returns how much a part may start; undefined when it may start nothing */
   allowance(nowMs: number): StartAllowance | undefined {
     if (!this.isReady(nowMs) || this.limits.control.current.paused) return undefined;
-    // What is begun is about to run, and does not wait for workers that are still starting.
+    // Only workers that are ready count: a task that is begun must run at once and not wait for a starting worker.
     return { slots: this.queue.pool.workers.readySlots, launchesMax: this.left };
   }
 }

@@ -1,4 +1,4 @@
-/** What it means for the pool's tasks that a worker process starts, tells of its progress, or dies. */
+/** Updates the pool's tasks when a worker process starts, reports progress, or dies. */
 import { parseName } from "../../core/names.ts";
 import { tellConflict } from "../../journal/alerts.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -11,10 +11,10 @@ import type { WorkerInfo } from "../pool/worker-info.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { SlotSharing } from "./slot-sharing.ts";
 
-/** What to do where the system makes no more processes and threads. */
+/** Advice when the system allows no more processes and threads. */
 const RAISE =
   "raise the limit of processes and threads (ulimit -u, TasksMax=, --pids-limit), or run less at once; mailchute doctor says which it is";
-/** The same where it gives no more memory. */
+/** Advice when the system gives no more memory. */
 const RAISE_MEMORY =
   "raise the limit of memory (ulimit -v, MemoryMax=, --memory; memory.max), or run less at once (workers, processes); mailchute doctor says which it is";
 
@@ -59,7 +59,7 @@ export class WorkerEvents {
     this.p.slots.share();
   }
 
-  /** Slower than it could be, and nothing else is wrong: told once for each number of threads. */
+  /** Reports that a worker is slower than it could be, once for each number of threads. Nothing else is wrong then. */
   private tellShortage(): void {
     const short = this.p.pool.findShort();
     if (short === undefined) {
@@ -98,7 +98,7 @@ export class WorkerEvents {
     this.look();
   }
 
-  /** Has `processing/` looked at in the next tick. */
+  /** Makes the next tick look at `processing/`. */
   private look(): void {
     this.env.facts.emit("processing:changed");
   }
@@ -112,7 +112,7 @@ export class WorkerEvents {
         if (trouble === undefined) this.p.shortages.endTask(id);
         else this.p.shortages.noteTask(id, trouble, delayMs);
       }
-      // What does not name the task's own file may hinder thousands: told once for all of them.
+      // A trouble that does not name the task's own file may hinder thousands of tasks: report it once for all of them.
       if (trouble !== undefined && id !== undefined)
         this.env.alerts.report(
           `trouble:${trouble.includes(`${id}@`) ? id : trouble}`,
@@ -146,7 +146,7 @@ export class WorkerEvents {
     const { telemetry, alerts } = this.env;
     const { shortages } = this.p;
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
-    // It was started for one task, and has ended that.
+    // It was started for one task, which has ended.
     if (stage === "done") return;
     if (worker === undefined || stage === "unborn") {
       const what = stage === "unborn" ? `ended before it was ready (${how})` : how;

@@ -1,4 +1,4 @@
-/** Names some of the tasks that do not start, and says why, for people. Looks only. */
+/** Names some of the tasks that do not start, and the reasons, for people. Changes nothing. */
 import { join } from "node:path";
 import type { HeldTask } from "../../core/documents.ts";
 import { errorName, foldId, resultName } from "../../core/names.ts";
@@ -14,10 +14,10 @@ export interface BlockedTasksParts {
   parts: Parts;
 }
 
-/** So many of each state are named. */
+/** How many tasks of each state are named. */
 const NAMED_MAX = 5;
 
-/** @returns at most five that are blocked, five that no agent fits, and five that cannot be read */
+/** @returns at most five tasks that are blocked, five that no agent fits, and five that cannot be read */
 export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTask[] {
   const held: HeldTask[] = [];
   for (const state of ["blocked", "unmatched"] as const) {
@@ -42,7 +42,7 @@ function explainBlocked(id: string, trays: Trays, from: BlockedTasksParts): Held
     ...(isUnknown ? { is_unknown: true } : {}),
     ...(from.parts.isDone(one) === undefined ? {} : { is_node: true }),
   }));
-  // What has completed this instant is counted in the next.
+  // All its dependencies have completed just now: the next look counts them.
   const why = count === 0 ? "is about to start" : describeUnmet(on, count);
   return { id, state: "blocked", why, on, on_count: count };
 }

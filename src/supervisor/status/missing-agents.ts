@@ -1,16 +1,16 @@
-/** Tells people of what no agent fits: of each task, or thing of a part, once for as long as it waits. */
+/** Reports tasks, and items of parts, for which no agent fits: each once as long as it waits. */
 import type { Backlog } from "../../core/backlog.ts";
 import type { Alerts } from "../../journal/alerts.ts";
 import type { Parts } from "../environment/parts.ts";
 
-/** So many tasks, and things of each part, are looked at each time. */
+/** How many tasks, and items of each part, are looked at each time. */
 const LOOKED_AT_MAX = 100;
 
 export class MissingAgents {
   private readonly backlog: Backlog;
   private readonly parts: Parts;
   private readonly alerts: Alerts;
-  /** What was told already, of what waits still. */
+  /** The lines reported already, of items that still wait. */
   private told = new Set<string>();
 
   constructor(backlog: Backlog, parts: Parts, alerts: Alerts) {

@@ -1,4 +1,4 @@
-/** What a supervisor writes of itself: supervisor.json and control.json; and it keeps the journals short. */
+/** Writes a supervisor's own documents, supervisor.json and control.json, and rotates the journals. */
 import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
@@ -23,16 +23,16 @@ export interface StatusWriterParts extends BlockedTasksParts {
   shortOf: MachineShortages;
 }
 
-/** What the machine refuses us: it keeps tasks from starting, or makes us slower. */
+/** The troubles of the machine: they keep tasks from starting, or make us slower. */
 interface MachineShortages {
   shortages: Shortages;
   disk: DiskLimit;
   watchers: { readonly watching: SupervisorDocument["watching"] };
 }
 
-/** Done with the look around that comes next: it wakes nothing by itself. */
+/** The heartbeat is written with the next look around and does not wake the supervisor by itself. */
 const HEARTBEAT_MS = 2000;
-/** What waits, and how far the plan is, is told this long after it was told last (ms): people look right after something ended. */
+/** Minimum time between two reports of the waiting tasks and the plan (ms). It is short, because people look right after something ended. */
 const NEWS_MS = 200;
 
 export class StatusWriter implements Service {
@@ -59,17 +59,17 @@ export class StatusWriter implements Service {
     return ownership.startedAt;
   }
 
-  /** Something changed that others should read of soon. */
+  /** Call when something changed that others should read soon. */
   hurry(): void {
     this.heartbeatAtMs = 0;
   }
 
-  /** When there is something to tell that is not told yet. */
+  /** When the next unreported change is to be written. */
   nextMs(): number {
     return this.news() === this.told ? NEVER : this.toldAtMs + NEWS_MS;
   }
 
-  /** Writes all of it when it is due. */
+  /** Writes the documents when they are due. */
   work({ nowMs, dueMs }: Tick): void {
     if (dueMs < this.heartbeatAtMs) {
       if (nowMs >= this.toldAtMs + NEWS_MS && this.news() !== this.told) this.tell();
@@ -88,14 +88,14 @@ export class StatusWriter implements Service {
     alerts.flush();
   }
 
-  /** Says how it stands, in supervisor.json. */
+  /** Writes the state to supervisor.json. */
   tell(): void {
     this.toldAtMs = this.env.trays.clock.monotonicMs();
     this.told = this.news();
     this.write(() => this.p.ownership.write(this.facts()));
   }
 
-  /** The last words. @param isOwner false: another supervisor has taken over, and supervisor.json is its own */
+  /** Writes the last state. @param isOwner false: another supervisor has taken over, and supervisor.json belongs to it */
   async leave(isOwner: boolean): Promise<void> {
     this.noAgent.tell();
     try {
@@ -105,7 +105,7 @@ export class StatusWriter implements Service {
     }
   }
 
-  /** Documents are for others to look at: a full disk must not end the work. */
+  /** Runs a write that may fail: the documents are only for readers, and a full disk must not end the work. */
   private write(step: () => void): void {
     try {
       step();
@@ -117,7 +117,7 @@ export class StatusWriter implements Service {
     }
   }
 
-  /** Differs when people should read something else. What can run is left out: while much runs it differs at each look. */
+  /** Differs when people should read something new. The number of tasks that can run is left out, because it changes all the time. */
   private news(): string {
     const { backlog, scanner } = this.p.queue;
     const { parts, shortOf } = this.p;
@@ -164,7 +164,7 @@ export class StatusWriter implements Service {
   }
 }
 
-/** What all parts have to tell. */
+/** The reports of all parts. */
 export function reportOf({ statuses }: Parts): PartReport {
   const reports = statuses.map((status) => status.report());
   return { ...Object.assign({}, ...reports), gates: reports.flatMap(({ gates = [] }) => gates) };
