@@ -1,4 +1,4 @@
-/** Lists the checks of the coding agents' programs. */
+/** Lists the tests that find out what the installed programs of coding agents can do. */
 import type { ProgramProbe } from "../agents/probe/program-probe.ts";
 import { claudeProbe } from "../parts/claude/probe.ts";
 import { codexProbe } from "../parts/codex/probe.ts";

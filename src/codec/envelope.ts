@@ -1,6 +1,6 @@
 /**
- * Decodes the JSON of `<result>{…}</result>` into an Envelope or a list of problems. It accepts other forms (one string for a
- * list, snake_case, null for a missing value), but is strict about everything that would change the plan.
+ * Decodes the JSON of `<result>{…}</result>` into an Envelope or a list of problems. It accepts loose forms (one string for a
+ * list, snake_case, null for a missing value), but it is strict about everything that would change the plan.
  */
 import { compact } from "../core/compact.ts";
 import type { Checkpoint, Envelope, EnvelopeStatus } from "../core/envelope.ts";

@@ -24,7 +24,7 @@ export class ScanFault extends Error {
 }
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-/** A number that the end of the text cuts short: "-", "1.", "1e", "1e+". */
+/** An incomplete number at the end of the text: "-", "1.", "1e", "1e+". */
 const CUT_NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.|(?:\.\d+)?[eE][+-]?)?)?$/y;
 const BACKSLASH = 0x5c;
 const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;

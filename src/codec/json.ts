@@ -9,7 +9,7 @@ import { FORBIDDEN_KEYS, ScanFault, Scanner } from "./json-scanner.ts";
 /** A fault in the text, with its byte offset. */
 export class JsonFault extends Error {
   readonly offset: number;
-  /** False when the file may be only half written, so that more bytes could mend the fault. */
+  /** False when the file may be only half written: the fault may disappear when the rest arrives. */
   readonly isFinal: boolean;
   constructor(message: string, offset: number, isFinal: boolean) {
     super(message);
@@ -19,7 +19,7 @@ export class JsonFault extends Error {
   }
 }
 
-/** True when the fault behind this error may disappear, because the file may still be being written. */
+/** True when the fault behind this error may disappear, because a program may still be writing the file. */
 export function mayStillGrow(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof JsonFault && !cause.isFinal;

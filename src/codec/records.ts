@@ -5,7 +5,7 @@ import { RECORD_DEPTH_MAX } from "../core/limits.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { JsonFault, scanObject } from "./json.ts";
 
-/** The bytes of a record. `taskText` is the task as it ran, or undefined when the file was no task. */
+/** The bytes of a record. `taskText` is the task as it ran; undefined when there was no task. */
 export function encodeRecord(
   record: ResultRecord | ErrorRecord,
   taskText: string | undefined,

@@ -19,9 +19,9 @@ type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge">
 
 /**
  * Parses the first document of a text. `errors` holds all faults except repeated keys: see `findRepeatedKeys`.
- * Texts that could end the process are refused. Deeper than `YAML_DEPTH_MAX`: the library is recursive. It catches a stack
- * overflow, but V8 aborts when it has to compile a regular expression shortly before one. More than `YAML_PARTS_MAX` parts: each
- * part needs memory, and two bytes of text can need half a kilobyte or more.
+ * Two kinds of text could end the process and are refused. The first is nested deeper than `YAML_DEPTH_MAX`: the library is
+ * recursive and catches a stack overflow, but V8 aborts when it has to compile a regular expression shortly before one. The
+ * second has more than `YAML_PARTS_MAX` parts: two bytes of text can need half a kilobyte of memory or more.
  */
 export function parseYaml(text: string, options: YamlOptions = {}): Document.Parsed {
   const lines = options.lineCounter ?? new LineCounter();
@@ -59,7 +59,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   return doc as Document.Parsed;
 }
 
-/** A parser with limits. Its own stack is as high as the text is deep at that place, and it is not recursive. */
+/** A parser with limits. It is not recursive, and the size of its stack says how deep the text is nested at that place. */
 class BoundedParser extends Parser {
   private partCount = 0;
 

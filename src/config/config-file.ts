@@ -23,7 +23,7 @@ import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config
 
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 8;
-const MEND_IT = "mend the YAML; nothing of it was used";
+const MEND_IT = "mend the YAML; no setting of the file was used";
 const WRITE_IT_OUT = "write values out instead of using aliases";
 
 /** The settings in a text, in the order of the text. A list counts as one setting. @throws ErrInvalidConfig */
@@ -111,7 +111,7 @@ class ConfigReader {
 
   private leaf(raw: unknown, schema: TSchema, path: string[]): void {
     const node = this.follow(raw);
-    // `workers:` with nothing after it sets nothing, because its value may be commented out.
+    // `workers:` without a value changes no setting, because its value may be commented out.
     if (node === undefined || (isScalar(node) && node.value === null)) return;
     const items = schema["items"] as TSchema | undefined;
     if (items !== undefined && isSeq(node)) {

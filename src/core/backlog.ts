@@ -34,7 +34,7 @@ export class Backlog {
   );
   /** Blocked entries, by the folded id that they wait for. `id` is that id as one of the tasks spells it. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
-  /** How many waiting tasks depend on each folded id, whether it is done or not. */
+  /** How many waiting tasks depend on each folded id. Completed dependencies count, too. */
   private readonly needed = new Map<string, number>();
   private readonly counts: Record<WaitState, number> = {
     runnable: 0,
@@ -154,7 +154,7 @@ export class Backlog {
     return unmet.filter((one) => this.dependents.get(foldId(one))?.waiting.has(entry as Entry));
   }
 
-  /** Whether a waiting task depends on this id, whether it is done or not. */
+  /** Whether a waiting task depends on this id. A completed dependency counts, too. */
   isNeeded(id: string): boolean {
     return this.needed.has(foldId(id));
   }
@@ -309,7 +309,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
   );
 }
 
-/** Runnable entries, in one heap for each lane, so that a lane that may not start hides no task of another lane. */
+/** Runnable entries, in one heap for each lane, so that a lane that may not start is skipped at once. */
 class Lanes {
   private readonly heaps = new Map<string, Heap<Entry>>();
 
@@ -345,7 +345,7 @@ function isRunnable(entry: Entry): boolean {
   return !entry.isGone && entry.state === "runnable";
 }
 
-/** The first entry that can run. Entries above it that cannot are dropped from the heap. */
+/** The first entry that can run. Removed entries above it are dropped from the heap. */
 function firstRunnable(heap: Heap<Entry>): Entry | undefined {
   for (;;) {
     const entry = heap.peek();

@@ -1,6 +1,6 @@
 /** Counts the lines of a batch, and holds the set of lines that are done. Pure. */
 
-/** Counts the lines of a batch that have a result. */
+/** How many lines of a batch have a result, and which. */
 export interface BatchCounts {
   /** Lines with a result. Blank lines are not counted. */
   lines: number;

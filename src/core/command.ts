@@ -53,7 +53,7 @@ export function subjectOf({
   }
 }
 
-/** The newest command on a subject that ran while older ones still waited. The older ones on this subject change nothing. */
+/** The newest command on a subject that ran while older ones waited. Older commands on this subject then change nothing. */
 export interface LastWord {
   /** When its file arrived, by the file system's clock (epoch ms). If two arrived at the same time, the file names decide. */
   arrivedMs: number;

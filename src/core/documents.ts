@@ -32,7 +32,7 @@ export interface SupervisorDocument {
   roadmap: Record<NodeStatus, number> | null;
   /** Missing in documents of earlier versions; null without a plan. */
   plan_holds?: PlanHolds | null;
-  /** What is wrong with `roadmap.yaml`. Until it is mended, the supervisor works by the last good plan. */
+  /** What is wrong with `roadmap.yaml`. Until a person mends it, the supervisor uses the last valid plan. */
   roadmap_problem: string | null;
   /** What the operating system refuses at the moment. Missing in documents of earlier versions. */
   troubles?: Trouble[];
@@ -126,7 +126,7 @@ export interface WorkerDocument {
   started_at: string;
 }
 
-/** `control.json`: what commands have set. It survives a restart. Workers read `paused` and their `slots` before each claim. */
+/** `control.json`: what commands have set. A new supervisor reads it. Workers read `paused` and `slots` before each claim. */
 export interface ControlDocument {
   paused: boolean;
   /** When the pool was paused (ISO 8601), and the id of the command; null when it is not paused. */
@@ -144,7 +144,7 @@ export interface ControlDocument {
   slots: Record<string, number>;
   /** Nonces of commands whose effect is in this document already, but which were not acknowledged yet. */
   applied: string[];
-  /** See `LastWord`; by subject. */
+  /** For each subject, the last command that ran before older ones did: see `LastWord`. */
   last_words: Record<string, LastWord>;
 }
 

@@ -1,4 +1,4 @@
-/** All limits of mailchute in one place. The file checks at load that they fit each other. */
+/** All limits of mailchute in one place. Checks below make sure that they fit each other. */
 
 /** A task or command file above this size is refused unread (bytes). */
 export const TASK_BYTES_MAX = 1024 * 1024;
@@ -20,7 +20,7 @@ export const JOURNAL_RECORD_BYTES_MAX = 16 * 1024;
 export const JOURNAL_BUFFER_BYTES_MAX = 4 * 1024 * 1024;
 /** A journal is rotated by rename above this size (bytes). */
 export const JOURNAL_ROTATE_BYTES = 256 * 1024 * 1024;
-/** The same for the history of kv. At least this much of it is kept, because the last rotated file stays. */
+/** The same for the history of kv. After a rotation, at least this much of it is kept in the last rotated file. */
 export const KV_HISTORY_ROTATE_BYTES = 64 * 1024 * 1024;
 /** How much of the end of a program's output is put into the result (bytes). */
 export const OUTPUT_TAIL_BYTES_MAX = 64 * 1024;
@@ -36,7 +36,7 @@ export const PREFETCH_MAX = 256;
 export const UNSETTLED_MAX = 512;
 /** The highest line number in a batch: no file of the largest allowed size has more lines. */
 export const BATCH_LINES_MAX = 2 ** 31;
-/** A file with more invalid lines than this is taken not to be a batch: each such line has a result many times its size. */
+/** A batch with more invalid lines than this fails. It is probably another kind of file, and each result would be far larger. */
 export const BAD_LINES_MAX = 100_000;
 /** At most this many lines of a batch run at once in one worker process. */
 export const BATCH_CONCURRENCY_MAX = 4096;
@@ -44,7 +44,7 @@ export const BATCH_CONCURRENCY_MAX = 4096;
 export const RECOVER_MS = 400;
 /** At most this many slots in all worker processes together. */
 export const WORKERS_MAX = 1024;
-/** Longest id. The id is also part of file names. */
+/** Longest id (characters). It is also part of file names. */
 export const ID_CHARS_MAX = 96;
 /** Most runs a task may ask for. */
 export const MAX_ATTEMPTS_MAX = 1000;
@@ -54,21 +54,21 @@ export const TIMER_MS_MAX = 2_147_483_647;
 export const KV_VALUE_BYTES_MAX = 1024 * 1024;
 /** All values of one node together (bytes). */
 export const KV_DOCUMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** Of a larger value, the history holds only the beginning (bytes of JSON). */
+/** The history holds only the beginning of a value that is larger than this (bytes of JSON). */
 export const KV_HISTORY_VALUE_BYTES_MAX = 4 * 1024;
 
 if (JOURNAL_BUFFER_BYTES_MAX < 16 * JOURNAL_RECORD_BYTES_MAX) {
   throw new RangeError("the journal buffer must hold several records");
 }
 if (YAML_DEPTH_MAX < 2 * JSON_DEPTH_MAX) {
-  throw new RangeError("a plan must hold the payloads of its nodes, and containers around them");
+  throw new RangeError("a plan must hold payloads, and the lists and maps around them");
 }
 if (RECORD_DEPTH_MAX < OUTPUT_DEPTH_MAX + JSON_DEPTH_MAX) {
-  throw new RangeError("a record must hold what may be said");
+  throw new RangeError("a record must hold the deepest output and the deepest task");
 }
 if (RESULT_SCAN_BYTES_MAX < OUTPUT_TAIL_BYTES_MAX) {
-  throw new RangeError("a result block is looked for in at least the tail that is reported");
+  throw new RangeError("the part that is searched for a result must hold the reported part");
 }
 if (3 * KV_HISTORY_VALUE_BYTES_MAX > JOURNAL_RECORD_BYTES_MAX) {
-  throw new RangeError("a shortened value must fit its history line, however it is escaped");
+  throw new RangeError("a shortened value must fit into a line of the history, even when escaped");
 }

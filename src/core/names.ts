@@ -61,7 +61,7 @@ export function isId(id: string): boolean {
   return explainBadId(id) === undefined;
 }
 
-/** The form of an id to compare. Two ids that differ only in case are the same id. */
+/** An id in lower case, for comparing: two ids that differ only in case are the same id. */
 export function foldId(id: string): string {
   return id.toLowerCase();
 }
@@ -70,7 +70,7 @@ export type InboxName =
   | { kind: "task"; id: string; isBatch?: true }
   /** No task: a dotfile, an editor's leftover, another ending. The file stays where it is. */
   | { kind: "ignored" }
-  /** Meant as a task, but no task can have this name. */
+  /** The file was meant as a task, but no task can have this name. */
   | { kind: "bad"; reason: string };
 
 /** Reads the name of a file in `inbox/`. */
@@ -132,7 +132,7 @@ export function parseName(file: string): ProcessingName | undefined {
 
 const IS_BATCH = { isBatch: true } as const;
 
-/** The id in `processing/<id>.json`, the claim of a worker that is not mailchute's, or undefined. */
+/** The id in `processing/<id>.json`, a task that another program's worker has claimed; undefined for another name. */
 export function parsePlainClaim(file: string): string | undefined {
   if (!file.endsWith(".json") || file.includes("@")) return undefined;
   const id = file.slice(0, -5);
@@ -282,7 +282,7 @@ export function cleanRun(run: string): string | undefined {
   return isGood ? run : undefined;
 }
 
-/** A file in the directory of a program's run. It names the claimed file: `kv put` checks that this is still there. */
+/** A file in the directory of a program's run that names the claimed file. `kv put` checks that the claimed file still exists. */
 export const CLAIM_NAME = "claim";
 
 /** The directory of a run, as a path below `runs/`, made from the lease in a record. */
@@ -291,7 +291,7 @@ export function runOfLease(id: string, lease: string): string {
   return `${runsFolderOf(submissionOf(lease))}${id}@${head}.${counterOf(token)}`;
 }
 
-/** The number that distinguishes the claims of one process. */
+/** The last part of an owner, which is different for each claim of a process. */
 function counterOf(owner: string): string {
   return owner.slice(owner.lastIndexOf("-") + 1);
 }

@@ -12,7 +12,7 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false;
 }
 
-/** True when an object in it has more than `membersMax` members. @param value has no circles, and is not nested too deep */
+/** True when any object in the value has more than `membersMax` members. @param value has no circles, and is not too deep */
 export function isWiderThan(value: unknown, membersMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   const members: unknown[] = Array.isArray(value) ? value : Object.values(value);

@@ -64,8 +64,8 @@ export function failed(
 }
 
 /**
- * The text of a failure for an error record. The program's own words come first, because lists and notices cut the end off,
- * and an exit code explains little. After a signal the message comes first: the program did not write why it was ended.
+ * The text of a failure for an error record. The program's own words come first, because an exit code explains little, and
+ * lists and notices show only the beginning. After a signal, our message comes first, because the program did not end itself.
  */
 export function errorText({ failure, message, lastWords = "" }: Failed): string {
   if (lastWords === "") return message;
@@ -142,7 +142,7 @@ export interface RetryPolicy {
   backoffMaxMs: number;
 }
 
-/** @param task undefined when it cannot be read; then, and without its own `max_attempts`, the settings decide */
+/** The settings decide when the task has no `max_attempts`. @param task undefined when the task cannot be read */
 export function retryPolicyOf(
   settings: Settings,
   task: Pick<Task, "max_attempts"> | undefined,

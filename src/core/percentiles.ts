@@ -3,7 +3,7 @@
  * Pure. All percentiles are made here, so that two places never disagree. The bins of two periods are merged by adding counts.
  */
 
-/** The end of each bin is this factor above that of the bin before. So a value read from a bin is off by at most 2 %. */
+/** The end of each bin is the end of the bin before times this factor. So a value read from a bin is off by at most 2 %. */
 const GAMMA = 1.04;
 const LN_GAMMA = Math.log(GAMMA);
 /** The value read from a bin, as a part of its upper end. It has the same relative error towards both ends of the bin. */
@@ -35,7 +35,7 @@ export function durationBinsOf(value: unknown): DurationBins {
 }
 
 /**
- * The value in ms below or at which this share of all values lies, at most 2 % off; null without values.
+ * A percentile: this share of all values is at most as large. In ms, at most 2 % off; null without values.
  * @param share from 0 to 1
  * @param maxMs the greatest value, when it is known; no percentile is above it
  */

@@ -1,4 +1,4 @@
-/** The phases of a node's work process, and which of them a node goes through. Pure. */
+/** Decides which phases of work a node goes through. Pure. */
 
 import type { NodeType } from "./roadmap.ts";
 import type { AgentSettings } from "./settings.ts";

@@ -59,7 +59,7 @@ export interface RoadmapNode {
   status: NodeStatus;
   /** The list of the file in which the node is written. */
   section: "nodes" | "epics";
-  /** The node it belongs to. Under `nodes` it is a field; under `epics` it is the milestone or epic around the item. */
+  /** Id of the node it belongs to: a field of items under `nodes`; the milestone or epic around an item under `epics`. */
   parent?: string;
   /** Ids of the epic and milestone around it, used by filters. */
   epic?: string;

@@ -64,7 +64,7 @@ export class TaskTable {
     return this.count;
   }
 
-  /** The row of the task with this id in any case, or -1. */
+  /** The row of the task with this id, or -1. Upper and lower case are the same. */
   find(id: string): Row {
     const hash = hashOf(id);
     const mask = this.index.length - 1;
@@ -75,7 +75,7 @@ export class TaskTable {
     }
   }
 
-  /** Adds a task whose id is not there. */
+  /** Adds a task. The table must not hold a task with this id. */
   add(task: OrdinaryTask): Row {
     const row = this.newRow();
     this.priorities[row] = task.priority;
@@ -144,7 +144,7 @@ export class TaskTable {
     this.scans[row] = scan;
   }
 
-  /** Ids of the tasks that were not seen in this scan. */
+  /** Ids of the tasks that this scan did not find. */
   *unseen(scan: number): IterableIterator<string> {
     for (let row = 0; row < this.rowCount; row++) {
       if (this.heapAts[row] !== NOWHERE && (this.scans[row] ?? 0) < scan) yield this.idOf(row);
@@ -234,7 +234,7 @@ export class TaskTable {
     let at = (this.hashes[row] ?? 0) & mask;
     while (this.index[at] !== row + 1) at = (at + 1) & mask;
     this.index[at] = 0;
-    // Rows in the places that follow may belong in the place that is now empty.
+    // Rows in the next places may belong into the place that is now empty.
     for (at = (at + 1) & mask; this.index[at] !== 0; at = (at + 1) & mask) {
       const other = (this.index[at] ?? 0) - 1;
       this.index[at] = 0;

@@ -14,12 +14,12 @@
  * - attempt: one run of a task, counted from 1. outcome: what an attempt led to: complete, fail, retry or release.
  * - settle: end a task for good by one rename, the commit; then publish its record, a result or an error.
  * - release: give a task back without using up its attempt.
- * - reclaim: take a task back from an owner that died or fell silent.
+ * - reclaim: take a task back from an owner that died or became silent.
  * - fence: keep a process that lost its lease from settling.
- * - quarantine: set aside a file that is no valid task, with the reason. dead letter: a task that failed for good.
- * - backoff: the wait before the next attempt. retention: how long records are kept. sweep: remove what is past it.
+ * - quarantine: set aside a file that is not a valid task, with the reason. dead letter: a task that failed for good.
+ * - backoff: the wait before the next attempt. retention: how long records are kept. sweep: remove older records.
  * - drain: finish what runs and start nothing new. tick: one round of the supervisor. wake: make a tick due.
- * - journal: a file of JSON lines that only grows. event: a line of it that tells what happened to a task.
+ * - journal: a file of JSON lines that only grows. event: a line of it that says what happened to a task.
  * - roadmap: the plan in `roadmap.yaml`. node: one item of it. phase: a step of a node's run. packet: what an agent reads for it.
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */

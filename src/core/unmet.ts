@@ -18,7 +18,7 @@ export interface Unmet {
   id: string;
   isStuck: boolean;
   how: string;
-  /** True when the id itself is unknown; false when only an id that it waits for is. */
+  /** True when this id is unknown; false when only a dependency of it is unknown. */
   isUnknown: boolean;
 }
 

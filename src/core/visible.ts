@@ -3,7 +3,7 @@
 /** Control characters, bidi marks and other invisible format characters, line separators, lone surrogates. */
 export const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/gu;
 
-/** Escapes the characters of a text that steer a terminal or are invisible. The mark for right-to-left becomes `\\u202e`. */
+/** Escapes characters that steer a terminal or are invisible. For example, the mark for right-to-left text becomes `\\u202e`. */
 export function visible(text: string): string {
   return isPlain(text) ? text : text.replace(UNSAFE, escapeUnsafe);
 }
@@ -12,7 +12,7 @@ export function visible(text: string): string {
 const HEAD_CHARS = 200;
 const TAIL_CHARS = 90;
 
-/** The same for a whole message to people. It is also shortened. */
+/** Escapes a message like `visible`, and also shortens it. */
 export function visibleMessage(text: string): string {
   const isShort = text.length <= HEAD_CHARS + TAIL_CHARS;
   return visible(isShort ? text : `${text.slice(0, HEAD_CHARS)}…${text.slice(-TAIL_CHARS)}`);

@@ -1,4 +1,4 @@
-/** A waiting task, as the backlog holds it. This file makes it from the task file and orders two of them. Pure. */
+/** A waiting task, as the backlog holds it. Makes it from a task file, and decides which of two runs first. Pure. */
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
 import { foldId } from "./names.ts";
 import type { AgentSettings } from "./settings.ts";
@@ -45,7 +45,7 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** The lane of a task. All tasks of a lane may start, or none may: those that wait for one gate, or the others of one agent. */
+/** The lane of a task: its gate, or else its agent. Either all tasks of a lane may start, or none of them. */
 export function laneOf({ gate, agentId = "" }: Pick<WaitingTask, "gate" | "agentId">): string {
   return gate === undefined ? agentId : `~${gate}`;
 }

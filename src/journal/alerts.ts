@@ -35,7 +35,7 @@ export class Alerts {
 
   /**
    * Writes a line to the journal. Also shows it on the terminal, unless many of this kind were shown recently.
-   * @param told makes the text for the terminal, when it is longer
+   * @param told makes the text for the terminal; default: `message`
    */
   alert(kind: string, message: string, told: () => string = () => message): void {
     if (this.mayTell(kind)) this.onNotice(told());

@@ -16,9 +16,9 @@ const TO_APPEND =
 const NEWLINE = 0x0a;
 /** One UTF-16 code unit takes at most this many bytes in UTF-8. */
 const CHAR_BYTES_MAX = 3;
-/** For at most this long a writer may write to a file that was rotated (ms). */
+/** A writer checks this often whether its file was rotated (ms). */
 const RECHECK_MS = 1000;
-/** A last line without a newline counts as torn when it does not change over this many checks, this far apart (ms). */
+/** A last line without a newline counts as torn when this many checks see no change. The time between them is below (ms). */
 const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
@@ -33,7 +33,7 @@ export class Journal {
   readonly path: string;
   /** How many records were dropped because the disk stayed full. */
   droppedCount = 0;
-  /** The error of the last flush; undefined after one that succeeded. */
+  /** The error of the last flush; undefined when it succeeded. */
   lastError: unknown;
   private readonly hasOwnDir: boolean;
   private fd: number | undefined;
@@ -141,7 +141,7 @@ export class Journal {
     return { size, isTorn: true };
   }
 
-  /** Removes the lines that an incomplete write has put on disk from the buffer. */
+  /** Removes from the buffer the lines that an incomplete write has put on disk. */
   private forget(bytesWritten: number): void {
     let left = bytesWritten;
     let count = 0;

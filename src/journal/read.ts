@@ -79,7 +79,7 @@ export async function* readJournal(
   const fd = openJournal(path);
   if (fd === undefined) return;
   if (!fs.fstatSync(fd).isFile()) {
-    // A device may have no end.
+    // Reading a device might never end.
     fs.closeSync(fd);
     throw Object.assign(new Error(`EINVAL: it is no regular file, '${path}'`), {
       code: "EINVAL",

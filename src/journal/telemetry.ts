@@ -91,7 +91,7 @@ export class Telemetry {
     this.leases.close();
   }
 
-  /** Records how many lines were dropped since the last such record. @returns false when no line was dropped */
+  /** Writes an event that says how many records were dropped since the last such event. @returns false when none were dropped */
   private tellDropped(): boolean {
     const count = this.events.droppedCount + this.leases.droppedCount - this.toldDroppedCount;
     if (count === 0) return false;
@@ -152,7 +152,7 @@ function membersOf(details: Record<string, unknown>): string {
   return text;
 }
 
-/** A text as JSON. Ids and leases hold no character that JSON escapes, so the fast path is enough for them. */
+/** Writes a text as JSON. Ids and leases hold no character that JSON escapes, so the fast path is enough for them. */
 function quoted(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
 }

@@ -133,7 +133,7 @@ export class KvStore {
     try {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const { entries, stamp, isBroken } = this.read(node);
-        // A value that another writer put after this change was written stays.
+        // If another writer put a value after this change was written, that value stays.
         const isNewer = (key: string): boolean => (entries.get(key)?.t ?? -1) >= writtenAtMs;
         const newPuts = puts.filter(
           ([key, value]) =>

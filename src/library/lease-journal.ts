@@ -114,7 +114,7 @@ export class LeaseJournal {
   }
 }
 
-/** The state tree that a mailbox is part of. A tree is recognized by the control mailbox in the same folder. */
+/** The state tree that a mailbox is part of; undefined when the control mailbox is not in the same folder. */
 function treeAround(dir: string): StateTree | undefined {
   const tree = stateTree(dirname(resolve(dir)));
   return tree.mailbox === resolve(dir) && fs.existsSync(tree.control) ? tree : undefined;

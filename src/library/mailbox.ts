@@ -142,7 +142,7 @@ export class Mailbox {
   }
 
   /**
-   * Submits a task. When the promise resolves, the task survives what the mailbox's durability promises.
+   * Submits a task. When the promise resolves, the task is safe. With durability `power` it then survives even a power cut.
    * @returns the task's id, or a new one if it has none
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
@@ -159,9 +159,9 @@ export class Mailbox {
 
   /**
    * Claims the best task among the accepted ones and a limited number of files in the inbox. It skips tasks with unmet
-   * dependencies or a time in the future, files that are not tasks, files of users that are not allowed (`uids`), and files with
-   * the id of a task that runs or has settled. Of these last, a copy of a settled task is removed; the supervisor decides about
-   * others. A file that turns out not to be a task after its claim is refused.
+   * dependencies or a time in the future, files that are not tasks, and files of users that are not allowed (`uids`). It also
+   * skips files with the id of a task that runs or has settled: a copy of a settled task is removed, and the supervisor decides
+   * about other files. A file that turns out after its claim not to be a task is refused.
    * @throws ErrNoTasks; ErrIo, also when the only tasks that wait cannot be read at the moment
    */
   claim(): HeldTask {
@@ -471,7 +471,7 @@ export class Mailbox {
       if (settled !== undefined) this.journal.noteSettled(settled, startedWallMs, durationMs);
     });
     if (settlement.error !== undefined) {
-      // No other process recovers this task while this process lives, so `recover` of this mailbox can publish it, too.
+      // No other process recovers this task while this process lives, so `recover` of this mailbox must publish it, too.
       if (settlement.committedMs !== undefined) this.unfinished.add(settlement.marker);
       throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
         id: task.task.id,

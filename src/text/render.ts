@@ -107,7 +107,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Cuts to `max` cells, with an ellipsis in the last one. */
+/** Cuts a text to `max` cells. The last cell then holds an ellipsis. */
 export function cut(text: string, max: number): string {
   if (widthOf(text) <= max) return text;
   let kept = "";
