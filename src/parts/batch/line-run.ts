@@ -7,7 +7,7 @@ import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/batch-lines.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
 
-/** A line that is a task. */
+/** A line of a batch with its task and the state of its run. */
 export interface LineRun {
   number: number;
   text: string;
@@ -17,7 +17,7 @@ export interface LineRun {
   /** The number of its run, from 1. */
   attempt: number;
   startedMs: number;
-  /** Monotonic ms of its next run. */
+  /** When its next run is due (monotonic ms). */
   dueMs: number;
   stop: StopSignal;
   /** Its place in the list of running lines. */

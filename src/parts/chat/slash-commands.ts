@@ -30,7 +30,7 @@ const STATES = ["waiting", "ready", "held", "running", "done", "failed"];
 export const SLASH_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   pause: {
     usage: "/pause",
-    help: "launch nothing new; what runs completes",
+    help: "start no new tasks; running tasks complete",
     parse: (words) => send("pause", words),
   },
   resume: { usage: "/resume", help: "go on", parse: (words) => send("resume", words) },
@@ -55,7 +55,7 @@ export const SLASH_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   cancel: {
     usage: "/cancel ID [final]",
-    help: "stop what runs and put it back; final: end it for good",
+    help: "stop a task and put it back; with final: end it for good",
     ids: "live",
     parse(words) {
       const isFinal = words[1] === "final" || words[1] === "--final";
@@ -101,7 +101,7 @@ export const SLASH_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   logs: {
     usage: "/logs ID",
-    help: "what a task's program has written",
+    help: "show the output of a task's program",
     ids: "any",
     parse: (words) => ({
       kind: "look",

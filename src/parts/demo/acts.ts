@@ -55,7 +55,7 @@ const HELD_BACK = ["a", "b", "c"].map((letter) =>
   file(`later-${letter}`, { exec: ["echo", letter] }),
 );
 
-/** Long enough to see that nothing starts while the pool is paused. */
+/** How long the pool is paused: long enough to see that nothing starts. */
 const PAUSED_MS = 400;
 
 export const ACTS: readonly Act[] = [

@@ -12,7 +12,7 @@ import type { JournalPlace } from "../../supervisor/environment/journal-reader.t
 
 export interface MetricsDocument {
   updated_at: string;
-  /** Events by name. */
+  /** How many events of each name there were. */
   events: Record<string, number>;
   tasks: {
     completed: number;

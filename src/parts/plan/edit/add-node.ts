@@ -19,7 +19,7 @@ const NOT_WRITTEN: ReadonlySet<string> = new Set([
   "max_attempts",
 ]);
 
-/** A node to add: its keys as they are written in the file, in the order in which they are to be written. */
+/** A node to add, with the keys of the file in the order in which they are written. */
 export interface NewNode {
   id: string;
   [key: string]: unknown;

@@ -150,7 +150,7 @@ export class NodeLauncher {
     const { trays, tree } = this.p.env;
     const live = this.liveTask(node.id);
     if (live !== undefined) {
-      // An earlier supervisor launched the node, but a person saved an old copy of the file where it is open.
+      // An earlier supervisor launched the node. Then a person saved an old copy of the file, in which the node is open.
       if (live === "own") this.takeUp(node.id);
       else if (live === "foreign") this.noteForeign(node.id);
       return false;

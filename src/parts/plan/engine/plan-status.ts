@@ -14,7 +14,7 @@ import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
-/** How many nodes that ask, and how many that do not start, the report names. */
+/** The report names at most this many nodes that ask, and this many that are held. */
 const NAMED_MAX = 5;
 
 export class PlanStatus implements StatusSource, DependencySource {

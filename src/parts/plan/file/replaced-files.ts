@@ -58,7 +58,7 @@ export class ReplacedFiles {
   /** Hash of the text that this process published last, which has no other writer's changes. */
   ownHash = "";
 
-  /** @param path of the plan */
+  /** @param path the path of the plan */
   constructor(path: string, isPower: boolean) {
     this.path = path;
     this.isPower = isPower;

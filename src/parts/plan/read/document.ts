@@ -42,7 +42,7 @@ export interface Span {
 
 /** Where the items are in the text, by the `order` of their node. Even for 10,000 nodes these are two small arrays to copy. */
 export interface Places {
-  /** Start and end of the item of order i at 2i and 2i+1. */
+  /** Where each item begins and ends: entries 2i and 2i+1 are for the item of order i. */
   spans: Int32Array;
   /** Where the id of the item of order i begins. */
   ids: Int32Array;

@@ -24,7 +24,7 @@ export interface Entry {
 }
 
 export class ItemValues {
-  /** The id for messages. */
+  /** The item's id, for messages. */
   id = "";
   readonly map: YAMLMap;
   readonly source: ItemSource;

@@ -50,7 +50,7 @@ export interface ItemContext {
 }
 
 export interface DecodedItem {
-  /** Its line and column are 0 here. */
+  /** The node; its line and column are 0 here. */
   node: RoadmapNode;
   marks: ItemMarks;
 }

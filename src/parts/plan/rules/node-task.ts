@@ -3,7 +3,7 @@ import { compact } from "../../../core/compact.ts";
 import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
 
-/** The task's priority for each priority of a node. Other tasks have 0 by default, so nodes and tasks can be compared. */
+/** The priority of the task that is made from a node. Other tasks have 0 by default, so both can be compared. */
 const TASK_PRIORITY: Readonly<Record<NodePriority, number>> = {
   critical: 300,
   high: 200,

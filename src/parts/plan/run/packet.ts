@@ -25,7 +25,7 @@ const PREVIEWS_BYTES_MAX = 64 * 1024;
 
 export interface FinishedPhase {
   phase: string;
-  /** The attempt that finished it. */
+  /** The number of the attempt that finished the phase. */
   attempt: number;
   summary: string;
 }

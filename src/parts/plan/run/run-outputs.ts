@@ -22,7 +22,7 @@ export interface RunOutputs {
   /** Absolute paths. */
   stdoutPath: string;
   resultPath: string;
-  /** The node's own values from its envelope. */
+  /** The values that the run's envelope leaves for later nodes. */
   outputs?: Readonly<Record<string, unknown>>;
 }
 
