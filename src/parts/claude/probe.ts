@@ -59,7 +59,8 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
     { name: "usage", can: usage !== undefined, without: "what it uses is not counted" },
     {
       name: "price",
-      can: typeof usage?.usage.costUsdMicro === "number",
+      // What it says in between has no price; its result has one.
+      can: first.facts.some((fact) => fact.fact === "usage" && fact.usage.costUsdMicro !== null),
       without: "what it uses is not counted in money",
     },
   ];
