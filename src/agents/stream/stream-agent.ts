@@ -8,6 +8,7 @@ import type { Writable } from "node:stream";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { appendRegularText } from "../../host/regular-file.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
@@ -46,6 +47,7 @@ export class StreamAgent extends Agent {
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
     const outcome = await this.runInSession(assignment);
     this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
+    reportLastWords(assignment, outcome);
     return outcome;
   }
 
@@ -220,6 +222,13 @@ function meterOf(
     sessionKey: sessionKey(assignment),
     stop: () => stop.stop("budget"),
   });
+}
+
+/** A node's result is looked for where programs print it; this one prints its stream elsewhere. */
+function reportLastWords({ node, runDir }: Assignment, outcome: AttemptOutcome): void {
+  if (node === undefined || outcome.kind !== "completed" || typeof outcome.output !== "string")
+    return;
+  appendRegularText(join(runDir, "stdout.log"), `${outcome.output}\n`);
 }
 
 /** A sandboxed agent that can write to the state tree could forge what others are told of it. It does not start. */
