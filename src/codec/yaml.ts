@@ -13,7 +13,7 @@ import {
 import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../core/limits.ts";
 
 type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge"> & {
-  /** Is told where each line begins. */
+  /** The parser enters here where each line begins. */
   lineCounter?: LineCounter;
 };
 
@@ -78,5 +78,5 @@ class BoundedParser extends Parser {
   }
 }
 
-/** How many entries of the parser's stack are no level of nesting: the document, and a scalar that is being read. */
+/** Two entries of the parser's stack do not count as nesting: the document, and a scalar that is being read. */
 const UNNESTED = 2;

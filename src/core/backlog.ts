@@ -283,7 +283,7 @@ export class Backlog {
       waiting?.delete(entry);
       if (waiting?.size === 0) this.dependents.delete(key);
     }
-    // The entry stays in its heap and is skipped at the top. A heap that holds mostly such entries is rebuilt.
+    // The entry stays in its heap until it reaches the top and is dropped. A heap with mostly such entries is rebuilt.
     this.runnable.compact(this.byId.size);
   }
 

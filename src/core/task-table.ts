@@ -50,7 +50,7 @@ export class TaskTable {
   private rowCount = 0;
   private freeRow: Row = NOWHERE;
 
-  /** One heap for each agent, by its number, so that an agent whose tasks may not start hides no task of another agent. */
+  /** One heap for each agent, by its number, so that all tasks of an agent that may not start are skipped at once. */
   private readonly heaps: RowHeap[] = [];
   private count = 0;
   /** A hash table from ids to rows, with open addressing, at most half full. Holds the row plus one; 0 is an empty place. */
@@ -234,7 +234,7 @@ export class TaskTable {
     let at = (this.hashes[row] ?? 0) & mask;
     while (this.index[at] !== row + 1) at = (at + 1) & mask;
     this.index[at] = 0;
-    // Rows in the next places may belong into the place that is now empty.
+    // The removed row left an empty place, and rows in the places after it may have to move there.
     for (at = (at + 1) & mask; this.index[at] !== 0; at = (at + 1) & mask) {
       const other = (this.index[at] ?? 0) - 1;
       this.index[at] = 0;
