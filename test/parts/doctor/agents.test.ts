@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
-import { doctor, program, standIn } from "./doctor.ts";
+import { closeAccount, doctor, program, standIn } from "./doctor.ts";
 
 const runsOf = (cli: Cli, kind: string): number =>
   fs.readFileSync(join(cli.dir, `${kind}-runs`), "utf8").split("\n").length - 1;
@@ -143,11 +143,7 @@ it("says until when the account of an agent is closed", async () => {
     "config.yaml",
     `agents: [{name: a, kind: claude, program: ${path}, account: work}, {name: b, kind: claude, program: ${path}}]\n`,
   );
-  const folder = join(cli.dir, "xdg", "mailchute", "accounts");
-  fs.mkdirSync(folder, { recursive: true });
-  const until = Date.now() + 3_600_000;
-  const gate = { v: 1, account: "work", status: "closed", until_ms: until, reason: "5-hour limit" };
-  fs.writeFileSync(join(folder, "work.json"), JSON.stringify(gate));
+  await closeAccount(cli, "work", "5-hour limit");
   const { of } = await doctor(cli);
   expect(of("account work")).toMatchObject([
     { status: "warn", message: expect.stringMatching(/no run starts before .*: 5-hour limit/) },

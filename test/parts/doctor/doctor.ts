@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { GateFile } from "../../../src/agents/accounts/gate-file.ts";
 import type { Cli } from "../../cli/run-cli.ts";
 
 interface Check {
@@ -48,4 +49,11 @@ export async function doctor(
   expect(stderr).toBe("");
   const { checks } = JSON.parse(stdout) as { checks: Check[] };
   return { code, of: (name) => checks.filter((check) => check.name === name) };
+}
+
+/** As a worker does when the service refuses a run: no other starts within the hour. */
+export async function closeAccount(cli: Cli, account: string, reason: string): Promise<void> {
+  const gate = new GateFile(join(cli.dir, "xdg", "mailchute", "accounts"), account);
+  const nowMs = Date.now();
+  await gate.close({ untilMs: nowMs + 3_600_000, window: null, reason }, nowMs);
 }

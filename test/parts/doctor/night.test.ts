@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
-import { doctor, standIn } from "./doctor.ts";
+import { closeAccount, doctor, standIn } from "./doctor.ts";
 
 const text = (part: string): unknown => expect.stringContaining(part);
 
@@ -56,10 +56,7 @@ it("asks nothing while the account is closed", async () => {
   const cli = newCli();
   const path = standIn(cli, "codex", { turns: [[{ say: "ok" }]] });
   put(cli, "config.yaml", `agents: [{name: a, kind: codex, program: ${path}}]\n`);
-  const folder = join(cli.dir, "xdg", "mailchute", "accounts");
-  fs.mkdirSync(folder, { recursive: true });
-  const gate = { v: 1, account: "default", status: "closed", until_ms: Date.now() + 3_600_000 };
-  fs.writeFileSync(join(folder, "default.json"), JSON.stringify({ ...gate, reason: "full" }));
+  await closeAccount(cli, "default", "full");
   const { of } = await doctor(cli, ["--night"]);
   expect(of("turn")).toMatchObject([{ status: "warn", message: text("is not asked") }]);
   expect(askedTimes(cli, "codex")).toBe(0);
