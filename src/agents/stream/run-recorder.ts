@@ -170,10 +170,19 @@ export class RunRecorder {
   private usedInTurns(): Usage {
     const { partUsage, sessionUsage } = this.state;
     if (sessionUsage === undefined) return partUsage;
-    const sinceBooked = this.hasLostSession
-      ? sessionUsage
-      : subtractUsage(sessionUsage, this.session.booked);
+    const sinceBooked = subtractUsage(sessionUsage, this.bookedBefore());
     return tokensOf(partUsage) > tokensOf(sinceBooked) ? partUsage : sinceBooked;
+  }
+
+  /**
+   * What was booked of the sum that the program tells. After a kill in the middle of a turn its sum begins anew, and is less than
+   * what was booked.
+   */
+  private bookedBefore(): Usage {
+    const { booked } = this.session;
+    const { firstSessionUsage: first } = this.state;
+    const isAnew = first !== undefined && tokensOf(first) < tokensOf(booked);
+    return this.hasLostSession || isAnew ? NO_USAGE : booked;
   }
 
   /** The program tells a price at the end of a turn only. */
@@ -185,7 +194,7 @@ export class RunRecorder {
 
   /** What is booked of the session once this run is. */
   bookedThen(): Usage {
-    return addUsage(this.hasLostSession ? NO_USAGE : this.session.booked, this.used());
+    return addUsage(this.bookedBefore(), this.used());
   }
 
   /** What it has used so far. */

@@ -33,6 +33,8 @@ export interface RunState {
   lastText: string;
   /** Of the whole session, where the program tells sums. */
   sessionUsage: Usage | undefined;
+  /** The first sum that it told in this run. */
+  firstSessionUsage: Usage | undefined;
   /** Booked piece by piece, where it tells pieces. */
   partUsage: Usage;
   /** Of the turn that is open, so far, where it tells that. */
@@ -58,6 +60,7 @@ export function newRunState(): RunState {
     changedFiles: 0,
     lastText: "",
     sessionUsage: undefined,
+    firstSessionUsage: undefined,
     partUsage: NO_USAGE,
     turnUsage: NO_USAGE,
     turns: 0,
@@ -109,7 +112,10 @@ export function applyFact(state: RunState, fact: Fact): void {
       return;
     case "usage":
       state.turnUsage = fact.of === "turn" ? fact.usage : NO_USAGE;
-      if (fact.of === "session") state.sessionUsage = fact.usage;
+      if (fact.of === "session") {
+        state.sessionUsage = fact.usage;
+        state.firstSessionUsage ??= fact.usage;
+      }
       if (fact.of === "part") state.partUsage = addUsage(state.partUsage, fact.usage);
       return;
     default:
