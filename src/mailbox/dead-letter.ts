@@ -10,7 +10,7 @@ import { randomToken } from "./random.ts";
 import { newSettlement, type Settlement } from "./settle.ts";
 import type { Trays } from "./trays.ts";
 
-/** How it failed. */
+/** How the task failed. */
 export interface FailureFacts {
   error: string;
   code: string;

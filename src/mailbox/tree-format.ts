@@ -1,13 +1,13 @@
 /**
- * `format.json` of a state tree: which programs can read what lies in it. A name that a program does not know means nothing to it, and
- * its id looks free. So a program that is too old stops at the start.
+ * `format.json` of a state tree says which versions of mailchute can use it. An older version does not know newer file names, and
+ * would take their ids for free. So a version that is too old stops at the start.
  */
 import { join } from "node:path";
 import { ErrMailboxDir } from "../core/errors.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 
 interface FormatDocument {
-  /** Of the newest program that changed the tree. */
+  /** Version of the newest program that changed the tree. */
   version: number;
   /** A program of a lower version must not change the tree. */
   min_reader: number;
@@ -30,7 +30,7 @@ export function checkFormat(dir: string): void {
   );
 }
 
-/** Says that the tree may now hold all that this program writes. @throws a system error */
+/** Notes that the tree may now hold everything that this version writes. @throws a system error */
 export function noteFormat(dir: string): void {
   const { version, min_reader: needed } = readFormat(dir);
   if (version >= OWN.version && needed >= OWN.min_reader) return;
@@ -41,7 +41,7 @@ export function noteFormat(dir: string): void {
   replaceDocument(pathOf(dir), format, { isDurable: true });
 }
 
-/** A tree of the first programs has none, and one that is broken says nothing. */
+/** Version 0 when the file is missing, as in trees of the first versions, or broken. */
 function readFormat(dir: string): FormatDocument {
   const found = readDocument<FormatDocument>(pathOf(dir));
   const isGood = Number.isInteger(found?.version) && Number.isInteger(found?.min_reader);

@@ -96,7 +96,7 @@ async function sessionOf(tree: StateTree, id: string): Promise<Session> {
   const run = findRun(tree, id, place, readJsonObject(place.path));
   const session = run === undefined ? undefined : sessionOfRun(run);
   if (typeof session?.session_id !== "string")
-    throw new ErrInvalidTransition(`${JSON.stringify(id)} has left no session to go on with`, {
+    throw new ErrInvalidTransition(`${JSON.stringify(id)} has left no session to continue`, {
       id,
       phase: "continue",
       hint: "only coding agents have sessions, and they are kept as long as the task's runs",

@@ -24,7 +24,7 @@ const OTHER_SETTINGS = [
 ] as const;
 const LEFT_ELSEWHERE = [
   "was left on another host or in another container",
-  "gets no more tasks; what it held is taken back when it has been silent for lease_ttl_ms",
+  "gets no more tasks; its tasks are taken back when it has shown no sign of life for lease_ttl_ms",
 ] as const;
 
 export interface WorkerEventsParts {
@@ -172,7 +172,7 @@ export class WorkerEvents {
 
   private tellMemory(what: string): void {
     this.p.shortages.noteDeath("memory", what, RAISE_MEMORY);
-    this.env.alerts.report("memory", `${what}; what it ran is given back`);
+    this.env.alerts.report("memory", `${what}; the tasks it ran are given back`);
   }
 }
 
