@@ -24,8 +24,9 @@ export const command = defineCommand({
   async run(ctx) {
     const [id = "", ...words] = ctx.positionals;
     const text = words.join(" ");
-    const { question, said } = answerFile(ctx, id, text) ?? (await answerPart(ctx, id, text));
-    if (ctx.json) ctx.out.json({ id, question, answer: text });
+    const answered = answerFile(ctx, id, text) ?? (await answerPart(ctx, id, text));
+    const { question, said } = answered;
+    if (ctx.json) ctx.out.json({ id: answered.id, question, answer: text });
     else ctx.out.line(said);
     return EXIT.ok;
   },
@@ -39,7 +40,7 @@ function answerFile(ctx: Context, id: string, text: string): Answered | undefine
   const fault = explainBadAnswer(found.expects, text);
   if (fault !== undefined) throw new ErrUsage(fault);
   store.answer(id, text, "cli", Date.now());
-  return { question: found.question, said: `${safe(id)} is answered` };
+  return { id: found.id, question: found.question, said: `${safe(id)} is answered` };
 }
 
 async function answerPart(ctx: Context, id: string, text: string): Promise<Answered> {

@@ -2,6 +2,8 @@
 import type { Context } from "./command-spec.ts";
 
 export interface Answered {
+  /** The id as the question has it: people may type it in another case. */
+  id: string;
   question: string;
   /** What happens next, for people. */
   said: string;

@@ -13,6 +13,7 @@ export const planAnswers: AnswerSource = async (ctx, id, text) => {
   const tree = existingTree(ctx);
   const { settings } = await openSettings(ctx);
   const kv = new KvStore(tree.kv, systemClock, settings.durability);
+  let nodeId = id;
   let question = "";
   let isKept = false;
   await editPlan(ctx, async (doc) => {
@@ -29,10 +30,11 @@ export const planAnswers: AnswerSource = async (ctx, id, text) => {
     if (problem !== undefined) throw refusal(tree, doc, problem);
     // The answer is stored first: an open node without it would only ask again.
     if (!isKept) await answer(kv, node.id, text, "cli");
+    nodeId = node.id;
     question = questionOf(kv, node.id)?.question ?? "";
     isKept = true;
     return [{ kind: "status", id: node.id, status: "open" }];
   });
   kv.close();
-  return { question, said: `${safe(id)} is open again` };
+  return { id: nodeId, question, said: `${safe(nodeId)} is open again` };
 };
