@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { readUntil } from "../../src/cli/shell/until.ts";
 import { newPool, QUICK_CONFIG } from "../support/pool.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 it("takes a time of the day for the next one of that name, and a duration from now", () => {
@@ -21,13 +22,16 @@ it("starts nothing after its time, lets what runs end, and leaves the rest in th
   const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 1") });
   const go = join(pool.dir, "go");
   pool.drop("a", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.05; done`] });
-  const run = await pool.start(["--until", "5s"]);
+  // On a busy machine the start of a takes longer, too.
+  const untilMs = Math.round(timeLimitMs(5000));
+  const run = await pool.start(["--until", `${untilMs}ms`]);
   await waitFor(() => fs.readdirSync(pool.processing).some((name) => name.includes("~w")), {
     what: "the start of a",
   });
   pool.drop("b", { exec: ["true"] });
   await waitFor(() => run.stderr().includes("the time of --until has come"), {
     what: "its time",
+    timeoutMs: 30_000,
   });
   fs.writeFileSync(go, "");
   expect(await run.ended).toEqual({ exitCode: 0, signal: null });
