@@ -1,4 +1,4 @@
-/** What a run has put into its folder: counted a slice at a time, cut, or taken out. A program may put there what it likes. */
+/** Counts, cuts and removes what a run has put into its folder, in slices. A program may put there what it likes. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";

@@ -128,7 +128,7 @@ export function closeGate(
   nowMs: number,
   random: number,
 ): GateDocument {
-  // A time that is over, or further ahead than any window, says nothing.
+  // A time in the past, or further ahead than any window lasts, is ignored.
   const leftMs = (refusal.untilMs ?? 0) - nowMs;
   const saidMs = leftMs > 0 && leftMs <= WINDOW_MS_MAX ? refusal.untilMs : null;
   const closings = saidMs === null ? gate.closings + 1 : 0;

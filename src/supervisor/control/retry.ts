@@ -3,7 +3,7 @@ import { foldId } from "../../core/names.ts";
 import { deadLetterOf, retry as retryTask } from "../../mailbox/retry.ts";
 import type { CommandHandler } from "./command-context.ts";
 
-/** Has effect once: when the dead letter is not the one of the first try, the task was put back already. */
+/** Takes effect once: if another dead letter is there than at the first try, the task was put back already. */
 export const retry: CommandHandler = async ({ env, queue }, inHand) => {
   const { trays, facts } = env;
   const id = inHand.command.args.node ?? "";
