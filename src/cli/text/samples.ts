@@ -43,7 +43,7 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # \`phases\` says), tasks of the mailbox in one call.
 agents:
   - name: hello
-    kind: module              # exec | module
+    kind: module              # exec | module | claude | codex
     module: ./agents/hello.mjs   # relative to this file
     types: [implementer]      # researcher | implementer | reviewer | planner | verifier | integrator
 #     default: true           # also for tasks that do not say who runs them
