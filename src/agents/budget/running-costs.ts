@@ -46,7 +46,7 @@ export class RunningCosts {
   beside(lease: string): CostRecord[] {
     return this.list()
       .filter((one) => one.lease !== lease && judgeOwner(one.cost.owner) !== "dead")
-      .map(({ cost }) => ({ ...cost.record, duration_ms: Date.now() - startedMs(cost.record) }));
+      .map(({ cost }) => asOf(cost.record, Date.now()));
   }
 
   /** Runs whose process is dead, with their leases. */
@@ -82,7 +82,8 @@ export class RunningCosts {
   }
 }
 
-/** Its file is written when something else than the time has changed. */
-function startedMs({ at, duration_ms: durationMs = 0 }: CostRecord): number {
-  return at * 1000 - durationMs;
+/** Its file is written when something else than the time has changed. A run counts for the day on which it ends. */
+function asOf(record: CostRecord, nowMs: number): CostRecord {
+  const startedMs = record.at * 1000 - (record.duration_ms ?? 0);
+  return { ...record, at: Math.floor(nowMs / 1000), duration_ms: nowMs - startedMs };
 }

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
+import { type MovedClock, newMovedClock } from "../../support/moved-clock.ts";
 import type { Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, newBench, type Step } from "../runs/bench.ts";
@@ -31,7 +32,7 @@ async function asked({ state }: Pool): Promise<string> {
   const running = join(state, "analytics", "running-costs");
   return await waitFor(
     () => {
-      const [first] = store.open(Date.now());
+      const [first] = store.open(0);
       const isQuiet = !fs.existsSync(running) || fs.readdirSync(running).length === 0;
       return isQuiet ? first?.id : undefined;
     },
@@ -61,8 +62,12 @@ function withSettings(bench: Bench, lines: Record<string, string>): Bench {
 }
 
 describe("five runs at once and a cap of 0.50 USD for the day", () => {
-  const newCapped = (turns: readonly (readonly Step[])[], cap: string): Bench =>
-    withSettings(newBench([{ name: "coder", kind: "claude", turns }]), {
+  const newCapped = (
+    turns: readonly (readonly Step[])[],
+    cap: string,
+    clock: MovedClock = newMovedClock(12),
+  ): Bench =>
+    withSettings(newBench([{ name: "coder", kind: "claude", turns }], { clock }), {
       workers: "5",
       budgets: `{day_usd: ${cap}}`,
     });
@@ -92,7 +97,22 @@ describe("five runs at once and a cap of 0.50 USD for the day", () => {
     await answer(bench.pool, second, "5");
     await allDone(bench, tasks);
     expect(usdOf(bench, "coder")).toBeCloseTo(1.2);
-    expect(new QuestionStore(bench.pool.state).open(Date.now())).toEqual([]);
+    expect(new QuestionStore(bench.pool.state).open(0)).toEqual([]);
+  });
+
+  it("go on without an answer when a new day begins", async () => {
+    const clock = newMovedClock(23, 30);
+    const bench = newCapped([TURN], "0.5", clock);
+    const tasks = dropAll(bench, 8);
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(question).toContain(new Date(clock.nowMs()).toISOString().slice(0, 10));
+    expect(bench.costs("coder").length).toBeLessThan(8);
+    clock.goOnAt(0, 0);
+    await allDone(bench, tasks);
+    expect(new QuestionStore(bench.pool.state).open(0)).toEqual([]);
+    const days = new Set(bench.costs("coder").map(({ at }) => Math.floor(at / 86_400)));
+    expect(days.size).toBe(2);
   });
 
   it("begin no second turn above it, and go on in their sessions after the answer", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { CostRecord } from "../../../src/agents/cost-records.ts";
 import type { AgentLogRecord } from "../../../src/agents/stream/agent-log.ts";
 import type { SessionDocument } from "../../../src/agents/stream/session-file.ts";
+import type { MovedClock } from "../../support/moved-clock.ts";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
 import { programPath } from "../../support/programs.ts";
 import type { OnEnd } from "../../support/temp-dir.ts";
@@ -49,11 +50,13 @@ export interface BenchOptions {
   onEnd?: OnEnd;
   /** Texts of programs by agent, in the place of the fake. */
   programs?: Record<string, string>;
+  /** The wall clock of its processes; default: that of the machine. */
+  clock?: MovedClock;
 }
 
 /** A pool that knows these agents; nothing runs yet. */
 export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {}): Bench {
-  const env: Record<string, string> = {};
+  const env: Record<string, string> = { ...options.clock?.env };
   const pool = newPool({ env, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const folder = (agent: string): string => join(pool.dir, "fakes", agent);
