@@ -194,6 +194,11 @@ const lines = (path) =>
 const recordOf = (id) =>
   json(join(mailbox, "outbox", `${id}_result.json`)) ??
   json(join(mailbox, "failed", `${id}_error.json`));
+const costs = () =>
+  fs
+    .readdirSync(join(state, "analytics"))
+    .filter((name) => /^costs\.[-\d]+\.jsonl$/.test(name))
+    .flatMap((name) => lines(join(state, "analytics", name)));
 const events = () => lines(join(state, "analytics", "supervisor_lifecycle.jsonl"));
 const gate = () => json(join(root, "xdg", "mailchute", "accounts", "ada.json"));
 
@@ -328,7 +333,6 @@ function counts() {
   );
   const sessions = sessionsOf("long-build");
   const isSame = sessions.length === 2 && new Set(sessions.flat()).size === 1;
-  const costs = lines(join(state, "analytics", "costs.jsonl"));
   const left = ["inbox", "processing"].flatMap((tray) =>
     fs.readdirSync(join(mailbox, tray)).filter((name) => name.endsWith(".json")),
   );
@@ -347,7 +351,7 @@ function counts() {
       0,
       LATER.filter(({ id }) => recordOf(id)?.attempts !== 1).length,
     ],
-    ["agents whose use was booked", 3, new Set(costs.map(({ agent }) => agent)).size],
+    ["agents whose use was booked", 3, new Set(costs().map(({ agent }) => agent)).size],
     ["left in inbox/ and processing/", 0, left.length],
     ["processes left", 0, processesLeft()],
     ["exit code of the supervisor", 0, supervisor.exitCode],
@@ -357,9 +361,12 @@ function counts() {
 function report() {
   bold("5. What it used");
   const sums = new Map();
-  for (const { agent, input_tokens: input, output_tokens: output, cost_usd_micro: micro } of lines(
-    join(state, "analytics", "costs.jsonl"),
-  )) {
+  for (const {
+    agent,
+    input_tokens: input,
+    output_tokens: output,
+    cost_usd_micro: micro,
+  } of costs()) {
     const sum = sums.get(agent) ?? { runs: 0, tokens: 0, micro: 0 };
     sums.set(agent, {
       runs: sum.runs + 1,

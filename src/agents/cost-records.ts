@@ -1,4 +1,4 @@
-/** What runs of coding agents used, as lines of `analytics/costs.jsonl`. and how they are read. Pure. */
+/** What runs of coding agents used, as lines of `analytics/costs.<day>.jsonl`, and how they are read. Pure. */
 import type { Price } from "../core/settings.ts";
 import type { Usage } from "./stream/facts.ts";
 

@@ -31,6 +31,16 @@ export function kvHistoryOf(tree: Pick<StateTree, "kv">): string {
   return join(tree.kv, "history.jsonl");
 }
 
+/** What runs of coding agents used: the name of this file with the day in it, for each day. See `journal/daily`. */
+export function costsOf({ dir }: Pick<StateTree, "dir">): string {
+  return join(dir, "analytics", "costs.jsonl");
+}
+
+/** The sums of the days before: see `agents/budget/spent-sums`. */
+export function costSumsOf({ dir }: Pick<StateTree, "dir">): string {
+  return join(dir, "analytics", "costs-sums.json");
+}
+
 /** @param mailboxDir the task mailbox, when it is outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {
   return {

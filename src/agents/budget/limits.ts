@@ -4,6 +4,7 @@
  */
 import { isId } from "../../core/names.ts";
 import type { AgentBudget, DayBudget, TaskBudget } from "../../core/settings.ts";
+import { dayOf } from "../../journal/daily.ts";
 import { readLimitAnswer } from "../../questions/question-file.ts";
 
 export interface Spent {
@@ -69,7 +70,7 @@ export function addSpent(a: Spent, b: Spent): Spent {
 
 /** The sums that a run counts for. @param atMs epoch ms of its end */
 export function keysOf({ taskId, submission, agent }: RunOwner, atMs: number): string[] {
-  const day = new Date(atMs).toISOString().slice(0, 10);
+  const day = dayOf(atMs);
   return [`task.${taskId}.${submission}`, `agent.${agent}.${day}`, `day.${day}`];
 }
 

@@ -1,5 +1,5 @@
 /**
- * One run within its budgets: whether it may start, and whether it may go on. What was spent is in `analytics/costs.jsonl`; what
+ * One run within its budgets: whether it may start, and whether it may go on. What was spent is in `analytics/costs.<day>.jsonl`; what
  * runs that are on use is in `analytics/running-costs/`. Over a soft limit a person is asked; the task waits without a worker.
  */
 import { createHash } from "node:crypto";
@@ -9,7 +9,9 @@ import { systemCode } from "../../core/errors.ts";
 import { submissionOf } from "../../core/names.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
+import { costsOf, stateTree } from "../../core/state-tree.ts";
 import { lockFile } from "../../host/file-lock.ts";
+import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
 import { holdOf } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
@@ -70,8 +72,8 @@ export class RunBudget {
   }
 
   /**
-   * Books what runs of killed processes used. First the line, then the session's document, then the file goes: after a crash in
-   * between it is done again, and a reader counts the line once. What the disk refuses is left for a later run.
+   * Books what runs of killed processes used. First the line, then the session's document, then the file goes. After a crash in
+   * between it is done again, and the line is not written a second time. What the disk refuses is left for a later run.
    */
   async bookLeft(): Promise<void> {
     if (this.running.left().length === 0) return;
@@ -83,12 +85,14 @@ export class RunBudget {
   }
 
   private async bookUnderLock(): Promise<void> {
-    const { stateDir } = this.assignment;
+    const { stateDir, settings } = this.assignment;
     const release = await lockFile(join(stateDir, "analytics", "running-costs.lock"));
-    const journal = new Journal(join(stateDir, "analytics", "costs.jsonl"), true);
+    const journal = new Journal(fileOfDay(costsOf(stateTree(stateDir)), Date.now()), true);
     try {
-      for (const { lease, cost } of this.running.left()) {
-        if (hasUsed(cost.record))
+      const left = this.running.left();
+      this.sums.refresh(settings);
+      for (const { lease, cost } of left) {
+        if (hasUsed(cost.record) && !this.sums.isBooked(cost.record))
           journal.append(JSON.stringify({ ...cost.record, outcome: "killed" }));
         if (!journal.flush()) return;
         const { session_id: sessionId } = cost.record;
@@ -228,7 +232,7 @@ export class RunBudget {
     // Listed first: a run that is booked in between is in the sums then, and is not counted twice.
     const beside = this.running.beside(this.assignment.lease);
     try {
-      this.sums.refresh(this.assignment.settings.prices);
+      this.sums.refresh(this.assignment.settings);
     } catch (error) {
       if (systemCode(error) === "") throw error;
       // What was read so far counts.

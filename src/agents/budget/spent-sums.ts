@@ -1,48 +1,145 @@
-/** What was spent so far, by `analytics/costs.jsonl`: followed as it grows, each run of a session counted once. */
-import { join } from "node:path";
-import type { Price } from "../../core/settings.ts";
+/**
+ * What was spent so far, by the files of `costsOf`: followed as they grow, each run of a session counted once. The sums of earlier
+ * days are kept in a document, so that a process reads the last days only. The document can be missing: then all files are read.
+ */
+import fs from "node:fs";
+import { basename } from "node:path";
+import type { Settings } from "../../core/settings.ts";
+import { costSumsOf, costsOf, stateTree } from "../../core/state-tree.ts";
+import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { filesOfDays } from "../../journal/daily.ts";
 import { JournalTail } from "../../journal/read.ts";
 import { type CostRecord, costKeyOf, priceOfRecord, readCostRecord } from "../cost-records.ts";
-import { addSpent, keysOf, NOTHING_SPENT, type Spent } from "./limits.ts";
+import { addSpent, keysOf, NOTHING_SPENT, type RunOwner, type Spent } from "./limits.ts";
+
+type Prices = Settings["prices"];
+
+/** A sum, with the time of the last run in it (unix seconds). */
+type Sum = Spent & { at: number };
+
+/** The sums of earlier days. Written whole, so it always fits together. */
+interface CostSumsDocument {
+  v: 1;
+  /** How much of each file is in the sums (bytes), by its name. */
+  files: Record<string, number>;
+  sums: Record<string, Sum>;
+}
+
+/** Runs are looked for by key in so many files: a run that was just booked is in one of the last two. */
+const SEEN_FILES = 2;
+const DAY_S = 24 * 60 * 60;
 
 export class SpentSums {
-  private readonly tail: JournalTail;
-  private readonly sums = new Map<string, Spent>();
-  private readonly seen = new Set<string>();
+  private readonly costs: string;
+  private readonly document: string;
+  private hasBegun = false;
+  private sums = new Map<string, Sum>();
+  /** How much of each file was read (bytes). */
+  private readonly offsets = new Map<string, number>();
+  /** Runs that are booked, by file. */
+  private readonly seen = new Map<string, Set<string>>();
 
   constructor(stateDir: string) {
-    this.tail = new JournalTail(join(stateDir, "analytics", "costs.jsonl"));
+    const tree = stateTree(stateDir);
+    this.costs = costsOf(tree);
+    this.document = costSumsOf(tree);
   }
 
   /** Reads what was booked since. @throws a system error */
-  refresh(prices: Readonly<Record<string, Price>>): void {
-    for (;;) {
-      const records = this.tail.next();
-      if (records.length === 0) return;
-      for (const one of records) {
-        const record = readCostRecord(one);
-        if (record !== undefined) this.add(record, prices);
-      }
-    }
+  refresh(settings: Pick<Settings, "prices" | "retention">): void {
+    const files = filesOfDays(this.costs);
+    const isFirst = !this.hasBegun;
+    if (isFirst) this.begin(files, settings);
+    for (const file of files) this.readOn(file, settings.prices);
+    // At first all that was read counts: an earlier process may have been killed right after it had booked a run.
+    if (isFirst) return;
+    const last = files.slice(-SEEN_FILES);
+    for (const file of this.seen.keys()) if (!last.includes(file)) this.seen.delete(file);
   }
 
   of(key: string): Spent {
     return this.sums.get(key) ?? NOTHING_SPENT;
   }
 
+  /** Whether a run that has just ended is booked. */
   isBooked(record: CostRecord): boolean {
-    return this.seen.has(costKeyOf(record));
+    const key = costKeyOf(record);
+    return [...this.seen.values()].some((keys) => keys.has(key));
   }
 
-  private add(record: CostRecord, prices: Readonly<Record<string, Price>>): void {
+  /** Reads the days before the last one, and keeps their sums. */
+  private begin(
+    files: readonly string[],
+    { prices, retention }: Pick<Settings, "prices" | "retention">,
+  ): void {
+    const kept = loadDocument<CostSumsDocument>(this.document);
+    if (kept !== undefined && isUsable(kept, files)) {
+      this.sums = new Map(Object.entries(kept.sums));
+      for (const file of files) this.offsets.set(file, kept.files[basename(file)] ?? 0);
+    }
+    this.hasBegun = true;
+    let hasRead = false;
+    for (const file of files.slice(0, -1)) hasRead = this.readOn(file, prices) || hasRead;
+    if (hasRead) this.keep(files.slice(0, -1), retention.journal_days);
+  }
+
+  /** Two processes may write it at once: what each writes fits together. */
+  private keep(files: readonly string[], days: number): void {
+    const sinceS = Date.now() / 1000 - days * DAY_S;
+    const document: CostSumsDocument = {
+      v: 1,
+      files: Object.fromEntries(files.map((file) => [basename(file), this.offsets.get(file) ?? 0])),
+      sums: Object.fromEntries([...this.sums].filter(([, { at }]) => at >= sinceS)),
+    };
+    try {
+      replaceDocument(this.document, document);
+    } catch {
+      // A full disk: the next process reads these files again.
+    }
+  }
+
+  /** @returns whether there was anything new */
+  private readOn(file: string, prices: Prices): boolean {
+    const from = this.offsets.get(file) ?? 0;
+    const stats = fs.statSync(file, { throwIfNoEntry: false });
+    if (stats === undefined || stats.size <= from) return false;
+    const tail = new JournalTail(file, from, stats.ino);
+    const seen = this.seen.get(file) ?? new Set();
+    this.seen.set(file, seen);
+    try {
+      for (;;) {
+        const records = tail.next();
+        this.offsets.set(file, tail.offset);
+        if (records.length === 0) return tail.offset > from;
+        for (const one of records) {
+          const record = readCostRecord(one);
+          if (record !== undefined) this.add(record, seen, prices);
+        }
+      }
+    } finally {
+      tail.close();
+    }
+  }
+
+  private add(record: CostRecord, seen: Set<string>, prices: Prices): void {
     if (this.isBooked(record)) return;
-    this.seen.add(costKeyOf(record));
+    seen.add(costKeyOf(record));
+    const spent = spentBy(record, prices);
     for (const key of keysOf(ownerOf(record), record.at * 1000))
-      this.sums.set(key, addSpent(this.of(key), spentBy(record, prices)));
+      this.sums.set(key, { ...addSpent(this.of(key), spent), at: record.at });
   }
 }
 
-export function spentBy(record: CostRecord, prices: Readonly<Record<string, Price>>): Spent {
+/** Not of a version that we do not know, nor of files that were cut since. */
+function isUsable({ v, files, sums }: CostSumsDocument, paths: readonly string[]): boolean {
+  if (v !== 1 || typeof files !== "object" || typeof sums !== "object") return false;
+  return paths.every((path) => {
+    const size = fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    return (files[basename(path)] ?? 0) <= size;
+  });
+}
+
+export function spentBy(record: CostRecord, prices: Prices): Spent {
   return {
     usd: priceOfRecord(record, prices) ?? 0,
     tokens: record.input_tokens + record.output_tokens,
@@ -52,11 +149,7 @@ export function spentBy(record: CostRecord, prices: Readonly<Record<string, Pric
   };
 }
 
-export function ownerOf({ task_id: taskId, agent, run }: CostRecord): {
-  taskId: string;
-  agent: string;
-  submission: string;
-} {
+export function ownerOf({ task_id: taskId, agent, run }: CostRecord): RunOwner {
   // `<id>@<submission>.<attempt>.<counter>`
   const [submission = ""] = run.slice(run.lastIndexOf("@") + 1).split(".");
   return { taskId, agent, submission };

@@ -1,9 +1,11 @@
 /** Keeps what a run says: its state, its session, the agent's log, and what it cost. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import { costsOf, stateTree } from "../../core/state-tree.ts";
+import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
-import { type CostRecord, priceOf } from "../cost-records.ts";
+import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
@@ -43,7 +45,6 @@ export class RunRecorder {
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
   private readonly log: Journal;
-  private readonly costs: Journal;
   private readonly onAnswer: () => void;
   private readonly onTurnEnd: () => void;
   private readonly assignment: Assignment;
@@ -70,7 +71,6 @@ export class RunRecorder {
     };
     this.keepInRun(session);
     this.log = new Journal(join(stateDir, "logs", `${session.agent}.jsonl`), true);
-    this.costs = new Journal(join(stateDir, "analytics", "costs.jsonl"), true);
   }
 
   /** Takes what one line of the stream says. */
@@ -96,13 +96,8 @@ export class RunRecorder {
   close(verdict: RunVerdict): boolean {
     const { state, session } = this;
     const outcome = verdict.next === "outcome" ? verdict.outcome : undefined;
-    const used = this.used();
     const bookedThen = this.bookedThen();
-    if (used.inputTokens + used.outputTokens > 0 || (used.costUsdMicro ?? 0) > 0) {
-      this.costs.append(JSON.stringify(this.costRecord(outcome?.kind ?? "lost_session")));
-    }
-    const isBooked = this.costs.flush();
-    this.costs.close();
+    const isBooked = this.book(this.costRecord(outcome?.kind ?? "lost_session"));
     this.log.close();
     const isGone = outcome === undefined;
     const why = isGone || !("message" in outcome) ? "" : outcome.message;
@@ -118,6 +113,17 @@ export class RunRecorder {
       this.keepInRun(left);
       if (this.isHeld()) this.file.remove();
     } else this.write(left);
+    return isBooked;
+  }
+
+  /** @returns false when the disk did not take it */
+  private book(record: CostRecord): boolean {
+    if (!hasUsed(record)) return true;
+    const costs = costsOf(stateTree(this.assignment.stateDir));
+    const journal = new Journal(fileOfDay(costs, record.at * 1000), true);
+    journal.append(JSON.stringify(record));
+    const isBooked = journal.flush();
+    journal.close();
     return isBooked;
   }
 

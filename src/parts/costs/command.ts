@@ -1,10 +1,11 @@
 /** `cost`: what coding agents used, by task, agent, account, model or day. Changes nothing. */
-import { join } from "node:path";
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
+import { costsOf } from "../../core/state-tree.ts";
+import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
 import { counted, safe, table } from "../../text/render.ts";
 import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts";
@@ -12,7 +13,7 @@ import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts"
 export const command = defineCommand({
   usage: "[--by task|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
-    "Reads analytics/costs.jsonl of the state tree: one line for each run, also of runs that failed. Runs that are on count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
+    "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs that are on count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
   ],
   examples: ["cost --by day", "cost --since 12h --json | jq .total.cost_usd_micro"],
   options: {
@@ -38,8 +39,8 @@ export const command = defineCommand({
     };
     // Listed first: a run that ends now is counted by its line, which comes before its file goes.
     const running = new RunningCosts(tree.dir).all();
-    for await (const line of readJournal(join(tree.dir, "analytics", "costs.jsonl"), counts))
-      add(readCostRecord(line));
+    for (const file of filesOfDays(costsOf(tree)))
+      for await (const line of readJournal(file, counts)) add(readCostRecord(line));
     for (const record of running) add(readCostRecord({ ...record }));
     const rows = sums.rows();
     if (ctx.json) ctx.out.json({ by, rows, total: sums.total });

@@ -1,6 +1,7 @@
 /** Sums of what runs of coding agents used. Pure. */
 import { type CostRecord, costKeyOf, priceOfRecord } from "../../agents/cost-records.ts";
 import type { Price } from "../../core/settings.ts";
+import { dayOf } from "../../journal/daily.ts";
 
 export const COST_KEYS = ["task", "agent", "account", "model", "day"] as const;
 export type CostKey = (typeof COST_KEYS)[number];
@@ -86,6 +87,6 @@ function keyOf(record: CostRecord, key: CostKey): string {
     case "model":
       return record.model ?? "unknown";
     case "day":
-      return new Date(record.at * 1000).toISOString().slice(0, 10);
+      return dayOf(record.at * 1000);
   }
 }

@@ -1,8 +1,9 @@
-/** Retention of rotated journals: events, leases, alerts, and the history of kv. */
+/** Retention of rotated journals: events, leases, alerts, and the history of kv; and of what agents used on earlier days. */
 import fs from "node:fs";
 import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
-import { kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
+import { costsOf, kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
+import { filesOfDays } from "../../journal/daily.ts";
 import { rotatedOf } from "../../journal/journal.ts";
 import { type CleanPass, type CleanRules, removeFile } from "./clean-pass.ts";
 
@@ -16,8 +17,8 @@ export function* cleanJournals(
   let bytes = 0;
   const kept: Rotated[] = [];
   const hasGone = (path: string): boolean => rules.isDryRun === true || removeFile(path);
-  for (const path of [tree.events, tree.leases, tree.alerts, kvHistoryOf(tree)]) {
-    const rotated = rotatedOf(path);
+  const journals = [tree.events, tree.leases, tree.alerts, kvHistoryOf(tree)].map(rotatedOf);
+  for (const rotated of [...journals, filesOfDays(costsOf(tree))]) {
     for (const [n, old] of rotated.entries()) {
       const stats = fs.lstatSync(old, { throwIfNoEntry: false });
       if (stats === undefined) continue;

@@ -5,6 +5,8 @@ import { describe, expect, it } from "vitest";
 import type { GateDocument } from "../../../src/agents/accounts/gate-rules.ts";
 import type { CostRecord } from "../../../src/agents/cost-records.ts";
 import type { Scenario, Step } from "../../../src/agents/mock-api/script.ts";
+import { costsOf } from "../../../src/core/state-tree.ts";
+import { filesOfDays } from "../../../src/journal/daily.ts";
 import { readJson } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type AgentBench, KINDS, type Kind, newAgentBench } from "./agent-bench.ts";
@@ -144,11 +146,13 @@ describe.each(KINDS)("%s", (kind) => {
     expect(await pool.result("task", SLOW_MS)).toMatchObject({ output: "Done.", attempts: 2 });
     const last = api.requests.filter((request) => request.kind === "turn").at(-1);
     expect(last?.messages.join()).toContain("the process that ran it was killed");
-    const lines = fs.readFileSync(join(pool.state, "analytics", "costs.jsonl"), "utf8");
-    const costs = lines
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as CostRecord);
+    const costs = filesOfDays(costsOf({ dir: pool.state })).flatMap((file) =>
+      fs
+        .readFileSync(file, "utf8")
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as CostRecord),
+    );
     expect(costs.map(({ outcome }) => outcome)).toEqual(["killed", "completed"]);
     expect(costs.map(({ input_tokens: input }) => input)).toEqual([100, 10]);
   });

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import type { CostRecord } from "../../../src/agents/cost-records.ts";
 import type { AgentLogRecord } from "../../../src/agents/stream/agent-log.ts";
 import type { SessionDocument } from "../../../src/agents/stream/session-file.ts";
+import { costsOf } from "../../../src/core/state-tree.ts";
+import { filesOfDays } from "../../../src/journal/daily.ts";
 import type { MovedClock } from "../../support/moved-clock.ts";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
 import { programPath } from "../../support/programs.ts";
@@ -106,9 +108,9 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
         ({ message }) => message,
       ),
     costs: (agent) =>
-      readLines<CostRecord>(join(pool.state, "analytics", "costs.jsonl")).filter(
-        (record) => record.agent === agent,
-      ),
+      filesOfDays(costsOf({ dir: pool.state }))
+        .flatMap((file) => readLines<CostRecord>(file))
+        .filter((record) => record.agent === agent),
     log: (agent) => readLines(join(pool.state, "logs", `${agent}.jsonl`)),
     session: (task) => {
       const path = sessionPath(task);

@@ -3,8 +3,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
-import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
+import { costsOf, type StateTree, stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
+import { fileOfDay, filesOfDays } from "../../../src/journal/daily.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
 import {
   type CleanChecks,
@@ -166,6 +167,21 @@ it("journals that were rotated long ago go, without the last one of each", () =>
   const left = files.filter((path) => fs.existsSync(path));
   expect(left).toEqual(files.filter((_, n) => n % 3 !== 0));
   expect([young, ...others].filter((path) => !fs.existsSync(path))).toEqual([]);
+});
+
+it("what agents used long ago goes, without the last day, and the single file of earlier versions", () => {
+  const tree = stateTree(tempDir());
+  const trays = openTrays(tree.mailbox, { durability: "process" });
+  fs.mkdirSync(join(tree.dir, "analytics"));
+  const days = ["2025-01-01", "2025-01-02", "2025-01-03"].map((day) => Date.parse(day));
+  const files = [costsOf(tree), ...days.map((ms) => fileOfDay(costsOf(tree), ms))];
+  for (const path of files) {
+    fs.writeFileSync(path, "{}\n");
+    age(path);
+  }
+  fs.utimesSync(files[2] ?? "", Date.now() / 1000, Date.now() / 1000);
+  sweepOnce(upkeepOf(tree, trays));
+  expect(filesOfDays(costsOf(tree))).toEqual(files.slice(2));
 });
 
 it("of rotated journals no more is kept than the setting says: the oldest go, the last one of each stays", () => {
