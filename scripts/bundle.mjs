@@ -14,7 +14,7 @@ const dist = join(root, "dist");
 const LIBRARY = ["index", "agents/nothing"];
 /** The command line: one file for each verb, read when it is called. */
 const COMMANDS = ["cli/main"];
-/** Processes and threads, each with files of its own: all of it is read at once (src/host/package.ts finds them). */
+/** Processes and threads, each with files of its own (src/host/package.ts finds them). What it imports when it is called is a file beside it. */
 const ALONE = fs
   .readdirSync(join(root, "src"), { recursive: true })
   .filter((name) => /(?:^|\/)(?:entry|[\w-]+-thread)\.ts$/.test(name))
@@ -57,7 +57,23 @@ async function bundle(names, format, chunks, codeSplitting = true, isWritten = t
     comments: { annotation: false, jsdoc: false, legal: true },
   });
   await build.close();
+  if (isWritten)
+    for (const { fileName, code } of output) fs.writeFileSync(join(dist, fileName), toAscii(code));
   return output;
+}
+
+/**
+ * One character outside Latin-1 makes V8 keep the whole source of a file with two bytes for each character, and every process keeps its
+ * sources. So such characters become escapes, which mean the same in strings, templates and regular expressions.
+ */
+function toAscii(code) {
+  // Not so after a backslash, and in a raw template.
+  if (/\\[^\0-\x7f]|String\.raw`[^`]*[^\0-\x7f]/.test(code))
+    throw new Error("a source has to write a character outside ASCII as an escape");
+  return code.replace(
+    /[^\0-\x7f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The files that are read before any of these runs. */
