@@ -40,10 +40,15 @@ function removeVerbs(project: string, part: string): number {
   return named.length;
 }
 
-/** What a list of parts imports of it, and where it names that. */
+/** What a list of parts imports of it, and where it names that; or the entry that loads it. */
 function unlist(project: string, list: string, part: string): number {
   const path = join(project, list);
   const text = fs.readFileSync(path, "utf8");
+  const entry = new RegExp(`^ {2}\\{ kind: .*import\\("\\.\\./parts/${part}/.*\\},\n`, "m");
+  if (entry.test(text)) {
+    fs.writeFileSync(path, text.replace(entry, ""));
+    return 1;
+  }
   const line = new RegExp(`^import \\{ (\\w+) \\} from "\\.\\./parts/${part}/[^"]+";\n`, "m");
   const [whole, name] = line.exec(text) ?? [];
   if (whole === undefined) return 0;

@@ -1,17 +1,12 @@
 /** Lists the kinds of agents besides `exec` and `module`. Workers use them, and commands that show runs. */
-import type { AgentKindEntry } from "../agents/registry.ts";
-import type { ReadLine } from "../agents/stream/facts.ts";
-import { claude } from "../parts/claude/kind.ts";
-import { codex } from "../parts/codex/kind.ts";
+import type { AgentKindEntry, CodingKind } from "../agents/coding-kind.ts";
 
-export const AGENT_KINDS: readonly AgentKindEntry[] = [claude, codex];
+export const AGENT_KINDS: readonly AgentKindEntry[] = [
+  { kind: "claude", load: async () => (await import("../parts/claude/kind.ts")).claude },
+  { kind: "codex", load: async () => (await import("../parts/codex/kind.ts")).codex },
+];
 
-/** Makes a reader for the output stream of this kind of agent; undefined for a kind that is not built in. */
-export function newReaderOf(kind: string): ReadLine | undefined {
-  return AGENT_KINDS.find((entry) => entry.kind === kind)?.newReader?.();
-}
-
-/** Whether a running agent of this kind can receive messages. */
-export function takesMessages(kind: string): boolean {
-  return AGENT_KINDS.find((entry) => entry.kind === kind)?.takesMessages === true;
+/** Undefined for a kind that is not built in, or is no coding agent. */
+export async function loadKind(kind: string): Promise<CodingKind | undefined> {
+  return await AGENT_KINDS.find((entry) => entry.kind === kind)?.load();
 }

@@ -1,6 +1,7 @@
 /** Types only: one attempt, the tools it works with, and the port for code that runs attempts in a special way. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
-import type { AgentKindEntry, AgentRegistry } from "../agents/registry.ts";
+import type { AgentKindEntry } from "../agents/coding-kind.ts";
+import type { AgentRegistry } from "../agents/registry.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";

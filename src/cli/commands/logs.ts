@@ -161,8 +161,8 @@ class TaskLog {
     if (this.isStderr || this.isRaw || ctx.json) return undefined;
     const session = sessionOfRun(run);
     if (session === undefined) return undefined;
-    const { newReaderOf } = await import("../../app/agent-kinds.ts");
-    const read = newReaderOf(session.kind);
+    const { loadKind } = await import("../../app/agent-kinds.ts");
+    const read = (await loadKind(session.kind))?.newReader();
     if (read === undefined) return undefined;
     const page = { width: ctx.isTerminal ? ctx.columns : undefined, colour: ctx.colour };
     return new ConversationReader(run, read, page, (text) => ctx.out.raw(text));

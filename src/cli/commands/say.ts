@@ -1,5 +1,6 @@
 /** `say`: leaves a message for the coding agent of a task, and reports how far the message has come. */
 import { setTimeout as pause } from "node:timers/promises";
+import type { CodingKind } from "../../agents/coding-kind.ts";
 import {
   MESSAGE_BYTES_MAX,
   MESSAGE_STATES,
@@ -8,7 +9,7 @@ import {
 } from "../../agents/stream/say-box.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
-import type { AgentKind, Settings } from "../../core/settings.ts";
+import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { findTask, type TaskPlace } from "../../view/find-task.ts";
@@ -51,7 +52,7 @@ export const command = defineCommand({
     const wanted = (ctx.options.wait ?? "recorded") as MessageState;
     const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
     const { state, isOver } = await waitFor(tree, id, box, n, wanted, deadlineMs);
-    const next = await outlook(kind, state, await findTask(tree, id));
+    const next = outlook(kind, state, await findTask(tree, id));
     if (ctx.json) ctx.out.json({ id, message: n, state, next });
     else {
       ctx.out.line(`message ${n} to ${id}: ${state}`);
@@ -88,11 +89,12 @@ function hasEnded(place: TaskPlace | undefined): boolean {
 }
 
 /** The kind of coding agent that has the task. @throws ErrInvalidTransition when it is none */
-async function kindOf({ id, path }: TaskPlace, settings: Settings): Promise<AgentKind> {
+async function kindOf({ id, path }: TaskPlace, settings: Settings): Promise<CodingKind> {
   const task = readJsonObject(path) as Task | undefined;
   const { agent } = matchAgent(task ?? { id }, settings.agents);
-  const { newReaderOf } = await import("../../app/agent-kinds.ts");
-  if (agent !== undefined && newReaderOf(agent.kind) !== undefined) return agent.kind;
+  const { loadKind } = await import("../../app/agent-kinds.ts");
+  const kind = agent === undefined ? undefined : await loadKind(agent.kind);
+  if (kind !== undefined) return kind;
   throw new ErrInvalidTransition(
     `${JSON.stringify(id)} is no task of a coding agent: what runs it reads no messages`,
     { id, phase: "say" },
@@ -119,16 +121,11 @@ async function waitFor(
 }
 
 /** What happens to the message next. */
-async function outlook(
-  kind: AgentKind,
-  state: MessageState,
-  place: TaskPlace | undefined,
-): Promise<string> {
+function outlook(kind: CodingKind, state: MessageState, place: TaskPlace | undefined): string {
   if (state === "read") return "";
   if (hasEnded(place))
     return `the task has ended without it; go on in its session: mailchute continue ${place?.id ?? "ID"} TEXT`;
-  const { takesMessages } = await import("../../app/agent-kinds.ts");
-  return place?.state === "running" && takesMessages(kind)
+  return place?.state === "running" && kind.takesMessages
     ? "the agent runs, and reads it at its next step"
     : "it is kept for the agent's next run of this task";
 }

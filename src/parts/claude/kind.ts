@@ -1,5 +1,5 @@
 /** Agents of kind `claude`: one `claude -p` for each run, which takes messages on its standard input while it runs. */
-import type { AgentKindEntry } from "../../agents/registry.ts";
+import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";
 import { claudeArgv, isForeignVariable, userFrame } from "./command-line.ts";
@@ -16,8 +16,7 @@ export const claudeProgram: AgentProgram = {
   writableFolders: () => [],
 };
 
-export const claude: AgentKindEntry = {
-  kind: "claude",
+export const claude: CodingKind = {
   make: (settings) => new StreamAgent(settings, claudeProgram),
   newReader: () => claudeProgram.newReader(),
   takesMessages: true,

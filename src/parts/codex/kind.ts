@@ -1,7 +1,7 @@
 /** Agents of kind `codex`: one `codex exec` for each run. */
 import os from "node:os";
 import { join } from "node:path";
-import type { AgentKindEntry } from "../../agents/registry.ts";
+import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
 import type { TurnFault } from "../../agents/stream/facts.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";
@@ -26,10 +26,10 @@ export const codexProgram: AgentProgram = {
   },
 };
 
-export const codex: AgentKindEntry = {
-  kind: "codex",
+export const codex: CodingKind = {
   make: (settings) => new StreamAgent(settings, codexProgram),
   newReader: () => codexProgram.newReader(),
+  takesMessages: false,
 };
 
 function codexHomeOf({ env }: AgentSettings): string {

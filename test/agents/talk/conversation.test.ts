@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest";
 import { Conversation, type Entry } from "../../../src/agents/stream/conversation.ts";
 import type { Fact } from "../../../src/agents/stream/facts.ts";
 import { parseReadTimes } from "../../../src/agents/stream/read-times.ts";
-import { newReaderOf } from "../../../src/app/agent-kinds.ts";
+import { loadKind } from "../../../src/app/agent-kinds.ts";
 import { entryLines } from "../../../src/cli/text/conversation-lines.ts";
 import { widthOf } from "../../../src/text/render.ts";
 
-function readSample(kind: "claude" | "codex", name: string): string[] {
+async function readSample(kind: "claude" | "codex", name: string): Promise<string[]> {
   const path = fileURLToPath(new URL(`../../parts/${kind}/samples/${name}.jsonl`, import.meta.url));
-  const read = newReaderOf(kind);
+  const read = (await loadKind(kind))?.newReader();
   const conversation = new Conversation();
   return fs
     .readFileSync(path, "utf8")
@@ -24,8 +24,8 @@ function readSample(kind: "claude" | "codex", name: string): string[] {
 const entriesOf = (...facts: Fact[]): Entry[] => new Conversation().take("{}", facts);
 
 describe("streams of real programs", () => {
-  it("shows a message that claude reads in the middle of its turn where it was read", () => {
-    expect(readSample("claude", "mail")).toEqual([
+  it("shows a message that claude reads in the middle of its turn where it was read", async () => {
+    expect(await readSample("claude", "mail")).toEqual([
       "session: session 42077a22-b9fd-4425-929f-fcea7cd3916c claude-sonnet-4-5",
       "asked: first job",
       "call: $ sleep 4; echo slept",
@@ -36,14 +36,14 @@ describe("streams of real programs", () => {
     ]);
   });
 
-  it("says of a limit until when it holds, once", () => {
-    const limits = readSample("claude", "limit").filter((one) => one.startsWith("limit:"));
+  it("says of a limit until when it holds, once", async () => {
+    const limits = (await readSample("claude", "limit")).filter((one) => one.startsWith("limit:"));
     expect(limits).toHaveLength(1);
     expect(limits[0]).toMatch(/^limit: limit: five_hour is used up until 20\d\d-.*Z$/);
   });
 
-  it("shows the calls and changes of codex, and the end of a turn", () => {
-    const shown = readSample("codex", "full");
+  it("shows the calls and changes of codex, and the end of a turn", async () => {
+    const shown = await readSample("codex", "full");
     expect(shown[0]).toMatch(/^session: session [0-9a-f-]{36}$/);
     expect(shown.some((one) => one.startsWith("call: $ "))).toBe(true);
     expect(shown.some((one) => one.startsWith("change: "))).toBe(true);
@@ -74,9 +74,9 @@ describe("entries", () => {
     expect(entries.at(-1)).toEqual({ kind: "result", text: "Read a.ts: \ntext" });
   });
 
-  it("show a line that is not of the protocol as it is, and leave out a type that is new", () => {
+  it("show a line that is not of the protocol as it is, and leave out a type that is new", async () => {
     const conversation = new Conversation();
-    const read = newReaderOf("claude");
+    const read = (await loadKind("claude"))?.newReader();
     expect(conversation.take("Segfault", read?.("Segfault") ?? [])).toEqual([
       { kind: "other", text: "Segfault" },
     ]);

@@ -1,0 +1,57 @@
+/** A kind of agent that a part brings. Its code is read when the first agent of that kind gets ready: most pools have none. */
+import { messageOf } from "../core/errors.ts";
+import { type AttemptOutcome, hindered } from "../core/outcome.ts";
+import type { AgentKind, AgentSettings } from "../core/settings.ts";
+import { Agent, type Assignment } from "./agent.ts";
+import type { ReadLine } from "./stream/facts.ts";
+
+/** An entry in the list of kinds. */
+export interface AgentKindEntry {
+  readonly kind: AgentKind;
+  load(): Promise<CodingKind>;
+}
+
+/** What there is to read for one kind of coding agent. */
+export interface CodingKind {
+  make(settings: AgentSettings): Agent;
+  /** How the stream of such an agent is read by those who only look. */
+  newReader(): ReadLine;
+  /** It takes messages while it runs. */
+  readonly takesMessages: boolean;
+}
+
+/** Stands for an agent until the code of its kind has been read. */
+export class LoadedAgent extends Agent {
+  private readonly entry: AgentKindEntry;
+  private agent: Agent | undefined;
+
+  constructor(settings: AgentSettings, entry: AgentKindEntry) {
+    super(settings);
+    this.entry = entry;
+  }
+
+  override warmUp(): void {
+    // The run that needs it says what is wrong.
+    this.load().catch(() => {});
+  }
+
+  override async run(assignment: Assignment): Promise<AttemptOutcome> {
+    let agent: Agent;
+    try {
+      agent = this.agent ?? (await this.load());
+    } catch (error) {
+      // The task is not to blame, so it waits until the installation is whole again.
+      return hindered(
+        `cannot load what runs agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
+      );
+    }
+    return await agent.run(assignment);
+  }
+
+  private async load(): Promise<Agent> {
+    const kind = await this.entry.load();
+    // Two runs may begin at once. They share one agent, which counts failures in a row.
+    this.agent ??= kind.make(this.settings);
+    return this.agent;
+  }
+}
