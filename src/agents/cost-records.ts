@@ -10,6 +10,8 @@ export interface CostRecord {
   run: string;
   /** Of the run. Runs of different processes may have had the same folder. Missing in records of earlier versions. */
   lease?: string;
+  /** The plan whose node it worked on, by name. */
+  plan?: string;
   agent: string;
   kind: string;
   account: string;

@@ -113,6 +113,12 @@ void _taskMatchesSchema;
 const check = compileCheck(TaskSchema);
 /** Members in which any keys are allowed, because the user decides what they hold. */
 export const FREE_MEMBERS: ReadonlySet<string> = new Set(["payload"]);
+
+/** Why this cannot be the `budget` of a task or a plan; undefined when it can. */
+export function explainBadBudget(budget: unknown): string | undefined {
+  return check({ budget })?.message;
+}
+
 const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
 
 export interface DecodedTask {

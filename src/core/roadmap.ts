@@ -1,4 +1,5 @@
 /** The shapes of the plan: the content of `state/roadmap.yaml` as plain data. Pure. */
+import type { TaskBudget } from "./settings.ts";
 
 /** The type of a node. Epics and milestones only hold other nodes and are never run. */
 export type NodeType =
@@ -87,6 +88,8 @@ export interface RoadmapNode {
   env?: Record<string, string>;
   timeout_ms?: number;
   payload?: unknown;
+  /** How much its runs by a coding agent may spend, from a launch to the next. */
+  budget?: TaskBudget;
   /** How many times a finished escalation was opened again. */
   reopened?: number;
   /** Position in the file, from 0. */
@@ -95,6 +98,16 @@ export interface RoadmapNode {
   line: number;
   col: number;
 }
+
+/** How much all nodes of the plan together may spend: the keys `name` and `budget` at the top of the file. */
+export interface PlanBudget {
+  /** A plan of another name has a sum of its own. */
+  name: string;
+  budget: TaskBudget;
+}
+
+/** The name of a plan without one. */
+export const UNNAMED_PLAN = "plan";
 
 export function isContainer(node: Pick<RoadmapNode, "type">): boolean {
   return node.type === "epic" || node.type === "milestone";

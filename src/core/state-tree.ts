@@ -41,6 +41,11 @@ export function costSumsOf({ dir }: Pick<StateTree, "dir">): string {
   return join(dir, "analytics", "costs-sums.json");
 }
 
+/** How much the nodes of the current plan may spend, for their runs; missing when the plan does not say. */
+export function planBudgetOf({ dir }: Pick<StateTree, "dir">): string {
+  return join(dir, "analytics", "plan-budget.json");
+}
+
 /** @param mailboxDir the task mailbox, when it is outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {
   return {

@@ -1,5 +1,6 @@
 /**
- * How much may be spent, for a task, for an agent on a day, and for all coding agents on a day; and whether that is reached. Pure.
+ * How much may be spent, for a task, for a plan, for an agent on a day, and for all coding agents on a day; and whether that is
+ * reached. Pure.
  * Money is in millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
  */
 import { isId } from "../../core/names.ts";
@@ -44,8 +45,20 @@ export interface RunOwner {
   taskId: string;
   submission: string;
   agent: string;
+  /** The name of the plan whose node it works on. */
+  plan?: string;
 }
 
+/** What is allowed, by whom it was set. */
+export interface Budgets {
+  task: TaskBudget | undefined;
+  plan?: TaskBudget | undefined;
+  agent: AgentBudget | undefined;
+  day: DayBudget;
+}
+
+/** Who waits for the answer to a question about the budget of a plan. */
+export const NODES_OF_PLAN = "every node of the plan that a coding agent works on";
 export const NOTHING_SPENT: Spent = { usd: 0, tokens: 0, turns: 0, time: 0, runs: 0 };
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MINUTE_MS = 60_000;
@@ -69,28 +82,49 @@ export function addSpent(a: Spent, b: Spent): Spent {
 }
 
 /** The sums that a run counts for. @param atMs epoch ms of its end */
-export function keysOf({ taskId, submission, agent }: RunOwner, atMs: number): string[] {
+export function keysOf(owner: RunOwner, atMs: number): string[] {
   const day = dayOf(atMs);
-  return [`task.${taskId}.${submission}`, `agent.${agent}.${day}`, `day.${day}`];
+  const plan = owner.plan === undefined ? [] : [planKey(owner.plan)];
+  return [taskKey(owner), ...plan, `agent.${owner.agent}.${day}`, `day.${day}`];
+}
+
+function taskKey({ taskId, submission }: RunOwner): string {
+  return `task.${taskId}.${submission}`;
+}
+
+function planKey(plan: string): string {
+  return `plan.${plan}`;
 }
 
 /** What limits a run, the narrowest first. A task's budget wins over that of its agent, field by field. */
-export function scopesOf(
-  owner: RunOwner,
-  budgets: { task: TaskBudget | undefined; agent: AgentBudget | undefined; day: DayBudget },
-  nowMs: number,
-): Scope[] {
-  const [taskKey = "", agentKey = "", dayKey = ""] = keysOf(owner, nowMs);
+export function scopesOf(owner: RunOwner, budgets: Budgets, nowMs: number): Scope[] {
+  const [dayKey = "", agentKey = ""] = keysOf(owner, nowMs).reverse();
   const endsAtMs = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
+  const { plan } = owner;
+  const ofPlan: Scope[] =
+    plan === undefined
+      ? []
+      : [
+          {
+            key: planKey(plan),
+            what: `The plan ${plan}`,
+            who: NODES_OF_PLAN,
+            // Its agents may have other tasks, too: each node that begins finds out by itself, and is held.
+            agents: [],
+            limits: limitsOfTask(budgets.plan ?? {}),
+            endsAtMs: null,
+          },
+        ];
   const scopes: Scope[] = [
     {
-      key: taskKey,
+      key: taskKey(owner),
       what: `Task ${owner.taskId}`,
       who: `task ${owner.taskId}`,
       agents: [],
       limits: limitsOfTask({ ...budgets.agent, ...budgets.task }),
       endsAtMs: null,
     },
+    ...ofPlan,
     {
       key: agentKey,
       what: `Agent ${owner.agent} today`,

@@ -31,6 +31,7 @@ import {
   type Spent,
   scopesOf,
 } from "./limits.ts";
+import { planOf } from "./plan-of.ts";
 import { RunningCosts } from "./running-costs.ts";
 import { ownerOf, SpentSums, spentBy } from "./spent-sums.ts";
 
@@ -223,8 +224,14 @@ export class RunBudget {
 
   private scopes(): Scope[] {
     const { task, settings } = this.assignment;
-    const budgets = { task: task.budget, agent: this.agent.budget, day: settings.budgets };
-    return scopesOf(this.owner, budgets, Date.now());
+    const plan = planOf(this.assignment);
+    const budgets = {
+      task: task.budget,
+      plan: plan?.budget,
+      agent: this.agent.budget,
+      day: settings.budgets,
+    };
+    return scopesOf({ ...this.owner, ...compact({ plan: plan?.name }) }, budgets, Date.now());
   }
 
   /** Runs that are on and not booked yet. */

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { basename } from "node:path";
+import { compact } from "../../core/compact.ts";
 import type { Settings } from "../../core/settings.ts";
 import { costSumsOf, costsOf, stateTree } from "../../core/state-tree.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
@@ -149,8 +150,8 @@ export function spentBy(record: CostRecord, prices: Prices): Spent {
   };
 }
 
-export function ownerOf({ task_id: taskId, agent, run }: CostRecord): RunOwner {
+export function ownerOf({ task_id: taskId, agent, run, plan }: CostRecord): RunOwner {
   // `<id>@<submission>.<attempt>.<counter>`
   const [submission = ""] = run.slice(run.lastIndexOf("@") + 1).split(".");
-  return { taskId, agent, submission };
+  return { taskId, agent, submission, ...compact({ plan }) };
 }

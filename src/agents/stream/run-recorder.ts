@@ -1,10 +1,12 @@
 /** Keeps what a run says: its state, its session, the agent's log, and what it cost. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import { compact } from "../../core/compact.ts";
 import { costsOf, stateTree } from "../../core/state-tree.ts";
 import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
+import { planOf } from "../budget/plan-of.ts";
 import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import type { Fact, Usage } from "./facts.ts";
@@ -212,6 +214,7 @@ export class RunRecorder {
       task_id: subject.task_id,
       run: subject.run,
       lease: this.assignment.lease,
+      ...compact({ plan: planOf(this.assignment)?.name }),
       agent: session.agent,
       kind: session.kind,
       account: session.account,

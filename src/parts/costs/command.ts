@@ -1,4 +1,4 @@
-/** `cost`: what coding agents used, by task, agent, account, model or day. Changes nothing. */
+/** `cost`: what coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
@@ -11,7 +11,7 @@ import { counted, safe, table } from "../../text/render.ts";
 import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts";
 
 export const command = defineCommand({
-  usage: "[--by task|agent|account|model|day] [--since TIME] [--task ID]",
+  usage: "[--by task|plan|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
     "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs that are on count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
   ],

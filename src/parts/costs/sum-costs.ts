@@ -3,7 +3,7 @@ import { type CostRecord, costKeyOf, priceOfRecord } from "../../agents/cost-rec
 import type { Price } from "../../core/settings.ts";
 import { dayOf } from "../../journal/daily.ts";
 
-export const COST_KEYS = ["task", "agent", "account", "model", "day"] as const;
+export const COST_KEYS = ["task", "plan", "agent", "account", "model", "day"] as const;
 export type CostKey = (typeof COST_KEYS)[number];
 
 export interface CostSum {
@@ -80,6 +80,8 @@ function keyOf(record: CostRecord, key: CostKey): string {
   switch (key) {
     case "task":
       return record.task_id;
+    case "plan":
+      return record.plan ?? "none";
     case "agent":
       return record.agent;
     case "account":

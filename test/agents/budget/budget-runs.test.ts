@@ -190,6 +190,77 @@ describe("the budget of a task", () => {
   });
 });
 
+describe("the budget of a plan", () => {
+  const SAID = `<result>{"status": "success", "summary": "done"}</result>`;
+  const WORK: readonly Step[] = [...TURN.slice(0, -1), { say: SAID }];
+  const writePlan = (bench: Bench, budget: string): void => {
+    const nodes = ids(6).map(
+      (id, n) =>
+        `  - {id: ${id}, title: ${id}, agent: coder, dependencies: [${n < 2 ? "" : `t${n - 2}`}]}\n`,
+    );
+    const path = join(bench.pool.state, "roadmap.yaml");
+    fs.writeFileSync(`${path}.new`, `name: release\n${budget}nodes:\n${nodes.join("")}`);
+    fs.renameSync(`${path}.new`, path);
+  };
+  const newPlanned = (budget: string): Bench => {
+    const settings = { phases: ["IMPLEMENT"] };
+    const bench = newBench([{ name: "coder", kind: "claude", turns: [WORK], settings }]);
+    writePlan(bench, budget);
+    return bench;
+  };
+
+  it("holds its nodes, and no other tasks, until the answer", async () => {
+    const bench = newPlanned("budget: {soft_usd: 0.2}\n");
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(question).toBe("budget.plan.release.usd.1");
+    expect(usdOf(bench, "coder")).toBeCloseTo(0.2);
+    bench.pool.drop("other", { prompt: "Do it.", agent: "coder" });
+    await bench.pool.result("other");
+    expect(bench.costs("coder")).toMatchObject([{ plan: "release" }, { plan: "release" }, {}]);
+    expect(bench.costs("coder")[2]).not.toHaveProperty("plan");
+    await answer(bench.pool, question, "yes");
+    const second = await asked(bench.pool);
+    expect(second).toBe("budget.plan.release.usd.2");
+    await answer(bench.pool, second, "5");
+    await allDone(bench, ids(6));
+    const { stdout } = await bench.pool.run(["cost", "--by", "plan", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      rows: [
+        { key: "release", cost_usd_micro: 600_000 },
+        { key: "none", cost_usd_micro: 100_000 },
+      ],
+    });
+  });
+
+  it("goes on by itself when the limit is raised in the plan", async () => {
+    const bench = newPlanned("budget: {turns: 2}\n");
+    await bench.pool.start();
+    expect(await asked(bench.pool)).toBe("budget.plan.release.turns.1");
+    const holds = (): number => bench.pool.events().filter(({ event }) => event === "held").length;
+    // Two nodes are held, and one of them has tried once more.
+    await waitFor(() => holds() === 3, { what: "nodes that are held" });
+    const next = fs.readFileSync(join(bench.pool.state, "roadmap.yaml"), "utf8");
+    fs.writeFileSync(join(bench.pool.state, "roadmap.yaml"), next.replace("turns: 2", "turns: 20"));
+    await allDone(bench, ids(6));
+    expect(new QuestionStore(bench.pool.state).open(0)).toEqual([]);
+  });
+
+  it("is beside that of a node, which counts for its runs", async () => {
+    const turns = [[{ run: "sleep 5", background: true }, ...TURN], WORK];
+    const settings = { phases: ["IMPLEMENT"] };
+    const bench = newBench([{ name: "coder", kind: "claude", turns, settings }]);
+    const node = "{id: t, title: t, agent: coder, budget: {soft_usd: 0.05}}";
+    fs.writeFileSync(join(bench.pool.state, "roadmap.yaml"), `nodes:\n  - ${node}\n`);
+    await bench.pool.start();
+    const question = await asked(bench.pool);
+    expect(question).toMatch(/^budget\.task\.t\.\w+\.usd\.1$/);
+    await answer(bench.pool, question, "1");
+    expect(await bench.pool.result("t")).toMatchObject({ attempts: 1 });
+    expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);
+  });
+});
+
 describe("a run whose process was killed", () => {
   it.each(["claude", "codex"] as const)("is booked once, with what %s had used", async (kind) => {
     const turn: Step[] =

@@ -45,6 +45,24 @@ describe("scopes", () => {
   });
 });
 
+it("of a node have its plan after the node, with a sum for the name of the plan", () => {
+  const owner = { ...OWNER, plan: "release" };
+  const scopes = scopesOf(
+    owner,
+    { task: { turns: 5 }, plan: { hard_usd: 2, time_ms: 60_000 }, agent: undefined, day: NO_DAY },
+    NOW,
+  );
+  expect(scopes.map(({ key, agents }) => [key, agents])).toEqual([
+    ["task.a.abcdefgh261124", []],
+    ["plan.release", []],
+  ]);
+  expect(keysOf(owner, NOW)).toContain("plan.release");
+  expect(scopes[1]?.limits).toEqual([
+    { measure: "usd", soft: 2_000_000, hard: 2_000_000 },
+    { measure: "time", soft: 60_000, hard: undefined },
+  ]);
+});
+
 describe("answers", () => {
   const limit = { measure: "usd" as const, soft: 500_000, hard: 800_000 };
 

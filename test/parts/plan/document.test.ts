@@ -38,6 +38,33 @@ describe("a plan", () => {
     ]);
   });
 
+  test("may have a budget, and its nodes, too", () => {
+    const text =
+      "name: release\nbudget: &b {soft_usd: 2}\nnodes:\n  - {id: a, title: a, budget: *b}\n";
+    expect(nodeOf(text, "a").budget).toEqual({ soft_usd: 2 });
+    expect(parseRoadmap(text).budget).toEqual({ name: "release", budget: { soft_usd: 2 } });
+    expect(parseRoadmap("budget: {turns: 9}\n").budget).toEqual({
+      name: "plan",
+      budget: { turns: 9 },
+    });
+    // Without a budget a plan may use the name for itself.
+    expect(parseRoadmap("name: [what, ever]\nnodes: []\n")).toMatchObject({ problems: [] });
+  });
+
+  test.each([
+    ["budget: 5\n", 1, "budget: expected object, found 5"],
+    ["budget:\n  usd: 5\n", 2, "budget.usd: unexpected property"],
+    ["budget: {soft_usd: -1}\n", 1, "budget.soft_usd"],
+    ["name: a b\nbudget: {turns: 1}\n", 1, "name: "],
+    ["nodes:\n  - {id: a, title: a,\n     budget: {turns: x}}\n", 3, "budget.turns"],
+    ["nodes:\n  - {id: a, title: a, budget: [1]}\n", 2, "budget: expected limits"],
+    ["epics:\n  - {id: a, budget: {turns: 1}}\n", 2, "budget: expected none"],
+    ["budgets: {turns: 1}\n", 1, 'unknown key "budgets"'],
+  ])("with a bad budget is refused: %j", (text, line, message) => {
+    const [problem] = parseRoadmap(text).problems;
+    expect(problem).toMatchObject({ line, message: expect.stringContaining(message) });
+  });
+
   test("keeps ids and arguments as they are written", () => {
     const node = nodeOf("nodes:\n  - { id: 0012, exec: [sleep, 1.50, true] }\n", "0012");
     expect(node.exec).toEqual(["sleep", "1.50", "true"]);

@@ -29,6 +29,7 @@ const PROPERTY_OF = {
   cwd: "cwd",
   env: "env",
   timeout_ms: "timeout_ms",
+  budget: "budget",
   payload: "payload",
   reopened: "reopened",
 } as const satisfies Record<string, keyof RoadmapNode>;

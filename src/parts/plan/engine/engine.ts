@@ -16,6 +16,7 @@ import { type LaunchAllowance, NodeLauncher } from "./launch-nodes.ts";
 import { PlanStatus } from "./plan-status.ts";
 import { Questions } from "./questions.ts";
 import { Reconciler } from "./reconcile.ts";
+import { tellBudget } from "./tell-budget.ts";
 
 /** The planner node that `replan` opens again. */
 const PLANNER_ID = "plan-000";
@@ -119,6 +120,7 @@ export class PlanEngine {
 
   /** Called when another plan was loaded. */
   onAdopted(): void {
+    tellBudget(this.p);
     this.launcher.onAdopted();
     this.reconciler.adoptRunning();
     this.findUnwanted();

@@ -14,11 +14,18 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
+import { explainBadBudget } from "../../../codec/task-codec.ts";
 import { parseYaml } from "../../../codec/yaml.ts";
 import { findRepeatedKeys } from "../../../codec/yaml-keys.ts";
 import { YAML_PARTS_MAX } from "../../../core/limits.ts";
-import { foldId } from "../../../core/names.ts";
-import type { NodeType, RoadmapNode } from "../../../core/roadmap.ts";
+import { explainBadId, foldId } from "../../../core/names.ts";
+import {
+  type NodeType,
+  type PlanBudget,
+  type RoadmapNode,
+  UNNAMED_PLAN,
+} from "../../../core/roadmap.ts";
+import type { TaskBudget } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import { visibleMessage } from "../../../core/visible.ts";
 import { type FindNode, placeInContainers } from "../rules/belonging.ts";
@@ -27,10 +34,11 @@ import { decodeItem, type ItemContext } from "./item.ts";
 import type { ItemMarks } from "./item-fields.ts";
 import type { ItemSource } from "./item-values.ts";
 import type { ProblemCode, RoadmapProblem } from "./problem.ts";
-import { keyOf } from "./yaml-text.ts";
+import { keyOf, textOf } from "./yaml-text.ts";
 
 const MEND = "mend the YAML; nothing of it was used";
-const TOP_KEYS: readonly string[] = ["epics", "nodes"];
+const TOP_KEYS: readonly string[] = ["epics", "nodes", "budget"];
+const BUDGET_ALIASES_MAX = 100;
 /** Top-level keys that people use for themselves, although they look like misspelled known keys. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
 
@@ -72,6 +80,8 @@ export interface RoadmapDocument {
   orders: Map<string, number>;
   places: Places;
   nodesList: NodesList;
+  /** Undefined when it has no limit. */
+  budget?: PlanBudget;
   /** Sorted by place. The plan may be used only if this is empty. */
   problems: RoadmapProblem[];
 }
@@ -109,6 +119,7 @@ class Parser implements ItemSource {
   private readonly sizes = new Map<Node, number>();
   private aliasedCount = 0;
   private readonly problems: RoadmapProblem[] = [];
+  private budget: PlanBudget | undefined;
   private readonly nodes: RoadmapNode[] = [];
   private readonly marks: ItemMarks[] = [];
   private readonly spans: number[] = [];
@@ -168,6 +179,7 @@ class Parser implements ItemSource {
         holes: this.holes,
       },
       nodesList: this.nodesList,
+      ...(this.budget === undefined ? {} : { budget: this.budget }),
       problems: this.problems.slice(0, PROBLEMS_MAX),
     };
   }
@@ -244,8 +256,27 @@ class Parser implements ItemSource {
       else if (key === "nodes") {
         this.nodesList = this.findNodesList(pair, Math.max(0, indent));
         this.readList(pair, "nodes", "task", {});
-      } else this.checkTopKey(key, startOf(pair.key));
+      } else if (key === "budget") this.readBudget(root, pair);
+      else this.checkTopKey(key, startOf(pair.key));
     }
+  }
+
+  private readBudget(root: YAMLMap, pair: Pair): void {
+    const value = this.follow(pair.value);
+    if (value === undefined || (isScalar(value) && value.value === null)) return;
+    const hint = "for example budget: { soft_usd: 20, hard_usd: 25 }";
+    const budget = this.valueOf(value, BUDGET_ALIASES_MAX);
+    const fault = explainBadBudget(budget);
+    if (fault !== undefined) {
+      this.fault("bad_value", startOf(value), fault, hint);
+      return;
+    }
+    const name = this.follow((root.items as Pair[]).find((one) => keyOf(one) === "name")?.value);
+    const text = textOf(name);
+    if (name !== undefined && (text === undefined || explainBadId(text) !== undefined)) {
+      const why = text === undefined ? "expected text" : explainBadId(text);
+      this.fault("bad_value", startOf(name), `name: ${why}`, "the budget is that of this name");
+    } else this.budget = { name: text ?? UNNAMED_PLAN, budget: budget as TaskBudget };
   }
 
   private checkTopKey(key: string, at: number): void {

@@ -3,6 +3,7 @@ import { isMap, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
+import type { TaskBudget } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
 import { isEmpty, keyOf, offsetOf, textOf } from "./yaml-text.ts";
@@ -145,6 +146,21 @@ export function readEnv(values: ItemValues): Record<string, string> | undefined 
     else env.push([name, text]);
   }
   return Object.fromEntries(env);
+}
+
+/** Reads the form only: whether it is a budget is checked with the node's task. */
+export function readBudget(values: ItemValues, isOfContainer: boolean): TaskBudget | undefined {
+  const entry = values.get("budget");
+  if (entry?.value === undefined) return undefined;
+  if (isOfContainer)
+    return values.bad(
+      "budget",
+      entry,
+      "none",
+      "it never runs: give one to its tasks, or to the plan",
+    );
+  if (!isMap(entry.value)) return values.bad("budget", entry, "limits such as { soft_usd: 2 }");
+  return values.source.valueOf(entry.value, ALIASES_MAX) as TaskBudget;
 }
 
 export function readPayload(values: ItemValues): unknown {

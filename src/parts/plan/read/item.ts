@@ -5,6 +5,7 @@ import { ErrInvalidTask } from "../../../core/errors.ts";
 import { TIMER_MS_MAX } from "../../../core/limits.ts";
 import { explainBadId } from "../../../core/names.ts";
 import {
+  isContainer,
   NODE_PRIORITIES,
   NODE_STATUSES,
   NODE_TYPES,
@@ -16,6 +17,7 @@ import { suggest } from "../../../core/suggest.ts";
 import { taskOfNode } from "../rules/node-task.ts";
 import {
   type ItemMarks,
+  readBudget,
   readDependencies,
   readEnv,
   readInputs,
@@ -29,7 +31,7 @@ import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 /** The keys that mailchute reads. Other keys belong to the author of the plan and are ignored. */
 const ITEM_KEYS: readonly string[] = (
   "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
-  "description prompt acceptance verify expect_files exec agent role capabilities cwd env timeout_ms payload reopened milestones tasks"
+  "description prompt acceptance verify expect_files exec agent role capabilities cwd env timeout_ms budget payload reopened milestones tasks"
 ).split(" ");
 /** Words that people write for a known key, but that are too different for `suggest`. */
 const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
@@ -114,6 +116,7 @@ class ItemReader {
     assign(node, "exec", values.argv("exec"));
     assign(node, "env", readEnv(values));
     assign(node, "timeout_ms", values.integer("timeout_ms", 1, TIMER_MS_MAX));
+    assign(node, "budget", readBudget(values, isContainer(node)));
     assign(node, "reopened", values.integer("reopened", 0, Number.MAX_SAFE_INTEGER));
     assign(node, "payload", readPayload(values));
     this.checkTaskOf(node);

@@ -57,6 +57,7 @@ export function taskOfNode(
     capabilities: node.capabilities.length === 0 ? undefined : node.capabilities,
     verify: node.verify.length === 0 ? undefined : node.verify,
     expect_files: node.expect_files,
+    budget: node.budget,
     metadata: { roadmap: brief },
   });
 }

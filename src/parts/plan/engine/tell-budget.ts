@@ -1,0 +1,26 @@
+/** Leaves the budget of the plan where the runs of its nodes read it: a change counts for runs that are on, too. */
+
+import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
+import { messageOf } from "../../../core/errors.ts";
+import { planBudgetOf } from "../../../core/state-tree.ts";
+import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
+import { QuestionStore } from "../../../questions/question-store.ts";
+import type { PlanParts } from "./engine-parts.ts";
+
+export function tellBudget({ env, store }: Pick<PlanParts, "env" | "store">): void {
+  const path = planBudgetOf(env.tree);
+  const budget = store.doc?.budget;
+  try {
+    const told = loadDocument<object>(path);
+    const now = budget === undefined ? undefined : { v: 1, ...budget };
+    if (JSON.stringify(told) === JSON.stringify(now)) return;
+    if (now === undefined) removeDocument(path);
+    else replaceDocument(path, now, { missingMax: 2 });
+    // It may be enough now. If it is not, the next run asks again.
+    const questions = new QuestionStore(env.tree.dir);
+    for (const { id, who } of questions.open(env.trays.clock.wallMs()))
+      if (who === NODES_OF_PLAN) questions.close(id);
+  } catch (error) {
+    env.alerts.report("plan-budget", `cannot write the budget of the plan: ${messageOf(error)}`);
+  }
+}
