@@ -6,6 +6,7 @@ import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
 import type { Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { openedAtMs } from "./answers.ts";
+import { statusAfterRun } from "./engine/earlier-runs.ts";
 import { PlanEngine } from "./engine/engine.ts";
 import { Replanning } from "./engine/replanning.ts";
 import { PlanStore } from "./engine/store.ts";
@@ -104,6 +105,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
         const atMs = openedAtMs(kv, id);
         return atMs === undefined ? undefined : trays.clock.wallMs() - atMs;
       },
+      statusAfterRun: (node) => statusAfterRun(env, node),
       onEndRefused: (id, why) => engine.onEndRefused(id, why),
       report,
       wake,

@@ -62,4 +62,16 @@ describe("telling an old copy from a wish", () => {
     const saved: Record<string, NodeStatus> = { a: "in_progress", c: "open" };
     expect(staleIn(ranOneAfterTheOther(), OURS, saved, 3100)).toEqual(["a"]);
   });
+
+  it("knows whole runs of an earlier supervisor, and does not mind a node that was saved in the middle of one", () => {
+    const history = new StatusHistory();
+    history.note("a", "open", "done", 1000);
+    history.note("b", "open", "done", 2000);
+    history.note("c", "open", "done", 2500);
+    const ours: Record<string, NodeStatus> = { a: "done", b: "done", c: "done" };
+    const during: Record<string, NodeStatus> = { a: "in_progress", b: "open", c: "open" };
+    expect(staleIn(history, ours, during, 9000)).toEqual(["a", "b", "c"]);
+    // A node that is done here, and began after another one, shows that the other one was set open.
+    expect(staleIn(history, ours, { ...ours, b: "open" }, 9000)).toEqual([]);
+  });
 });

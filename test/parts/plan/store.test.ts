@@ -52,6 +52,7 @@ async function newBench(
         const atMs = opened.get(id);
         return atMs === undefined ? undefined : performance.now() - atMs;
       },
+      statusAfterRun: () => undefined,
       isLive: (id) => live.includes(id),
       report: (_key, message) => refused.push(message),
       wake: () => {},

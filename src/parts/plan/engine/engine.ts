@@ -9,7 +9,9 @@ import fs from "node:fs";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { isContainer, isNodeTask, type RoadmapNode } from "../../../core/roadmap.ts";
 import { withdraw } from "../../../mailbox/withdraw.ts";
+import { REMEMBERED_MS } from "../file/stale-save.ts";
 import { ActiveNodes } from "./active-nodes.ts";
+import { readEarlierRuns } from "./earlier-runs.ts";
 import type { PlanParts } from "./engine-parts.ts";
 import { NodeFinisher } from "./finish-nodes.ts";
 import { type LaunchAllowance, NodeLauncher } from "./launch-nodes.ts";
@@ -51,7 +53,11 @@ export class PlanEngine {
    */
   async start(isOnePass: boolean): Promise<void> {
     try {
-      await this.p.store.start();
+      const { trays, tree } = this.p.env;
+      const hasPlan = fs.existsSync(tree.roadmap);
+      await this.p.store.start(
+        hasPlan ? readEarlierRuns(tree.events, trays.clock.wallMs(), REMEMBERED_MS) : undefined,
+      );
       await this.takeOver();
       if (isOnePass) this.launcher.beginPass();
     } catch (error) {

@@ -9,12 +9,15 @@ import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
 import { StatusHistory } from "../file/stale-save.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
+import type { EarlierRuns } from "./earlier-runs.ts";
 
 export interface OwnChangesHooks {
   /** True if the node's task is in the mailbox. */
   isLive(id: string): boolean;
   /** How long ago a command set the node open (ms). */
   openedAgoMs(id: string): number | undefined;
+  /** The status of a node whose last run completed and that is open; undefined when it has to run again. */
+  statusAfterRun(node: RoadmapNode): NodeStatus | undefined;
   report(key: string, message: string): void;
 }
 
@@ -27,11 +30,27 @@ export class OwnChanges {
   private readonly monotonicMs: () => number;
   private readonly hooks: OwnChangesHooks;
   private readonly history = new StatusHistory();
+  /** How the last runs of an earlier supervisor ended, by folded id, when that supervisor was killed. */
+  private readonly endsBeforeKill = new Map<string, NodeStatus>();
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
 
   constructor(monotonicMs: () => number, hooks: OwnChangesHooks) {
     this.monotonicMs = monotonicMs;
     this.hooks = hooks;
+  }
+
+  /** Remembers runs of earlier supervisors. Must be called before any other change is noted. */
+  noteEarlier({ runs, wasKilled }: EarlierRuns): void {
+    const nowMs = this.monotonicMs();
+    const ends = new Map<string, NodeStatus>();
+    for (const { id, isCompleted, startedAgoMs } of runs) {
+      const end = isCompleted ? "done" : "failed";
+      // A node that had ended was set open before it ran again.
+      this.history.note(id, ends.get(foldId(id)) ?? "open", "open", nowMs - startedAgoMs);
+      this.history.note(id, "open", end, nowMs - startedAgoMs);
+      ends.set(foldId(id), end);
+    }
+    if (wasKilled) for (const [id, end] of ends) this.endsBeforeKill.set(id, end);
   }
 
   /** Remembers these edits. @param before the plan without them */
@@ -63,7 +82,7 @@ export class OwnChanges {
     wanted: readonly RoadmapEdit[],
   ): RoadmapEdit[] {
     const nowMs = this.monotonicMs();
-    const own = new Set(wanted.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+    const own = idsOf(wanted);
     const differences = new Map<string, NodeStatus>();
     for (const node of before.nodes) {
       const now = findNode(theirs, node.id)?.status;
@@ -97,6 +116,49 @@ export class OwnChanges {
     return edits;
   }
 
+  /**
+   * Returns the edits that restore what an old copy has undone that was saved after a supervisor was killed.
+   * @param first the first plan that was read
+   * @param wanted our edits that will be made in it in any case
+   * @param savedAgoMs how long ago it was saved
+   */
+  correctionsAtStart(
+    first: RoadmapDocument,
+    wanted: readonly RoadmapEdit[],
+    savedAgoMs: number,
+  ): RoadmapEdit[] {
+    const own = idsOf(wanted);
+    const differences = new Map<string, NodeStatus>();
+    for (const [id, end] of this.endsBeforeKill) {
+      const status = findNode(first, id)?.status;
+      const mayRun = status === "open" || status === "failed" || status === "needs_human";
+      if (mayRun && end === "done" && !own.has(id)) differences.set(id, status);
+    }
+    const statusIn = (id: string): NodeStatus | undefined => findNode(first, id)?.status;
+    const savedMs = this.monotonicMs() - savedAgoMs;
+    const edits: RoadmapEdit[] = [];
+    for (const key of this.history.staleIds(differences, statusIn, savedMs)) {
+      const node = findNode(first, key);
+      const status = node === undefined ? undefined : this.afterRun(node);
+      if (node !== undefined && status !== undefined)
+        edits.push({ kind: "status", id: node.id, status });
+    }
+    if (edits.length > 0) this.tellOverruled(edits.map((edit) => `${idOf(edit)} stays done`));
+    return edits;
+  }
+
+  private afterRun(node: RoadmapNode): NodeStatus | undefined {
+    try {
+      return this.isOpened(node) ? undefined : this.hooks.statusAfterRun(node);
+    } catch (error) {
+      this.hooks.report(
+        `ended:${node.id}`,
+        `cannot read how ${node.id} ended: ${messageOf(error)}`,
+      );
+      return undefined;
+    }
+  }
+
   /** True if a command set the node open after our last change of its status. Then it is not an old copy. */
   private isOpened({ id, status }: RoadmapNode): boolean {
     if (status !== "open") return false;
@@ -127,6 +189,14 @@ export class OwnChanges {
         "to run a node again: mailchute node set-status ID open",
     );
   }
+}
+
+function idOf(edit: RoadmapEdit): string {
+  return edit.kind === "add" ? edit.node.id : edit.id;
+}
+
+function idsOf(edits: readonly RoadmapEdit[]): Set<string> {
+  return new Set(edits.map((edit) => foldId(idOf(edit))));
 }
 
 /** True if a person blocked the node or marked it as ended while it was about to be launched. Then it is not launched. */

@@ -11,6 +11,7 @@ import type { RoadmapFile, RoadmapText } from "../file/roadmap-file.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
 import type { RoadmapLoader } from "../read/loader.ts";
 import type { RoadmapProblem } from "../read/problem.ts";
+import { type EarlierRuns, NO_EARLIER_RUNS } from "./earlier-runs.ts";
 import { isOverruled, OwnChanges, type OwnChangesHooks } from "./own-changes.ts";
 import { type EditGroup, editsOf, PendingEdits } from "./pending-edits.ts";
 
@@ -107,7 +108,8 @@ export class PlanStore {
 
   // ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async start(): Promise<void> {
+  async start(earlier: EarlierRuns = NO_EARLIER_RUNS): Promise<void> {
+    this.own.noteEarlier(earlier);
     this.tellConflicts(this.file.recoverLeftovers().conflicts);
     await this.load();
   }
@@ -238,7 +240,9 @@ export class PlanStore {
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
     const corrections =
-      before === undefined ? [] : this.own.corrections(before, theirs, editsOf(wanted));
+      before === undefined
+        ? this.own.correctionsAtStart(theirs, editsOf(wanted), this.file.savedAgoMs())
+        : this.own.corrections(before, theirs, editsOf(wanted));
     for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
       this.editAgain(group);
   }

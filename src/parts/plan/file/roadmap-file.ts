@@ -105,6 +105,11 @@ export class RoadmapFile {
     return keyAt(this.path) !== since.stamp?.key;
   }
 
+  /** How long ago the file was written (ms). */
+  savedAgoMs(): number {
+    return Date.now() - (fs.statSync(this.path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+  }
+
   /**
    * Publishes `text`, if the file still holds the text that it was made from.
    * @param base what `read` or the last replacement returned

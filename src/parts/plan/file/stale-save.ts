@@ -15,7 +15,7 @@ interface Change {
 
 /** A single reverted status counts as an old copy for this long (ms). Several at once do until the changes are forgotten. */
 const SINGLE_STALE_MS = 5000;
-const REMEMBERED_MS = 30 * 60_000;
+export const REMEMBERED_MS = 30 * 60_000;
 const CHANGES_MAX = 20_000;
 
 export class StatusHistory {
@@ -55,7 +55,8 @@ export class StatusHistory {
       then.set(change.id, change.from);
       const found = statusIn(change.id);
       // A node that the text does not have proves nothing.
-      if (found === undefined || found === change.from) unlike.delete(change.id);
+      if (found === undefined || found === change.from || isDuring(change, found))
+        unlike.delete(change.id);
       else unlike.add(change.id);
       // All nodes that changed since this change have their earlier status, so the copy may be from before it.
       if (unlike.size > 0) continue;
@@ -64,4 +65,9 @@ export class StatusHistory {
     }
     return stale.size === 1 && nowMs - sinceMs > SINGLE_STALE_MS ? new Set() : stale;
   }
+}
+
+/** True if the change is a whole run, as the journal of an earlier supervisor has it, and the text was read during that run. */
+function isDuring({ from, to }: Change, found: NodeStatus): boolean {
+  return found === "in_progress" && from === "open" && to !== "in_progress";
 }

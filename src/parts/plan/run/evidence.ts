@@ -42,6 +42,11 @@ export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
   return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
 }
 
+/** The status of a node in its evidence. Undefined when it has none. */
+export function statusInEvidence(dir: string, id: string): unknown {
+  return readDocument<{ status?: unknown }>(join(dir, id, "lifecycle.json"))?.status;
+}
+
 function lifecycleOf({ node, status, record, events, error }: EvidenceFacts): object {
   const last = (name: string): string | null =>
     events.findLast((event) => event.event === name)?.timestamp ?? null;

@@ -1,0 +1,103 @@
+/**
+ * Finds out which tasks ended under earlier supervisors, from the end of the journal. A supervisor remembers in memory what it
+ * changed in the plan; without these runs, the next one would take an old copy of the plan for a wish to run its nodes again.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { systemCode } from "../../../core/errors.ts";
+import { parseObject } from "../../../core/json-object.ts";
+import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import type { Task } from "../../../core/task.ts";
+import { PIECE_BYTES, searchBack } from "../../../journal/read-back.ts";
+import { readSettled } from "../../../mailbox/settled-record.ts";
+import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { type Answer, taskOfNode } from "../rules/node-task.ts";
+import { statusInEvidence } from "../run/evidence.ts";
+
+/** How much of the journal is searched: reading it takes some milliseconds. */
+const PIECES_MAX = (4 * 1024 * 1024) / PIECE_BYTES;
+const WANTED = ["started", "completed", "supervisor_"].map((name) => `"event":"${name}`);
+
+export interface EarlierRun {
+  /** The id of a node, or of any other task. */
+  id: string;
+  isCompleted: boolean;
+  /** How long ago its first attempt started (ms). */
+  startedAgoMs: number;
+}
+
+export interface EarlierRuns {
+  /** The earliest first. */
+  runs: readonly EarlierRun[];
+  /** True if the last supervisor died. Where it ended in order, a person may have set nodes open since then. */
+  wasKilled: boolean;
+}
+
+export const NO_EARLIER_RUNS: EarlierRuns = { runs: [], wasKilled: false };
+
+/**
+ * @param path the journal of events
+ * @param rememberedMs runs that started longer ago are left out
+ */
+export function readEarlierRuns(path: string, nowMs: number, rememberedMs: number): EarlierRuns {
+  const started = new Map<string, EarlierRun>();
+  const ended = new Map<string, boolean>();
+  let lastOfSupervisor: unknown;
+  try {
+    for (const event of lastEvents(path, nowMs - rememberedMs)) {
+      const name = event["event"];
+      const run = [event["submission"], event["task_id"]].join(" ");
+      if (name === "completed") ended.set(run, event["status"] === "completed");
+      else if (name !== "started") {
+        // The journal begins with our own start.
+        if (event["pid"] !== process.pid) lastOfSupervisor ??= name;
+      } else {
+        const [id, isCompleted] = [String(event["task_id"]), ended.get(run)];
+        const startedAgoMs = Math.max(0, nowMs - Number(event["t"]));
+        // An earlier attempt of the same run replaces a later one.
+        if (isCompleted !== undefined) started.set(run, { id, isCompleted, startedAgoMs });
+      }
+    }
+  } catch (error) {
+    // Without a journal no run is known.
+    if (systemCode(error) === "") throw error;
+  }
+  const runs = [...started.values()].sort((a, b) => b.startedAgoMs - a.startedAgoMs);
+  return { runs, wasKilled: lastOfSupervisor !== "supervisor_stopped" };
+}
+
+/** The last event first. */
+function* lastEvents(path: string, sinceMs: number): Generator<Record<string, unknown>> {
+  let pieces = 0;
+  for (const { line } of searchBack(path, WANTED)) {
+    if (line === undefined && ++pieces >= PIECES_MAX) return;
+    const event = line === undefined ? undefined : parseObject(line);
+    if (typeof event?.["t"] !== "number") continue;
+    if (event["t"] < sinceMs) return;
+    yield event;
+  }
+}
+
+/**
+ * The status of a node that an old copy opened and whose last run completed. While its record is there it is "in_progress": what
+ * follows from the run is then written again, because the old copy may lack that, too.
+ * @returns undefined when the node has to run: its run asked a question or failed, or its text has changed since
+ * @throws a system error: then the record cannot be read
+ */
+export function statusAfterRun(
+  { trays, tree }: Pick<Environment, "trays" | "tree">,
+  node: RoadmapNode,
+): NodeStatus | undefined {
+  const record = readSettled(trays, node.id)?.record;
+  if (record === undefined)
+    return statusInEvidence(tree.evidence, node.id) === "done" ? "done" : undefined;
+  const isDone = record.status === "completed" && record.verdict !== "checkpoint";
+  return isDone && isTaskOf(node, record.task) ? "in_progress" : undefined;
+}
+
+/** True if the task was made from this text of the node. */
+function isTaskOf(node: RoadmapNode, task: unknown): boolean {
+  const { agent = "", created_at = 0, metadata } = task as Task;
+  const { answers = [] } = (metadata?.["roadmap"] ?? {}) as { answers?: Answer[] };
+  const made = taskOfNode(node, agent, created_at, answers);
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(made)), task);
+}
