@@ -117,10 +117,29 @@ class ConfigReader {
     if (items !== undefined && isSeq(node)) {
       for (const [index, item] of node.items.entries())
         this.item(item, items, [...path, String(index)]);
+    } else if (schema["patternProperties"] !== undefined && isMap(node)) {
+      this.record(node, schema, path);
     } else {
       this.check(node, schema, path);
     }
     this.leaves.push({ path, value: this.resolved(this.valueOf(node), path) });
+  }
+
+  /** A map in which the user chooses the names. */
+  private record(map: YAMLMap, schema: TSchema, path: string[]): void {
+    const [[pattern, child] = ["", {} as TSchema]] = Object.entries(
+      schema["patternProperties"] as Record<string, TSchema>,
+    );
+    for (const pair of map.items) {
+      const key = isScalar(pair.key) ? String(pair.key.value) : "";
+      if (!new RegExp(pattern).test(key))
+        this.failAt(
+          isNode(pair.key) ? pair.key : map,
+          path,
+          `${shorten(key)} is not a name that fits ${pattern}`,
+        );
+      this.item(pair.value, child, [...path, key]);
+    }
   }
 
   private item(from: unknown, schema: TSchema, path: string[]): void {

@@ -46,6 +46,8 @@ const DAY_BUDGET = {
   day_time_ms: Count(0, Number.MAX_SAFE_INTEGER, "time of all runs on a day; 0 = no limit"),
 };
 
+const ACCOUNT = "^[a-z0-9][a-z0-9-]{0,31}$";
+
 const AgentSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
@@ -61,8 +63,13 @@ const AgentSchema = Type.Object(
       model: Text,
       env: Type.Record(Type.String(), Type.String(), { description: "variables of its program" }),
       account: Type.String({
-        pattern: "^[a-z0-9][a-z0-9-]{0,31}$",
+        pattern: ACCOUNT,
         description: "whose quota it uses; default: default",
+      }),
+      accounts: Type.Array(Type.String({ pattern: ACCOUNT }), {
+        minItems: 1,
+        uniqueItems: true,
+        description: "several accounts instead, the best first: while one is closed, the next one",
       }),
       permissions: Type.Object(
         { mode: Choice(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
@@ -91,6 +98,13 @@ const AgentSchema = Type.Object(
   },
   Strict,
 );
+
+const AccountSchema = Settings({
+  env: Type.Record(Type.String(), Type.String(), {
+    description: "variables that lead a program to this login, such as CODEX_HOME",
+  }),
+  reserve_pct: Count(0, 99, "this much of each window of the quota is left to its owner"),
+});
 
 const PriceSchema = Type.Object(
   {
@@ -153,6 +167,9 @@ export const ConfigSchema = Settings(
       description: "false: the task mailbox is not touched; only commands are taken",
     }),
     agents: Type.Array(AgentSchema),
+    accounts: Type.Record(Type.String({ pattern: ACCOUNT }), AccountSchema, {
+      description: "by name, as agents name them",
+    }),
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",
     }),

@@ -27,6 +27,8 @@ export interface AgentSettings {
   env?: Record<string, string>;
   /** The account whose quota it uses. Default: `default`. */
   account?: string;
+  /** Several of them instead, the best first: while one is closed, its work goes on with the next one. */
+  accounts?: string[];
   /** What it may do without asking a person. */
   permissions?: Permissions;
   /** How much each of its tasks may spend, and all of them together on one day. */
@@ -67,6 +69,14 @@ export interface Permissions {
   mode: "read" | "edit" | "full";
   /** Names of tools, as the program calls them, that are allowed besides those of the mode. */
   allow?: string[];
+}
+
+/** An account that agents name. One that is not listed in the settings has neither. */
+export interface AccountSettings {
+  /** Variables that lead a program to its login, such as `CODEX_HOME`. They win over those of the agent. */
+  env?: Record<string, string>;
+  /** This much of each window of its quota is left to its owner (percent). */
+  reserve_pct?: number;
 }
 
 export interface Settings {
@@ -116,6 +126,8 @@ export interface Settings {
   /** False: mailchute does not touch the task mailbox. */
   mailbox_enabled: boolean;
   agents: AgentSettings[];
+  /** By name. */
+  accounts: Record<string, AccountSettings>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
   /** The prices of models, for programs that report no cost themselves. */
@@ -157,6 +169,7 @@ export const DEFAULT_SETTINGS: Settings = {
   uids: [],
   mailbox_enabled: true,
   agents: [],
+  accounts: {},
   budgets: { day_usd: 0, day_hard_usd: 0, day_tokens: 0, day_turns: 0, day_time_ms: 0 },
   prices: {},
 };
@@ -189,10 +202,14 @@ export function explainBadAgent({
   kind,
   program,
   module,
+  account,
+  accounts,
 }: AgentSettings): string | undefined {
   if (kind === "exec" && program === undefined)
     return `${name} is of kind exec and needs a program`;
   if (kind === "module" && module === undefined)
     return `${name} is of kind module and needs a module`;
+  if (account !== undefined && accounts !== undefined)
+    return `${name} has both account and accounts: name all of them in accounts`;
   return undefined;
 }

@@ -45,14 +45,15 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** The lane of a task: its gate, or else its agent. Either all tasks of a lane may start, or none of them. */
+/** The lane of a task: its agent, and the gate if it waits at one. Either all tasks of a lane may start, or none of them. */
 export function laneOf({ gate, agentId = "" }: Pick<WaitingTask, "gate" | "agentId">): string {
-  return gate === undefined ? agentId : `~${gate}`;
+  return gate === undefined ? agentId : `~${gate} ${agentId}`;
 }
 
-/** The gate of this lane; undefined for the lane of an agent. */
-export function gateOfLane(lane: string): string | undefined {
-  return lane.startsWith("~") ? lane.slice(1) : undefined;
+/** The gate and the agent of a lane. A gate's name has no space. */
+export function readLane(lane: string): { gate?: string; agent: string } {
+  const at = lane.startsWith("~") ? lane.indexOf(" ") : -1;
+  return at === -1 ? { agent: lane } : { gate: lane.slice(1, at), agent: lane.slice(at + 1) };
 }
 
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {

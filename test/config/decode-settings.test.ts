@@ -158,3 +158,28 @@ test("prices are one setting, whose names are models; a fault in one has its lin
   expect(sources["prices"]).toBe("config.yaml");
   expect(faultOf("workers: 1\nprices: {gpt-x: {input_usd: cheap}}\n").message).toContain("line 2");
 });
+
+test("accounts have names of the user's choice; a fault in one names its line and its setting", () => {
+  const account = "{env: {CODEX_HOME: /home/me/two}, reserve_pct: 20}";
+  const config = `accounts:\n  work: ${account}\nagents: [{name: a, kind: codex, accounts: [work, home]}]\n`;
+  const { settings } = loadSettings({ stateDir: stateWith(config), env: {} });
+  expect(settings.accounts).toEqual({
+    work: { env: { CODEX_HOME: "/home/me/two" }, reserve_pct: 20 },
+  });
+  expect(settings.agents[0]?.accounts).toEqual(["work", "home"]);
+  const faults = [
+    "accounts:\n  work: {reserve: 20}\n",
+    "accounts:\n  work: {reserve_pct: 100}\n",
+    "accounts:\n  My Work: {}\n",
+    "agents:\n  - {name: a, kind: codex, account: work, accounts: [home]}\n",
+    "agents:\n  - {name: a, kind: codex, accounts: []}\n",
+  ].map((text) => faultOf(text));
+  expect(faults.map(({ message }) => message)).toEqual([
+    expect.stringContaining('line 2, column 10: unknown setting "reserve" in accounts.work'),
+    expect.stringContaining("accounts.work.reserve_pct: expected"),
+    expect.stringContaining('"My Work" is not a name that fits'),
+    expect.stringContaining("both account and accounts"),
+    expect.stringContaining("agents.0.accounts"),
+  ]);
+  expect(faults[0]?.hint).toContain("reserve_pct");
+});

@@ -194,7 +194,7 @@ describe("the backlog", () => {
     const held = { tray: "processing", file: "held.json", gate: "quota-max" } as const;
     backlog.add(task("held", { agentId: "coder", priority: 9, ...held }), 0, 0);
     backlog.add(task("new", { agentId: "coder" }), 0, 0);
-    expect(backlog.takeBest(false, (lane) => lane !== "~quota-max")?.id).toBe("new");
+    expect(backlog.takeBest(false, (lane) => lane !== "~quota-max coder")?.id).toBe("new");
     expect(backlog.takeBest()?.id).toBe("held");
   });
 

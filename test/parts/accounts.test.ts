@@ -111,8 +111,11 @@ describe("tasks of an account at its limit", () => {
     const [id = ""] = heldIds(pool);
     const listed = await pool.run(["ls", "--state-is", "held"]);
     expect(listed.stdout).toContain("held: quota-default");
-    const shown = await pool.run(["show", id]);
-    expect(shown.stdout).toMatch(/waits +account default: no run before/);
+    await waitFor(
+      async () =>
+        /waits +account default: no run before/.test((await pool.run(["show", id])).stdout),
+      { what: "show to say why it waits" },
+    );
     await pool.killAll();
     await pool.start();
     pool.drop("another", { exec: ["true"] });

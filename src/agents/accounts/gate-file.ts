@@ -3,7 +3,7 @@
  * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. `rm` opens it.
  */
 import { join } from "node:path";
-import type { AgentSettings } from "../../core/settings.ts";
+import { isObject } from "../../core/json-object.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { judgeOwner } from "../../host/identity.ts";
@@ -15,8 +15,10 @@ import {
   enterGate,
   type GateDocument,
   leaveGate,
+  noteWindow,
   openGate,
   passGate,
+  type QuotaWindow,
   type Refusal,
 } from "./gate-rules.ts";
 
@@ -25,19 +27,17 @@ export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
   return join(userStateDir(env), "accounts");
 }
 
-/** Whose quota the runs of this agent use; undefined: it has none. */
-export function accountOf({ kind, account }: AgentSettings): string | undefined {
-  return kind === "exec" || kind === "module" ? undefined : (account ?? "default");
-}
-
 export class GateFile {
   readonly path: string;
   private readonly account: string;
   private readonly dir: string;
+  private readonly reservePct: number;
 
-  constructor(dir: string, account: string) {
+  /** @param reservePct this much of each window is left to the owner of the account */
+  constructor(dir: string, account: string, reservePct = 0) {
     this.dir = dir;
     this.account = account;
+    this.reservePct = reservePct;
     this.path = join(dir, `${account}.json`);
   }
 
@@ -50,18 +50,18 @@ export class GateFile {
 
   /** Whether a run could start now. Changes nothing. */
   look(nowMs: number): Entry {
-    return enterGate(this.read(), "", nowMs, isAlive);
+    return enterGate(this.read(), "", nowMs, isAlive, this.reservePct);
   }
 
   /** Whether a run may start. @param owner of its lease; @param nowMs epoch ms */
   async enter(owner: string, nowMs: number): Promise<Entry> {
     const gate = this.read();
-    const first = enterGate(gate, owner, nowMs, isAlive);
+    const first = enterGate(gate, owner, nowMs, isAlive, this.reservePct);
     // Most runs find it open, or closed for hours: that takes no lock.
     if (gate.status === "open" || !first.may) return first;
     let entry: Entry = first;
     await this.change((now) => {
-      entry = enterGate(now, owner, nowMs, isAlive);
+      entry = enterGate(now, owner, nowMs, isAlive, this.reservePct);
       return entry.gate;
     });
     return entry;
@@ -78,6 +78,11 @@ export class GateFile {
   /** The service refused a run: no other starts before that time. @returns how it stands now */
   async close(refusal: Refusal, nowMs: number): Promise<GateDocument> {
     return await this.change((gate) => closeGate(gate, refusal, nowMs, Math.random()));
+  }
+
+  /** A run was told how full a window of the quota is. */
+  async noteWindow(name: string, window: QuotaWindow, nowMs: number): Promise<void> {
+    await this.change((gate) => noteWindow(gate, name, window, nowMs));
   }
 
   private async change(change: (gate: GateDocument) => GateDocument): Promise<GateDocument> {
@@ -99,12 +104,18 @@ const NUMBERS = ["until_ms", "closed_at_ms", "closings", "answers"] as const;
 
 function isGate(found: GateDocument): boolean {
   if (found.v !== 1 || !STATUSES.has(found.status)) return false;
-  const { probe } = found;
+  const { probe, windows = {} } = found;
   return (
     NUMBERS.every((name) => Number.isFinite(found[name])) &&
     typeof found.reason === "string" &&
+    isObject(windows) &&
+    Object.values(windows).every(isWindow) &&
     (probe === null || (typeof probe?.owner === "string" && Number.isFinite(probe.since_ms)))
   );
+}
+
+function isWindow(window: unknown): boolean {
+  return isObject(window) && ["used_pct", "resets_at_ms"].every((n) => Number.isFinite(window[n]));
 }
 
 /** An owner that cannot be judged, as one in another container, is taken for alive; its time runs out. */

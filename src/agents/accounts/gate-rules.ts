@@ -3,6 +3,7 @@
  * one run probes it, and the next ones start one after another, each after the one before it got an answer: many at once would
  * hit the limit again at the reset. Pure.
  */
+import { compact } from "../../core/compact.ts";
 
 export interface GateDocument {
   v: 1;
@@ -20,11 +21,20 @@ export interface GateDocument {
   probe: { owner: string; since_ms: number } | null;
   /** Runs that got an answer since it began to open. */
   answers: number;
+  /** How full the windows of its quota are, as runs were told. Left out: nothing is known. */
+  windows?: Record<string, QuotaWindow>;
+}
+
+export interface QuotaWindow {
+  used_pct: number;
+  /** Epoch ms. */
+  resets_at_ms: number;
 }
 
 export type Entry =
   | { may: true; gate: GateDocument }
-  | { may: false; gate: GateDocument; untilMs: number; why: string };
+  /** `isTurn`: it waits for the answer to the run before it, and not for a time. */
+  | { may: false; gate: GateDocument; untilMs: number; why: string; isTurn?: true };
 
 export interface Refusal {
   /** Epoch ms, given by the service as a number; null: it gave none. */
@@ -43,17 +53,14 @@ const PROBE_MS_MAX = 10 * 60_000;
 const CLOSED_MS = { first: 30_000, max: 60 * 60_000 } as const;
 /** No window of a quota is longer: what lies further ahead was written by a wrong clock (ms). */
 const WINDOW_MS_MAX = 32 * 24 * 60 * 60_000;
+/** So many windows are remembered at most. */
+const WINDOWS_MAX = 20;
 /** A gate that was closed further in the future was closed by a wrong clock (ms). */
 const CLOCK_MS_MAX = 60_000;
 
 /** What the names of tasks say that wait for this account: see stage "hold" in `names.ts`. */
 export function quotaHold(account: string): string {
   return `quota-${account}`;
-}
-
-/** The account that tasks with this hold wait for; undefined: they wait for something else. */
-export function accountOfHold(gate: string): string | undefined {
-  return /^quota-([a-z0-9][a-z0-9-]*)$/.exec(gate)?.[1];
 }
 
 export function openGate(account: string): GateDocument {
@@ -71,16 +78,24 @@ export function openGate(account: string): GateDocument {
   };
 }
 
-/** Whether a run may start now. @param isAlive whether the run that probes still runs */
+/**
+ * Whether a run may start now.
+ * @param isAlive whether the run that probes still runs
+ * @param reservePct this much of each window is left to the owner of the account
+ */
 export function enterGate(
   gate: GateDocument,
   owner: string,
   nowMs: number,
   isAlive: (owner: string) => boolean,
+  reservePct = 0,
 ): Entry {
+  const isClosed = gate.status === "closed" && nowMs < endOf(gate, nowMs);
+  const left = reservedWindow(gate, reservePct, nowMs);
+  if (left !== undefined && (!isClosed || left.untilMs > gate.until_ms))
+    return { may: false, gate, untilMs: left.untilMs, why: left.why };
+  if (isClosed) return { may: false, gate, untilMs: gate.until_ms, why: gate.reason };
   if (gate.status === "open") return { may: true, gate };
-  if (gate.status === "closed" && nowMs < endOf(gate, nowMs))
-    return { may: false, gate, untilMs: gate.until_ms, why: gate.reason };
   const { probe } = gate;
   const isTaken =
     gate.status === "opening" &&
@@ -94,11 +109,45 @@ export function enterGate(
       gate,
       untilMs: nowMs + TURN_MS,
       why: "the limit is over; runs start one after another",
+      isTurn: true,
     };
   return {
     may: true,
     gate: { ...gate, status: "opening", probe: { owner, since_ms: nowMs } },
   };
+}
+
+/** The window that is used up except for what is left to the owner of the account; of several, the one that ends last. */
+function reservedWindow(
+  { windows = {} }: GateDocument,
+  reservePct: number,
+  nowMs: number,
+): { untilMs: number; why: string } | undefined {
+  if (reservePct <= 0) return undefined;
+  const [last] = Object.entries(windows)
+    .filter(([, window]) => isCurrent(window, nowMs) && window.used_pct >= 100 - reservePct)
+    .sort(([, a], [, b]) => b.resets_at_ms - a.resets_at_ms);
+  if (last === undefined) return undefined;
+  const [name, { resets_at_ms: untilMs }] = last;
+  return { untilMs, why: `the last ${reservePct} % of its quota (${name}) are left to its owner` };
+}
+
+/** Whether the window has not ended. One that ends further ahead than any was told by a wrong clock. */
+function isCurrent({ resets_at_ms: endMs }: QuotaWindow, nowMs: number): boolean {
+  return endMs > nowMs && endMs <= nowMs + WINDOW_MS_MAX;
+}
+
+/** A run was told how full a window of the quota is. */
+export function noteWindow(
+  gate: GateDocument,
+  name: string,
+  window: QuotaWindow,
+  nowMs: number,
+): GateDocument {
+  const others = Object.entries(gate.windows ?? {})
+    .filter(([other, one]) => other !== name && isCurrent(one, nowMs))
+    .slice(-WINDOWS_MAX);
+  return { ...gate, windows: Object.fromEntries([...others, [name, window]]) };
 }
 
 /** Until when it is closed. If the clock was wrong then, a run finds out how it stands. */
@@ -112,7 +161,7 @@ export function passGate(gate: GateDocument, owner: string): GateDocument {
   if (gate.status !== "opening" || gate.probe?.owner !== owner) return gate;
   const answers = gate.answers + 1;
   return answers >= ANSWERS_TO_OPEN
-    ? openGate(gate.account)
+    ? { ...openGate(gate.account), ...compact({ windows: gate.windows }) }
     : { ...gate, probe: null, answers, closings: 0 };
 }
 

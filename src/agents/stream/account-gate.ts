@@ -1,34 +1,45 @@
 /** One run at the gate of its account: whether it may start, that it got an answer, and that it was refused. */
 import { messageOf } from "../../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../../core/outcome.ts";
+import type { Settings } from "../../core/settings.ts";
+import { reserveOf } from "../accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../accounts/gate-file.ts";
 import { type Entry, type GateDocument, quotaHold } from "../accounts/gate-rules.ts";
+import type { Fact } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import type { RunState } from "./run-state.ts";
 
+/** Why a run does not start: until when, or because the gate cannot be written. */
+export type Refused = Extract<Entry, { may: false }> | { may: false; hindrance: AttemptOutcome };
+
 export class AccountGate {
+  readonly account: string;
   private readonly file: GateFile;
-  private readonly account: string;
   private readonly owner: string;
+  private readonly isReserved: boolean;
   private hasPassed = false;
+  /** How full each window was when it was last noted (percent). */
+  private readonly noted = new Map<string, number>();
+  private noting: Promise<void> = Promise.resolve();
 
   /** @param owner of the run's lease */
-  constructor(account: string, owner: string) {
+  constructor(account: string, owner: string, all: Settings["accounts"]) {
+    const reservePct = reserveOf(account, all);
     this.account = account;
     this.owner = owner;
-    this.file = new GateFile(accountsDir(), account);
+    this.isReserved = reservePct > 0;
+    this.file = new GateFile(accountsDir(), account, reservePct);
   }
 
   /** @returns why this run does not start now; undefined: it may */
-  async enter(): Promise<AttemptOutcome | undefined> {
-    const nowMs = Date.now();
-    let entry: Entry;
+  async enter(): Promise<Refused | undefined> {
     try {
-      entry = await this.file.enter(this.owner, nowMs);
+      const entry = await this.file.enter(this.owner, Date.now());
+      return entry.may ? undefined : entry;
     } catch (error) {
-      return hindered(`the gate of account ${this.account} cannot be written: ${messageOf(error)}`);
+      const why = `the gate of account ${this.account} cannot be written: ${messageOf(error)}`;
+      return { may: false, hindrance: hindered(why) };
     }
-    return entry.may ? undefined : waitFor(this.account, entry.untilMs, entry.why, nowMs);
   }
 
   /** The model has answered: the next run may start. Does not wait for the disk. */
@@ -39,7 +50,22 @@ export class AccountGate {
     this.file.pass(this.owner).catch(() => {});
   }
 
+  /** Remembers how full a window is, when a part of it is left to the owner of the account. Does not wait for the disk. */
+  noteQuota({ window, usedPct, resetsAtMs }: Extract<Fact, { fact: "quota" }>): void {
+    if (!this.isReserved || usedPct === null || resetsAtMs === null) return;
+    const name = window ?? "all";
+    const pct = Math.floor(usedPct);
+    if (this.noted.get(name) === pct) return;
+    this.noted.set(name, pct);
+    const full = { used_pct: pct, resets_at_ms: resetsAtMs };
+    this.noting = this.noting.then(() =>
+      // What cannot be written is not known.
+      this.file.noteWindow(name, full, Date.now()).catch(() => {}),
+    );
+  }
+
   async leave(): Promise<void> {
+    await this.noting;
     await this.file.leave(this.owner).catch(() => {});
   }
 
@@ -62,11 +88,17 @@ export class AccountGate {
       // Without a gate this task waits, and the others find out by themselves.
       return verdict;
     }
-    return { next: "outcome", outcome: waitFor(this.account, gate.until_ms, reason, nowMs) };
+    const outcome = waitFor(this.account, { untilMs: gate.until_ms, why: reason }, nowMs);
+    return { next: "outcome", outcome };
   }
 }
 
-function waitFor(account: string, untilMs: number, why: string, nowMs: number): AttemptOutcome {
+/** The task waits until the gate opens, without a worker. */
+export function waitFor(
+  account: string,
+  { untilMs, why }: { untilMs: number; why: string },
+  nowMs: number,
+): AttemptOutcome & { kind: "deferred" } {
   const message = `account ${account}: no run before ${new Date(untilMs).toISOString()}: ${why}`;
   const delayMs = Math.max(0, untilMs - nowMs);
   return { kind: "deferred", message, delayMs, hold: quotaHold(account) };

@@ -84,6 +84,7 @@ export function beginWith(
   stateDir: string,
   named: unknown,
   fresh: SessionDocument,
+  accounts: readonly string[],
 ): SessionDocument | AttemptOutcome | undefined {
   if (typeof named !== "string") return undefined;
   const session = readContinued(stateDir, named);
@@ -93,7 +94,10 @@ export function beginWith(
     session.cwd === fresh.cwd;
   if (session?.session_id == null || !isOurs) return undefined;
   const last = lastName(stateDir, session.session_id);
-  if (last === named) return { ...session, account: fresh.account, untold: true };
+  if (last === named)
+    return accounts.includes(session.account)
+      ? { ...session, untold: true }
+      : { ...fresh, hand_off: session.hand_off };
   const { task_id: other = "" } = readContinued(stateDir, last ?? "") ?? {};
   return failed(
     "config",

@@ -34,6 +34,7 @@ interface RecorderParts {
   keepsSessionId: boolean;
   /** Called when the model has answered: the account is not at its limit. */
   onAnswer: () => void;
+  onQuota: (quota: Extract<Fact, { fact: "quota" }>) => void;
   onTurnEnd: () => void;
 }
 
@@ -47,8 +48,7 @@ export class RunRecorder {
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
   private readonly log: Journal;
-  private readonly onAnswer: () => void;
-  private readonly onTurnEnd: () => void;
+  private readonly on: Pick<RecorderParts, "onAnswer" | "onQuota" | "onTurnEnd">;
   private readonly assignment: Assignment;
   private readonly startedMs = performance.now();
   private model: string | null;
@@ -56,11 +56,10 @@ export class RunRecorder {
   private kept = { atMs: Number.NEGATIVE_INFINITY, text: undefined as string | undefined };
 
   constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
-    const { file, keepsSessionId, onAnswer, onTurnEnd } = parts;
+    const { file, keepsSessionId } = parts;
     this.assignment = assignment;
     this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
-    this.onAnswer = onAnswer;
-    this.onTurnEnd = onTurnEnd;
+    this.on = parts;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
     this.session = session;
@@ -80,7 +79,8 @@ export class RunRecorder {
     const createdAt = Math.floor(Date.now() / 1000);
     for (const fact of facts) {
       applyFact(this.state, fact);
-      if (isAnswer(fact)) this.onAnswer();
+      if (isAnswer(fact)) this.on.onAnswer();
+      if (fact.fact === "quota") this.on.onQuota(fact);
       if (fact.fact === "session") this.noteSession(fact.id, fact.model);
       const record = logRecordOf(this.subject, fact, line, createdAt);
       if (record !== undefined) this.log.append(JSON.stringify(record));
@@ -88,7 +88,7 @@ export class RunRecorder {
     // First: what the log tells may be acted upon, as by one who kills this process.
     this.keepSession();
     this.log.flush();
-    if (facts.some(({ fact }) => fact === "turn_ended")) this.onTurnEnd();
+    if (facts.some(({ fact }) => fact === "turn_ended")) this.on.onTurnEnd();
   }
 
   /**

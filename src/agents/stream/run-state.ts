@@ -31,6 +31,8 @@ export interface RunState {
   denied: string[];
   changedFiles: number;
   lastText: string;
+  /** What it said before that. */
+  textBefore: string;
   /** Of the whole session, where the program tells sums. */
   sessionUsage: Usage | undefined;
   /** The first sum that it told in this run. */
@@ -59,6 +61,7 @@ export function newRunState(): RunState {
     denied: [],
     changedFiles: 0,
     lastText: "",
+    textBefore: "",
     sessionUsage: undefined,
     firstSessionUsage: undefined,
     partUsage: NO_USAGE,
@@ -86,6 +89,7 @@ export function applyFact(state: RunState, fact: Fact): void {
       if (fact.state === "done" || fact.state === "cancelled") state.unanswered.delete(fact.uuid);
       return;
     case "said":
+      state.textBefore = state.lastText;
       state.lastText = fact.text;
       return;
     case "tool_started":
@@ -141,6 +145,8 @@ function endTurn(state: RunState, end: TurnEnd): void {
   state.openTools.clear();
   state.isBackgroundNews = false;
   state.denied.push(...end.denied);
+  // A program may print the error of its turn as if the model had said it.
+  if (end.fault !== undefined && state.lastText === end.text) state.lastText = state.textBefore;
   // A program that does not say what it answers has had one message.
   if (end.answers === undefined) state.unanswered.clear();
   else for (const uuid of end.answers) state.unanswered.delete(uuid);

@@ -12,6 +12,7 @@ export interface SessionDocument {
   task_id: string;
   agent: string;
   kind: string;
+  /** Whose it is: it lives in the home of this account. */
   account: string;
   /** Null until the program has told it. */
   session_id: string | null;
@@ -71,14 +72,17 @@ export class SessionFile {
   }
 
   /**
-   * The session that goes on: the one that is kept, when this agent began it in this directory; else a new one, which is told
-   * what the other one left.
+   * The session that goes on: the one that is kept, when this agent began it in this directory with one of its accounts; else a
+   * new one, which is told what the other one left.
    */
-  read(fresh: SessionDocument): SessionDocument {
+  read(fresh: SessionDocument, accounts: readonly string[]): SessionDocument {
     const found = readDocument<SessionDocument>(this.path);
     if (found?.v !== 1) return fresh;
-    const isSame = found.agent === fresh.agent && found.cwd === fresh.cwd;
-    return isSame ? { ...found, account: fresh.account } : { ...fresh, hand_off: found.hand_off };
+    const isSame =
+      found.agent === fresh.agent &&
+      found.cwd === fresh.cwd &&
+      (accounts.includes(found.account) || found.session_id === null);
+    return isSame ? found : { ...fresh, hand_off: found.hand_off };
   }
 
   write(session: SessionDocument): void {

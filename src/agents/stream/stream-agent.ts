@@ -9,13 +9,15 @@ import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { appendRegularText } from "../../host/regular-file.ts";
+import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
-import { AccountGate } from "./account-gate.ts";
+import type { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
 import type { AgentProgram } from "./agent-program.ts";
+import { enterAccount } from "./choose-account.ts";
 import { beginWith } from "./continued.ts";
 import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
@@ -52,6 +54,7 @@ export class StreamAgent extends Agent {
   }
 
   private async runInSession(assignment: Assignment): Promise<AttemptOutcome> {
+    const accounts = accountsOf(this.settings);
     const file = new SessionFile(stateTree(assignment.stateDir).sessions, sessionKey(assignment));
     const { metadata, cwd: wanted = "." } = assignment.task;
     const cwd = realpath(resolve(assignment.stateDir, "..", metadata?.worktree ?? wanted));
@@ -59,28 +62,31 @@ export class StreamAgent extends Agent {
       task_id: assignment.task.id,
       agent: this.name,
       kind: this.settings.kind,
-      account: this.settings.account ?? "default",
+      account: accounts[0] ?? "default",
       cwd,
     });
     const budget = new RunBudget(assignment, this.settings);
     // It may change the session's document.
     await budget.bookLeft();
-    const kept = file.read(fresh);
-    const begun =
-      kept === fresh ? beginWith(assignment.stateDir, assignment.task["session"], fresh) : kept;
+    const kept = file.read(fresh, accounts);
+    const { stateDir, task } = assignment;
+    const begun = kept === fresh ? beginWith(stateDir, task["session"], fresh, accounts) : kept;
     if (begun !== undefined && !("v" in begun)) return begun;
-    const session = begun ?? fresh;
-    const gate = new AccountGate(session.account, ownerOf(assignment.lease));
-    const refusal =
-      explainReach(this.program, this.settings, assignment, cwd) ??
-      budget.enter() ??
-      (await gate.enter());
+    const refusal = explainReach(this.program, this.settings, assignment, cwd) ?? budget.enter();
     if (refusal !== undefined) return refusal;
+    const choice = {
+      accounts,
+      all: assignment.settings.accounts,
+      owner: ownerOf(assignment.lease),
+    };
+    const entered = await enterAccount(choice, begun ?? fresh, fresh);
+    if (entered.gate === undefined) return entered.refusal;
+    const { gate, session } = entered;
     try {
       const first = await this.runOnce(assignment, session, file, { gate, budget });
       if (first.next === "outcome") return first.outcome;
       // A new session, which is told what the old one did. It resumes nothing, so this ends.
-      const again = { ...fresh, hand_off: session.hand_off };
+      const again = { ...fresh, account: gate.account, hand_off: session.hand_off };
       const second = await this.runOnce(assignment, again, file, { gate, budget });
       return second.next === "outcome"
         ? second.outcome
@@ -97,13 +103,14 @@ export class StreamAgent extends Agent {
     { gate, budget }: { gate: AccountGate; budget: RunBudget },
   ): Promise<RunVerdict> {
     const { runDir, stateDir } = assignment;
+    const settings = withAccount(this.settings, gate.account, assignment.settings.accounts);
     const hindrance = makeRunDir(runDir);
     if (hindrance !== undefined) return { next: "outcome", outcome: hindrance };
     const sessionId = session.session_id ?? undefined;
     const eventsLog = join(runDir, "events.jsonl");
     const stderrLog = join(runDir, "stderr.log");
     const stderrFrom = sizeOf(stderrLog);
-    const limitMs = timeoutOf(assignment, this.settings) || WALL_MS;
+    const limitMs = timeoutOf(assignment, settings) || WALL_MS;
     const recorder = new RunRecorder(assignment, session, {
       file,
       keepsSessionId: this.program.keepsSessionId === true,
@@ -111,6 +118,7 @@ export class StreamAgent extends Agent {
         gate.pass();
         delete session.untold;
       },
+      onQuota: (quota) => gate.noteQuota(quota),
       onTurnEnd: () => meter.turnEnded(),
     });
     const stop = new StopSignal();
@@ -120,32 +128,31 @@ export class StreamAgent extends Agent {
     const said = messages.takeIntoPacket(() => this.program.newReader());
     const packet = firstWords(assignment, session, said);
     session.has_news = false;
-    const side = this.sideOf(sessionId, recorder);
+    const side = this.sideOf(settings, sessionId, recorder);
     const watch = new StreamWatch({
       eventsLog,
       from: sizeOf(eventsLog),
       read: this.program.newReader(),
       recorder,
-      settings: this.settings,
+      settings,
       side,
       messages,
       stop: (reason) => stop.stop(reason),
     });
     const input = this.program.input(packet);
+    const argv = this.program.argv(settings, packet, sessionId);
     let end: ProgramEnd;
     try {
       end = await runProgram(
         { ...assignment, stop },
         {
-          argv: this.program.argv(this.settings, packet, sessionId),
+          argv,
           stdoutLog: eventsLog,
           stderrLog,
           limitMs,
           // Its tools may have left its group. A session is resumed only when nothing of it runs any more.
           endsTree: true,
-          moreEnvironment: () => ({ ...this.settings.env }),
-          withoutEnvironment: (name) =>
-            this.program.isForeignVariable(name) && this.settings.env?.[name] === undefined,
+          ...this.environmentFor(settings),
           onStarted: () => {
             watch.start();
             meter.start();
@@ -180,10 +187,22 @@ export class StreamAgent extends Agent {
     return await gate.noteEnd(recorder.state, verdict);
   }
 
-  private sideOf(sessionId: string | undefined, recorder: RunRecorder): SideTail | undefined {
+  private environmentFor({ env }: AgentSettings) {
+    return {
+      moreEnvironment: () => ({ ...env }),
+      withoutEnvironment: (name: string) =>
+        this.program.isForeignVariable(name) && env?.[name] === undefined,
+    };
+  }
+
+  private sideOf(
+    settings: AgentSettings,
+    sessionId: string | undefined,
+    recorder: RunRecorder,
+  ): SideTail | undefined {
     const { sideStream } = this.program;
     if (sideStream === undefined) return undefined;
-    return new SideTail(sideStream, this.settings, sessionId, (line, facts) =>
+    return new SideTail(sideStream, settings, sessionId, (line, facts) =>
       recorder.take(line, facts),
     );
   }

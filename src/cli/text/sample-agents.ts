@@ -34,7 +34,7 @@ ${index === 0 ? "    default: true             # takes tasks that name no agent\
 ${PERMISSIONS[kind]}\
     timeout_ms: 14400000      # longest run: 4 hours
 #     model: my-model         # left out: the program's own choice
-#     account: work           # whose quota it uses; left out: default
+#     account: work           # whose quota it uses; left out: default. Several: accounts: [work, home]
 `,
   );
   return entries.join("") + PRICES;

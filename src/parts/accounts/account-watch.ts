@@ -23,6 +23,12 @@ export class AccountWatch {
     this.lookedAtMs = clock.monotonicMs();
   }
 
+  /** Whether all runs of the account may start at once. */
+  get isFree(): boolean {
+    const { may, gate } = this.look();
+    return may && gate.status === "open";
+  }
+
   /** Reads the gate again when that is due. */
   look(): Entry {
     const nowMs = this.clock.monotonicMs();
@@ -51,7 +57,8 @@ export class AccountWatch {
 
   /** When it has to look again (monotonic ms). */
   nextMs(): number {
-    return this.entry.gate.status === "open" ? Number.POSITIVE_INFINITY : this.lookedAtMs + LOOK_MS;
+    const isFree = this.entry.may && this.entry.gate.status === "open";
+    return isFree ? Number.POSITIVE_INFINITY : this.lookedAtMs + LOOK_MS;
   }
 }
 

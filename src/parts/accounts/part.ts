@@ -1,12 +1,13 @@
 /**
- * Keeps tasks from starting while the account of their agent has used up its quota: those in the inbox are not accepted, those
- * that a worker put back stay held. When the time of the account has come, it lets them go. The gates are files, which workers write.
+ * Keeps tasks from starting while all accounts of their agent have used up their quota: those in the inbox are not accepted, those
+ * that a worker put back stay held. When the time of an account has come, it lets them go. The gates are files, which workers write.
  */
-import { accountOf, accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
-import { accountOfHold, type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
+import { accountsOf, reserveOf } from "../../agents/accounts/account-settings.ts";
+import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
+import { type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { isoTime } from "../../core/iso-time.ts";
-import { gateOfLane } from "../../core/waiting-task.ts";
+import { readLane } from "../../core/waiting-task.ts";
 import type {
   Part,
   PartReport,
@@ -20,8 +21,8 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
   private readonly env: PartHost["env"];
-  /** Of the agents that have one. */
-  private readonly accounts = new Map<string, string>();
+  /** By agent: its accounts, the best first. */
+  private readonly accounts = new Map<string, readonly string[]>();
   /** By account. */
   private readonly watches = new Map<string, AccountWatch>();
   private closed: ClosedGate[] = [];
@@ -29,21 +30,22 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
     for (const agent of env.settings.agents) {
-      const account = accountOf(agent);
-      if (account !== undefined) this.accounts.set(agent.name, account);
+      const accounts = accountsOf(agent);
+      if (accounts.length > 0) this.accounts.set(agent.name, accounts);
     }
   }
 
   async start(): Promise<void> {
-    for (const account of this.accounts.values()) this.watch(account);
+    for (const accounts of this.accounts.values())
+      for (const account of accounts) this.watch(account);
   }
 
   /** Looks at the gates, and says what has changed. */
   work(): void {
-    const closed = [...this.watches].flatMap(([account, watch]) => {
-      const entry = watch.look();
-      return entry.gate.status === "open" ? [] : [this.describe(account, entry)];
-    });
+    const closed = [...this.watches]
+      .filter(([, watch]) => !watch.isFree)
+      .map(([account, watch]) => this.describe(account, watch.look()))
+      .sort((a, b) => a.until_ms - b.until_ms);
     const before = new Set(this.closed.map(textOf));
     const news = closed.filter((gate) => !before.has(textOf(gate)));
     if (news.length === 0 && closed.length === this.closed.length) return;
@@ -60,12 +62,15 @@ class AccountsPart implements Part, StartLimit, StatusSource {
 
   close(): void {}
 
+  /** A task that is held is judged by the accounts that its agent has now, also when it waits for another one. */
   mayStart(lane: string): boolean {
-    return this.watchOf(lane)?.mayStart() ?? true;
+    const accounts = this.accountsOfLane(lane);
+    return accounts.length === 0 || accounts.some((account) => this.watch(account).mayStart());
   }
 
   noteStart(lane: string): void {
-    this.watchOf(lane)?.noteStart();
+    const first = this.accountsOfLane(lane).find((account) => this.watch(account).mayStart());
+    if (first !== undefined) this.watch(first).noteStart();
   }
 
   report(): PartReport {
@@ -80,34 +85,47 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     return [];
   }
 
-  /** Undefined: tasks of this lane wait for no account. */
-  private watchOf(lane: string): AccountWatch | undefined {
-    const gate = gateOfLane(lane);
-    const account = gate === undefined ? this.accounts.get(lane) : accountOfHold(gate);
-    return account === undefined ? undefined : this.watch(account);
+  private accountsOfLane(lane: string): readonly string[] {
+    return this.accounts.get(readLane(lane).agent) ?? [];
   }
 
   private watch(account: string): AccountWatch {
     let watch = this.watches.get(account);
     if (watch === undefined) {
-      watch = new AccountWatch(new GateFile(accountsDir(), account), this.env.trays.clock);
+      const { settings, trays } = this.env;
+      const reservePct = reserveOf(account, settings.accounts);
+      watch = new AccountWatch(new GateFile(accountsDir(), account, reservePct), trays.clock);
       this.watches.set(account, watch);
     }
     return watch;
   }
 
-  private describe(account: string, { gate }: Entry): ClosedGate {
-    const agents = [...this.accounts].flatMap(([name, own]) => (own === account ? [name] : []));
-    const isClosed = gate.status === "closed";
-    const when = isClosed ? `no run before ${isoTime(gate.until_ms)}` : "runs start one by one";
-    const why = `account ${account}: ${when}: ${gate.reason}`;
-    const todo = `wait; it goes on by itself. To try at once: rm ${new GateFile(accountsDir(), account).path}`;
+  private describe(account: string, entry: Entry): ClosedGate {
+    const agents: string[] = [];
+    const elsewhere: string[] = [];
+    for (const [agent, accounts] of this.accounts) {
+      if (!accounts.includes(account)) continue;
+      const open = accounts.find((one) => this.watch(one).isFree);
+      if (open === undefined) agents.push(agent);
+      else elsewhere.push(`${agent} works with account ${open}`);
+    }
+    const untilMs = entry.may || entry.isTurn === true ? 0 : entry.untilMs;
+    const when = untilMs > 0 ? `no run before ${isoTime(untilMs)}` : "runs start one by one";
+    const reason = entry.may ? entry.gate.reason : entry.why;
+    const who = [
+      ...(agents.length === 0 ? [] : [`tasks of ${agents.join(", ")} wait`]),
+      ...elsewhere,
+    ];
+    const isReserved = entry.gate.status === "open";
+    const todo = isReserved
+      ? `to use the rest, too: lower reserve_pct of ${account} in config.yaml, and start run anew`
+      : `to try at once: rm ${new GateFile(accountsDir(), account).path}`;
     return {
       gate: quotaHold(account),
       agents,
-      until_ms: isClosed ? gate.until_ms : 0,
-      why,
-      do: todo,
+      until_ms: untilMs,
+      why: [`account ${account}: ${when}: ${reason}`, ...who].join("; "),
+      do: `wait, it goes on by itself; ${todo}`,
     };
   }
 }

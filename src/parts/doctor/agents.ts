@@ -1,6 +1,7 @@
 /** Checks of coding agents: what their programs can do, what they can reach, what they cost, and whether their account is open. */
 import fs from "node:fs";
 import { dirname, sep } from "node:path";
+import { accountsOf, reserveOf, withAccount } from "../../agents/accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
 import { Bench } from "../../agents/probe/bench.ts";
 import {
@@ -32,7 +33,11 @@ export async function checkAgents(
     results.push(...checks, ...checkPrices(program, abilities, settings));
   }
   const agents = programs.flatMap((program) => program.agents);
-  results.push(...checkReach(agents, tree), ...checkGates(agents, env));
+  results.push(
+    ...checkReach(agents, tree),
+    ...checkGates(agents, settings, env),
+    ...checkLogins(agents, settings),
+  );
   return results;
 }
 
@@ -189,19 +194,50 @@ function holds(folder: string, dir: string): boolean {
   return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
 }
 
-function checkGates(agents: readonly AgentSettings[], env: NodeJS.ProcessEnv): CheckResult[] {
-  const accounts = new Set(agents.map(({ account = "default" }) => account));
+function checkGates(
+  agents: readonly AgentSettings[],
+  { accounts: all }: Settings,
+  env: NodeJS.ProcessEnv,
+): CheckResult[] {
+  const accounts = new Set(agents.flatMap((agent) => accountsOf(agent)));
   return [...accounts].map((account) => {
-    const file = new GateFile(accountsDir(env), account);
-    const { status, until_ms: untilMs, reason } = file.read();
+    const reservePct = reserveOf(account, all);
+    const file = new GateFile(accountsDir(env), account, reservePct);
+    const entry = file.look(Date.now());
     const name = `account ${account}`;
-    if (status === "open") return ok(name, "open");
-    if (status === "opening" || untilMs <= Date.now())
-      return ok(name, "a limit is over: runs start one after another");
+    const kept = reservePct === 0 ? "" : `; the last ${reservePct} % are left to its owner`;
+    if (entry.may && entry.gate.status === "open") return ok(name, `open${kept}`);
+    if (entry.may || entry.isTurn === true)
+      return ok(name, `a limit is over: runs start one after another${kept}`);
+    const todo =
+      entry.gate.status === "open"
+        ? "To use the rest, too: lower its reserve_pct"
+        : `To try it before: rm ${file.path}`;
     return warned(
       name,
-      `no run starts before ${localTime(untilMs)}: ${reason}`,
-      `nothing: runs start by themselves then. To try it before: rm ${file.path}`,
+      `no run starts before ${localTime(entry.untilMs)}: ${entry.why}`,
+      `nothing: runs start by themselves then. ${todo}`,
     );
+  });
+}
+
+/** Accounts of one agent with the same variables are one login, and one quota. */
+function checkLogins(agents: readonly AgentSettings[], { accounts: all }: Settings): CheckResult[] {
+  return agents.flatMap((agent) => {
+    const byLogin = new Map<string, string[]>();
+    for (const account of accountsOf(agent)) {
+      const { env = {} } = withAccount(agent, account, all);
+      const login = JSON.stringify(Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1)));
+      byLogin.set(login, [...(byLogin.get(login) ?? []), account]);
+    }
+    return [...byLogin.values()]
+      .filter((alike) => alike.length > 1)
+      .map((alike) =>
+        warned(
+          "accounts",
+          `${agent.name}: ${alike.join(" and ")} lead to one login, so none of them helps when it is at its limit`,
+          "give each its own env under accounts in config.yaml: CLAUDE_CONFIG_DIR or CODEX_HOME, with another folder",
+        ),
+      );
   });
 }

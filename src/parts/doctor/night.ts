@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { accountsOf, reserveOf, withAccount } from "../../agents/accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
 import { askOnce } from "../../agents/probe/ask-once.ts";
 import { Bench } from "../../agents/probe/bench.ts";
@@ -44,12 +45,14 @@ async function checkTurns(
 ): Promise<CheckResult[]> {
   const asked = new Map<string, CheckResult>();
   for (const { path, agents } of programs)
-    for (const agent of agents) {
-      const { account = "default" } = agent;
+    for (const [agent, account] of agents.flatMap((one) =>
+      accountsOf(one).map((account) => [one, account] as const),
+    )) {
       // Accounts of different programs may have one name.
       const key = `${agent.kind} ${account}`;
-      if (path !== undefined && !asked.has(key))
-        asked.set(key, await checkTurn({ ...agent, program: path }, account, settings, env));
+      if (path === undefined || asked.has(key)) continue;
+      const own = withAccount({ ...agent, program: path }, account, settings.accounts);
+      asked.set(key, await checkTurn(own, account, settings, env));
     }
   return [...asked.values()];
 }
@@ -62,11 +65,12 @@ async function checkTurn(
 ): Promise<CheckResult> {
   const name = "turn";
   const who = `${agent.name} (account ${account})`;
-  const gate = new GateFile(accountsDir(env), account).read();
-  if (gate.status === "closed" && gate.until_ms > Date.now())
+  const reservePct = reserveOf(account, settings.accounts);
+  const entry = new GateFile(accountsDir(env), account, reservePct).look(Date.now());
+  if (!entry.may && entry.isTurn !== true)
     return warned(
       name,
-      `${who} is not asked: no run starts before ${localTime(gate.until_ms)}`,
+      `${who} is not asked: no run starts before ${localTime(entry.untilMs)}`,
       "nothing, if that is early enough",
     );
   const program = PROBES.find(({ kind }) => kind === agent.kind)?.program;

@@ -1,6 +1,6 @@
 /** Which tasks wait for the answers to open questions. Pure. */
 import type { AgentSettings } from "../../core/settings.ts";
-import { laneOf } from "../../core/waiting-task.ts";
+import { readLane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
 
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
@@ -12,20 +12,27 @@ export class HeldLanes {
 
   /** These questions are open now. */
   update(open: readonly Question[], agents: readonly AgentSettings[]): void {
-    const lanes = open.flatMap((question) => [
-      laneOf({ gate: holdOf(question.id), agentId: undefined }),
-      ...agentsOf(question, agents).map((agentId) => laneOf({ agentId })),
+    const keys = open.flatMap((question) => [
+      keyOf({ gate: holdOf(question.id), agent: "" }),
+      ...agentsOf(question, agents).map((agent) => keyOf({ agent })),
     ]);
-    this.held = new Set(lanes);
+    this.held = new Set(keys);
   }
 
   mayStart(lane: string): boolean {
-    return !this.held.has(lane) || !this.tried.has(lane);
+    const key = keyOf(readLane(lane));
+    return !this.held.has(key) || !this.tried.has(key);
   }
 
   noteStart(lane: string): void {
-    if (this.held.has(lane)) this.tried.add(lane);
+    const key = keyOf(readLane(lane));
+    if (this.held.has(key)) this.tried.add(key);
   }
+}
+
+/** Tasks that wait for one question wait together, whichever agents they have. */
+function keyOf({ gate, agent }: ReturnType<typeof readLane>): string {
+  return gate === undefined ? agent : `~${gate}`;
 }
 
 /** Agents of whose tasks none starts before the answer. */

@@ -5,6 +5,7 @@ import {
   enterGate,
   type GateDocument,
   leaveGate,
+  noteWindow,
   openGate,
   passGate,
 } from "../../../src/agents/accounts/gate-rules.ts";
@@ -115,5 +116,43 @@ describe("the gate of an account", () => {
     }
     expect(waits.slice(0, 4)).toEqual([30_000, 60_000, 120_000, 240_000]);
     expect(Math.max(...waits)).toBe(HOUR);
+  });
+});
+
+describe("the part of a quota that is left to the owner of the account", () => {
+  const used = (pct: number, endMs: number, gate = openGate("max")): GateDocument =>
+    noteWindow(gate, "five_hour", { used_pct: pct, resets_at_ms: endMs }, NOW);
+
+  it.each([
+    ["less is used", used(79, NOW + HOUR), 20],
+    ["nothing is to be left", used(100, NOW + HOUR), 0],
+    ["the window has ended", used(90, NOW), 20],
+    ["the window ends later than any does", used(90, NOW + 9e11), 20],
+    ["no window is known", openGate("max"), 20],
+  ])("holds back no run when %s", (_what, gate, reservePct) => {
+    expect(enterGate(gate, "a", NOW, ALIVE, reservePct).may).toBe(true);
+  });
+
+  it("is kept until the last window that is so full has ended", () => {
+    const week = { used_pct: 80, resets_at_ms: NOW + 100 * HOUR };
+    const gate = noteWindow(used(90, NOW + HOUR), "seven_day", week, NOW);
+    expect(enterGate(gate, "a", NOW, ALIVE, 20)).toMatchObject({
+      may: false,
+      untilMs: NOW + 100 * HOUR,
+      why: "the last 20 % of its quota (seven_day) are left to its owner",
+    });
+    expect(enterGate(gate, "a", NOW, ALIVE, 15)).toMatchObject({ untilMs: NOW + HOUR });
+  });
+
+  it("is known over a limit, and forgotten when its window has ended", () => {
+    let gate = used(90, NOW + 2 * HOUR, closedFor(HOUR));
+    expect(enterGate(gate, "a", NOW, ALIVE, 20)).toMatchObject({ untilMs: NOW + 2 * HOUR });
+    for (const owner of ["a", "b", "c", "d", "e"])
+      gate = passGate(enterGate(gate, owner, NOW + HOUR, ALIVE).gate, owner);
+    expect(gate.status).toBe("open");
+    expect(enterGate(gate, "a", NOW + HOUR, ALIVE, 20).may).toBe(false);
+    const later = NOW + 3 * HOUR;
+    const next = { used_pct: 1, resets_at_ms: later + HOUR };
+    expect(Object.keys(noteWindow(gate, "week", next, later).windows ?? {})).toEqual(["week"]);
   });
 });

@@ -54,6 +54,13 @@ export interface BenchOptions {
   programs?: Record<string, string>;
   /** The wall clock of its processes; default: that of the machine. */
   clock?: MovedClock;
+  /** Accounts with a home of their own, by name: what the fake does there. `starts` and `messages` take such a name, too. */
+  accounts?: Record<string, FakeAccount>;
+}
+
+export interface FakeAccount {
+  turns: readonly (readonly Step[])[];
+  reserve_pct?: number;
 }
 
 /** A pool that knows these agents; nothing runs yet. */
@@ -82,10 +89,21 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
       CODEX_HOME: folder(name),
     },
   }));
+  const accounts = Object.entries(options.accounts ?? {}).map(([name, { turns, ...more }]) => [
+    name,
+    {
+      ...more,
+      env: {
+        FAKE_AGENT: JSON.stringify({ turns }),
+        FAKE_AGENT_STATE: folder(name),
+        CODEX_HOME: folder(name),
+      },
+    },
+  ]);
   const { backoffMs = 20 } = options;
   fs.writeFileSync(
     join(pool.state, "config.yaml"),
-    `${configOf(backoffMs)}agents: ${JSON.stringify(settings)}\n`,
+    `${configOf(backoffMs)}agents: ${JSON.stringify(settings)}\naccounts: ${JSON.stringify(Object.fromEntries(accounts))}\n`,
   );
   const starts = (agent: string): Start[] => readLines(join(folder(agent), "starts.jsonl"));
   const sessions = join(pool.state, "sessions");

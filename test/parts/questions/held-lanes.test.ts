@@ -24,7 +24,8 @@ const question = (id: string, agents: string[]): Question => ({
 function heldBy(...open: Question[]): string[] {
   const lanes = new HeldLanes();
   lanes.update(open, AGENTS);
-  const all = ["coder", "reviewer", "builder", "", "~budget-day-1-usd-1", "~budget-task-a-usd-1"];
+  const gates = ["budget-day-1-usd-1", "budget-task-a-usd-1"];
+  const all = ["coder", "reviewer", "builder", "", ...gates.map((gate) => `~${gate} coder`)];
   for (const lane of all) {
     expect(lanes.mayStart(lane), lane).toBe(true);
     lanes.noteStart(lane);
@@ -34,12 +35,23 @@ function heldBy(...open: Question[]): string[] {
 
 it.each([
   ["nothing", [], []],
-  ["a day", [question("budget.day.1.usd.1", ["*"])], ["coder", "reviewer", "~budget-day-1-usd-1"]],
+  [
+    "a day",
+    [question("budget.day.1.usd.1", ["*"])],
+    ["coder", "reviewer", "~budget-day-1-usd-1 coder"],
+  ],
   ["an agent", [question("budget.agent.coder.usd.1", ["coder"])], ["coder"]],
-  ["a task", [question("budget.task.a.usd.1", [])], ["~budget-task-a-usd-1"]],
+  ["a task", [question("budget.task.a.usd.1", [])], ["~budget-task-a-usd-1 coder"]],
   ["a program", [question("x", ["builder"])], []],
 ])("a question about %s holds back its tasks, after one has tried", (_what, open, held) => {
   expect(heldBy(...open)).toEqual(held);
+});
+
+it("tasks of all agents that wait for one question wait together", () => {
+  const lanes = new HeldLanes();
+  lanes.update([question("budget.day.1.usd.1", ["*"])], AGENTS);
+  lanes.noteStart("~budget-day-1-usd-1 coder");
+  expect(lanes.mayStart("~budget-day-1-usd-1 reviewer")).toBe(false);
 });
 
 it("an answer lets them go", () => {
