@@ -34,6 +34,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   journal: ["core"],
   kv: [...BASE, "journal"],
   questions: ["core", "host"],
+  // Calls of git, and nothing else.
+  git: ["core", "host"],
   // The only folder that moves mailbox files: it must not know who asks.
   mailbox: BASE,
   // What other programs import of the mailbox, with the journal lines of what they do.
@@ -71,6 +73,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
+  "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git"],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
 };
 /** The rooms and files that name parts, and nothing else does; and who may import those of `app/`: where a process begins. */

@@ -1,4 +1,5 @@
 /** The interface behind which every way of running a task stands. */
+import { resolve } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
@@ -71,6 +72,8 @@ export interface Assignment {
   node?: NodePhase;
   /** Of the packets that were put into the run's folder so far. */
   packetBytes?: number;
+  /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */
+  workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
   /** What is left of the attempt's time limit (ms), when something ran before; left out = all of it. */
   timeLeftMs?: number;
 }
@@ -89,6 +92,15 @@ export abstract class Agent {
 
   /** Runs one attempt to its end. Never rejects for what the task did; a rejection is a fault of ours. */
   abstract run(assignment: Assignment): Promise<AttemptOutcome>;
+}
+
+/** Where the programs of an attempt run: its worktree, or a path as seen from the directory that holds the state tree. */
+export function workDirOf({
+  task,
+  stateDir,
+  workspace,
+}: Pick<Assignment, "task" | "stateDir" | "workspace">): string {
+  return workspace?.cwd ?? resolve(stateDir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
 }
 
 /** The outcome of an attempt that was stopped from outside. */

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
@@ -20,7 +20,13 @@ import {
   TASK_FILE_VARIABLE,
 } from "../host/process-tree.ts";
 import { openToAppend, writeRegularText } from "../host/regular-file.ts";
-import { type Assignment, type StopReason, stoppedOutcome, timeLeftMs } from "./agent.ts";
+import {
+  type Assignment,
+  type StopReason,
+  stoppedOutcome,
+  timeLeftMs,
+  workDirOf,
+} from "./agent.ts";
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
 
@@ -78,12 +84,12 @@ export type ProgramEnd =
 
 /** Runs a program in the attempt's directory and under its lease. Never rejects for what the program did. */
 export async function runProgram(assignment: Assignment, spec: ProgramSpec): Promise<ProgramEnd> {
-  const { task, runDir } = assignment;
+  const { runDir } = assignment;
   const { argv, stdoutLog, stderrLog, limitMs } = spec;
   let child: ChildProcess;
   const logs: number[] = [];
   try {
-    const cwd = resolveCwd(task.metadata?.worktree ?? task.cwd, assignment);
+    const cwd = resolveCwd(assignment);
     const hindrance = makeRunDir(runDir);
     if (hindrance !== undefined) return { outcome: hindrance };
     // An earlier program of this run may have put anything there.
@@ -181,7 +187,8 @@ function environmentOf(assignment: Assignment, spec: ProgramSpec): NodeJS.Proces
 
 function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   const { task, settings } = assignment;
-  const env: NodeJS.ProcessEnv = { ...inheritedVariables(process.env, settings), ...task.env };
+  const inherited = inheritedVariables(process.env, settings);
+  const env: NodeJS.ProcessEnv = { ...inherited, ...assignment.workspace?.env, ...task.env };
   env["MAILCHUTE_TASK_ID"] = task.id;
   env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
@@ -271,9 +278,11 @@ class Stopper {
   }
 }
 
-/** Where a program runs: seen from the directory that holds the state tree, without links, under an allowed root. */
-function resolveCwd(wanted: string | undefined, { settings, stateDir }: Assignment): string {
-  const cwd = fs.realpathSync(resolve(stateDir, "..", wanted ?? "."));
+/** Where a program runs: without links, under an allowed root. For a worktree, that of its repository was checked. */
+export function resolveCwd(assignment: Assignment): string {
+  const cwd = fs.realpathSync(workDirOf(assignment));
+  if (assignment.workspace !== undefined) return cwd;
+  const { settings } = assignment;
   const isAllowed = settings.roots.some((root) => {
     const real = fs.realpathSync(root);
     return cwd === real || cwd.startsWith(real.endsWith(sep) ? real : real + sep);

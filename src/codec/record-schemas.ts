@@ -33,6 +33,8 @@ const KINDS = [
   "handler",
   "output",
   "verify",
+  "worktree",
+  "setup",
   "reported",
   "no_result",
   "invalid_result",

@@ -35,6 +35,10 @@ export const TASK_BUDGET = {
   time_ms: Whole("time of all its runs; 0 = no limit"),
 };
 
+/** One program or a list of them; decoded into a list. */
+export const Programs = (description: string) =>
+  Type.Unsafe<string[][]>(Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], { description }));
+
 export const TaskSchema = Type.Object(
   optional({
     id: Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }),
@@ -83,17 +87,18 @@ export const TaskSchema = Type.Object(
       additionalProperties: false,
     }),
     timeout_ms: Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX }),
-    verify: // Decoded into the second form.
-      Type.Unsafe<string[][]>(
-        Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], {
-          description:
-            "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
-        }),
-      ),
+    verify: Programs(
+      "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
+    ),
     expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
       maxItems: 256,
       description: "files that must be there after the run, and not be older than the first run",
     }),
+    worktree: Type.Union([Type.Literal("auto"), Type.Literal("none")], {
+      description:
+        "auto: its runs work in a git worktree of their own; metadata.worktree is a path",
+    }),
+    setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
     budget: Type.Object(optional(TASK_BUDGET), {
       additionalProperties: false,
       description: "how much its runs by a coding agent may spend",
@@ -198,12 +203,15 @@ export function checkBody(
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
-  if (task.verify !== undefined) task.verify = readPrograms(task.verify);
   if (task.exec?.[0] === "")
     throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
-  const unnamed = task.verify?.findIndex((argv) => argv[0] === "") ?? -1;
-  if (unnamed !== -1)
-    throw new ErrInvalidTask(`verify[${unnamed}][0]: the program's name is empty`, where);
+  for (const field of ["verify", "setup"] as const) {
+    if (task[field] === undefined) continue;
+    task[field] = readPrograms(task[field]);
+    const unnamed = task[field].findIndex((argv) => argv[0] === "");
+    if (unnamed !== -1)
+      throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
+  }
   for (const dependency of task.metadata?.dependencies ?? []) {
     // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);
@@ -215,8 +223,8 @@ export function checkBody(
   return task;
 }
 
-/** Reads `verify`, which may be one program or a list of programs. */
-function readPrograms(value: readonly (string | string[])[]): string[][] {
+/** Reads a value that may be one program or a list of programs. */
+export function readPrograms(value: readonly (string | string[])[]): string[][] {
   const isOne = value.every((part) => typeof part === "string");
   return (isOne && value.length > 0 ? [value] : value) as string[][];
 }

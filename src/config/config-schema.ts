@@ -1,7 +1,7 @@
 /** The JSON Schema of `config.yaml`. Explains why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
-import { TASK_BUDGET } from "../codec/task-codec.ts";
+import { Programs, TASK_BUDGET } from "../codec/task-codec.ts";
 import {
   type SchemaOptions,
   type TProperties,
@@ -84,6 +84,10 @@ const AgentSchema = Type.Object(
         "a coding agent that is silent for so long, with no tool running, is stopped",
       ),
       background_ms: Ms(1000, "how long it may wait for a background task after its work"),
+      worktree: Choice(["auto", "none"], {
+        description: "auto: its tasks run in git worktrees of their own; default: none",
+      }),
+      setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
       phases: Type.Array(Choice(PHASES), {
         minItems: 1,
         uniqueItems: true,
@@ -160,6 +164,7 @@ export const ConfigSchema = Settings(
     ),
     env_allow: Texts("variables that programs get beside PATH, HOME and the like"),
     roots: Texts("directories under which cwd and worktree must lie"),
+    worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {
       description: "users, beside you and root, whose files are accepted",
     }),

@@ -139,6 +139,13 @@ export class ErrSupervisorGone extends MailchuteError {
   }
 }
 
+/** git refused a call, or the repository cannot be used as it is. */
+export class ErrGit extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrGit", message, details);
+  }
+}
+
 /** The file system refused an operation (full disk, read-only, I/O error). Trying again may help. */
 export class ErrIo extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

@@ -35,6 +35,10 @@ export interface AgentSettings {
   budget?: AgentBudget;
   /** mailchute stops it when it is silent for this long and no tool runs (ms). */
   idle_ms?: number;
+  /** `auto`: its tasks run in git worktrees of their own. */
+  worktree?: "auto" | "none";
+  /** Programs that make a new worktree ready: one with its arguments, or a list of them. */
+  setup?: string[] | string[][];
   /** How long it may wait for a background task after its work (ms). */
   background_ms?: number;
   /** Whether a node's run must end with a `<result>`. Default for programs: `required`. */
@@ -121,6 +125,8 @@ export interface Settings {
   env_allow: string[];
   /** Directories under which `cwd` and `worktree` must lie. */
   roots: string[];
+  /** Where worktrees of tasks are made: a path, relative to the state tree. */
+  worktrees_dir: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
   uids: number[];
   /** False: mailchute does not touch the task mailbox. */
@@ -166,6 +172,7 @@ export const DEFAULT_SETTINGS: Settings = {
   free_bytes_min: 128 * 1024 * 1024,
   env_allow: [],
   roots: ["/"],
+  worktrees_dir: "worktrees",
   uids: [],
   mailbox_enabled: true,
   agents: [],

@@ -74,6 +74,10 @@ export interface Task {
   verify?: string[][];
   /** Files that must exist after the run and not be older than the first run. Paths are relative to where the task runs. */
   expect_files?: string[];
+  /** `auto`: its runs work in a git worktree of their own. `none`: they do not, whatever the settings of the agent say. */
+  worktree?: "auto" | "none";
+  /** Programs, each as argv, that make a new worktree ready. */
+  setup?: string[][];
   /** How much the runs of a coding agent may spend on this task. */
   budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */
@@ -95,6 +99,10 @@ export type FailureKind =
   | "handler"
   | "output"
   | "verify"
+  /** Its worktree could not be made. */
+  | "worktree"
+  /** A program of `setup` did not exit with 0. */
+  | "setup"
   | "reported"
   | "no_result"
   | "invalid_result"

@@ -1,5 +1,11 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
-import { type Assignment, brokenAgent, StopSignal, timeoutOf } from "../agents/agent.ts";
+import {
+  type Assignment,
+  brokenAgent,
+  StopSignal,
+  stoppedOutcome,
+  timeoutOf,
+} from "../agents/agent.ts";
 import { makeRunDir } from "../agents/program.ts";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
@@ -22,6 +28,7 @@ import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn } from "../mailbox/trays.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
+import { wantsWorktree } from "./workspace.ts";
 
 /** Step "read": makes an attempt with its task and agent from a fresh claim. An invalid file gets its outcome here. */
 export function readAttempt(
@@ -108,10 +115,15 @@ export async function runAttempt(
   if (attempt.outcome === undefined) {
     const assigned = assign(tools, attempt, hooks);
     const runner = runners.find((one) => one.fits(attempt));
+    const run = async (): Promise<AttemptOutcome> => {
+      if (runner !== undefined) return runner.run(attempt, hooks, assigned);
+      if (assigned !== undefined) return runPlain(tools, attempt, assigned);
+      return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
+    };
     try {
-      if (runner !== undefined) attempt.outcome = await runner.run(attempt, hooks, assigned);
-      else if (assigned !== undefined) attempt.outcome = await runPlain(tools, attempt, assigned);
-      else attempt.outcome = invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
+      const isApart =
+        assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
+      attempt.outcome = isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
     } catch (error) {
       attempt.outcome = brokenAgent(attempt.subject.agent_id, error);
     }
@@ -140,6 +152,33 @@ function assign(
     onStuck,
   };
   return { agent, assignment };
+}
+
+/** Runs it in a worktree of its own. */
+async function runInWorkspace(
+  tools: AttemptTools,
+  { claim, stop, decoded }: Attempt,
+  assigned: AssignedAgent,
+  run: () => Promise<AttemptOutcome>,
+): Promise<AttemptOutcome> {
+  const load = tools.loadWorkspaces;
+  if (load === undefined)
+    return invalid("ErrInvalidTask", "worktree: nothing here makes worktrees");
+  if (assigned.agent.settings.kind === "module")
+    return invalid(
+      "ErrInvalidTask",
+      `worktree: the agent ${assigned.agent.name} is a function, which has no directory of its own`,
+    );
+  const workspace = await (await load(tools)).prepare(assigned);
+  if ("kind" in workspace) return workspace;
+  assigned.assignment.workspace = workspace;
+  const outcome = stop.reason === undefined ? await run() : stoppedOutcome(stop.reason, 0);
+  // A worker that has lost the lease leaves the worktree to the one that has it now.
+  if (stop.reason === "fenced") return outcome;
+  const policy = retryPolicyOf(tools.settings, decoded?.task);
+  const { action } = decide(outcome, claim.name.attempt, policy, 0);
+  await workspace.finish(outcome, action === "complete" || action === "fail");
+  return outcome;
 }
 
 /** Runs its agent once, then checks the task's `expect_files` and `verify`. */

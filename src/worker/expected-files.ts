@@ -1,13 +1,13 @@
 /** Checks the files that a run must leave: each must be there, and not be older than the task's first run. Changes nothing. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Assignment } from "../agents/agent.ts";
+import { type Assignment, workDirOf } from "../agents/agent.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 
 /** @returns why the attempt failed, or undefined when all files are there */
 export function checkExpectedFiles(assignment: Assignment): AttemptOutcome | undefined {
-  const { task, stateDir } = assignment;
-  const cwd = resolve(stateDir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
+  const { task } = assignment;
+  const cwd = workDirOf(assignment);
   const faults: string[] = [];
   let startMs: number | undefined;
   for (const name of task.expect_files ?? []) {

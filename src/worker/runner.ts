@@ -11,6 +11,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim.ts";
 import type { Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import type { LoadWorkspaces } from "./workspace.ts";
 
 export interface Attempt {
   claim: Claim;
@@ -43,6 +44,8 @@ export interface AttemptTools {
   readonly settings: Settings;
   readonly agents: AgentRegistry;
   readonly tree: StateTree;
+  /** Undefined: there is no part that makes worktrees. */
+  readonly loadWorkspaces?: LoadWorkspaces | undefined;
 }
 
 /** Callbacks of a running attempt. */
@@ -80,6 +83,8 @@ export type MakeRunner = (tools: AttemptTools) => Runner;
 export interface WorkerParts {
   readonly runners: readonly MakeRunner[];
   readonly kinds: readonly AgentKindEntry[];
+  /** The first one is used. */
+  readonly workspaces?: readonly LoadWorkspaces[];
 }
 
 export interface AssignedAgent {

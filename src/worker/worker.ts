@@ -68,7 +68,8 @@ export class Worker {
     const { self, place } = options;
     const { tree, trays, settings } = place;
     this.o = options;
-    this.tools = { ...place, agents: new AgentRegistry(settings.agents, options.parts.kinds) };
+    const agents = new AgentRegistry(settings.agents, options.parts.kinds);
+    this.tools = { ...place, agents, loadWorkspaces: options.parts.workspaces?.[0] };
     this.runners = options.parts.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };
     const telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);

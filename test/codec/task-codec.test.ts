@@ -69,6 +69,8 @@ const BAD: [string, string[]][] = [
     ],
   ],
   ["verify", ['"npm test"', "null", "{}", "[1]", '["a",["b"]]', "[[]]", '[""]', '[["a"],[""]]']],
+  ["setup", ['"npm ci"', "null", "{}", "[1]", "[[]]", '[""]', '[["a"],[""]]']],
+  ["worktree", ['"AUTO"', '"/some/where"', "true", "null", "{}"]],
   ["expect_files", ['"a"', "null", "{}", "[1]", '["a\\u0000b"]']],
   ["budget", ['"1"', "null", "[]", "5"]],
   ["budget.soft_usd", ['{"soft_usd":-1}', '{"soft_usd":"1"}'].map((value) => `@${value}`)],

@@ -23,6 +23,7 @@ const CODES = [
   "ErrForeignKey",
   "ErrSupervisorRunning",
   "ErrSupervisorGone",
+  "ErrGit",
   "ErrIo",
 ] as const;
 

@@ -3,14 +3,14 @@
  * straight into `events.jsonl` of the run, and is read from there. What is special about a kind is behind `AgentProgram`.
  */
 import fs from "node:fs";
-import { join, resolve, sep } from "node:path";
+import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { appendRegularText } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
-import { Agent, type Assignment, StopSignal, timeoutOf } from "../agent.ts";
+import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
@@ -56,8 +56,7 @@ export class StreamAgent extends Agent {
   private async runInSession(assignment: Assignment): Promise<AttemptOutcome> {
     const accounts = accountsOf(this.settings);
     const file = new SessionFile(stateTree(assignment.stateDir).sessions, sessionKey(assignment));
-    const { metadata, cwd: wanted = "." } = assignment.task;
-    const cwd = realpath(resolve(assignment.stateDir, "..", metadata?.worktree ?? wanted));
+    const cwd = realpath(workDirOf(assignment));
     const fresh = newSession({
       task_id: assignment.task.id,
       agent: this.name,

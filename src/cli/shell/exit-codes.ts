@@ -33,6 +33,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrSupervisorRunning: EXIT.conflict,
   ErrSupervisorGone: EXIT.noSupervisor,
   ErrMailboxDir: EXIT.mailboxDir,
+  ErrGit: EXIT.failed,
   ErrIo: EXIT.io,
   ErrInvalidConfig: EXIT.config,
   ErrInvalidRoadmap: EXIT.config,

@@ -131,6 +131,16 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../../parts/chat/command.ts"),
   },
 
+  worktrees: {
+    group: "Upkeep",
+    summary: "worktrees of tasks: what each holds, and why it stays",
+    load: () => import("../../parts/worktrees/verbs/worktrees.ts"),
+  },
+  rescue: {
+    group: "Upkeep",
+    summary: "bring back work that was saved from worktrees",
+    load: () => import("../../parts/worktrees/verbs/rescue.ts"),
+  },
   doctor: {
     group: "Upkeep",
     summary: "check the machine, the mailbox and the settings",

@@ -38,6 +38,7 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # grace_ms: 5000              # from SIGTERM to SIGKILL
 # env_allow: []               # variables that programs get beside PATH, HOME and the like
 # roots: [/]                  # directories under which cwd and worktree must lie
+# worktrees_dir: worktrees    # where tasks with \`worktree: auto\` get a git worktree of their own
 
 # \`agents\` run what brings no program of its own: nodes of the roadmap in phases (STRATEGIZE to MONITOR, or what
 # \`phases\` says), tasks of the mailbox in one call.

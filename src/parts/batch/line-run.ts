@@ -6,6 +6,7 @@ import { matchAgent } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/batch-lines.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
+import { wantsWorktree } from "../../worker/workspace.ts";
 
 /** A line of a batch with its task and the state of its run. */
 export interface LineRun {
@@ -58,6 +59,10 @@ export class LineRuns {
     const agent = this.agentOf(task);
     if (typeof agent === "string") {
       this.refuse(number, agent);
+      return undefined;
+    }
+    if (wantsWorktree(task, agent.settings)) {
+      this.refuse(number, "worktree: a line of a batch has none; make it a task of its own");
       return undefined;
     }
     return {

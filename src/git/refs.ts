@@ -1,0 +1,74 @@
+/** Reads and changes refs. A change names the value that it replaces, so that none is overwritten by mistake. */
+import { atCommonDir, type Repository } from "./repository.ts";
+import { askGit, gitLines } from "./run-git.ts";
+
+export interface Ref {
+  name: string;
+  commit: string;
+}
+
+/** As the old value of a ref: it must not be there. */
+const NONE = "";
+
+/** Refs below a prefix, such as `refs/heads/`. */
+export async function listRefs(repository: Repository, ...prefixes: string[]): Promise<Ref[]> {
+  const format = "--format=%(objectname) %(refname)";
+  const lines = await gitLines(atCommonDir(repository), "for-each-ref", format, ...prefixes);
+  return lines.map((line) => {
+    const space = line.indexOf(" ");
+    return { commit: line.slice(0, space), name: line.slice(space + 1) };
+  });
+}
+
+/** Names of branches, of this repository and of its remotes, that contain the commit. */
+export async function branchesWith(repository: Repository, commit: string): Promise<string[]> {
+  const asked = ["for-each-ref", "--format=%(refname)", "--contains", commit];
+  return gitLines(atCommonDir(repository), ...asked, "refs/heads/", "refs/remotes/");
+}
+
+/** Makes a ref. @returns false when it is there already */
+export async function makeRef(repository: Repository, { name, commit }: Ref): Promise<boolean> {
+  const call = { ...atCommonDir(repository), answers: [128] };
+  const { code } = await askGit(call, "update-ref", name, commit, NONE);
+  if (code === 0) return true;
+  if ((await listRefs(repository, name)).some((ref) => ref.name === name)) return false;
+  // It says why it cannot be made.
+  await askGit(atCommonDir(repository), "update-ref", name, commit, NONE);
+  return true;
+}
+
+/** How many commits of a branch are on no other one, here or on a remote. @param branch without `refs/heads/` */
+export async function countOwnCommits(repository: Repository, branch: string): Promise<number> {
+  const others = [`--exclude=${branch}`, "--branches", "--remotes"];
+  const call = atCommonDir(repository);
+  const [count] = await gitLines(
+    call,
+    "rev-list",
+    "--count",
+    `refs/heads/${branch}`,
+    "--not",
+    ...others,
+  );
+  return Number(count);
+}
+
+/** Deletes refs that still have these values; all of them or none. @throws ErrGit when one has changed */
+export async function deleteRefs(repository: Repository, refs: readonly Ref[]): Promise<void> {
+  if (refs.length === 0) return;
+  const input = refs.map(({ name, commit }) => `delete ${name}\0${commit}\0`).join("");
+  await askGit({ ...atCommonDir(repository), input }, "update-ref", "--stdin", "-z");
+}
+
+/** Of these commits, those that are on no branch, tag or remote, and below no other of these refs. */
+export async function unreachable(
+  repository: Repository,
+  commits: readonly string[],
+  ...refs: string[]
+): Promise<string[]> {
+  if (commits.length === 0) return [];
+  const call = { ...atCommonDir(repository), input: `${commits.join("\n")}\n` };
+  const kept = ["--branches", "--tags", "--remotes", ...refs.map((one) => `--glob=${one}`)];
+  const found = await gitLines(call, "rev-list", "--stdin", "--ignore-missing", "--not", ...kept);
+  const all = new Set(found);
+  return commits.filter((commit) => all.has(commit));
+}

@@ -1,0 +1,106 @@
+/** Finds the repository of a directory, and says early what keeps mailchute from working in it. Changes nothing. */
+import fs from "node:fs";
+import { join, resolve } from "node:path";
+import { ErrGit } from "../core/errors.ts";
+import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
+
+export interface Repository {
+  /** The git directory that all its worktrees share. */
+  commonDir: string;
+  /** Where in the worktree the directory lies, with a slash at the end; "" at its top. */
+  prefix: string;
+  /** Variables for all calls. */
+  env: Readonly<Record<string, string>>;
+}
+
+/** @throws ErrGit when the directory is in no repository */
+export async function openRepository(
+  dir: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Repository> {
+  if (!fs.existsSync(dir)) throw new ErrGit(`there is no directory ${dir}`, { path: dir });
+  const call: GitCall = { cwd: dir, env };
+  let common: string;
+  try {
+    common = await gitText(call, "rev-parse", "--git-common-dir");
+  } catch (error) {
+    if (!/not a git repository/.test((error as Error).message)) throw error;
+    throw new ErrGit(`${dir} is in no git repository`, {
+      path: dir,
+      hint: "make one there with `git init` and a first commit, or leave out worktree: auto",
+    });
+  }
+  const prefix = await gitText(call, "rev-parse", "--show-prefix");
+  return { commonDir: fs.realpathSync(resolve(dir, common)), prefix, env };
+}
+
+/** For calls that need no worktree. */
+export function atCommonDir({ commonDir, env }: Repository): GitCall {
+  // Not its own worktree: whatever the call does, a person's files stay as they are.
+  return { cwd: commonDir, env: { ...env, GIT_DIR: commonDir } };
+}
+
+/** The commit that a ref names; undefined when there is none. */
+export async function commitOf(call: GitCall, ref: string): Promise<string | undefined> {
+  const asked = ["rev-parse", "--quiet", "--verify", `${ref}^{commit}`];
+  const { code, out } = await askGit({ ...call, answers: [1, 128] }, ...asked);
+  return code === 0 ? out.toString().trim() : undefined;
+}
+
+/** The commit at which new work begins: that of the directory's own worktree. @throws ErrGit when there is none yet */
+export async function headOf(dir: string, { env }: Repository): Promise<string> {
+  const head = await commitOf({ cwd: dir, env }, "HEAD");
+  if (head !== undefined) return head;
+  throw new ErrGit(`the repository of ${dir} has no commit yet`, {
+    path: dir,
+    hint: "make the first commit; a worktree begins at one",
+  });
+}
+
+/**
+ * Files under LFS are only pointers when git does not know its filter: an agent would work on those.
+ * @throws ErrGit
+ */
+export async function checkLargeFiles(repository: Repository, commit: string): Promise<void> {
+  const call = { ...atCommonDir(repository), answers: [1] };
+  const files = [":(top,glob)**/.gitattributes"];
+  const found = await gitLines(call, "grep", "-l", "-I", "filter=lfs", commit, "--", ...files);
+  if (found.length === 0) return;
+  const filters = await gitLines(
+    call,
+    "config",
+    "--get-regexp",
+    "^filter\\.lfs\\.(process|smudge)$",
+  );
+  if (filters.length > 0) return;
+  throw new ErrGit("the repository keeps files with git LFS, and git has no filter for them", {
+    path: repository.commonDir,
+    hint: "install git-lfs and run `git lfs install`",
+  });
+}
+
+/** The directory in which git keeps what belongs to one worktree; undefined when it knows none at this path. */
+export function findGitDir({ commonDir }: Repository, path: string): string | undefined {
+  return listWorktrees(commonDir).find((one) => one.path === path)?.gitDir;
+}
+
+/** All worktrees of the repository except a person's first one, as git keeps them: also those whose directory is gone. */
+export function listWorktrees(commonDir: string): { path: string; gitDir: string }[] {
+  const dir = join(commonDir, "worktrees");
+  let names: string[] = [];
+  try {
+    names = fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
+  return names.flatMap((name) => {
+    const gitDir = join(dir, name);
+    try {
+      const file = resolve(gitDir, fs.readFileSync(join(gitDir, "gitdir"), "utf8").trim());
+      return [{ path: file.replace(/\/\.git$/, ""), gitDir }];
+    } catch {
+      // Just being made, or removed.
+      return [];
+    }
+  });
+}

@@ -1,0 +1,65 @@
+/** Finds the worktrees of a state tree, and the repositories in which it has made some. Looks only. */
+import fs from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import type { Settings } from "../../core/settings.ts";
+import { listWorktrees, openRepository, type Repository } from "../../git/repository.ts";
+import type { Worktree } from "../../git/snapshot.ts";
+import { branchOf, worktreesDir } from "./names.ts";
+
+export interface FoundWorktree {
+  id: string;
+  repository: Repository;
+  worktree: Worktree;
+}
+
+export interface AllWorktrees {
+  /** Without links; undefined when none has been made yet. */
+  dir: string | undefined;
+  repositories: Repository[];
+  found: FoundWorktree[];
+  /** What cannot be looked at, a sentence for each. */
+  problems: string[];
+}
+
+export async function findAll(
+  stateDir: string,
+  settings: Pick<Settings, "worktrees_dir">,
+): Promise<AllWorktrees> {
+  const wanted = worktreesDir(stateDir, settings);
+  if (!fs.existsSync(wanted)) return { dir: undefined, repositories: [], found: [], problems: [] };
+  const dir = fs.realpathSync(wanted);
+  const repositories: Repository[] = [];
+  const problems: string[] = [];
+  for (const commonDir of notedRepositories(dir)) {
+    try {
+      repositories.push(await openRepository(commonDir));
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  }
+  const found = repositories.flatMap((repository) =>
+    listWorktrees(repository.commonDir).flatMap(({ path, gitDir }) => {
+      if (dirname(path) !== dir) return [];
+      const id = basename(path);
+      const here = fs.existsSync(path) ? path : undefined;
+      return [{ id, repository, worktree: { path: here, gitDir, branch: branchOf(id) } }];
+    }),
+  );
+  const known = new Set(found.map(({ id }) => id));
+  for (const name of fs.readdirSync(dir))
+    if (!name.startsWith(".") && !known.has(name))
+      problems.push(`${join(dir, name)} is no worktree of a repository that mailchute knows`);
+  found.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { dir, repositories, found, problems };
+}
+
+function notedRepositories(dir: string): string[] {
+  const notes = join(dir, ".repositories");
+  try {
+    const texts = fs.readdirSync(notes).map((name) => fs.readFileSync(join(notes, name), "utf8"));
+    return [...new Set(texts)].filter((text) => text !== "").sort();
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,101 @@
+/** Removes worktrees whose work is safe elsewhere, and with a name also others, after their work is saved. */
+import { messageOf } from "../../core/errors.ts";
+import { listRefs } from "../../git/refs.ts";
+import type { Repository } from "../../git/repository.ts";
+import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
+import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
+import { readMade } from "./made-note.ts";
+import { inTurn } from "./make.ts";
+import { idOfBase } from "./names.ts";
+import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
+import { changesBetween, readSettings } from "./settings-watch.ts";
+
+export interface CleanWish {
+  /** These go even when they hold work, which is saved first. Empty: all whose work is safe elsewhere. */
+  ids: readonly string[];
+  /** Ignored files are saved, too, and keep none. */
+  withIgnored: boolean;
+  isDryRun: boolean;
+  /** Whether the task waits or runs. */
+  isLive: (id: string) => boolean;
+}
+
+export interface Cleaned {
+  id: string;
+  path: string | undefined;
+  removed: boolean;
+  /** Why it stays, or would not have gone by itself. */
+  reasons: string[];
+  /** Where its work is now. */
+  saved: string | null;
+}
+
+const LIVE = "its task has not ended";
+
+export async function cleanWorktrees(all: AllWorktrees, wish: CleanWish): Promise<Cleaned[]> {
+  const { dir } = all;
+  if (dir === undefined) return [];
+  const isNamed = wish.ids.length > 0;
+  const wanted = isNamed ? all.found.filter(({ id }) => wish.ids.includes(id)) : all.found;
+  const cleaned: Cleaned[] = [];
+  for (const one of wanted) cleaned.push(await cleanOne(one, dir, wish));
+  if (wish.isDryRun) return cleaned;
+  // Killed in the middle, an earlier call may have left these.
+  if (!isNamed)
+    for (const repository of all.repositories) await dropSpareBranches(repository, wish);
+  await emptyTrash(dir);
+  return cleaned;
+}
+
+async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Promise<Cleaned> {
+  const { id, repository, worktree } = found;
+  const stays = { id, path: worktree.path, removed: false, saved: null };
+  try {
+    return await inTurn(repository, async () => {
+      // Asked in turn: a run that begins now waits for its turn to see the worktree.
+      if (wish.isLive(id)) return { ...stays, reasons: [LIVE] };
+      const holdings = await lookAt(repository, worktree, id);
+      const reasons = reasonsToStay(holdings);
+      const blocking = wish.ids.includes(id) ? reasonsDespiteSave(holdings, wish) : reasons;
+      if (blocking.length > 0 || wish.isDryRun)
+        return { ...stays, removed: blocking.length === 0, reasons };
+      const order = {
+        repository,
+        worktree,
+        id,
+        attempt: 0,
+        withoutFilters: holdings.has_changed_settings || (await hasChanged(found)),
+        more: wish.withIgnored ? holdings.ignored : [],
+      };
+      const { snapshot, ref } = await removeWorktree(order, dir);
+      const { missing } = snapshot;
+      return missing.length > 0
+        ? { ...stays, reasons: [...reasons, ...missing], saved: ref ?? null }
+        : { ...stays, removed: true, reasons, saved: ref ?? null };
+    });
+  } catch (error) {
+    return { ...stays, reasons: [messageOf(error)] };
+  }
+}
+
+/** What a save does not hold. */
+function reasonsDespiteSave(holdings: Holdings, { withIgnored }: CleanWish): string[] {
+  const nothing = { modified: [], untracked: [], unmerged: [], operation: undefined, commits: 0 };
+  const ignored = withIgnored ? [] : holdings.ignored;
+  return reasonsToStay({ ...holdings, ...nothing, is_head_lost: false, ignored });
+}
+
+async function hasChanged({ repository, worktree }: FoundWorktree): Promise<boolean> {
+  const before = readMade(worktree.gitDir)?.settings;
+  if (before === undefined) return false;
+  return changesBetween(before, await readSettings(repository)).length > 0;
+}
+
+async function dropSpareBranches(repository: Repository, { isLive }: CleanWish): Promise<void> {
+  const bases = await listRefs(repository, "refs/mailchute/");
+  const ids = bases.flatMap(({ name }) => idOfBase(name) ?? []);
+  for (const id of ids)
+    await inTurn(repository, async () => {
+      if (!isLive(id)) await dropSpareBranch(repository, id);
+    });
+}

@@ -1,0 +1,120 @@
+/** What a worktree holds, and whether it may be removed. Looks only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
+import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import type { Worktree } from "../../git/snapshot.ts";
+import { ignoredFiles, statusOf, type WorktreeStatus } from "../../git/status.ts";
+import { readMade, stampOf } from "./made-note.ts";
+import { baseOf } from "./make.ts";
+import { changedRefOf } from "./names.ts";
+import { savesOf } from "./save.ts";
+
+export interface Holdings {
+  id: string;
+  /** Undefined: its directory is gone, and git still knows it. */
+  path: string | undefined;
+  branch: string;
+  modified: string[];
+  untracked: string[];
+  unmerged: string[];
+  /** Ignored files that `setup` did not make, or that have changed since. */
+  ignored: string[];
+  operation: string | undefined;
+  /** Commits of its branch that no other branch has. */
+  commits: number;
+  /** Other branches that have all of its commits. */
+  merged_into: string[];
+  /** Its head is on no branch. */
+  is_head_lost: boolean;
+  /** Refs of what was saved so far. */
+  saves: string[];
+  has_changed_settings: boolean;
+  /** Why a person has locked it with `git worktree lock`. */
+  lock: string | undefined;
+}
+
+export async function lookAt(
+  repository: Repository,
+  worktree: Worktree,
+  id: string,
+): Promise<Holdings> {
+  const status = await statusOf(repository, worktree);
+  const { branch } = worktree;
+  const own = `refs/heads/${branch}`;
+  const tip = await commitOf(atCommonDir(repository), own);
+  const base = await baseOf(repository, id);
+  const holders = tip === undefined ? [] : await branchesWith(repository, tip);
+  const mergedInto = holders.filter((name) => name !== own);
+  const isEmpty = tip === undefined || tip === base || mergedInto.length > 0;
+  const { head } = status;
+  return {
+    id,
+    path: worktree.path,
+    branch,
+    ...filesOf(status),
+    ignored: await ignoredOf(repository, worktree),
+    operation: status.operation,
+    commits: isEmpty ? 0 : await countOwnCommits(repository, branch),
+    merged_into: mergedInto,
+    is_head_lost: head !== undefined && (await unreachable(repository, [head])).length > 0,
+    saves: (await savesOf(repository, id)).map(({ ref }) => ref),
+    lock: lockOf(worktree.gitDir),
+    has_changed_settings: (await listRefs(repository, changedRefOf(id))).length > 0,
+  };
+}
+
+/** Why it stays; an empty list: it may be removed, because nothing is only there. Pure. */
+export function reasonsToStay(holdings: Holdings): string[] {
+  const { modified, untracked, unmerged, ignored, operation, commits } = holdings;
+  const reasons: string[] = [];
+  const add = (names: readonly string[], what: string): void => {
+    if (names.length > 0) reasons.push(`${names.length} ${what} (${firstOf(names)})`);
+  };
+  add(modified, "modified");
+  add(unmerged, "unmerged");
+  add(untracked, "untracked");
+  add(ignored, "ignored that setup did not make");
+  if (operation !== undefined) reasons.push(`a ${operation} that was not ended`);
+  if (holdings.lock !== undefined) reasons.push(`locked: ${holdings.lock}`);
+  if (holdings.is_head_lost) reasons.push("commits that are on no branch");
+  if (commits > 0)
+    reasons.push(
+      `${commits} ${commits === 1 ? "commit" : "commits"} on ${holdings.branch} that no other branch has`,
+    );
+  return reasons;
+}
+
+function firstOf(names: readonly string[]): string {
+  return names.length === 1 ? (names[0] ?? "") : `${names[0]}, …`;
+}
+
+function filesOf({ modified, untracked, unmerged }: WorktreeStatus): {
+  modified: string[];
+  untracked: string[];
+  unmerged: string[];
+} {
+  return { modified, untracked, unmerged };
+}
+
+function lockOf(gitDir: string): string | undefined {
+  try {
+    return fs.readFileSync(join(gitDir, "locked"), "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ignored files that `setup` did not make. */
+export async function ignoredOf(
+  { env }: Repository,
+  { path, gitDir }: Worktree,
+): Promise<string[]> {
+  if (path === undefined) return [];
+  const made = readMade(gitDir)?.ignored ?? {};
+  const names = await ignoredFiles({ cwd: path, gitDir, env });
+  return names.filter((name) => {
+    const stamp = stampOf(join(path, name));
+    return stamp === "" || made[name] !== stamp;
+  });
+}

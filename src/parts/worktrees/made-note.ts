@@ -1,0 +1,33 @@
+/**
+ * The note in the git directory of a worktree that it is ready: checked out and set up. It goes with the worktree. Without it the
+ * worktree is made ready again, which overwrites nothing that a run has left.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import type { WatchedSettings } from "./settings-watch.ts";
+
+export interface MadeNote {
+  v: 1;
+  task_id: string;
+  /** Ignored files that `setup` made: size and time of each. Other ignored files keep the worktree. */
+  ignored: Readonly<Record<string, string>>;
+  settings: WatchedSettings;
+}
+
+const NAME = "mailchute.json";
+
+export function readMade(gitDir: string): MadeNote | undefined {
+  const found = readDocument<MadeNote>(join(gitDir, NAME));
+  return found?.v === 1 && typeof found.ignored === "object" ? found : undefined;
+}
+
+export function writeMade(gitDir: string, note: MadeNote): void {
+  replaceDocument(join(gitDir, NAME), note, { stagingDir: gitDir, isDurable: true });
+}
+
+/** Size and time of a file: what changes when it is written. */
+export function stampOf(path: string): string {
+  const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? "" : `${stats.size} ${stats.mtimeMs}`;
+}

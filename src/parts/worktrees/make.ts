@@ -1,0 +1,208 @@
+/**
+ * Makes the worktree of a task, one at a time in each repository, or finds the one of an earlier run. Killed at any step, the next
+ * run goes on where this one was; work that is there is saved before anything of it is replaced.
+ */
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ErrGit } from "../../core/errors.ts";
+import { makeRef } from "../../git/refs.ts";
+import {
+  atCommonDir,
+  checkLargeFiles,
+  commitOf,
+  findGitDir,
+  headOf,
+  openRepository,
+  type Repository,
+} from "../../git/repository.ts";
+import { askGit } from "../../git/run-git.ts";
+import type { Worktree } from "../../git/snapshot.ts";
+import { ignoredFiles } from "../../git/status.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { readMade, stampOf, writeMade } from "./made-note.ts";
+import { baseRefOf, branchOf, repositoryNote, worktreePath } from "./names.ts";
+import { saveWork } from "./save.ts";
+import { changesBetween, readSettings } from "./settings-watch.ts";
+
+export interface WorktreeOrder {
+  id: string;
+  attempt: number;
+  /** Where the task would run without a worktree. */
+  dir: string;
+  /** Of all worktrees of the state tree. */
+  worktreesDir: string;
+  env: Readonly<Record<string, string>>;
+}
+
+export interface MadeWorktree {
+  repository: Repository;
+  worktree: Worktree & { path: string };
+  /** The directory in it that `dir` is in the repository. */
+  cwd: string;
+  /** It is ready, from an earlier run. */
+  isReady: boolean;
+}
+
+/** How long it waits for others that make or remove worktrees of the repository (ms). */
+const TURN_WAIT_MS = 10 * 60_000;
+
+/** @throws ErrGit and system errors; a later call goes on from there */
+export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> {
+  const { id, dir, worktreesDir } = order;
+  const repository = await openRepository(dir, order.env);
+  const path = worktreePath(fs.realpathSync(makeFolder(worktreesDir)), id);
+  noteRepository(worktreesDir, repository.commonDir);
+  const branch = branchOf(id);
+  const gitDir = await inTurn(repository, () => register(order, repository, path));
+  const worktree = { path, gitDir, branch };
+  const isReady = readMade(gitDir) !== undefined;
+  if (!fs.existsSync(join(gitDir, "index"))) await checkOut(repository, worktree);
+  else await saveEarlier(order, repository, worktree);
+  const cwd = join(path, repository.prefix);
+  if (!fs.existsSync(cwd))
+    throw new ErrGit(`${repository.prefix} is in no commit, so it is not in the worktree`, {
+      path: cwd,
+      hint: "commit that directory first, or give the task another cwd",
+    });
+  return { repository, worktree, cwd, isReady };
+}
+
+/** Call it when `setup` has succeeded: what is ignored now is of no worth to a person. */
+export async function markReady(
+  id: string,
+  { repository, worktree: { path, gitDir } }: MadeWorktree,
+): Promise<void> {
+  const ignored = await ignoredFiles({ cwd: path, gitDir, env: repository.env });
+  const stamps = ignored.map((name) => [name, stampOf(join(path, name))] as const);
+  const settings = await readSettings(repository);
+  writeMade(gitDir, { v: 1, task_id: id, ignored: Object.fromEntries(stamps), settings });
+}
+
+/** Runs while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
+export async function inTurn<T>(repository: Repository, run: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + TURN_WAIT_MS;
+  const file = join(repository.commonDir, "mailchute-worktrees.lock");
+  let release = await lockFile(file);
+  while (release === undefined && performance.now() < deadline) release = await lockFile(file);
+  if (release === undefined)
+    throw new ErrGit("another process has made or removed worktrees for ten minutes", {
+      path: file,
+      hint: "see which one it is; if none is, remove this file",
+    });
+  try {
+    return await run();
+  } finally {
+    await release();
+  }
+}
+
+/** Makes git know the worktree. @returns its git directory */
+async function register(
+  order: WorktreeOrder,
+  repository: Repository,
+  path: string,
+): Promise<string> {
+  const branch = branchOf(order.id);
+  const known = findGitDir(repository, path);
+  if (known !== undefined && isWhole(known, path)) return known;
+  if (known !== undefined) await forget(order, repository, known, path);
+  else if (fs.existsSync(path) && fs.readdirSync(path).length > 0)
+    throw new ErrGit(`${path} is there, and is no worktree of ${repository.commonDir}`, {
+      path,
+      hint: "move it away, or give the task another id",
+    });
+  const call = atCommonDir(repository);
+  const name = `refs/heads/${branch}`;
+  const existing = await commitOf(call, name);
+  const base = existing ?? (await headOf(order.dir, repository));
+  await checkLargeFiles(repository, base);
+  if (existing === undefined) await makeRef(repository, { name, commit: base });
+  // Where the branch has been from its start; a branch that an earlier task left begins where it is.
+  await makeRef(repository, { name: baseRefOf(order.id), commit: base });
+  await askGit(call, "worktree", "add", "--quiet", "--no-checkout", path, branch);
+  const gitDir = findGitDir(repository, path);
+  if (gitDir === undefined)
+    throw new ErrGit(`git does not know its new worktree ${path}`, { path });
+  return gitDir;
+}
+
+/** git had made it to the end: killed before, it leaves the mark "initializing". */
+function isWhole(gitDir: string, path: string): boolean {
+  return fs.existsSync(join(path, ".git")) && !isInitializing(gitDir);
+}
+
+function isInitializing(gitDir: string): boolean {
+  try {
+    return fs.readFileSync(join(gitDir, "locked"), "utf8").trim() === "initializing";
+  } catch {
+    return false;
+  }
+}
+
+/** Its directory is gone, or git was killed while it made it. What its index and its head hold is saved first. */
+async function forget(
+  { id, attempt }: WorktreeOrder,
+  repository: Repository,
+  gitDir: string,
+  path: string,
+): Promise<void> {
+  const left = fs.existsSync(path) ? fs.readdirSync(path) : [];
+  if (left.some((name) => name !== ".git"))
+    throw new ErrGit(`${path} has files, and its .git is gone or broken`, {
+      path,
+      hint: `write "gitdir: ${gitDir}" into its file .git, or move the directory away`,
+    });
+  if (fs.existsSync(join(gitDir, "index"))) {
+    const worktree = { path: undefined, gitDir, branch: branchOf(id) };
+    await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: true });
+  }
+  // git itself removes no directory that it has marked. Files of a run are only in one that has been checked out.
+  fs.rmSync(gitDir, { recursive: true, force: true });
+  fs.rmSync(join(path, ".git"), { force: true });
+}
+
+/** Writes the files of the branch. Only before the first run: without an index nothing has been done in it. */
+async function checkOut(
+  { env }: Repository,
+  { path, gitDir }: Worktree & { path: string },
+): Promise<void> {
+  fs.rmSync(join(gitDir, "index.lock"), { force: true });
+  await askGit({ cwd: path, gitDir, env }, "reset", "--hard", "--quiet");
+}
+
+/** A run before this one may have been killed: its work is saved, and stays as it is. */
+async function saveEarlier(
+  { id, attempt }: WorktreeOrder,
+  repository: Repository,
+  worktree: Worktree,
+): Promise<void> {
+  const { gitDir } = worktree;
+  // No program of the task runs any more; those that were killed left these.
+  for (const name of ["index.lock", "HEAD.lock"]) fs.rmSync(join(gitDir, name), { force: true });
+  const made = readMade(gitDir);
+  if (made === undefined) return;
+  const changed = changesBetween(made.settings, await readSettings(repository));
+  const withoutFilters = changed.length > 0;
+  await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters });
+}
+
+function makeFolder(dir: string): string {
+  makeDirs(dir, 2);
+  const ignore = join(dir, ".gitignore");
+  // The state tree may lie in a person's repository.
+  if (!fs.existsSync(ignore)) fs.writeFileSync(ignore, "*\n");
+  return dir;
+}
+
+function noteRepository(worktreesDir: string, commonDir: string): void {
+  const note = repositoryNote(worktreesDir, commonDir);
+  makeDirs(dirname(note), 1);
+  if (!fs.existsSync(note) || fs.readFileSync(note, "utf8") !== commonDir)
+    fs.writeFileSync(note, commonDir);
+}
+
+/** The commit at which the branch of a task began. */
+export async function baseOf(repository: Repository, id: string): Promise<string | undefined> {
+  return commitOf(atCommonDir(repository), baseRefOf(id));
+}

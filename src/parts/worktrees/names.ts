@@ -1,0 +1,87 @@
+/** The names of what belongs to the worktree of a task: its directory, its branch and its refs. Pure. */
+import { createHash } from "node:crypto";
+import { join, resolve } from "node:path";
+import type { Settings } from "../../core/settings.ts";
+
+/** Where new work is brought together by default; no task may have it as its branch. */
+const INTEGRATION = "integration";
+const SAVES = "refs/mailchute";
+
+/** An id as a part of a ref. git refuses some endings that an id may have; no id has a `=`. */
+function refPart(id: string): string {
+  return /(?:\.lock|\.)$/.test(id) || id.toLowerCase() === INTEGRATION ? `${id}=` : id;
+}
+
+/** The branch of a task, without `refs/heads/`. */
+export function branchOf(id: string): string {
+  return `mailchute/${refPart(id)}`;
+}
+
+/** Below it are all refs of a task except its branch. */
+export function refsOf(id: string): string {
+  return `${SAVES}/${refPart(id)}/`;
+}
+
+/** The commit at which the task's branch began. */
+export function baseRefOf(id: string): string {
+  return `${refsOf(id)}base`;
+}
+
+/** The task of a base ref; undefined: it is another ref. */
+export function idOfBase(name: string): string | undefined {
+  return /^refs\/mailchute\/([^/]+)\/base$/.exec(name)?.[1]?.replace(/=$/, "");
+}
+
+/** Names a text that says what a run changed in the settings of the repository. */
+export function changedRefOf(id: string): string {
+  return `${refsOf(id)}settings-changed`;
+}
+
+/** The ref of a save. @param repeat from 1; a task that is submitted again counts its runs anew */
+export function saveRefOf(id: string, attempt: number, repeat: number): string {
+  return `${refsOf(id)}${attempt}${repeat === 1 ? "" : `.${repeat}`}`;
+}
+
+export interface Save {
+  ref: string;
+  commit: string;
+  id: string;
+  /** "2", or "2.3" for the third save of run 2. */
+  number: string;
+}
+
+/** Undefined: the ref is no save. */
+export function readSave({ name, commit }: { name: string; commit: string }): Save | undefined {
+  const [, part = "", number = ""] = /^refs\/mailchute\/([^/]+)\/(\d+(?:\.\d+)?)$/.exec(name) ?? [];
+  if (part === "") return undefined;
+  return { ref: name, commit, id: part.replace(/=$/, ""), number };
+}
+
+/** In the order in which they were made: "2" < "2.3" < "10". */
+export function compareSaves(a: Save, b: Save): number {
+  const [runA = 0, repeatA = 1] = a.number.split(".").map(Number);
+  const [runB = 0, repeatB = 1] = b.number.split(".").map(Number);
+  return runA - runB || repeatA - repeatB;
+}
+
+export function worktreesDir(
+  stateDir: string,
+  { worktrees_dir: dir }: Pick<Settings, "worktrees_dir">,
+): string {
+  return resolve(stateDir, dir);
+}
+
+export function worktreePath(dir: string, id: string): string {
+  return join(dir, id);
+}
+
+/** Worktrees on their way out. */
+export function trashDir(dir: string): string {
+  return join(dir, ".removed");
+}
+
+/** Where to look for saves: one small file for each repository. */
+export function repositoryNote(dir: string, commonDir: string): string {
+  const hash = createHash("sha256").update(commonDir).digest("hex").slice(0, 16);
+  return join(dir, ".repositories", hash);
+}

@@ -1,0 +1,85 @@
+/**
+ * Gives each worktree of this user a range of ports of its own, so that the servers of two agents do not meet. A small file holds each
+ * range; it is free again when the worktree that it names is gone.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrGit, systemCode } from "../../core/errors.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
+
+/** Below the ports that systems give to outgoing connections. */
+const FIRST = 20_000;
+const LAST = 31_999;
+export const PORTS_EACH = 20;
+
+/** @returns the first port of the range. @throws ErrGit when none is free, or a system error */
+export async function takePorts(path: string): Promise<number> {
+  const dir = portsDir();
+  makeDirs(dir, USER_STATE_DEPTH);
+  // Two that take the same range: `link` lets one of them have it. The lock is for ranges that become free.
+  const release = await lockFile(join(dir, ".lock"));
+  try {
+    const own = rangesIn(dir).find((one) => one.path === path);
+    if (own !== undefined) return own.base;
+    for (let base = FIRST; base + PORTS_EACH - 1 <= LAST; base += PORTS_EACH)
+      if (take(dir, base, path)) return base;
+  } finally {
+    await release?.();
+  }
+  throw new ErrGit(`all port ranges are taken (${FIRST} to ${LAST})`, {
+    path: dir,
+    hint: "remove worktrees that are done with: `mailchute worktrees clean`",
+  });
+}
+
+export function dropPorts(path: string): void {
+  const dir = portsDir();
+  for (const one of rangesIn(dir))
+    if (one.path === path) fs.rmSync(join(dir, String(one.base)), { force: true });
+}
+
+function portsDir(): string {
+  return join(userStateDir(process.env), "ports");
+}
+
+function rangesIn(dir: string): { base: number; path: string }[] {
+  let names: string[] = [];
+  try {
+    names = fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
+  return names.flatMap((name) => {
+    const path = /^\d+$/.test(name) ? ownerOf(join(dir, name)) : undefined;
+    return path === undefined ? [] : [{ base: Number(name), path }];
+  });
+}
+
+function take(dir: string, base: number, path: string): boolean {
+  const file = join(dir, String(base));
+  const owner = ownerOf(file);
+  if (owner !== undefined && fs.existsSync(owner)) return false;
+  if (owner !== undefined) fs.rmSync(file, { force: true });
+  const staged = join(dir, `.${base}-${process.pid}`);
+  try {
+    fs.writeFileSync(staged, path, { mode: 0o600 });
+    // Whole from the start: a crash leaves no range without an owner.
+    fs.linkSync(staged, file);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    fs.rmSync(staged, { force: true });
+  }
+}
+
+function ownerOf(file: string): string | undefined {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

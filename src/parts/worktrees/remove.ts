@@ -1,0 +1,74 @@
+/**
+ * Removes a worktree, after everything that only it holds has been saved. It can be killed at any step: the directory is renamed
+ * away first, so half of a removed one is never taken for work, and the next call goes on.
+ */
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
+import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import { askGit, gitText } from "../../git/run-git.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { baseRefOf, branchOf, trashDir, worktreePath } from "./names.ts";
+import { dropPorts } from "./ports.ts";
+import { type Saved, type SaveOrder, saveWork } from "./save.ts";
+
+/**
+ * Call it in turn (`inTurn`), and when no program of the task runs.
+ * @param worktreesDir in which the worktree lies
+ * @returns what was saved. When its snapshot misses something, the worktree still stands
+ * @throws ErrGit, system errors
+ */
+export async function removeWorktree(order: SaveOrder, worktreesDir: string): Promise<Saved> {
+  const { repository, worktree, id } = order;
+  const saved = await saveWork(order);
+  if (saved.snapshot.missing.length > 0) return saved;
+  const path = worktree.path ?? worktreePath(worktreesDir, id);
+  if (worktree.path !== undefined) {
+    const trash = trashDir(worktreesDir);
+    makeDirs(trash, 1);
+    fs.renameSync(path, join(trash, `${basename(path)}-${randomBytes(4).toString("hex")}`));
+  }
+  // Its directory is gone, so git drops only what it knows of it: it needs no force, and runs in no file of the worktree.
+  await askGit(atCommonDir(repository), "worktree", "remove", path);
+  await dropSpareBranch(repository, id);
+  dropPorts(path);
+  await emptyTrash(worktreesDir);
+  return saved;
+}
+
+/**
+ * Deletes the branch of a task when nothing is checked out there, and another branch has all of its commits or it has none. Otherwise it
+ * stays.
+ * @returns whether it is gone
+ */
+export async function dropSpareBranch(repository: Repository, id: string): Promise<boolean> {
+  const name = `refs/heads/${branchOf(id)}`;
+  const call = atCommonDir(repository);
+  const commit = await commitOf(call, name);
+  const base = (await listRefs(repository, baseRefOf(id)))[0];
+  const bases = base === undefined ? [] : [base];
+  if (commit === undefined) {
+    await deleteRefs(repository, bases);
+    return true;
+  }
+  const where = await gitText(call, "for-each-ref", "--format=%(worktreepath)", name);
+  if (where !== "") return false;
+  const isKept = (await branchesWith(repository, commit)).some((other) => !isOfTask(other, name));
+  // Its first commit has no name but this one when the branch from which it began is gone.
+  if (!isKept) return false;
+  await deleteRefs(repository, [{ name, commit }, ...bases]);
+  return true;
+}
+
+/** The branch itself, or that of another task, which may be deleted as well. */
+function isOfTask(other: string, own: string): boolean {
+  const isIntegration = other === "refs/heads/mailchute/integration";
+  return other === own || (other.startsWith("refs/heads/mailchute/") && !isIntegration);
+}
+
+/** Removes the files of worktrees that have been removed. Nothing of worth is in them. */
+export async function emptyTrash(worktreesDir: string): Promise<void> {
+  const trash = trashDir(worktreesDir);
+  await fs.promises.rm(trash, { recursive: true, force: true, maxRetries: 3 });
+}

@@ -1,0 +1,69 @@
+/** Saves what only a worktree holds under a ref, so that it outlives the worktree. */
+import { listRefs, makeRef } from "../../git/refs.ts";
+import { atCommonDir, type Repository } from "../../git/repository.ts";
+import { gitText } from "../../git/run-git.ts";
+import {
+  commitSnapshot,
+  isEmpty,
+  type Snapshot,
+  takeSnapshot,
+  type Worktree,
+} from "../../git/snapshot.ts";
+import { compareSaves, readSave, refsOf, type Save, saveRefOf } from "./names.ts";
+
+export interface SaveOrder {
+  repository: Repository;
+  worktree: Worktree;
+  id: string;
+  /** The run whose work it is; 0: that of a person, or of before the first run. */
+  attempt: number;
+  /** See `takeSnapshot`. */
+  withoutFilters: boolean;
+  /** Ignored files that it takes, too. */
+  more?: readonly string[];
+}
+
+export interface Saved {
+  snapshot: Snapshot;
+  /** Where it is; undefined when the branch of the task holds all of it. */
+  ref: string | undefined;
+}
+
+/** Repeats with other work between them: far more than there are runs. */
+const REPEATS_MAX = 10_000;
+
+/** Killed at any step, it has made objects that nothing names, or the whole save. @throws ErrGit, system errors */
+export async function saveWork(order: SaveOrder): Promise<Saved> {
+  const { repository, worktree, id, attempt } = order;
+  const snapshot = await takeSnapshot(repository, worktree, order);
+  if (isEmpty(snapshot)) return { snapshot, ref: undefined };
+  const before = await savesOf(repository, id);
+  for (const save of before)
+    if (await holds(repository, save, snapshot)) return { snapshot, ref: save.ref };
+  const title = `Work of ${id}, run ${attempt}, on ${worktree.branch}`;
+  const commit = await commitSnapshot(repository, snapshot, title);
+  for (let repeat = 1; repeat <= REPEATS_MAX; repeat++) {
+    const name = saveRefOf(id, attempt, repeat);
+    if (before.some(({ ref }) => ref === name)) continue;
+    if (await makeRef(repository, { name, commit })) return { snapshot, ref: name };
+  }
+  throw new Error(`${id} has more than ${REPEATS_MAX} saves of run ${attempt}`);
+}
+
+/** All saves of a task, the oldest first; without an id, of all tasks. */
+export async function savesOf(repository: Repository, id?: string): Promise<Save[]> {
+  const prefix = id === undefined ? "refs/mailchute/" : refsOf(id);
+  const saves = (await listRefs(repository, prefix)).flatMap((ref) => readSave(ref) ?? []);
+  return saves.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : compareSaves(a, b)));
+}
+
+/** Whether an earlier save has the same files and all these commits. */
+async function holds(
+  repository: Repository,
+  { commit }: Save,
+  { tree, parents }: Snapshot,
+): Promise<boolean> {
+  const text = await gitText(atCommonDir(repository), "show", "-s", "--format=%T %P", commit);
+  const [savedTree, ...saved] = text.split(" ");
+  return tree === savedTree && parents.every((parent) => saved.includes(parent));
+}

@@ -1,0 +1,124 @@
+/** Gives the runs of tasks their worktrees: made before a run, saved after it, removed when nothing of worth is only there. */
+import fs from "node:fs";
+import type { Assignment } from "../../agents/agent.ts";
+import { resolveCwd } from "../../agents/program.ts";
+import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
+import { makeRef } from "../../git/refs.ts";
+import { atCommonDir } from "../../git/repository.ts";
+import { askGit, isDiskFull } from "../../git/run-git.ts";
+import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { say } from "../../host/say.ts";
+import { Alerts } from "../../journal/alerts.ts";
+import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
+import type { Workspace, Workspaces } from "../../worker/workspace.ts";
+import { lookAt, reasonsToStay } from "./holdings.ts";
+import { readMade } from "./made-note.ts";
+import { inTurn, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
+import { changedRefOf, worktreesDir } from "./names.ts";
+import { takePorts } from "./ports.ts";
+import { removeWorktree } from "./remove.ts";
+import { type SaveOrder, saveWork } from "./save.ts";
+import { changesBetween, readSettings } from "./settings-watch.ts";
+import { runSetup } from "./setup.ts";
+
+/** System errors that pass when there is room again. */
+const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"]);
+
+export class TaskWorktrees implements Workspaces {
+  private readonly tools: AttemptTools;
+
+  constructor(tools: AttemptTools) {
+    this.tools = tools;
+  }
+
+  async prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome> {
+    const { assignment } = assigned;
+    const { task, settings, stateDir, attempt, lease } = assignment;
+    try {
+      const dir = resolveCwd(assignment);
+      const made = await makeWorktree({
+        id: task.id,
+        attempt,
+        dir,
+        worktreesDir: worktreesDir(stateDir, settings),
+        // When this process is killed, its git calls are found by these.
+        env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },
+      });
+      const { cwd, worktree } = made;
+      const ports = await takePorts(worktree.path);
+      const workspace = { cwd, env: { MAILCHUTE_PORT_BASE: String(ports) } };
+      if (!made.isReady) {
+        const fault = await runSetup({
+          ...assigned,
+          assignment: { ...assignment, workspace },
+        });
+        if (fault !== undefined) return fault;
+        await markReady(task.id, made);
+      }
+      const finish: Workspace["finish"] = (outcome, isLast) =>
+        this.finish(assignment, made, outcome, isLast);
+      return { ...workspace, finish };
+    } catch (error) {
+      return unmade(error);
+    }
+  }
+
+  /** The outcome stands, whatever happens here: what cannot be saved stays in the worktree. */
+  private async finish(
+    assignment: Assignment,
+    made: MadeWorktree,
+    outcome: AttemptOutcome,
+    isLast: boolean,
+  ): Promise<void> {
+    const { task, attempt, settings, stateDir } = assignment;
+    const { repository, worktree } = made;
+    const { id } = task;
+    try {
+      const changed = await this.markChanges(id, made);
+      const withoutFilters = changed.length > 0;
+      const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
+      const { snapshot } = await saveWork(order);
+      const mayGo = isLast && snapshot.missing.length === 0 && !withoutFilters;
+      if (!mayGo) return;
+      await inTurn(repository, async () => {
+        const reasons = reasonsToStay(await lookAt(repository, worktree, id));
+        if (reasons.length === 0)
+          await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
+      });
+    } catch (error) {
+      const what = `task ${id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
+      this.raise("worktree", what);
+    }
+  }
+
+  /** Notices what the run changed in the settings of the repository, and leaves a mark that git keeps. */
+  private async markChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
+    const before = readMade(worktree.gitDir)?.settings;
+    if (before === undefined) return [];
+    const changed = changesBetween(before, await readSettings(repository));
+    if (changed.length === 0) return changed;
+    const input = `${changed.join("\n")}\n`;
+    const call = { ...atCommonDir(repository), input };
+    const { out } = await askGit(call, "hash-object", "-w", "--stdin");
+    const ref = { name: changedRefOf(id), commit: out.toString().trim() };
+    if (await makeRef(repository, ref))
+      this.raise(
+        "repository_settings",
+        `task ${id}: while it ran, settings or hooks of ${repository.commonDir} changed: ${changed.join(", ")}. git obeys them in your own tree, too: look at them`,
+      );
+    return changed;
+  }
+
+  private raise(kind: string, message: string): void {
+    const { tree, trays } = this.tools;
+    new Alerts(tree.alerts, trays.clock, say).alert(kind, message);
+  }
+}
+
+function unmade(error: unknown): AttemptOutcome {
+  if (isDiskFull(error) || NO_ROOM.has(systemCode(error)))
+    return hindered(`its worktree cannot be made: ${messageOf(error)}`);
+  const hint = error instanceof MailchuteError && error.hint !== undefined ? `; ${error.hint}` : "";
+  return failed("worktree", "ErrWorktree", `${messageOf(error)}${hint}`);
+}

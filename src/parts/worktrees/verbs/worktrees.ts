@@ -1,0 +1,115 @@
+/** `worktrees`: what each worktree of a task holds and why it stays; removes those whose work is safe. */
+import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import { findInProcessing, findWaiting } from "../../../mailbox/locate.ts";
+import type { Trays } from "../../../mailbox/trays.ts";
+import { safe, table } from "../../../text/render.ts";
+import { type AllWorktrees, findAll } from "../all-worktrees.ts";
+import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
+import { lookAt, reasonsToStay } from "../holdings.ts";
+
+const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }, { title: "HOLDS", min: 20 }];
+
+export const command = defineCommand({
+  usage: "ls | clean [ID…] [--ignored] [--dry-run]",
+  subcommands: {
+    ls: "what each worktree holds, and why it stays",
+    clean: "remove those that hold nothing of worth, or those that are named",
+  },
+  args: { min: 0, max: Number.POSITIVE_INFINITY },
+  details: [
+    "A worktree holds nothing of worth when it is clean and its branch is empty, or another branch or a remote has all of its commits. `clean` removes those, and says why each other one stays.",
+    "With an ID `clean` removes that worktree, too: what is modified, untracked, stashed or on no branch is saved first, and `mailchute rescue` brings it back. Its branch stays. Ignored files keep it, unless --ignored saves them as well.",
+    "The worktree of a task that waits or runs always stays.",
+  ],
+  examples: ["worktrees ls", "worktrees clean", "worktrees clean fix-login"],
+  options: {
+    ignored: { type: "flag", help: "with clean: save ignored files, too, so that they keep none" },
+    "dry-run": { type: "flag", short: "n", help: "with clean: say what would go, remove nothing" },
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const { trays, loaded } = await openMailbox(ctx, true);
+    const all = await findAll(tree.dir, loaded.settings);
+    const isLive = (id: string): boolean => isUnfinished(trays, id);
+    if (ctx.subcommand === "clean") return clean(ctx, all, isLive);
+    if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
+      throw new ErrUsage(
+        "worktrees ls takes no ID and no options",
+        "see `mailchute worktrees --help`",
+      );
+    return list(ctx, all, isLive);
+  },
+});
+
+/** Looked for twice, because a task that goes back into the inbox may be missed once. */
+function isUnfinished(trays: Trays, id: string): boolean {
+  const look = (): boolean =>
+    findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;
+  return look() || look();
+}
+
+async function list(
+  ctx: Context,
+  { found, problems }: AllWorktrees,
+  isLive: (id: string) => boolean,
+): Promise<number> {
+  const rows = [];
+  for (const { id, repository, worktree } of found) {
+    const holdings = await lookAt(repository, worktree, id);
+    const reasons = reasonsToStay(holdings);
+    const is_live = isLive(id);
+    rows.push({ ...holdings, repository: repository.commonDir, is_live, reasons });
+  }
+  if (ctx.json) ctx.out.json({ worktrees: rows, problems });
+  else if (rows.length === 0) ctx.out.line("no task has a worktree");
+  else {
+    const cells = rows.map((row) => [safe(row.id), safe(row.branch), safe(holdsText(row))]);
+    for (const line of table(COLUMNS, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  }
+  if (!ctx.json) for (const problem of problems) ctx.out.note(safe(problem));
+  return EXIT.ok;
+}
+
+function holdsText(row: {
+  reasons: string[];
+  is_live: boolean;
+  has_changed_settings: boolean;
+  saves: string[];
+}): string {
+  const parts = row.is_live ? ["its task has not ended"] : [];
+  parts.push(...row.reasons);
+  if (row.saves.length > 0) parts.push(`${row.saves.length} saved (mailchute rescue)`);
+  if (row.has_changed_settings) parts.push("settings of the repository changed while it ran");
+  return parts.length === 0 ? "nothing of worth: `worktrees clean` removes it" : parts.join("; ");
+}
+
+async function clean(
+  ctx: Context,
+  all: AllWorktrees,
+  isLive: (id: string) => boolean,
+): Promise<number> {
+  const ids = ctx.positionals;
+  const isDryRun = ctx.options["dry-run"] === true;
+  const withIgnored = ctx.options["ignored"] === true;
+  const unknown = ids.filter((id) => !all.found.some((one) => one.id === id));
+  if (unknown.length > 0) {
+    ctx.out.note(`no worktree of ${safe(unknown.join(", "))}`);
+    return EXIT.notFound;
+  }
+  const cleaned = await cleanWorktrees(all, { ids, withIgnored, isDryRun, isLive });
+  if (ctx.json) ctx.out.json({ dry_run: isDryRun, worktrees: cleaned, problems: all.problems });
+  else for (const one of cleaned) ctx.out.line(safe(cleanedText(one, isDryRun)));
+  if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");
+  // A wish that was not carried out, and not the usual end of a look around.
+  return ids.length > 0 && cleaned.some(({ removed }) => !removed) ? EXIT.failed : EXIT.ok;
+}
+
+function cleanedText({ id, removed, reasons, saved }: Cleaned, isDryRun: boolean): string {
+  if (!removed) return `${id} stays: ${reasons.join("; ")}`;
+  const what = isDryRun ? "would be removed" : "removed";
+  return saved === null
+    ? `${id} ${what}`
+    : `${id} ${what}; its work is saved: mailchute rescue ${id}`;
+}

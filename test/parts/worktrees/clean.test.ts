@@ -1,0 +1,151 @@
+/** What a worktree holds keeps it; what is cleaned by name is saved first, and rescue brings it back. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Cleaned } from "../../../src/parts/worktrees/clean-worktrees.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { inWorktree, newPlace, type Place } from "./place.ts";
+
+async function ran(script: string, more: object = {}): Promise<Place> {
+  const place = newPlace();
+  place.pool.drop("a", inWorktree(script, more));
+  await place.pool.start(["--drain"]);
+  await place.pool.result("a");
+  return place;
+}
+
+async function clean({ ask }: Place, ...args: string[]): Promise<Cleaned> {
+  const { json } = await ask("worktrees", "clean", ...args);
+  const [first] = (json as { worktrees: Cleaned[] }).worktrees;
+  if (first === undefined) throw new Error("there was nothing to clean");
+  return first;
+}
+
+const WORK: readonly [what: string, script: string, reason: string][] = [
+  ["modified", "echo changed > README.md", "1 modified (README.md)"],
+  ["untracked", "echo new > new.txt", "1 untracked (new.txt)"],
+  ["staged", "echo one > new.txt; git add new.txt; echo two > new.txt", "1 modified (new.txt)"],
+  ["unpushed", "echo new > new.txt; commit", "1 commit on mailchute/a that no other branch has"],
+  ["ignored", "echo log > x.log", "1 ignored that setup did not make (x.log)"],
+  ["detached", "git checkout -q --detach; echo x > x; commit", "commits that are on no branch"],
+];
+
+test.each(WORK)("%s work keeps a worktree, which says so", async (_what, script, reason) => {
+  const place = await ran(script);
+  const cleaned = await clean(place);
+  expect(cleaned).toMatchObject({ removed: false });
+  expect(cleaned.reasons).toContain(reason);
+  expect(fs.existsSync(place.worktree("a"))).toBe(true);
+  const { stdout } = await place.pool.run(["worktrees", "ls"]);
+  expect(stdout.replace(/\s+/g, " ")).toContain(reason.slice(0, 12));
+});
+
+test("modified, untracked, staged, stashed and detached work is saved, and comes back", async () => {
+  const place = await ran(
+    [
+      "echo stashed > README.md; echo stash-new > s.txt; git -c user.name=x -c user.email=x@x stash push -qu",
+      "git checkout -q --detach; echo lost > lost.txt; commit; git checkout -q mailchute/a",
+      "echo staged > staged.txt; git add staged.txt; echo later > staged.txt",
+      "echo changed > README.md; echo new > 'a new file.txt'",
+    ].join("; "),
+  );
+  const { pool, repo, worktree } = place;
+  expect(await clean(place, "a")).toMatchObject({ removed: true, saved: "refs/mailchute/a/1" });
+  expect(fs.existsSync(worktree("a"))).toBe(false);
+  const branches = await pool.run(["rescue", "a", "--branch", "back"]);
+  expect(branches.stdout.trim().split("\n").sort()).toEqual([
+    "back",
+    "back.earlier-1",
+    "back.index",
+    "back.stash-1",
+  ]);
+  expect(repo.git("show", "back:README.md")).toBe("changed");
+  expect(repo.git("show", "back:a new file.txt")).toBe("new");
+  expect(repo.git("show", "back:staged.txt")).toBe("later");
+  expect(repo.git("show", "back.index:staged.txt")).toBe("staged");
+  expect(repo.git("show", "back.earlier-1:lost.txt")).toBe("lost");
+  expect(repo.git("show", "back.stash-1:README.md")).toBe("stashed");
+  expect(repo.git("show", "back.stash-1^3:s.txt")).toBe("stash-new");
+  expect(repo.git("stash", "list")).toContain("mailchute/a");
+  const out = join(pool.dir, "out");
+  await pool.run(["rescue", "a", "--to", out]);
+  expect(fs.readFileSync(join(out, "README.md"), "utf8")).toBe("changed\n");
+  expect(fs.readFileSync(join(`${out}.stash-1`, "s.txt"), "utf8")).toBe("stash-new\n");
+  expect(fs.readdirSync(out)).not.toContain(".mailchute-index");
+  // A second time it overwrites nothing, and nothing goes into a person's tree.
+  expect((await pool.run(["rescue", "a", "--branch", "back"])).stderr).toContain("is there");
+  expect((await pool.run(["rescue", "a", "--to", out])).stderr).toContain("is there");
+  const inside = await pool.run(["rescue", "a", "--to", join(repo.dir, "x")]);
+  expect(inside.stderr).toContain("lies in the tree of a repository");
+  expect(repo.git("status", "--porcelain")).toBe("");
+});
+
+test("a merged branch goes with its worktree; one that is not merged stays", async () => {
+  const place = await ran("echo new > new.txt; commit");
+  const { repo, worktree } = place;
+  expect(await clean(place, "a")).toMatchObject({ removed: true, saved: null });
+  expect(fs.existsSync(worktree("a"))).toBe(false);
+  expect(repo.git("show", "mailchute/a:new.txt")).toBe("new");
+  await place.ask("worktrees", "clean");
+  expect(repo.git("show", "mailchute/a:new.txt")).toBe("new");
+  repo.git("merge", "--quiet", "--ff-only", "mailchute/a");
+  await place.ask("worktrees", "clean");
+  expect(repo.git("branch", "--list", "mailchute/*")).toBe("");
+  expect(fs.existsSync(worktree("a"))).toBe(false);
+});
+
+test("a merge that has stopped keeps its worktree; by name its sides are saved", async () => {
+  const script = [
+    "echo ours > README.md; commit; git checkout -qb other HEAD~1; echo theirs > README.md; commit",
+    "git checkout -q mailchute/a; git -c user.name=x -c user.email=x@x merge -q other || true",
+  ].join("; ");
+  const place = await ran(script);
+  const first = await clean(place);
+  expect(first.reasons).toContain("a merge that was not ended");
+  expect(first.reasons).toContain("1 unmerged (README.md)");
+  expect(await clean(place, "a")).toMatchObject({ removed: true });
+  await place.pool.run(["rescue", "a", "--branch", "back"]);
+  expect(place.repo.git("show", "back:README.md")).toContain("<<<<<<<");
+  expect(place.repo.git("show", "back.index:.unmerged/2/README.md")).toBe("ours");
+  expect(place.repo.git("show", "back.index:.unmerged/3/README.md")).toBe("theirs");
+});
+
+test("ignored files keep a worktree, except those of setup; --ignored saves them", async () => {
+  const setup = ["sh", "-c", "mkdir build; echo made > build/out"];
+  const untouched = await ran("true", { setup });
+  expect(fs.existsSync(untouched.worktree("a"))).toBe(false);
+  const place = await ran("echo changed > build/out; echo mine > x.log", { setup });
+  expect(await clean(place, "a")).toMatchObject({ removed: false });
+  expect(await clean(place, "a", "--ignored")).toMatchObject({ removed: true });
+  await place.pool.run(["rescue", "a", "--branch", "back"]);
+  expect(place.repo.git("show", "back:build/out")).toBe("changed");
+  expect(place.repo.git("show", "back:x.log")).toBe("mine");
+});
+
+test("a repository inside the worktree keeps it, also by name", async () => {
+  const place = await ran(
+    "git init -q inner; cd inner; echo x > x; git add x; git -c user.name=x -c user.email=x@x commit -qm x",
+  );
+  const cleaned = await clean(place, "a");
+  expect(cleaned.removed).toBe(false);
+  expect(cleaned.reasons).toContain("inner is a repository of its own");
+  expect(fs.existsSync(join(place.worktree("a"), "inner", ".git"))).toBe(true);
+});
+
+test("the worktree of a task that waits stays, also by name", async () => {
+  const place = newPlace();
+  place.pool.drop("a", inWorktree("echo x > x; exit 75"));
+  await place.pool.start();
+  await waitFor(() => fs.existsSync(join(place.worktree("a"), "x")), { what: "its first run" });
+  await place.pool.stop();
+  const cleaned = await clean(place, "a");
+  expect(cleaned).toMatchObject({ removed: false, reasons: ["its task has not ended"] });
+});
+
+test("a person who has no worktrees is told so", async () => {
+  const { pool } = newPlace();
+  expect((await pool.run(["worktrees", "ls"])).stdout).toBe("no task has a worktree\n");
+  expect((await pool.run(["worktrees", "clean", "x"])).code).toBe(3);
+  const { code, stdout } = await pool.run(["rescue"]);
+  expect({ code, stdout }).toEqual({ code: 3, stdout: "nothing is saved\n" });
+});

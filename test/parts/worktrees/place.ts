@@ -1,0 +1,46 @@
+/** A pool beside a repository, for tests of worktrees. */
+import fs from "node:fs";
+import { join } from "node:path";
+import {
+  GIT_ENVIRONMENT,
+  newRepository,
+  type TestRepository,
+} from "../../support/git-repository.ts";
+import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+
+export interface Place {
+  pool: Pool;
+  repo: TestRepository;
+  /** Where the worktree of a task is. */
+  worktree: (id: string) => string;
+  /** `mailchute ARGS --json`, parsed. */
+  ask: (...args: string[]) => Promise<{ code: number | null; json: never; stderr: string }>;
+}
+
+export function newPlace(config = "", ...init: string[]): Place {
+  const env: Record<string, string> = { ...GIT_ENVIRONMENT };
+  const pool = newPool({ config: QUICK_CONFIG + config, env });
+  env["XDG_STATE_HOME"] = join(pool.dir, "user");
+  const repo = newRepository(join(pool.dir, "repo"), ...init);
+  return {
+    pool,
+    repo,
+    worktree: (id) => join(fs.realpathSync(pool.state), "worktrees", id),
+    ask: async (...args) => {
+      const { code, stdout, stderr } = await pool.run([...args, "--json"]);
+      return { code, json: JSON.parse(stdout) as never, stderr };
+    },
+  };
+}
+
+/** A task that runs a shell script in a worktree of the repository. */
+export function inWorktree(script: string, more: object = {}): Record<string, unknown> {
+  const commit = "commit() { git add -A; git -c user.name=x -c user.email=x@x commit -qm work; }";
+  return {
+    exec: ["sh", "-ec", `${commit}; ${script}`],
+    cwd: "repo",
+    worktree: "auto",
+    max_attempts: 1,
+    ...more,
+  };
+}

@@ -1,0 +1,51 @@
+/** A git repository of its own for a test, and a git without the settings of this machine. */
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+
+export interface TestRepository {
+  dir: string;
+  /** Runs git there. @returns what it printed, without the line end */
+  git(...args: string[]): string;
+  /** Writes files and commits them. */
+  commit(files: Readonly<Record<string, string>>, message?: string): string;
+}
+
+/** Variables for every git of a test. */
+export const GIT_ENVIRONMENT: Readonly<Record<string, string>> = {
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_AUTHOR_NAME: "A Person",
+  GIT_AUTHOR_EMAIL: "person@example.invalid",
+  GIT_COMMITTER_NAME: "A Person",
+  GIT_COMMITTER_EMAIL: "person@example.invalid",
+};
+
+/** Makes a repository with one commit. @param init more arguments of `git init` */
+export function newRepository(dir: string, ...init: string[]): TestRepository {
+  fs.mkdirSync(dir, { recursive: true });
+  const repository = repositoryAt(dir);
+  repository.git("init", "--quiet", "--initial-branch=main", ...init);
+  repository.commit({ "README.md": "hello\n", ".gitignore": "*.log\nbuild/\n" }, "first");
+  return repository;
+}
+
+export function repositoryAt(dir: string): TestRepository {
+  const git = (...args: string[]): string =>
+    execFileSync("git", args, {
+      cwd: dir,
+      encoding: "utf8",
+      env: { ...process.env, ...GIT_ENVIRONMENT },
+      stdio: ["ignore", "pipe", "pipe"],
+    }).replace(/\n$/, "");
+  return {
+    dir,
+    git,
+    commit(files, message = "work") {
+      for (const [name, text] of Object.entries(files)) fs.writeFileSync(join(dir, name), text);
+      git("add", "--all");
+      git("commit", "--quiet", "--message", message);
+      return git("rev-parse", "HEAD");
+    },
+  };
+}
