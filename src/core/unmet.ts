@@ -9,6 +9,8 @@ export interface Standing {
   how: string;
   /** What the dependency itself waits for. Then these decide whether it is moving or stuck. */
   on?: readonly string[];
+  /** The agent that is to run it; of a node that could start. */
+  agent?: string;
 }
 
 /** No task or node has this id. */

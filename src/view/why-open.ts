@@ -101,7 +101,11 @@ export class WhyOpen {
     if (task === undefined || this.agents === undefined || this.gates.length === 0)
       return undefined;
     const { agent } = matchAgent(task as unknown as Task, this.agents);
-    return this.atGate(this.gates.find((one) => one.agents.includes(agent?.name ?? "")));
+    return this.gateOf(agent?.name);
+  }
+
+  private gateOf(agent = ""): Why | undefined {
+    return this.atGate(this.gates.find((one) => one.agents.includes(agent)));
   }
 
   private explainNode(id: string): Why | undefined {
@@ -116,7 +120,7 @@ export class WhyOpen {
     if (standing.is === "stuck") return { text: standing.how, isStuck: true };
     return standing.how === "runs"
       ? { text: "runs", isStuck: false }
-      : this.orGeneral(standing.how);
+      : (this.general ?? this.gateOf(standing.agent) ?? this.orGeneral(standing.how));
   }
 
   private explainWaiting(id: string, place: TaskPlace): Why {

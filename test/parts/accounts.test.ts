@@ -140,6 +140,37 @@ describe("tasks of an account at its limit", () => {
     expect(heldIds(pool)).toEqual([]);
   });
 
+  it("leave the nodes of a plan open while it is closed; other nodes run", async () => {
+    const bench = makeBench();
+    const { pool } = bench;
+    close(bench, closedUntil(Date.now() + HOUR_MS));
+    const roadmap = join(pool.state, "roadmap.yaml");
+    fs.writeFileSync(
+      roadmap,
+      "nodes:\n  - {id: first, agent: coder, result: optional}\n  - {id: other, exec: ['true']}\n",
+    );
+    await pool.start();
+    await pool.result("other");
+    const statusOf = (id: string): unknown =>
+      new RegExp(`id: ${id},.*status: (\\w+)`).exec(fs.readFileSync(roadmap, "utf8"))?.[1];
+    await waitFor(() => statusOf("other") === "done", { what: "the other node to be done" });
+    expect(statusOf("first")).toBeUndefined();
+    const waited = await pool.run(["wait", "first", "--timeout", "1500ms"]);
+    expect(waited.stderr).toContain("it waits: account default: no run before");
+    expect(fs.readdirSync(pool.inbox)).toEqual([]);
+    fs.rmSync(bench.gatePath);
+    await waitFor(() => statusOf("first") !== undefined, { what: "the node to be launched" });
+  });
+
+  it("do not keep a single pass over the plan from its end", async () => {
+    const bench = makeBench();
+    const { pool } = bench;
+    close(bench, closedUntil(Date.now() + HOUR_MS));
+    fs.writeFileSync(join(pool.state, "roadmap.yaml"), "nodes:\n  - {id: first, agent: coder}\n");
+    expect((await pool.run(["run", "--once"])).code).toBe(0);
+    expect(bench.turns()).toBe(0);
+  });
+
   it("go on at once when a person removes the file of the gate", async () => {
     const bench = makeBench();
     const { pool, gatePath } = bench;

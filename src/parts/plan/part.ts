@@ -39,7 +39,7 @@ class PlanPart implements Part {
         membership: () => engine.membership(),
       },
       work: {
-        canStart: () => engine.canLaunch(replanning.isOn()),
+        canStart: () => engine.canLaunchNow(replanning.isOn()),
         isBusy: () => engine.isApplying(),
         isIdle: () => engine.isIdle(replanning.isOn()),
       },
@@ -118,6 +118,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
     control,
     readJournal: () => journal.readAll(),
     isDelayed: (id) => limits.isPutOff(id),
+    mayStart: (agent) => limits.mayStart(agent),
   });
   return engine;
 }

@@ -81,7 +81,11 @@ class PlanView implements IdReader {
     if (node === undefined || this.code === undefined) return undefined;
     const { nodes = [] } = this.doc ?? {};
     const find = (other: string): RoadmapNode | undefined => this.find(other);
-    return this.code.nodeStanding(node, nodes, find, this.waiting.get(node));
+    const waits = this.waiting.get(node);
+    const standing = this.code.nodeStanding(node, nodes, find, waits);
+    if (node.status !== "open" || waits !== undefined) return standing;
+    const { agent } = this.code.resolveAgent(node, this.agents ?? []);
+    return agent === undefined ? standing : { ...standing, agent: agent.name };
   }
 }
 

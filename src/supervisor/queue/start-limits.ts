@@ -88,6 +88,11 @@ export class StartLimits {
     return task !== undefined && !this.limits.parts.mayStart(laneOf(task));
   }
 
+  /** Whether a task of this agent that has not begun may start, as far as the parts know. */
+  mayStart(agentId: string): boolean {
+    return this.limits.parts.mayStart(laneOf({ agentId }));
+  }
+
   /** How many more tasks may start. */
   get left(): number {
     return Math.max(0, this.launchesMax - this.queue.dispatcher.launchedCount);

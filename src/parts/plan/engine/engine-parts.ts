@@ -16,6 +16,8 @@ export interface PlanParts {
   readJournal(): void;
   /** True if the task of this id waits for its next attempt and needs no worker now. */
   isDelayed(id: string): boolean;
+  /** False while no task of this agent may start, as while its account is at its limit. */
+  mayStart(agent: string): boolean;
 }
 
 export interface EngineParts extends PlanParts {

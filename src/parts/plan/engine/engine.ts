@@ -116,8 +116,8 @@ export class PlanEngine {
     return this.launcher.liveTask(id) === "foreign";
   }
 
-  canLaunch(onlyPlanners: boolean): boolean {
-    return this.launcher.canLaunch(onlyPlanners);
+  canLaunchNow(onlyPlanners: boolean): boolean {
+    return this.launcher.canLaunchNow(onlyPlanners);
   }
 
   isOpen(id: string): boolean {

@@ -85,8 +85,20 @@ export class NodeLauncher {
     this.unwritable.clear();
   }
 
+  /** True also while the agents of all these nodes have to wait. */
   canLaunch(onlyPlanners: boolean): boolean {
     return this.launchable().some((node) => !onlyPlanners || node.type === "plan");
+  }
+
+  canLaunchNow(onlyPlanners: boolean): boolean {
+    const isFit = ({ type }: RoadmapNode): boolean => !onlyPlanners || type === "plan";
+    return this.launchable().some((node) => isFit(node) && this.mayStart(node));
+  }
+
+  /** A node whose agent has to wait would be in progress, and only wait. */
+  private mayStart(node: RoadmapNode): boolean {
+    const { agent } = resolveAgent(node, this.p.env.settings.agents);
+    return agent === undefined || this.p.mayStart(agent.name);
   }
 
   launch(allowance: LaunchAllowance): void {
@@ -98,7 +110,7 @@ export class NodeLauncher {
     for (const node of this.launchable()) {
       if (room <= 0) break;
       if (allowance.onlyPlanners && node.type !== "plan") continue;
-      if (this.archiving.has(node.id)) continue;
+      if (this.archiving.has(node.id) || !this.mayStart(node)) continue;
       if (!this.isFree(node)) continue;
       if (!this.p.store.setStatus(node.id, "in_progress")) {
         this.unwritable.add(node.id);
