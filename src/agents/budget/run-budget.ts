@@ -17,6 +17,7 @@ import { holdOf } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import type { Assignment } from "../agent.ts";
 import { type CostRecord, hasUsed } from "../cost-records.ts";
+import { noteContinuedBooked } from "../stream/continued.ts";
 import { noteBooked } from "../stream/session-file.ts";
 import {
   addSpent,
@@ -98,6 +99,7 @@ export class RunBudget {
         if (!journal.flush()) return;
         const { session_id: sessionId } = cost.record;
         noteBooked(join(stateDir, "sessions"), cost.session_key, sessionId, cost.booked);
+        if (sessionId !== null) noteContinuedBooked(stateDir, sessionId, cost.booked);
         this.running.remove(lease);
       }
     } finally {

@@ -5,11 +5,13 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { systemCode } from "../../core/errors.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
-import { readDocument, removeDocument, syncDir } from "../../host/documents.ts";
+import { readDocument, removeDocument, replaceDocument, syncDir } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import type { Usage } from "./facts.ts";
 import type { SessionDocument } from "./session-file.ts";
 
 export interface ContinuedSession extends SessionDocument {
@@ -105,6 +107,18 @@ export function beginWith(
     `its session has gone on in the task ${other}: continue that one`,
     { canRetry: false },
   );
+}
+
+/**
+ * A run in a session that has gone on is booked: a retry of its task begins with the same document, and must not book that run again.
+ * @param booked of the whole session
+ */
+export function noteContinuedBooked(stateDir: string, sessionId: string, booked: Usage): void {
+  const name = lastName(stateDir, sessionId);
+  const found = name === undefined ? undefined : readContinued(stateDir, name);
+  if (name === undefined || found?.session_id !== sessionId) return;
+  if (isDeepStrictEqual(found.booked, booked)) return;
+  replaceDocument(pathOf(stateDir, name), { ...found, booked });
 }
 
 function pathOf(stateDir: string, name: string): string {

@@ -9,6 +9,7 @@ import type { Assignment } from "../agent.ts";
 import { planOf } from "../budget/plan-of.ts";
 import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
+import { noteContinuedBooked } from "./continued.ts";
 import type { Fact, Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import {
@@ -110,6 +111,7 @@ export class RunRecorder {
       was_refused: state.lastEnd?.fault === "auth",
       hand_off: isGone ? session.hand_off : handOffOf(why, state.lastText) || session.hand_off,
     };
+    this.noteContinued(left);
     // Its task is done. Another task may go on with what lies in the run's folder.
     if (outcome?.kind === "completed") {
       this.keepInRun(left);
@@ -154,6 +156,17 @@ export class RunRecorder {
       if (this.isHeld()) this.file.write(session);
     } catch {
       // The next run begins a new session.
+    }
+  }
+
+  /** The session is that of a task which continues another one. A full disk costs the count, and not the run. */
+  private noteContinued({ session_id: sessionId, booked }: SessionDocument): void {
+    const { stateDir, task } = this.assignment;
+    if (typeof task["session"] !== "string" || sessionId === null || !this.isHeld()) return;
+    try {
+      noteContinuedBooked(stateDir, sessionId, booked);
+    } catch {
+      // A retry by hand books this run once more.
     }
   }
 

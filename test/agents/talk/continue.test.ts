@@ -2,9 +2,13 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { CostRecord } from "../../../src/agents/cost-records.ts";
 import type { SessionDocument } from "../../../src/agents/stream/session-file.ts";
+import { costsOf } from "../../../src/core/state-tree.ts";
+import { filesOfDays } from "../../../src/journal/daily.ts";
 import { type Pool, readJson } from "../../support/pool.ts";
-import { newTalkPool } from "./talk-pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
 
 /** What the newest run of a task has left of its session. */
 function sessionOf(pool: Pool, id: string): SessionDocument | undefined {
@@ -45,6 +49,66 @@ it.each(["claude", "codex"])(
     expect(tokens.get(b)).toBe(tokens.get("a"));
   },
 );
+
+it.each(["claude", "codex"])(
+  "books each run of %s once, also after retries by hand",
+  async (agent) => {
+    const pool = newTalkPool({});
+    await pool.start();
+    pool.drop("a", { agent, prompt: "FIRST" });
+    await pool.result("a");
+    const b = await goOn(pool, "a", "SECOND");
+    await pool.result(b);
+    const tokensOf = async (id: string): Promise<number> => {
+      const { stdout } = await pool.run(["cost", "--task", id, "--json"]);
+      return (JSON.parse(stdout) as { total: { input_tokens: number } }).total.input_tokens;
+    };
+    const one = await tokensOf("a");
+    expect(one).toBeGreaterThan(0);
+    expect(await tokensOf(b)).toBe(one);
+    for (const runs of [2, 3]) {
+      expect((await pool.run(["retry", b, "--completed"])).code).toBe(0);
+      await waitFor(() => pool.runs().length === runs + 1, { what: "the next run" });
+      await pool.result(b);
+      expect(await tokensOf(b)).toBe(runs * one);
+    }
+  },
+);
+
+it("books a run of codex once that was killed, and whose task was retried by hand", async () => {
+  const spend = { spend: { input: 500, output: 5 } };
+  const work = [{ say: "I begin." }, spend, { run: UNTIL_GO }, { say: "two" }];
+  const pool = newTalkPool({ SECOND: [work] });
+  await pool.start();
+  pool.drop("a", { agent: "codex", prompt: "FIRST", cwd: pool.dir });
+  await pool.result("a");
+  const b = await goOn(pool, "a", "SECOND");
+  const running = join(pool.state, "analytics", "running-costs");
+  const textsIn = (dir: string): string[] =>
+    fs.existsSync(dir)
+      ? fs.readdirSync(dir).map((name) => fs.readFileSync(join(dir, name), "utf8"))
+      : [];
+  await waitFor(() => textsIn(running).some((text) => text.includes('"input_tokens": 500')), {
+    what: "what it has used",
+  });
+  await pool.killAll();
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  await pool.start();
+  await pool.result(b);
+  const booked = (): CostRecord[] =>
+    filesOfDays(costsOf({ dir: pool.state }))
+      .flatMap((file) => fs.readFileSync(file, "utf8").trim().split("\n"))
+      .map((line) => JSON.parse(line) as CostRecord);
+  const count = booked().length;
+  expect((await pool.run(["retry", b, "--completed"])).code).toBe(0);
+  await waitFor(() => booked().length > count, { what: "the next run" });
+  // The program tells the sum of the session, over all its runs.
+  const sums = pool.runs().flatMap((run) => {
+    const text = fs.readFileSync(join(pool.state, "runs", run, "events.jsonl"), "utf8");
+    return [...text.matchAll(/"turn.completed".*?"input_tokens":(\d+)/g)].map(([, n]) => Number(n));
+  });
+  expect(booked().reduce((sum, one) => sum + one.input_tokens, 0)).toBe(Math.max(...sums));
+});
 
 it("goes on in the session of a failed task, and tells it the new prompt only", async () => {
   const pool = newTalkPool({ FIRST: [[{ say: "one" }, { fail: 400 }]] });
