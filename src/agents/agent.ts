@@ -12,16 +12,16 @@ export type StopReason =
   | "stop"
   | "cancel"
   | "requeue"
-  /** A coding agent was silent for too long, or did not leave after its work. */
+  /** A coding agent was silent for too long, or did not exit after its work. */
   | "idle"
   | "lingering"
   | "background"
   /** A budget is used up. */
   | "budget"
-  /** It began a new session in the place of the one that it was to resume. */
+  /** It began a new session instead of resuming the old one. */
   | "lost_session";
 
-/** The wish that an attempt stops. Like an AbortSignal, which would cost more than the rest of a small task. */
+/** Asks an attempt to stop. It is like an AbortSignal, which would cost more than the rest of a small task. */
 export class StopSignal {
   reason: StopReason | undefined;
   private listener: ((reason: StopReason) => void) | undefined;
@@ -40,12 +40,12 @@ export class StopSignal {
   }
 }
 
-/** The part of a node's run that one call of an agent is. */
+/** The phase of a node's run for which an agent is called. */
 export interface NodePhase {
   phase: string;
-  /** What the agent is to read; it is there. */
+  /** The path of the packet for the agent. The file exists. */
   packetFile: string;
-  /** Size of stdout.log when the phase began: what stands before is not its own (bytes). */
+  /** Size of stdout.log when the phase began (bytes). Earlier bytes belong to other phases. */
   stdoutFrom: number;
 }
 
@@ -57,7 +57,10 @@ export interface Assignment {
   /** From 1. */
   attempt: number;
   lease: string;
-  /** The file whose name is the lease. Not for programs to read: one that takes it away has lost the task. "": it runs no task. */
+  /**
+   * The file whose name is the lease; "" when it runs no task. Programs must not touch it: a run without this file has lost its
+   * task.
+   */
   claimFile: string;
   /** `runs/<run>`; made when something is put into it. */
   runDir: string;
@@ -66,11 +69,11 @@ export interface Assignment {
   /** Once it says stop, the agent stops its processes, then resolves. */
   stop: StopSignal;
   onProgress(details: Record<string, unknown>): void;
-  /** The attempt cannot be stopped from inside this process: the process must go. */
+  /** The attempt cannot be stopped from inside this process, so the process must end. */
   onStuck(): void;
   /** Set when the task is a node of the plan. */
   node?: NodePhase;
-  /** Of the packets that were put into the run's folder so far. */
+  /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */
   workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
@@ -87,10 +90,10 @@ export abstract class Agent {
     this.settings = settings;
   }
 
-  /** Makes ready what every first run waits for. Called before there is one; it runs no code of the user's. */
+  /** Prepares what the first run would have to wait for. It is called before the first run, and runs no code of the user. */
   warmUp(): void {}
 
-  /** Runs one attempt to its end. Never rejects for what the task did; a rejection is a fault of ours. */
+  /** Runs one attempt to its end. A task cannot make it reject; if it rejects, that is a fault of mailchute. */
   abstract run(assignment: Assignment): Promise<AttemptOutcome>;
 }
 

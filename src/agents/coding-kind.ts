@@ -11,10 +11,10 @@ export interface AgentKindEntry {
   load(): Promise<CodingKind>;
 }
 
-/** What there is to read for one kind of coding agent. */
+/** How the stream and the messages of one kind of coding agent are read. */
 export interface CodingKind {
   make(settings: AgentSettings): Agent;
-  /** How the stream of such an agent is read by those who only look. */
+  /** Reads the stream of such an agent for people who only look. */
   newReader(): ReadLine;
   /** It takes messages while it runs. */
   readonly takesMessages: boolean;

@@ -1,4 +1,4 @@
-/** What runs of coding agents used, as lines of `analytics/costs.<day>.jsonl`, and how they are read. Pure. */
+/** The costs of runs of coding agents: the lines of `analytics/costs.<day>.jsonl`, and how they are read. Pure. */
 import type { Price } from "../core/settings.ts";
 import type { Usage } from "./stream/facts.ts";
 
@@ -29,7 +29,7 @@ export interface CostRecord {
   outcome: string;
 }
 
-/** Whether it has used anything: a run that has not is not booked. */
+/** Whether it has used anything. A run that used nothing is not booked. */
 export function hasUsed(record: CostRecord): boolean {
   return record.input_tokens + record.output_tokens + (record.cost_usd_micro ?? 0) > 0;
 }
@@ -48,7 +48,7 @@ export function priceOf(
   const price = model === null ? undefined : prices[model];
   if (price === undefined) return undefined;
   const { input_usd: input, cached_input_usd: cached = input, output_usd: output } = price;
-  // A price for a million tokens in dollars is one for a token in millionths.
+  // A price in dollars for a million tokens is the price in millionths for one token.
   return Math.round(
     (used.inputTokens - used.cachedInputTokens) * input +
       used.cachedInputTokens * cached +
@@ -56,7 +56,7 @@ export function priceOf(
   );
 }
 
-/** What it cost (millionths of a US dollar), by the program or by the settings; undefined when neither knows. */
+/** The cost (millionths of a US dollar) as the program reports it or the settings say; undefined when neither knows. */
 export function priceOfRecord(
   record: CostRecord,
   prices: Readonly<Record<string, Price>>,
@@ -70,7 +70,7 @@ export function priceOfRecord(
   return record.cost_usd_micro ?? priceOf(record.model, used, prices);
 }
 
-/** A record as it is in the journal; undefined when it is none. */
+/** Decodes a line of the journal; undefined when it is no such record. */
 export function readCostRecord(record: Readonly<Record<string, unknown>>): CostRecord | undefined {
   const numbers = ["at", "input_tokens", "cached_input_tokens", "output_tokens"];
   const texts = ["task_id", "run", "agent", "account", "outcome"];

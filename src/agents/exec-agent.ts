@@ -34,7 +34,7 @@ export class ExecAgent extends Agent {
   }
 }
 
-/** The packet of a task that belongs to no node: its own words, and nothing around them. */
+/** The packet of a task that belongs to no node: only its own prompt. */
 export function writePacket(assignment: Assignment): string {
   const { task, runDir } = assignment;
   const packet = join(runDir, "packet.md");

@@ -26,7 +26,7 @@ import { writtenTooLong } from "./program.ts";
 
 /** What a handler gets beside the task. */
 export interface HandlerContext {
-  /** Aborted when the attempt must stop: time limit, cancel, shutdown, lost lease. */
+  /** It is aborted when the attempt must stop: at its time limit, by a cancel, by a shutdown, or when the lease is lost. */
   signal: AbortSignal;
   /** From 1. */
   attempt: number;
@@ -56,7 +56,7 @@ export class ModuleAgent extends Agent {
   private loaded: Handler | undefined;
 
   override warmUp(): void {
-    // Node makes its loader of modules ready with the first file that it imports.
+    // Node prepares its module loader with the first import.
     const loader = isTypeScript(this.settings.module ?? "")
       ? newTypeScriptLoader().then((jiti) => jiti.transform({ source: "", ts: true }))
       : import(pathToFileURL(pathOfNothing()).href);
@@ -110,7 +110,7 @@ class HandlerRun implements HandlerContext {
     this.packetFile = assignment.node?.packetFile;
   }
 
-  /** Made when it is asked for: most handlers never look. */
+  /** It is made on first use, because most handlers do not use it. */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       this.controller = new AbortController();
@@ -143,7 +143,7 @@ class HandlerRun implements HandlerContext {
       if (leftMs > 0) this.timer = setTimeout(() => stop("timeout"), leftMs);
       this.assignment.stop.onStop(stop);
       void call(handler, this.assignment.task, this).then((outcome) => {
-        // A handler that finished in spite of the wish to stop has finished.
+        // A handler that finished although it was asked to stop counts as finished.
         const isCut = this.stopped !== undefined && outcome.kind !== "completed";
         const reason = this.stopped ?? "stop";
         resolve(this.ended(isCut ? stoppedOutcome(reason, this.limitMs) : outcome));
@@ -192,7 +192,10 @@ async function call(
 
 const isTypeScript = (path: string): boolean => /\.[cm]?ts$/.test(path);
 
-/** Keeps no file: its own choice is a folder in the shared one for temporary files, where others could put code into our process. */
+/**
+ * It uses no cache on disk: by default, jiti keeps one in the shared folder for temporary files, where others could put code into
+ * our process.
+ */
 async function newTypeScriptLoader(): Promise<Jiti> {
   const { createJiti } = await import("jiti");
   return createJiti(import.meta.url, { fsCache: false, esmEvalTempFile: false });
@@ -210,7 +213,7 @@ async function loadHandler(path: string): Promise<Handler> {
   return loaded.default as Handler;
 }
 
-/** Results must be JSON; what is not fails here, inside the attempt, and not when it is settled. */
+/** Results must be JSON. Another value fails here, inside the attempt, and not when the task is settled. */
 function jsonSafe(output: unknown): unknown {
   if (typeof output === "object" || typeof output === "bigint") JSON.stringify(output);
   if (isDeeperThan(output, OUTPUT_DEPTH_MAX))
@@ -218,7 +221,7 @@ function jsonSafe(output: unknown): unknown {
   return typeof output === "function" || typeof output === "symbol" ? null : output;
 }
 
-/** So much may be logged between two looks at the disk (bytes). */
+/** How much may be logged between two looks at the disk (bytes). */
 const UNSEEN_BYTES_MAX = 64 * 1024;
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
@@ -229,9 +232,9 @@ class RunLog {
   private readonly freeBytesMin: number;
   private fd: number | undefined;
   private bytes = 0;
-  /** Not ours: a run that was put back may have had this very folder. */
+  /** Another program's file: a run that was put back may have used the same folder. */
   private bytesBefore = 0;
-  /** Written since it was seen that the disk has room. */
+  /** How much was written since the disk was last seen to have room (bytes). */
   private bytesUnseen = 0;
 
   constructor(dir: string, bytesMax: number, freeBytesMin: number) {
@@ -240,7 +243,7 @@ class RunLog {
     this.freeBytesMin = freeBytesMin;
   }
 
-  /** @throws OutputLimitError when it may have no more; NoRoomError when it is long, and the disk is nearly full */
+  /** @throws OutputLimitError when it reaches its limit; NoRoomError when it is long and the disk is nearly full */
   line(parts: readonly unknown[]): void {
     if (this.fd === undefined) {
       makeDirs(this.dir, RUN_DIR_DEPTH);

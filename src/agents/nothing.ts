@@ -1,2 +1,2 @@
-/** Nothing: imported so that Node makes its loader of modules ready before there is one to load (module-agent.ts). */
+/** An empty module. It is imported so that Node prepares its module loader before the first handler is loaded (module-agent.ts). */
 export {};

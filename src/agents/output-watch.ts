@@ -1,45 +1,45 @@
 /**
- * Watches how much a run has written: into its logs and whatever else is in its folder. Programs write straight into files, so
- * it looks the more often, the sooner a limit could be reached: its own, or the end of the disk.
+ * Watches how much a run has written into its logs and its folder. Programs write straight into files, so it looks more often when
+ * a limit is near: the limit of the run, or the end of the disk.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { roomOf, type Space } from "../core/free-space.ts";
 import { spaceOf } from "../host/disk-room.ts";
 import { cutFolder, FolderCount, type Usage } from "./run-folder.ts";
 
-/** Why a run may not go on: it wrote more than it may, or it writes while the disk is nearly full. */
+/** Why a run must stop: it wrote more than its limit, or it writes while the disk is nearly full. */
 export type OutputFault = "output" | "room";
 
 export interface OutputWatchParts {
   /** Directory of the run. */
   dir: string;
-  /** What we have put there ourselves (bytes): it comes on top of what the run may write. */
+  /** The bytes that we put there ourselves. They do not count against the limit of the run. */
   ownBytes: number;
   /** Setting `output_bytes_max`. */
   bytesMax: number;
-  /** Setting `free_bytes_min`; 0 = the disk is of no interest. */
+  /** Setting `free_bytes_min`; with 0 the disk is not watched. */
   freeBytesMin: number;
-  /** Called once, when the run may not go on. */
+  /** Called once, when the run must stop. */
   onFault: (fault: OutputFault) => void;
 }
 
-/** A program that writes faster than this between two looks writes more than it may, until it is seen (bytes a ms: 1 GiB/s). */
+/** A program that writes faster than this can pass its limit between two looks (bytes a ms: 1 GiB/s). */
 const BYTES_PER_MS = 1024 * 1024;
 const LOOK_MS = { min: 10, max: 1000 } as const;
 /** With more runs than this each is looked at less often. */
 const QUICK_RUNS_MAX = 16;
-/** A look takes at most this part of the time. */
+/** Looking takes at most this part of the time. */
 const LOOKING_PART = 1 / 50;
 /** The next slice of a folder with many files comes sooner. */
 const SLICING_PART = 1 / 5;
-/** A folder with more files has too much in it, however small they are: each look goes through all of them. */
+/** A folder with more files counts as too large, because each look goes through all of them. */
 export const OUTPUT_FILES_MAX = 20_000;
 /** All runs of a process together may write this part of what is left of a disk that is nearly full. */
 const LEFT_PART = 1 / 2;
 
-/** A run that writes so little fills no disk, and goes on when nothing is left. */
+/** A run that writes less than this does not fill a disk, and goes on even when nothing is left (bytes). */
 const FEW_BYTES = 4096;
-/** Ours, and the logs. */
+/** Our own files, and the logs. */
 const FIRST_FILES = 5;
 
 let watchCount = 0;
@@ -50,7 +50,7 @@ export class OutputWatch {
   private timer: NodeJS.Timeout | undefined;
   private count: FolderCount | undefined;
   private isClosed = false;
-  /** What there was when the disk last had room. */
+  /** The size of the folder when the disk last had room. */
   private before: Usage;
   fault: OutputFault | undefined;
 
@@ -61,7 +61,7 @@ export class OutputWatch {
     this.timer = setTimeout(() => this.look(), this.waitMs(0, undefined));
   }
 
-  /** The last look, when the run has ended: it may have been short. */
+  /** Looks a last time when the run has ended, because a short run may have had no look before. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -76,7 +76,7 @@ export class OutputWatch {
     if (this.isOver(count.usage)) this.fault = "output";
   }
 
-  /** For a program that was fast, and has written more before it was seen. @param logs paths: these are cut first */
+  /** Cuts the files of a fast program that passed its limit between two looks. @param logs paths: these are cut first */
   cut(logs: readonly string[]): Promise<void> {
     const { dir, bytesMax, ownBytes } = this.p;
     return cutFolder(dir, bytesMax + ownBytes, logs, OUTPUT_FILES_MAX);
@@ -107,7 +107,7 @@ export class OutputWatch {
     return bytes > this.p.bytesMax + this.p.ownBytes || files > OUTPUT_FILES_MAX;
   }
 
-  /** It has written more, while the disk is nearly full, than its share of what is left. */
+  /** It wrote more than its share of the space that is left, and the disk is nearly full. */
   private isShort(usage: Usage, space: Space | undefined): boolean {
     if (space === undefined) return false;
     const room = roomOf(space, this.p.freeBytesMin);

@@ -30,10 +30,10 @@ import {
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
 
-/** Variables that programs need to work at all; everything else of ours stays with us. */
+/** Variables that every program needs. It gets no other variable of ours. */
 const ENV_ALLOWED =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|SystemRoot|COMSPEC|PATHEXT|TEMP|TMP)$/;
-/** Failures to start that will not go away by trying again. */
+/** Errors of a start that another try cannot mend. */
 const SPAWN_FINAL: ReadonlySet<string> = new Set([
   "ENOENT",
   "EACCES",
@@ -66,20 +66,22 @@ export interface ProgramSpec {
   limitMs: number;
   /** Variables beside those of `programEnvironment`. Called when the run's directory is there. */
   moreEnvironment?: () => Record<string, string>;
-  /** Names of variables that the program does not get, as of other agents' sessions. */
+  /** True for variables that the program must not get, such as those of other agents' sessions. */
   withoutEnvironment?: (name: string) => boolean;
-  /** True: nothing of it may run on after its end, whatever left its group. */
+  /** True: after its end, all processes that it started are ended, also those that left its process group. */
   endsTree?: boolean;
   /** Called once it has been started. */
   onStarted?: () => void;
-  /** The same, with its standard input. Left out: it has none. */
+  /** Like `onStarted`, with its standard input. Without this function it has no standard input. */
   onStdin?: (stdin: Writable) => void;
 }
 
-/** It ended by itself with this exit code; or the outcome of a program that did not start, was stopped, or was ended by a signal. */
+/**
+ * The exit code of a program that ended by itself; or the outcome of one that did not start, was stopped, or was ended by a signal.
+ */
 export type ProgramEnd =
   | { exitCode: number; outcome?: undefined }
-  /** `isRoomShort`: it wrote on while the disk was nearly full, and what it wrote is to go. */
+  /** `isRoomShort`: it wrote while the disk was nearly full, and its files must be removed. */
   | { outcome: AttemptOutcome; isRoomShort?: true };
 
 /** Runs a program in the attempt's directory and under its lease. Never rejects for what the program did. */
@@ -119,7 +121,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   const stop = new Stopper(assignment, child, limitMs);
   spec.onStarted?.();
   if (child.stdin !== null) {
-    // A program that has ended reads no more: its exit says what came of it.
+    // A program that has ended reads nothing more. Its exit code decides the outcome.
     child.stdin.on("error", () => {});
     spec.onStdin?.(child.stdin);
   }
@@ -152,14 +154,14 @@ export function makeRunDir(runDir: string): AttemptOutcome | undefined {
   }
 }
 
-/** It runs again when there is room, so what it wrote is of no use. */
+/** It runs again when there is room, so its files are not needed. */
 export function writtenTooLong(): AttemptOutcome {
   return hindered("the disk is nearly full, and it wrote on: what it wrote was taken away");
 }
 
 /**
- * The end of what it wrote to a log: most programs say there why they stop. Whole lines, or the end of a long one.
- * @param from bytes before it are not its own
+ * The end of a log, where most programs say why they stop: whole lines, or the end of a long one.
+ * @param from where its own part of the log begins (bytes)
  */
 export function lastWords(log: string, from = 0): string {
   const words = readTail(log, LAST_WORDS_BYTES_MAX, from).trim();
@@ -168,12 +170,12 @@ export function lastWords(log: string, from = 0): string {
   return lineEnd === -1 ? `…${words}` : words.slice(lineEnd + 1).trimStart();
 }
 
-/** Of the files in a run's folder that we have written. */
+/** The size of the files in a run's folder that we have written. */
 function ownBytesOf({ taskText, claimFile, packetBytes = 0 }: Assignment): number {
   return Buffer.byteLength(taskText) + Buffer.byteLength(claimFile) + packetBytes;
 }
 
-/** Programs read a copy of their task: they may do with it as they like. */
+/** Programs read a copy of their task, which they may change. */
 function taskFileOf(assignment: Assignment): string {
   return join(assignment.runDir, "task.json");
 }
@@ -213,7 +215,7 @@ export function inheritedVariables(
   return Object.fromEntries(names.map((name) => [name, ours[name]]));
 }
 
-/** 0 for what cannot be looked at: the program may have put anything there. */
+/** 0 when it cannot be looked at: the program may have put anything there. */
 function sizeOf(log: string): number {
   try {
     return fs.statSync(log).size;
@@ -222,7 +224,7 @@ function sizeOf(log: string): number {
   }
 }
 
-/** Watches a running program: its time, its output, and the wish of others that it stop. */
+/** Watches the time and the output of a running program, and stops it when it is asked to. */
 class Stopper {
   reason: StopReason | OutputFault | undefined;
   readonly output: OutputWatch;
@@ -254,7 +256,7 @@ class Stopper {
     if (pid === undefined) return;
     const { lease, settings } = this.assignment;
     const isWriting = reason === "output" || reason === "room";
-    // It would go on with that while it is asked to end.
+    // Otherwise it would go on with that while it is asked to end.
     if (isWriting) stopGroup(pid);
     this.ending = endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
   }
@@ -262,7 +264,7 @@ class Stopper {
   /**
    * After the exit: processes that are left in its group are ended. A process that left the group of a run that ended by itself did so on
    * purpose, and goes on. When a signal ended the run, the purpose cannot be told, and all of its processes are ended.
-   * @param endsAll all of it is ended in any case
+   * @param endsAll ends all of them in any case
    */
   async finish(endsAll: boolean): Promise<void> {
     this.hasEnded = true;
@@ -301,7 +303,7 @@ function spawnFailure(argv: readonly string[], error: unknown): AttemptOutcome {
   const code = systemCode(error);
   if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
   const [program = ""] = argv;
-  // A command line in one word: the name of no program, and the usual slip. What follows its first word are arguments.
+  // A whole command line in one word is the usual mistake. It names no program, and only its first word is not secret.
   const [first = ""] = /^\s*\S*/.exec(program) ?? [];
   const isLine = code === "ENOENT" && first !== program;
   const shown = JSON.stringify(isLine ? `${first} …` : program);

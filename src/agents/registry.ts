@@ -20,7 +20,7 @@ export class AgentRegistry {
     return this.agents.get(name);
   }
 
-  /** Has every agent make ready what its first run would wait for. */
+  /** Prepares every agent for its first run. */
   warmUp(): void {
     for (const agent of this.agents.values()) agent.warmUp();
   }

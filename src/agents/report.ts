@@ -1,4 +1,4 @@
-/** What a program says about its run: a result file, or the last valid `<result>{…}</result>` block on stdout. */
+/** The report of a program about its run: a result file, or the last valid `<result>{…}</result>` block on stdout. */
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import {
@@ -22,7 +22,7 @@ export interface ProgramReport {
 }
 
 /**
- * Reads the report of a run that ended. Missing or broken parts are as if not said.
+ * Reads the report of a run that ended. Missing and broken parts are left out.
  * @param stdoutFrom where its own part of the log begins (bytes)
  */
 export function readReport(resultFile: string, stdoutLog: string, stdoutFrom = 0): ProgramReport {
@@ -58,7 +58,7 @@ export function lastResultBlock(text: string): Record<string, unknown> | undefin
   return last;
 }
 
-/** So many ends of blocks are tried, from the last on: each costs a look at all that may belong to it. */
+/** How many ends of blocks are tried, the last one first. For each, all text that may belong to it is searched. */
 const BLOCKS_TRIED_MAX = 64;
 
 function* resultBlocks(text: string): Generator<Record<string, unknown>> {
@@ -117,7 +117,7 @@ function readResultFile(path: string): Record<string, unknown> | undefined {
 
 function parseReport(text: string): Record<string, unknown> | undefined {
   const value = parseObject(text);
-  // Nested without end it could be read, but neither written nor shown.
+  // A value that nests too deep can be read, but neither written nor shown.
   return isDeeperThan(value, OUTPUT_DEPTH_MAX) ? undefined : value;
 }
 

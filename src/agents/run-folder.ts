@@ -1,13 +1,13 @@
-/** Counts, cuts and removes what a run has put into its folder, in slices. A program may put there what it likes. */
+/** Counts, cuts and removes the files of a run's folder, in slices. A program may put any file there. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { CLAIM_NAME } from "../core/names.ts";
 import { openToAppend } from "../host/regular-file.ts";
 
-/** So many names are looked at before others have their turn. */
+/** How many names are looked at in one slice. */
 const SLICE = 1000;
-/** What is ours in it, by its name. */
+/** Our own files in it, by name. */
 const OWN_FILE = /^(?:task\.json|packet(?:\.\w+)?\.md)$/;
 
 export interface Usage {
@@ -18,13 +18,13 @@ export interface Usage {
 
 interface Found {
   path: string;
-  /** Of a directory 0. */
+  /** 0 for a directory. */
   size: number;
   isFile: boolean;
   isOwn: boolean;
 }
 
-/** Counts what is below a folder. A count that takes long is of no single moment. */
+/** Counts what is below a folder. While a long count goes on, files may change. */
 export class FolderCount {
   readonly usage: Usage = { bytes: 0, files: 0 };
   private readonly names: Generator<Found>;
@@ -50,8 +50,8 @@ export class FolderCount {
 }
 
 /**
- * Cuts files of the folder until it holds no more than it may.
- * @param bytesMax what is ours in it comes on top
+ * Cuts files of the folder until they are within the limit.
+ * @param bytesMax our own files do not count
  * @param logs paths: these first, then the largest; what has a name of ours last
  * @param filesMax beyond so many names it is not looked
  */
@@ -79,10 +79,10 @@ export async function cutFolder(
   }
 }
 
-/** Takes everything out. What the system refuses stays. */
+/** Removes everything that the system lets it remove. */
 export async function emptyFolder(dir: string): Promise<void> {
   try {
-    // A program may have put a link in its place.
+    // A program may have replaced it by a link.
     if (!(await fs.promises.lstat(dir)).isDirectory()) return;
     for await (const { name } of await fs.promises.opendir(dir))
       await fs.promises.rm(join(dir, name), { recursive: true, force: true });

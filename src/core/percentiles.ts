@@ -6,7 +6,7 @@
 /** The end of each bin is the end of the bin before times this factor. So a value read from a bin is off by at most 2 %. */
 const GAMMA = 1.04;
 const LN_GAMMA = Math.log(GAMMA);
-/** The value read from a bin, as a part of its upper end. It has the same relative error towards both ends of the bin. */
+/** A bin counts as one value: this part of its upper end. That value has the same relative error towards both ends of the bin. */
 const MIDDLE = 2 / (1 + GAMMA);
 /** The bin for durations below one microsecond, which count as 0. */
 const ZERO_BIN = Math.ceil(Math.log(0.001) / LN_GAMMA);

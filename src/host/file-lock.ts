@@ -11,7 +11,7 @@ import { readRegularText, writeRegularText } from "./regular-file.ts";
 
 const STALE_MS = 5000;
 const UPDATE_MS = 1000;
-/** Longer than the lock of a dead process on another machine looks alive (ms). */
+/** The lock of a dead process on another machine looks alive for less than this time (ms). */
 const WAIT_MS_MAX = 8000;
 const PAUSE_MS_MAX = 100;
 /** The time between taking a lock and writing its owner (ms). */

@@ -1,6 +1,7 @@
 /**
  * The gate of an account as a file in the user's state directory, shared by all state trees of that user:
- * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. `rm` opens it.
+ * `mailchute/accounts/<account>.json`. It survives the supervisor, the workers and the machine's restart. To open the gate, delete
+ * the file.
  */
 import { join } from "node:path";
 import { isObject } from "../../core/json-object.ts";
@@ -41,7 +42,7 @@ export class GateFile {
     this.path = join(dir, `${account}.json`);
   }
 
-  /** How it stands, without a lock. A file that is missing or broken is an open gate. */
+  /** Reads the gate without a lock. A missing or broken file means that the gate is open. */
   read(): GateDocument {
     const open = openGate(this.account);
     const found = { ...open, ...readDocument<object>(this.path) };
@@ -75,7 +76,7 @@ export class GateFile {
     if (this.read().probe?.owner === owner) await this.change((gate) => leaveGate(gate, owner));
   }
 
-  /** The service refused a run: no other starts before that time. @returns how it stands now */
+  /** Closes the gate until that time, because the service refused a run. @returns the new state of the gate */
   async close(refusal: Refusal, nowMs: number): Promise<GateDocument> {
     return await this.change((gate) => closeGate(gate, refusal, nowMs, Math.random()));
   }

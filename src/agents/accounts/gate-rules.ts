@@ -9,15 +9,15 @@ export interface GateDocument {
   v: 1;
   account: string;
   status: "open" | "closed" | "opening";
-  /** While it is closed: epoch ms. */
+  /** Until when it is closed (epoch ms). */
   until_ms: number;
   /** The window of the quota that is used up, as the service calls it. */
   window: string | null;
   reason: string;
   closed_at_ms: number;
-  /** How often in a row it was closed without a time from the service. */
+  /** How many times in a row it was closed while the service gave no time. */
   closings: number;
-  /** The one run that may go before the others. */
+  /** The one run that may start before the others. */
   probe: { owner: string; since_ms: number } | null;
   /** Runs that got an answer since it began to open. */
   answers: number;
@@ -43,22 +43,22 @@ export interface Refusal {
   reason: string;
 }
 
-/** So many runs one after another before all may start again. */
+/** This many runs start one after another; then all may start again. */
 const ANSWERS_TO_OPEN = 5;
-/** A run that waits for its turn asks again after so long (ms). */
+/** After this time, a run that waits for its turn asks again (ms). */
 const TURN_MS = 2000;
-/** A probe that has no answer after so long does not hold up the others (ms). */
+/** After this time without an answer, a probe no longer holds up the others (ms). */
 const PROBE_MS_MAX = 10 * 60_000;
-/** Without a time from the service (ms): doubles each time. */
+/** How long the gate stays closed when the service gave no time (ms). It doubles each time. */
 const CLOSED_MS = { first: 30_000, max: 60 * 60_000 } as const;
-/** No window of a quota is longer: what lies further ahead was written by a wrong clock (ms). */
+/** No window of a quota is longer than this (ms). A time further ahead comes from a wrong clock. */
 const WINDOW_MS_MAX = 32 * 24 * 60 * 60_000;
 /** So many windows are remembered at most. */
 const WINDOWS_MAX = 20;
 /** A gate that was closed further in the future was closed by a wrong clock (ms). */
 const CLOCK_MS_MAX = 60_000;
 
-/** What the names of tasks say that wait for this account: see stage "hold" in `names.ts`. */
+/** The gate in the file names of tasks that wait for this account: see stage "hold" in `names.ts`. */
 export function quotaHold(account: string): string {
   return `quota-${account}`;
 }

@@ -1,7 +1,6 @@
 /**
- * How much may be spent, for a task, for a plan, for an agent on a day, and for all coding agents on a day; and whether that is
- * reached. Pure.
- * Money is in millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
+ * How much may be spent, for a task, for a plan, for an agent on a day, and for all coding agents on a day; and whether a limit is
+ * reached. Pure. Money is in millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
  */
 import { isId } from "../../core/names.ts";
 import type { AgentBudget, DayBudget, TaskBudget } from "../../core/settings.ts";
@@ -18,20 +17,20 @@ export interface Spent {
 
 export type Measure = "usd" | "tokens" | "turns" | "time";
 
-/** Above `soft` no turn and no run begins before a person has answered; above `hard` a turn does not go on, either. */
+/** Above `soft`, no turn and no run begins until a person has answered. Above `hard`, a turn that has begun is stopped, too. */
 interface Limit {
   measure: Measure;
   soft: number;
   hard: number | undefined;
 }
 
-/** What is limited together. */
+/** A group of runs that share one limit. */
 export interface Scope {
-  /** Names its sum, and begins the ids of its questions. */
+  /** The key of its sum, and the beginning of the ids of its questions. */
   key: string;
-  /** As people read it: `task a`. */
+  /** The name for people, such as `task a`. */
   what: string;
-  /** Who waits, as people read it. */
+  /** Who waits, in words for people. */
   who: string;
   /** See `Question`. */
   agents: readonly string[];
@@ -49,7 +48,7 @@ export interface RunOwner {
   plan?: string;
 }
 
-/** What is allowed, by whom it was set. */
+/** The limits, by the level at which each was set. */
 export interface Budgets {
   task: TaskBudget | undefined;
   plan?: TaskBudget | undefined;
@@ -109,7 +108,7 @@ export function scopesOf(owner: RunOwner, budgets: Budgets, nowMs: number): Scop
             key: planKey(plan),
             what: `The plan ${plan}`,
             who: NODES_OF_PLAN,
-            // Its agents may have other tasks, too: each node that begins finds out by itself, and is held.
+            // The agents may have other tasks, too. So each node checks the limit when it begins, and is held.
             agents: [],
             limits: limitsOfTask(budgets.plan ?? {}),
             endsAtMs: null,
@@ -153,7 +152,7 @@ function limitsOfDay(b: DayBudget): Limit[] {
   return limits(b.day_usd, b.day_hard_usd, b.day_tokens, b.day_turns, b.day_time_ms);
 }
 
-/** A limit of 0 is none. */
+/** A limit of 0 means no limit. */
 function limits(softUsd = 0, hardUsd = 0, tokens = 0, turns = 0, timeMs = 0): Limit[] {
   const hard = hardUsd === 0 ? undefined : Math.round(hardUsd * USD_MICRO);
   const all: Limit[] = [
@@ -165,7 +164,7 @@ function limits(softUsd = 0, hardUsd = 0, tokens = 0, turns = 0, timeMs = 0): Li
   return all.filter(({ soft }) => soft > 0);
 }
 
-/** A limit with what people answered about it. */
+/** A limit together with the answers of people. */
 export interface LimitNow {
   soft: number;
   hard: number | undefined;
@@ -189,8 +188,8 @@ export function limitNow(limit: Limit, answers: readonly string[]): LimitNow {
 }
 
 /**
- * What runs beside are expected to have spent when they end: as much as the runs before them on average, or what they have spent
- * already.
+ * What the other runs will probably have spent when they end: the average of earlier runs, or what they have spent already if that
+ * is more.
  */
 export function reserveFor(measure: Measure, before: Spent, beside: readonly Spent[]): number {
   const usual = before.runs === 0 ? 0 : before[measure] / before.runs;

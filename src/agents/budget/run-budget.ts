@@ -1,6 +1,6 @@
 /**
- * One run within its budgets: whether it may start, and whether it may go on. What was spent is in `analytics/costs.<day>.jsonl`; what
- * runs that are on use is in `analytics/running-costs/`. Over a soft limit a person is asked; the task waits without a worker.
+ * Decides whether one run may start and go on within its budgets. `analytics/costs.<day>.jsonl` says what ended runs have spent,
+ * `analytics/running-costs/` what running ones use. Over a soft limit a person is asked, and the task waits without a worker.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -36,9 +36,9 @@ import { planOf } from "./plan-of.ts";
 import { RunningCosts } from "./running-costs.ts";
 import { ownerOf, SpentSums, spentBy } from "./spent-sums.ts";
 
-/** How soon a task that waits looks again (ms): sooner after a young question. */
+/** When a waiting task looks again (ms). After a new question it looks sooner. */
 const AGAIN_MS = { min: 1000, max: 60_000 };
-/** So many questions about one limit at most. */
+/** How many questions may be asked about one limit. */
 const QUESTIONS_MAX = 1000;
 
 /** Sums of each state tree that this process runs tasks of. */
@@ -124,7 +124,7 @@ export class RunBudget {
   }
 
   /**
-   * Why a run that is on does not go on.
+   * Why a run must not go on.
    * @param isBetweenTurns a turn has ended and another one is to follow
    */
   haltNow(record: CostRecord, isBetweenTurns: boolean): AttemptOutcome | undefined {
@@ -167,7 +167,7 @@ export class RunBudget {
         );
       }
       if (!isOver) this.questions.close(id);
-      // What runs may use up the rest: this one waits for what that comes to.
+      // Other runs may use up the rest of the budget, so this one waits until they end.
       if (
         when.isStart &&
         runs.length > 0 &&
@@ -176,7 +176,7 @@ export class RunBudget {
         const usualMs = booked.runs === 0 ? 0 : booked.time / booked.runs;
         return {
           kind: "beside",
-          text: `${scope.what}: the rest of the budget is kept for runs that are on`,
+          text: `${scope.what}: the rest of the budget is kept for runs in progress`,
           waitMs: within(usualMs / 4),
         };
       }
@@ -199,7 +199,7 @@ export class RunBudget {
         ends_at_ms: endsAtMs,
       });
     } catch {
-      // A full disk: it is asked when the task looks again.
+      // The disk is full. The question is asked when the task looks again.
     }
     const askedMs = this.questions.find(id)?.asked_at_ms ?? nowMs;
     return {
@@ -236,15 +236,15 @@ export class RunBudget {
     return scopesOf({ ...this.owner, ...compact({ plan: plan?.name }) }, budgets, Date.now());
   }
 
-  /** Runs that are on and not booked yet. */
+  /** The runs that go on and are not booked yet. */
   private beside(): CostRecord[] {
-    // Listed first: a run that is booked in between is in the sums then, and is not counted twice.
+    // They are listed before the sums are read. So a run that is booked in between is in the sums and is not counted twice.
     const beside = this.running.beside(this.assignment.lease);
     try {
       this.sums.refresh(this.assignment.settings);
     } catch (error) {
       if (systemCode(error) === "") throw error;
-      // What was read so far counts.
+      // The sums that were read so far count.
     }
     return beside.filter((record) => !this.sums.isBooked(record));
   }

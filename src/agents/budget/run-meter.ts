@@ -1,4 +1,4 @@
-/** Meters a run while it is on: shows other runs what it has used, and stops it when a budget says so. */
+/** Meters a run while it goes on: shows its costs to other runs, and stops it when a budget is used up. */
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import type { Assignment } from "../agent.ts";
 import type { CostRecord } from "../cost-records.ts";
@@ -10,7 +10,7 @@ import type { RunBudget } from "./run-budget.ts";
 export interface RunCosts {
   readonly state: RunState;
   costRecord(outcome: string): CostRecord;
-  /** What is booked of its session once this run is. */
+  /** What will be booked for its session, this run included. */
   bookedThen(): Usage;
 }
 
@@ -22,11 +22,11 @@ interface MeterParts {
   stop: () => void;
 }
 
-/** Between two looks, and two versions of its file (ms). */
+/** The time between two looks, and between two versions of its file (ms). */
 const LOOK_MS = 1000;
 
 export class RunMeter {
-  /** Why it was stopped; undefined: it was not. */
+  /** Why it was stopped; undefined when it was not stopped. */
   halt: AttemptOutcome | undefined;
   private readonly p: MeterParts;
   private readonly lease: string;
@@ -44,7 +44,7 @@ export class RunMeter {
     this.timer = setInterval(() => this.look(), LOOK_MS);
   }
 
-  /** A turn has ended: another one must not begin over a limit, so this does not wait for the next look. */
+  /** Called when a turn has ended. It checks the limits at once, because no other turn may begin above them. */
   turnEnded(): void {
     if (this.timer !== undefined) this.look();
   }
@@ -66,7 +66,7 @@ export class RunMeter {
     const record = costs.costRecord("running");
     this.show(record);
     const { state } = costs;
-    // It is done: what it came to stands.
+    // The run is over, so its outcome stays.
     if (isRunOver(state)) return;
     this.halt = budget.haltNow(record, state.turn === "ended");
     if (this.halt !== undefined) stop();
@@ -77,13 +77,13 @@ export class RunMeter {
     const booked = costs.bookedThen();
     const { at: _at, duration_ms: _duration, ...used } = record;
     const text = JSON.stringify([used, booked]);
-    // A call that is no task's has no lease.
+    // A call without a task has no lease.
     if (text === this.written || this.lease === "") return;
     try {
       budget.running.write(this.lease, { v: 1, owner, record, session_key: sessionKey, booked });
       this.written = text;
     } catch {
-      // A full disk: the others do not see it, and it goes on.
+      // The disk is full. The run goes on, and other runs do not see its costs.
     }
   }
 }

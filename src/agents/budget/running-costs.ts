@@ -1,6 +1,6 @@
 /**
- * What each run that is on has used so far: `analytics/running-costs/<lease>.json`. Runs see each other by these files. The file of
- * a run whose process was killed is the only trace of what it used: the next run books it.
+ * The costs so far of each run that goes on: `analytics/running-costs/<lease>.json`. Runs see each other by these files. The file
+ * of a run whose process was killed is the only trace of what it used: the next run books it.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,10 +12,10 @@ import type { Usage } from "../stream/facts.ts";
 
 export interface RunningCost {
   v: 1;
-  /** Of the run's lease. */
+  /** The owner of the run's lease. */
   owner: string;
   record: CostRecord;
-  /** The name of its session's document, and what is booked of the session once this run is. */
+  /** The name of its session's document, and what will be booked for the session, this run included. */
   session_key: string;
   booked: Usage;
 }
@@ -42,7 +42,7 @@ export class RunningCosts {
     removeDocument(this.pathOf(lease));
   }
 
-  /** Runs that are on, but this one. An owner that cannot be judged is taken for alive. */
+  /** The other runs that go on. An owner that cannot be checked counts as alive. */
   beside(lease: string): CostRecord[] {
     return this.list()
       .filter((one) => one.lease !== lease && judgeOwner(one.cost.owner) !== "dead")
@@ -54,7 +54,7 @@ export class RunningCosts {
     return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
   }
 
-  /** What runs have used that are on or not booked yet. */
+  /** The costs of runs that go on or are not booked yet. */
   all(): CostRecord[] {
     return this.list()
       .map(({ cost }) => cost.record)
@@ -82,7 +82,7 @@ export class RunningCosts {
   }
 }
 
-/** Its file is written when something else than the time has changed. A run counts for the day on which it ends. */
+/** Its file is written when anything but the time has changed. A run counts for the day on which it ends. */
 function asOf(record: CostRecord, nowMs: number): CostRecord {
   const startedMs = record.at * 1000 - (record.duration_ms ?? 0);
   return { ...record, at: Math.floor(nowMs / 1000), duration_ms: nowMs - startedMs };

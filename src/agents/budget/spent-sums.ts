@@ -1,6 +1,7 @@
 /**
- * What was spent so far, by the files of `costsOf`: followed as they grow, each run of a session counted once. The sums of earlier
- * days are kept in a document, so that a process reads the last days only. The document can be missing: then all files are read.
+ * Sums up what was spent, from the files of `costsOf`. It follows them as they grow, and counts each run of a session once. The
+ * sums of earlier days are kept in a document, so that a process reads the last days only. The document can be missing: then all
+ * files are read.
  */
 import fs from "node:fs";
 import { basename } from "node:path";
@@ -26,7 +27,7 @@ interface CostSumsDocument {
   sums: Record<string, Sum>;
 }
 
-/** Runs are looked for by key in so many files: a run that was just booked is in one of the last two. */
+/** A run is searched by its key in this many files: a run that was just booked is in one of the last two. */
 const SEEN_FILES = 2;
 const DAY_S = 24 * 60 * 60;
 
@@ -46,13 +47,13 @@ export class SpentSums {
     this.document = costSumsOf(tree);
   }
 
-  /** Reads what was booked since. @throws a system error */
+  /** Reads the runs that were booked since the last call. @throws a system error */
   refresh(settings: Pick<Settings, "prices" | "retention">): void {
     const files = filesOfDays(this.costs);
     const isFirst = !this.hasBegun;
     if (isFirst) this.begin(files, settings);
     for (const file of files) this.readOn(file, settings.prices);
-    // At first all that was read counts: an earlier process may have been killed right after it had booked a run.
+    // The first time, it searches all that was read: an earlier process may have been killed right after it had booked a run.
     if (isFirst) return;
     const last = files.slice(-SEEN_FILES);
     for (const file of this.seen.keys()) if (!last.includes(file)) this.seen.delete(file);
@@ -84,7 +85,7 @@ export class SpentSums {
     if (hasRead) this.keep(files.slice(0, -1), retention.journal_days);
   }
 
-  /** Two processes may write it at once: what each writes fits together. */
+  /** Two processes may write it at once. Each writes a consistent document. */
   private keep(files: readonly string[], days: number): void {
     const sinceS = Date.now() / 1000 - days * DAY_S;
     const document: CostSumsDocument = {
@@ -95,7 +96,7 @@ export class SpentSums {
     try {
       replaceDocument(this.document, document);
     } catch {
-      // A full disk: the next process reads these files again.
+      // The disk is full. The next process reads these files again.
     }
   }
 
@@ -131,7 +132,7 @@ export class SpentSums {
   }
 }
 
-/** Not of a version that we do not know, nor of files that were cut since. */
+/** Ignores a document of an unknown version, and one whose files were cut since. */
 function isUsable({ v, files, sums }: CostSumsDocument, paths: readonly string[]): boolean {
   if (v !== 1 || typeof files !== "object" || typeof sums !== "object") return false;
   return paths.every((path) => {

@@ -1,4 +1,4 @@
-/** How claude and codex are pointed at the mock API instead of their service: environment and arguments to add. */
+/** The environment and arguments with which claude and codex use the mock API instead of their service. */
 
 interface Against {
   env: Record<string, string>;
@@ -8,13 +8,16 @@ interface Against {
 interface AgainstOptions {
   /** Address of the mock. */
   url: string;
-  /** Sent with each request; by its last four letters a script tells accounts apart. Never a real one. */
+  /** Sent with each request. A script knows accounts by the last four letters of it. Never use a real key. */
   key: string;
-  /** How often the program asks again after an error. */
+  /** How many times the program tries again after an error. */
   retries: number;
 }
 
-/** Turns off what claude asks of other servers. With `isSubscription` it treats its key as that of a subscription, with quota windows. */
+/**
+ * Turns off claude's requests to other servers. With `isSubscription` it treats its key as that of a subscription, with quota
+ * windows.
+ */
 export function claudeAgainst(
   { url, key, retries }: AgainstOptions,
   { isSubscription = false } = {},
@@ -32,7 +35,7 @@ export function claudeAgainst(
   };
 }
 
-/** A provider of its own in codex's configuration; its name is free of those that codex knows. */
+/** A provider in codex's configuration. Its name differs from those that codex knows. */
 export function codexAgainst({ url, key, retries }: AgainstOptions): Against {
   const provider = [
     'name="mock"',

@@ -7,7 +7,7 @@ import type { Step } from "./script.ts";
 const EVENT_STREAM = { "content-type": "text/event-stream", "cache-control": "no-cache" };
 const JSON_BODY = { "content-type": "application/json" };
 
-/** No event, no JSON and no UTF-8. */
+/** Bytes that are neither an event nor JSON nor UTF-8. */
 const GARBAGE = Buffer.from(
   'event: ?\ndata: {"type": \u0000\n\n\xff\xfe not a stream \x80\n\n',
   "latin1",
@@ -52,7 +52,7 @@ function eventsOf(format: Format, asked: Asked, step: Step, isRefused: boolean):
   return [...events.slice(0, 1), format.errorEvent(format.refusal(step, Date.now()))];
 }
 
-/** What is cut off ends within an event, after the first half of them. */
+/** A cut answer ends within an event, after the first half of its events. */
 function sendEvents(
   response: ServerResponse,
   events: readonly StreamEvent[],

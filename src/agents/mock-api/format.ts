@@ -1,20 +1,20 @@
-/** What the server needs from a wire format: to read a request, and to write an answer in words of that API. */
+/** The wire format of one API, as the server needs it: it reads requests and writes answers. */
 import type { Step, Usage, Windows } from "./script.ts";
 
-/** A request, read. `side` is for what a program asks beside its conversation; a script's steps are not used up by it. */
+/** A request that was read. `side` marks a request beside the conversation, which uses up no step of the script. */
 export interface Asked {
   kind: "turn" | "side" | "compaction" | "count";
   model: string;
   isStream: boolean;
-  /** What the user said, oldest first: where the markers are. */
+  /** The texts of the user, the oldest first. They hold the markers. */
   texts: readonly string[];
-  /** Every message as one line, oldest first. */
+  /** Every message as one line, the oldest first. */
   lines: readonly string[];
   /** Names of the tools that the program offers. */
   tools: readonly string[];
 }
 
-/** One event of a stream; `type` is in the data, too, as both APIs have it. */
+/** One event of a stream. The data repeats `type`, as in both APIs. */
 export type StreamEvent = { type: string } & Record<string, unknown>;
 
 export interface Refusal {
@@ -46,7 +46,7 @@ const USAGE: Required<Usage> = {
 
 export const usageOf = (step: Step): Required<Usage> => ({ ...USAGE, ...step.usage });
 
-/** What a step says: "ok" when it does nothing else. */
+/** The text of a step; "ok" when it does nothing else. */
 export function textOf(step: Step): string | undefined {
   const isSilent = step.run !== undefined || step.tool !== undefined;
   return step.say ?? (isSilent ? undefined : "ok");
@@ -54,7 +54,7 @@ export function textOf(step: Step): string | undefined {
 
 let made = 0;
 
-/** An id that no other answer of this process has. */
+/** An id that is unique in this process. */
 export function newId(prefix: string): string {
   made++;
   return `${prefix}${Date.now().toString(36)}${made.toString(36).padStart(4, "0")}`;

@@ -45,7 +45,7 @@ function read(path: string, body: Record<string, unknown>): Asked {
 function kindOf(path: string, body: Record<string, unknown>, last: string): Asked["kind"] {
   if (path.endsWith("/count_tokens")) return "count";
   if (COMPACTION.test(last)) return "compaction";
-  // claude looks with one token whether an account has quota, and has titles made without any tool.
+  // claude checks an account's quota by a request for one token, and asks for titles by a request without tools.
   const hasNoTools = Array.isArray(body["tools"]) && body["tools"].length === 0;
   return body["max_tokens"] === 1 || hasNoTools ? "side" : "turn";
 }
@@ -58,7 +58,7 @@ const textsOf = (message: Message): string =>
     .map(({ text }) => text ?? "")
     .join("\n");
 
-/** What claude puts before the words of its user. */
+/** The text that claude puts before that of its user. */
 const REMINDER = /<system-reminder>[\s\S]*?<\/system-reminder>\s*/g;
 
 function lineOf(block: Block): string {
@@ -126,7 +126,7 @@ function events(step: Step, asked: Asked): StreamEvent[] {
   ];
 }
 
-/** A block as its stream: empty at first, then in two pieces, so that a cut can fall between them. */
+/** The events of a block: it begins empty, and its text comes in two pieces, so that a cut can fall between them. */
 function blockEvents(block: Record<string, unknown>, index: number): StreamEvent[] {
   const deltas: Record<string, unknown>[] = [];
   let empty: Record<string, unknown>;
@@ -194,7 +194,7 @@ const WINDOWS = [
   ["sevenDay", "7d", "seven_day"],
 ] as const;
 
-/** The fullest window is the one that the account's status is told by. */
+/** The fullest window decides the status of the account. */
 function windowHeaders(windows: Windows, isRefused: boolean): Record<string, string> {
   const prefix = "anthropic-ratelimit-unified";
   const headers: Record<string, string> = {};

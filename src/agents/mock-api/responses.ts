@@ -92,7 +92,7 @@ function callOf(name: string, input: unknown): Record<string, unknown> {
 
 function plain(step: Step, asked: Asked): Record<string, unknown> {
   const usage = usageOf(step);
-  // This API counts what came from the cache, and what was thought, as part of the whole.
+  // This API counts cached input and reasoning as parts of the whole.
   const input = usage.input + usage.cachedInput;
   return {
     id: newId("resp_"),

@@ -1,12 +1,12 @@
-/** What the mock API answers, as data: lists of steps, one step for each request of a conversation. It knows no wire format. */
+/** The answers of the mock API as data: lists of steps, one for each request of a conversation. It knows no wire format. */
 
-/** A tool call of the model's. A text as `input` makes a call of a free-form tool (codex: `apply_patch`). */
+/** A tool call of the model. A text as `input` makes a call of a free-form tool (codex: `apply_patch`). */
 interface ToolCall {
   tool: string;
   input: unknown;
 }
 
-/** Tokens of one answer, each kind counted once: `input` is what did not come from the cache. */
+/** Tokens of one answer, each counted in one kind: `input` has those that did not come from the cache. */
 export interface Usage {
   input?: number;
   cachedInput?: number;
@@ -26,7 +26,7 @@ export interface Windows {
   sevenDay?: QuotaWindow;
 }
 
-/** One answer. What the model says comes in this order: think, say, run, tool. Without any of them it says "ok". */
+/** One answer. Its parts come in this order: think, say, run, tool. Without any of them it says "ok". */
 export interface Step extends Partial<ToolCall> {
   think?: string;
   say?: string;
@@ -44,22 +44,24 @@ export interface Step extends Partial<ToolCall> {
   body?: unknown;
   /** Status 429 because the subscription's quota is used up until then, in seconds since 1970. */
   usageLimit?: number;
-  /** The error comes in the stream of a 200, after the answer has begun. A request for no stream is refused as ever. */
+  /** The error comes in the stream of a 200, after the answer has begun. A request without a stream gets the plain error. */
   inStream?: boolean;
   delayMs?: number;
-  /** Answers nothing, and keeps the connection open. */
+  /** Sends nothing, and keeps the connection open. */
   hang?: boolean;
   /** Drops the connection in the middle of the answer. */
   cut?: boolean;
   /** Sends bytes that are no answer, with status 200. */
   garbage?: boolean;
-  /** Answers requests up to then, in seconds since 1970; the first one after it gets the next step. */
+  /** Answers requests until then, in seconds since 1970. The first request after it gets the next step. */
   until?: number;
-  /** Answers that many requests. Default 1; the last step answers all that follow. */
+  /** Answers this many requests. Default 1. The last step answers all further requests. */
   times?: number;
 }
 
-/** A conversation is known by a marker in what its user said, by the end of its API key, or both. The first that fits is taken. */
+/**
+ * A conversation is recognized by a marker in the user's text, by the end of its API key, or by both. The first that fits counts.
+ */
 export interface Conversation {
   name: string;
   marker?: string;
@@ -70,7 +72,7 @@ export interface Conversation {
 /** A list of steps is shared by all requests, in the order in which they come. */
 export type Scenario = readonly Step[] | { conversations: readonly Conversation[] };
 
-/** What a request says about itself. */
+/** The facts of a request by which its step is chosen. */
 interface Asker {
   texts: readonly string[];
   key: string;
@@ -85,7 +87,7 @@ export interface Picked {
 
 const FALLBACK: Step = { say: "ok" };
 
-/** @throws TypeError when a value is not a scenario; it says where */
+/** @throws TypeError when a value is not a scenario; its message says where */
 export function readScenario(value: unknown): Scenario {
   if (Array.isArray(value)) return readSteps(value, "the script");
   const conversations = (value as { conversations?: unknown } | null)?.conversations;
@@ -108,7 +110,7 @@ function readSteps(value: unknown, where: string): Step[] {
   return value as Step[];
 }
 
-/** Goes through the lists of a scenario: each request takes the step whose turn it is. */
+/** Walks through the lists of a scenario: each request gets the next step of its list. */
 export class Script {
   private readonly conversations: readonly Conversation[];
   /** By place in the list: which step is next, and how many requests it has answered. */

@@ -29,7 +29,7 @@ export interface MockRequest {
 }
 
 export interface MockApi {
-  /** Without a slash at its end: claude takes it as it is, codex wants `/v1` behind it. */
+  /** The base URL, without a slash at its end. claude uses it as it is; for codex, add `/v1`. */
   url: string;
   requests: readonly MockRequest[];
   /** Drops open connections, too. */
@@ -38,7 +38,7 @@ export interface MockApi {
 
 const MESSAGES_KEPT = 3;
 const MESSAGE_LENGTH_MAX = 300;
-/** What is answered beside the script. */
+/** Answers to other addresses than those of the script. */
 const SUMMARY: Step = { say: "Summary of the work so far." };
 const SIDE: Step = { say: "ok" };
 
@@ -130,7 +130,7 @@ function choose(script: Script, asked: Asked, key: string, nowMs: number): Picke
   return { conversation: "none", index: -1, step };
 }
 
-/** Bodies that are no JSON are refused; of all other addresses only the list of models has something to give. */
+/** Refuses bodies that are not JSON. Of the other addresses, only the list of models has an answer. */
 function sendOther(
   response: ServerResponse,
   method: string,

@@ -1,4 +1,4 @@
-/** Asks a coding agent one thing and reads what it says to its end. It never hangs: the program has a time limit and a size limit. */
+/** Asks a coding agent one question and reads its whole answer. It never hangs: the program has a time limit and a size limit. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { AgentSettings } from "../../core/settings.ts";
@@ -19,16 +19,16 @@ export interface ProgramOutput {
   stdout: string;
   stderr: string;
   exitCode: number | null;
-  /** Why it did not come to an end of its own. */
+  /** Why it did not end by itself. */
   fault: string | undefined;
 }
 
 /** A program that prints more than this is stopped (bytes, about). */
 const OUTPUT_MAX = 8 * 1024 * 1024;
-/** From SIGTERM to SIGKILL (ms). */
+/** The time from SIGTERM to SIGKILL (ms). */
 const GRACE_MS = 1000;
 
-/** Runs a program in a group of its own, and leaves none of the group behind. Never rejects. */
+/** Runs a program in a process group of its own, and ends the whole group. Never rejects. */
 export async function runToItsEnd(run: ProgramRun): Promise<ProgramOutput> {
   const { argv, cwd, env, input, limitMs } = run;
   const output: ProgramOutput = { stdout: "", stderr: "", exitCode: null, fault: undefined };
@@ -49,7 +49,7 @@ export async function runToItsEnd(run: ProgramRun): Promise<ProgramOutput> {
       if (output[name].length > OUTPUT_MAX) stop("it printed without end");
       else output[name] += text;
     });
-  // It may end without reading; how it ended says more.
+  // The program may end without reading its input. Then its exit code is the better message.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   await new Promise<void>((resolve) => {
@@ -76,7 +76,7 @@ async function endAll(pid: number | undefined): Promise<void> {
 
 export interface Answer {
   facts: readonly Fact[];
-  /** Why this is no good answer, in a line; undefined: its turn ended well. */
+  /** Why this is no good answer, in one line. Undefined when its turn ended well. */
   fault: string | undefined;
 }
 
@@ -88,7 +88,7 @@ export interface Question {
   sessionId?: string | undefined;
 }
 
-/** Never rejects: what goes wrong is the fault of the answer. */
+/** Never rejects: an error becomes the `fault` of the answer. */
 export async function askOnce(
   { program, settings, prompt, sessionId }: Question,
   where: Pick<ProgramRun, "cwd" | "env" | "limitMs">,
@@ -121,7 +121,7 @@ function faultOf(output: ProgramOutput, facts: readonly Fact[]): string | undefi
 
 const WORDS_MAX = 200;
 
-/** The last line that says something, in short. */
+/** The last line that is not empty, shortened. */
 export function lastLine(text: string): string | undefined {
   const line = text
     .split("\n")

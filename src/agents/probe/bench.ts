@@ -1,4 +1,7 @@
-/** A place in which a program is tried out: a mock API, a home and a working folder of its own. Nothing of the user's is in reach. */
+/**
+ * A place in which a program is tried out: a mock API, a home and a working folder of its own. It does not touch the files of the
+ * user.
+ */
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -9,7 +12,7 @@ import type { Fact } from "../stream/facts.ts";
 import { type Answer, askOnce } from "./ask-once.ts";
 import type { ProgramProbe } from "./program-probe.ts";
 
-/** One answer of the mock API takes a few seconds, on a busy machine. */
+/** On a busy machine, one answer of the mock API takes a few seconds. */
 const ANSWER_MS_MAX = 30_000;
 const KEY = "not-a-key-0001";
 
@@ -17,7 +20,7 @@ export class Bench {
   /** Working folder of the program. */
   readonly dir: string;
   readonly home: string;
-  /** What was wrong with the last answer. */
+  /** The fault of the last answer. */
   fault: string | undefined;
   private readonly root: string;
   private readonly api: MockApi;
@@ -58,7 +61,7 @@ export class Bench {
     }
   }
 
-  /** Requests that the mock API has had. */
+  /** The requests that the mock API got. */
   get requests(): readonly MockRequest[] {
     return this.api.requests;
   }

@@ -1,5 +1,5 @@
 /**
- * What was found out about programs, by path and version: `programs/<hash of the path>.json` in the user's state directory. A file
+ * What the tests of programs found, by path and version: `programs/<hash of the path>.json` in the user's state directory. A file
  * that is missing or broken means that the program is tried out again.
  */
 import { createHash } from "node:crypto";
@@ -21,7 +21,7 @@ interface KnownProgram {
 const VERSION_MS_MAX = 10_000;
 const HASH_LENGTH = 16;
 
-/** @returns the version, or why there is none to be had */
+/** @returns the version, or why it cannot be read */
 export async function askVersion(
   path: string,
   env: NodeJS.ProcessEnv,

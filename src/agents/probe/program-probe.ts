@@ -1,4 +1,4 @@
-/** The port by which a kind of coding agent is tried out against the mock API. Shapes only. */
+/** The port that tries out a kind of coding agent against the mock API. Types only. */
 import type { AgentKind } from "../../core/settings.ts";
 import type { Scenario } from "../mock-api/script.ts";
 import type { AgentProgram } from "../stream/agent-program.ts";
@@ -8,14 +8,14 @@ import type { Bench } from "./bench.ts";
 export interface Ability {
   name: string;
   can: boolean;
-  /** What follows for its runs when it cannot. */
+  /** What its runs must do without when it cannot. */
   without: string;
 }
 
 export interface ProgramProbe {
   readonly kind: AgentKind;
   readonly program: AgentProgram;
-  /** What the mock API says to `tryAll` and `trySandbox`. */
+  /** The answers of the mock API for `tryAll` and `trySandbox`. */
   readonly scenario: Scenario;
   /** @returns undefined: it gave no good answer to the simplest question, and `bench.fault` says why */
   tryAll(bench: Bench): Promise<Ability[] | undefined>;

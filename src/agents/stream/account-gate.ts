@@ -1,4 +1,4 @@
-/** One run at the gate of its account: whether it may start, that it got an answer, and that it was refused. */
+/** The gate of an account, for one run: asks whether the run may start, and notes its answer or its refusal. */
 import { messageOf } from "../../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../../core/outcome.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -46,7 +46,7 @@ export class AccountGate {
   pass(): void {
     if (this.hasPassed) return;
     this.hasPassed = true;
-    // A gate that cannot be written opens by time.
+    // If the gate cannot be written, it opens when its time is over.
     this.file.pass(this.owner).catch(() => {});
   }
 
@@ -69,7 +69,7 @@ export class AccountGate {
     await this.file.leave(this.owner).catch(() => {});
   }
 
-  /** A run that was refused closes the gate for all runs of the account, and waits for its time itself. */
+  /** A refused run closes the gate for all runs of the account, and waits until it opens. */
   async noteEnd(state: RunState, verdict: RunVerdict): Promise<RunVerdict> {
     const isRefused = state.isQuotaRefused || state.lastEnd?.fault === "limit";
     if (!isRefused || verdict.next !== "outcome" || verdict.outcome.kind !== "deferred")
@@ -85,7 +85,7 @@ export class AccountGate {
     try {
       gate = await this.file.close(refusal, nowMs);
     } catch {
-      // Without a gate this task waits, and the others find out by themselves.
+      // The gate could not be closed. This task waits as its verdict says, and other tasks meet the same refusal.
       return verdict;
     }
     const outcome = waitFor(this.account, { untilMs: gate.until_ms, why: reason }, nowMs);

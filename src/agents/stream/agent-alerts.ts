@@ -6,9 +6,9 @@ import { systemClock } from "../../host/system-clock.ts";
 import { Alerts } from "../../journal/alerts.ts";
 import { FailureStreaks } from "./failure-streaks.ts";
 
-/** So often in a row the same failure is a matter for a person. */
+/** After this many equal failures in a row, a person is told. */
 const SAME_MAX = { agent: 5, task: 3 } as const;
-/** Of the text of a failure (characters). */
+/** How much of the text of a failure is shown (characters). */
 const TEXT_MAX = 300;
 
 export class AgentAlerts {
@@ -22,7 +22,7 @@ export class AgentAlerts {
 
   /** A run has ended. */
   note(stateDir: string, taskId: string, outcome: AttemptOutcome): void {
-    // What is put off says nothing about the agent.
+    // A run that was put off says nothing about the agent.
     if (outcome.kind !== "failed" && outcome.kind !== "completed") return;
     const failed = outcome.kind === "failed" ? outcome : undefined;
     const failure = failed === undefined ? undefined : `${failed.failure} ${failed.code}`;
@@ -32,7 +32,7 @@ export class AgentAlerts {
     const { name } = this.agent;
     const what = failed.message.slice(0, TEXT_MAX);
     const advice = adviceOf(this.agent, failed, taskId);
-    // Silence and the time limit are told apart.
+    // Silence and the time limit are different reasons.
     const reason = failed.failure === "timeout" ? failed.code : failed.failure;
     if (advice !== undefined)
       this.tellOnce(stateDir, reason, failed.failure, `agent ${name}: ${what}; ${advice}`);

@@ -1,4 +1,4 @@
-/** The log of an agent: one record for each thing that its program said, in the same words for all kinds. */
+/** The log of an agent: one record for each line of its program that means something, in the same form for all kinds. */
 import type { Fact } from "./facts.ts";
 
 /** A line of `logs/<agent>.jsonl`. */
@@ -9,7 +9,7 @@ export interface AgentLogRecord {
   event_type: string;
   tool_name: string | null;
   content: string;
-  /** The line of the program, cut; the whole of it is in `events.jsonl` of the run. */
+  /** The line of the program, shortened. The whole line is in `events.jsonl` of the run. */
   raw: string;
   command: string | null;
   exit_code: number | null;
@@ -23,7 +23,7 @@ export interface AgentLogRecord {
 
 export type LogSubject = Pick<AgentLogRecord, "agent_name" | "agent_type" | "task_id" | "run">;
 
-/** So much of a text and of a line is in a record (characters). */
+/** How much of a text and of a line is in a record (characters). */
 const TEXT_MAX = 4000;
 const RAW_MAX = 2000;
 

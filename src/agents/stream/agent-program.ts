@@ -1,4 +1,4 @@
-/** The port of a kind of coding agent: how its program is started and understood. Shapes only. */
+/** The port of a kind of coding agent: how its program is started, and how its output is read. Types only. */
 import type { AgentSettings } from "../../core/settings.ts";
 import type { ReadLine, TurnFault } from "./facts.ts";
 
@@ -11,27 +11,27 @@ export type ProgramInput =
   /** As the first message on standard input, which stays open for more. */
   | { kind: "frames"; frame: (uuid: string, text: string, priority?: "next") => string };
 
-/** How one kind of coding agent is started and understood. */
+/** How one kind of coding agent is started, and how its output is read. */
 export interface AgentProgram {
   newReader(): ReadLine;
   /** @param sessionId the session that is resumed; undefined: a new one */
   argv(settings: AgentSettings, packet: string, sessionId: string | undefined): string[];
   input(packet: string): ProgramInput;
-  /** Variables that the program must not inherit, as those of another agent's session. */
+  /** Variables that the program must not inherit, such as those of another agent's session. */
   isForeignVariable(name: string): boolean;
-  /** Why it did not even begin, by the end of what it wrote to stderr; undefined when that says nothing. */
+  /** Why it did not begin, from the end of its stderr. Undefined when that does not say why. */
   faultOfLastWords(lastWords: string): TurnFault | undefined;
-  /** Folders beside its own that its sandbox lets it write to; empty when it has no sandbox. */
+  /** Other folders to which its sandbox lets it write. Empty when it has no sandbox. */
   writableFolders(settings: AgentSettings): string[];
-  /** True: a session that it resumes has the id that was asked for. With another id it has begun anew and knows nothing. */
+  /** True if a resumed session keeps its id. If the id differs, the program has begun a new session that knows nothing. */
   readonly keepsSessionId?: boolean;
-  /** A file of its own in which it says more than in its stream, as about its quota. */
+  /** A file that the program writes for itself, with facts that its stream lacks, such as its quota. */
   readonly sideStream?: SideStream;
 }
 
 /** A file of the program's own. It belongs to the program, and may be missing. */
 export interface SideStream {
-  /** Where it is; undefined while it is not there. */
+  /** The path of the file; undefined while it does not exist. */
   find(settings: AgentSettings, sessionId: string): string | undefined;
   newReader(): ReadLine;
 }

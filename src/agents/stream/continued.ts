@@ -1,6 +1,7 @@
 /**
- * Sessions that went on in another task: `sessions/continued/<session>.<n>.json`, one for each time. The file with the highest n
- * says which task has the session; it is made before its task is submitted, and two cannot make one. So a session has one writer.
+ * Sessions that another task continued: `sessions/continued/<session>.<n>.json`, one for each time. The file with the highest n
+ * names the task that has the session. It is made before that task is submitted, and only one process can make it. So a session has
+ * one writer.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -24,7 +25,7 @@ const NAME = /^([A-Za-z0-9-]{1,64})\.([1-9]\d{0,8})$/;
 
 const continuedDir = (stateDir: string): string => join(stateDir, "sessions", "continued");
 
-/** The name of the last time that a session went on; undefined: it never did. */
+/** The name of the file with the highest n; undefined when no task has continued the session. */
 export function lastName(stateDir: string, sessionId: string): string | undefined {
   const key = keyOf(sessionId);
   const numbers = listDir(continuedDir(stateDir)).flatMap((file) => {
@@ -72,7 +73,7 @@ export function giveSession(
   }
 }
 
-/** Its task was not submitted. */
+/** Called when its task was not submitted. */
 export function takeBackSession(stateDir: string, name: string): void {
   removeDocument(pathOf(stateDir, name));
 }
@@ -129,7 +130,7 @@ function numberOf(name: string | undefined): number {
   return name === undefined ? 0 : Number(NAME.exec(name)?.[2] ?? 0);
 }
 
-/** A session's id is the program's own choice. */
+/** The program chooses the id of a session, so it may hold any character. */
 function keyOf(sessionId: string): string {
   if (PLAIN_ID.test(sessionId)) return sessionId;
   return createHash("sha256").update(sessionId, "utf8").digest("hex").slice(0, 32);

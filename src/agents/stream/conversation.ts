@@ -1,4 +1,7 @@
-/** What a person reads of a coding agent's run: entries from facts, the same for all kinds. Pure; how they look is said elsewhere. */
+/**
+ * Makes the entries that a person reads about a coding agent's run from its facts, for all kinds alike. Pure. Other files decide
+ * how they look.
+ */
 import { parseObject } from "../../core/json-object.ts";
 import type { Fact } from "./facts.ts";
 
@@ -24,13 +27,13 @@ export type EntryKind =
   /** A line that is not of its protocol. */
   | "other";
 
-/** So many lines of a result are shown, its last ones; of texts that are no answer the first ones. */
+/** How many lines are shown: of a result the last ones, of a text that is no answer the first ones. */
 const RESULT_LINES = 3;
 const SIDE_LINES = 3;
 const ASKED_LINES = 12;
 /** A line of a call or a result is cut here (characters). */
 const LINE_MAX = 500;
-/** A window of the quota is spoken of from here on (percent). */
+/** A window of the quota is shown from this use on (percent). */
 const NEARLY_FULL_PCT = 80;
 
 /** Follows one run. Lines must come in their order. */
@@ -42,7 +45,7 @@ export class Conversation {
   private background = 0;
   private readonly windows = new Map<string, string>();
 
-  /** @param line the program's own, for what is not of its protocol */
+  /** @param line the line of the program, shown when it is not of its protocol */
   take(line: string, facts: readonly Fact[]): Entry[] {
     return facts.flatMap((fact) => {
       const entry = this.entryOf(fact, line);
@@ -62,7 +65,7 @@ export class Conversation {
       case "thought":
         return { kind: "thought", text: firstLines(fact.text, SIDE_LINES) };
       case "tool_started":
-        // The changes themselves come with its end.
+        // The changes come with the end of the call.
         if (fact.name === "file_change") return undefined;
         this.lastCall = fact.id;
         this.calls.set(fact.id, callText(fact.name, fact.input));
@@ -78,14 +81,14 @@ export class Conversation {
       case "background":
         return this.noteBackground(fact.ids.length);
       case "unknown":
-        // An object of a type that is new to us says nothing to a reader.
+        // A reader learns nothing from an object of an unknown type.
         return parseObject(line) === undefined ? { kind: "other", text: oneLine(line) } : undefined;
       default:
         return noticeOf(fact);
     }
   }
 
-  /** Programs tell it again in each turn. */
+  /** Programs report it again in each turn. */
   private noteSession(fact: Extract<Fact, { fact: "session" }>): Entry | undefined {
     const text = ["session", fact.id, fact.model ?? ""].join(" ").trim();
     if (text === this.session) return undefined;
@@ -97,7 +100,7 @@ export class Conversation {
     const call = this.calls.get(fact.id);
     this.calls.delete(fact.id);
     if (call === undefined && !fact.isError && fact.output === "") return undefined;
-    // Calls may run at once: then it is said which one has ended.
+    // Several calls may run at once. Then the entry says which one has ended.
     const which = fact.id === this.lastCall || call === undefined ? "" : `${cutAt(call, 60)}: `;
     const lines = fact.output
       .replace(/^(?:Error: )?Exit code \d+\n/, "")
@@ -124,7 +127,7 @@ export class Conversation {
     return { kind: "end", text: `end of the turn${denied}${isNew ? `\n${end.text.trim()}` : ""}` };
   }
 
-  /** Once for each state of a window: it is told with every answer. */
+  /** Shown once for each state of a window, because programs report it with every answer. */
   private noteQuota(fact: Extract<Fact, { fact: "quota" }>): Entry | undefined {
     const window = fact.window ?? "the account";
     const until =
@@ -177,7 +180,7 @@ function statusOf(exitCode: number | null, isError: boolean): string {
   return isError ? "failed" : "";
 }
 
-/** Members of a tool's input that say most about the call, the first that is there. */
+/** The members of a tool's input that say most about the call. The first one that exists is shown. */
 const TELLING = [
   "file_path",
   "path",

@@ -1,6 +1,6 @@
 /**
- * What the stream of a coding agent says, in one vocabulary for all kinds. Shapes only. Each kind has an adapter of its own that
- * turns a line of its program into facts; what follows from them is decided in `run-state.ts`, the same for all.
+ * The facts that the stream of a coding agent reports, in one form for all kinds. Types only. Each kind has an adapter that turns
+ * lines of its program into facts. `run-state.ts` decides what follows from them, for all kinds alike.
  */
 
 /** Tokens and money of one session, or of a part of it. */
@@ -14,15 +14,15 @@ export interface Usage {
 
 /** Why a turn ended badly. */
 export type TurnFault =
-  /** The account is not let in (401, 403). */
+  /** The service refuses the account (401, 403). */
   | "auth"
-  /** The account has used up what it may for now (429, a usage limit). */
+  /** The account has used up its quota (429, a usage limit). */
   | "limit"
-  /** The service is too busy, or cannot be reached (529, 5xx, no connection). */
+  /** The service is overloaded or cannot be reached (529, 5xx, no connection). */
   | "overload"
   /** No other run can help: billing, an unknown model, a wrong flag. */
   | "config"
-  /** The session that was to be resumed is not there. */
+  /** The session to resume does not exist. */
   | "lost_session"
   /** The program was asked to stop. */
   | "interrupted"
@@ -32,9 +32,9 @@ export type TurnFault =
 export interface TurnEnd {
   /** Undefined: it ended well. */
   fault: TurnFault | undefined;
-  /** What it said at its end, or why it ended badly. */
+  /** Its last text, or why it ended badly. */
   text: string;
-  /** Uuids of the messages that it answers; undefined when the program does not say. */
+  /** The uuids of the messages that it answers; undefined when the program does not report them. */
   answers: readonly string[] | undefined;
   /** Names of tools that it was not allowed to use. */
   denied: readonly string[];
@@ -44,15 +44,15 @@ export type Fact =
   | { fact: "session"; id: string; version?: string; model?: string }
   | { fact: "turn_started" }
   | { fact: "turn_ended"; end: TurnEnd }
-  /** How far a message of ours has come. `read`: the model has it. */
+  /** The state of one of our messages. `read`: the model has read it. */
   | { fact: "message"; uuid: string; state: "queued" | "read" | "done" | "cancelled" }
-  /** What a message to it said, as the program repeats it. */
+  /** The text of a message to it, as the program repeats it. */
   | { fact: "asked"; uuid: string; text: string }
   | { fact: "said"; text: string }
   | { fact: "thought"; text: string }
   | { fact: "tool_started"; id: string; name: string; input: string }
   | { fact: "tool_ended"; id: string; output: string; exitCode: number | null; isError: boolean }
-  /** A tool that it was not allowed to use; for programs that tell so before the turn ends. */
+  /** A tool that it was not allowed to use, for programs that report this before the turn ends. */
   | { fact: "tool_denied"; name: string }
   | { fact: "file_changed"; path: string; change: string }
   /** All background tasks that run now. */
@@ -71,12 +71,12 @@ export type Fact =
   | { fact: "api_retry"; status: number | null; delayMs: number | null; text: string }
   | { fact: "notice"; text: string }
   /**
-   * `session`: the sum over the session so far, also over a resume. `part`: what comes on top of what was booked. `turn`: of the turn
-   * that is open, so far; the end of the turn says it again.
+   * `session`: the sum over the session so far, earlier runs included. `part`: costs to add to the sum. `turn`: the costs of the
+   * open turn so far; the end of the turn reports them again.
    */
   | { fact: "usage"; usage: Usage; of: "session" | "part" | "turn" }
-  /** A line that the adapter does not know. It is kept in the log. */
+  /** A line that the adapter does not know. The log keeps it. */
   | { fact: "unknown"; type: string };
 
-/** Turns one line of a stream into facts. Throws nothing: a line that is no JSON is an unknown fact. */
+/** Turns one line of a stream into facts. It never throws: a line that is not JSON is an unknown fact. */
 export type ReadLine = (line: string) => Fact[];

@@ -5,7 +5,7 @@ interface Streak {
   count: number;
 }
 
-/** The one that failed longest ago is forgotten first. */
+/** The key that failed longest ago is forgotten first. */
 const KEYS_MAX = 1000;
 
 export class FailureStreaks {

@@ -4,7 +4,7 @@ import { openToRead } from "../../host/regular-file.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
-/** A line with more than this is not read as one: only its beginning is passed on (bytes). */
+/** Of a longer line only the beginning is passed on (bytes). */
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const HEAD_BYTES = 64 * 1024;
 
@@ -17,7 +17,7 @@ export class LineTail {
   private readonly buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   private fd: number | undefined;
   private offset: number;
-  /** Pieces of a line whose end is not there yet. */
+  /** Pieces of a line whose end was not written yet. */
   private pieces: Buffer[] = [];
   private piecesBytes = 0;
 
@@ -28,7 +28,7 @@ export class LineTail {
     this.onLine = onLine;
   }
 
-  /** Reads what has come since. @returns how many bytes that were; 0, too, while there is no file */
+  /** Reads what was written since the last call. @returns how many bytes; 0 also while there is no file */
   read(bytesMax = Number.POSITIVE_INFINITY): number {
     this.fd ??= this.open();
     if (this.fd === undefined) return 0;
@@ -43,7 +43,7 @@ export class LineTail {
     }
   }
 
-  /** The program has ended: what it left without a newline counts as a line. */
+  /** Called when the program has ended. A rest without a newline counts as a line. */
   end(): void {
     this.read();
     if (this.piecesBytes > 0) this.tell(this.offset);
@@ -69,7 +69,7 @@ export class LineTail {
       this.tell(start + end + 1);
       from = end + 1;
     }
-    // A copy: the buffer is read into again.
+    // It is copied, because the buffer is used again.
     if (from < bytes.length) this.keep(Buffer.from(bytes.subarray(from)));
   }
 

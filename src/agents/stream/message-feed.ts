@@ -1,6 +1,6 @@
 /**
- * Passes what people say to a task on to the program of one run: in its packet, and while it runs as messages where its kind takes
- * them. A message counts as read only with a proof in the stream; until then it is offered again to the next program.
+ * Passes people's messages to a task on to the program of one run: in its packet, and while it runs, if its kind takes messages. A
+ * message counts as read only when the stream proves it. Until then it is offered to the next program again.
  */
 import { randomUUID } from "node:crypto";
 import { join, relative, resolve, sep } from "node:path";
@@ -9,9 +9,9 @@ import { LineTail } from "./line-tail.ts";
 import { isAnswer } from "./run-recorder.ts";
 import { type Message, type Offer, SayBox } from "./say-box.ts";
 
-/** A program that gives no sign of a message for so long after its last turn will give none (ms). */
+/** How long after its last turn a program may still show that it has read a message (ms). */
 const SIGN_MS = 30_000;
-/** Times of directories are this coarse, with room (ms). */
+/** Times of directories may be wrong by this much (ms). */
 const STAMP_MS = 100;
 
 interface FeedParts {
@@ -26,7 +26,7 @@ interface FeedParts {
 export class MessageFeed {
   private readonly p: FeedParts;
   private readonly box: SayBox;
-  /** Offered to this program and without a proof yet, by uuid. */
+  /** Messages that were offered to this program and not proved as read yet, by uuid. */
   private readonly open = new Map<string, { n: number; sinceMs: number }>();
   private readonly offered = new Set<number>();
   private readonly packetUuid = randomUUID();
@@ -39,7 +39,7 @@ export class MessageFeed {
     this.box = new SayBox(parts.stateDir, parts.id, parts.isDurable);
   }
 
-  /** The text of all that is unread, for the packet of a program that is about to start. "": nothing. */
+  /** The text of all unread messages, for the packet of a program that is about to start. "" when there are none. */
   takeIntoPacket(newReader: () => ReadLine): string {
     this.settleEarlierOffers(newReader);
     const messages = this.box.unread().filter(({ n }) => this.offer(n, this.packetUuid, "packet"));
@@ -50,27 +50,27 @@ export class MessageFeed {
   pass(write: (uuid: string, text: string) => void): void {
     for (const { n, text } of this.news()) {
       const uuid = randomUUID();
-      // The offer is there before it is made: after a crash it is known where a proof would be.
+      // The offer is written before it is made. So after a crash it is known where the proof would be.
       if (this.offer(n, uuid, "message")) write(uuid, text);
     }
   }
 
-  /** Takes what the program says. */
+  /** Adds a fact of the program. */
   take(fact: Fact): void {
-    // The model has answered: it has read its packet.
+    // The model has answered, so it has read its packet.
     if (isAnswer(fact)) this.prove(this.packetUuid);
     if (fact.fact !== "message") return;
     if (fact.state === "read") this.prove(fact.uuid);
     else if (fact.state === "cancelled") this.open.delete(fact.uuid);
   }
 
-  /** The run is not over: a message was offered, and the program may yet read it. */
+  /** True while the run is not over, because the program may still read a message that was offered. */
   isWaiting(): boolean {
     const nowMs = performance.now();
     return [...this.open.values()].some(({ sinceMs }) => nowMs - sinceMs < SIGN_MS);
   }
 
-  /** Something is unread: after a good end the task goes on in another run. */
+  /** True if a message is unread. Then the task goes on in another run, if this one ends well. */
   hasUnread(): boolean {
     this.writeProofs();
     return this.box.unread().some(({ n }) => !this.proven.has(n));
@@ -80,12 +80,12 @@ export class MessageFeed {
     this.writeProofs();
     const stamp = this.box.stamp();
     if (stamp === undefined || stamp === this.stamp) return [];
-    // Two changes may have one stamp: a young one is looked at again.
+    // Two changes may have the same time, so a recent one is looked at again.
     this.stamp = Date.now() - stamp > STAMP_MS ? stamp : undefined;
     return this.box.unread().filter(({ n }) => !this.offered.has(n));
   }
 
-  /** @returns false when the disk does not take it: then it waits */
+  /** @returns false when it cannot be written now */
   private offer(n: number, uuid: string, via: Offer["via"]): boolean {
     const { stateDir, eventsLog, from } = this.p;
     const at = Math.floor(Date.now() / 1000);
@@ -115,12 +115,12 @@ export class MessageFeed {
         this.box.noteRead(n, relative(this.p.stateDir, this.p.eventsLog));
         this.proven.delete(n);
       } catch {
-        // The disk is full. It is tried again at each look; the stream itself is the proof for the next run.
+        // The disk is full. Each look tries again, and the next run finds the proof in the stream itself.
       }
     }
   }
 
-  /** A worker that was killed may have left a proof in the stream unread. */
+  /** A killed worker may not have read a proof that is in the stream. */
   private settleEarlierOffers(newReader: () => ReadLine): void {
     for (const { n } of this.box.unread()) {
       const offer = this.box.offerOf(n);

@@ -1,10 +1,10 @@
-/** What a coding agent is told at the start of a run. */
+/** Makes the packet that a coding agent gets at the start of a run. */
 import fs from "node:fs";
 import type { Assignment } from "../agent.ts";
 import { writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
 
-/** What the program is told first. @param messages what people have said to it since; "" when nothing */
+/** The first input of the program. @param messages messages of people since the last run; "" when there are none */
 export function firstWords(
   assignment: Assignment,
   session: SessionDocument,
@@ -15,7 +15,7 @@ export function firstWords(
   return messages === "" ? words : `${words}\n\n## Messages for you\n\n${messages}\n`;
 }
 
-/** Its task; and what a session before this one did, when that is gone. */
+/** Its task, and what the session before this one did if that session is gone. */
 function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocument): string {
   const path = assignment.node?.packetFile ?? writePacket(assignment);
   const task = fs.readFileSync(path, "utf8");
@@ -23,7 +23,7 @@ function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocum
   return `${task}\n\n## What was done before\n\nAn earlier session worked on this task and is gone. It left this:\n\n${hand_off}\n`;
 }
 
-/** For a session that knows its task: why it runs again. The task is not sent twice, which would be paid twice. */
+/** For a session that knows its task: why it runs again. The task is not sent a second time, because that would cost twice. */
 function resumePacketOf({ hand_off: handOff, has_news: hasNews }: SessionDocument): string {
   if (hasNews === true)
     return "You had done your work on this task. A message for you has come since: take it into account, and end the task again.\n";

@@ -1,10 +1,10 @@
 /**
- * When a run's stream was read, in `events.times` beside `events.jsonl`: programs put no times on most of their lines. A line of it,
- * `<bytes> <ms>`, says that so much of the stream was there at that time (epoch ms). For people only: nothing depends on it.
+ * When a run's stream was read, in `events.times` beside `events.jsonl`: programs put no times on most of their lines. Each line,
+ * `<bytes> <ms>`, says how much of the stream had been written at that time (epoch ms). For people only: nothing depends on it.
  */
 import { appendRegularText } from "../../host/regular-file.ts";
 
-/** One entry stands for all that came within so much time (ms). */
+/** One entry covers all bytes that came within this time (ms). */
 const ENTRY_MS = 1000;
 
 export function timesFileOf(eventsLog: string): string {
@@ -14,7 +14,7 @@ export function timesFileOf(eventsLog: string): string {
 export class ReadTimesWriter {
   private readonly path: string;
   private offset: number;
-  /** What was read since the last entry, and when. */
+  /** How much was read since the last entry, and when. */
   private pendingMs: number | undefined;
   private writtenMs = 0;
 
@@ -24,7 +24,7 @@ export class ReadTimesWriter {
     this.offset = from;
   }
 
-  /** @param bytes so many came since the last call; may be 0 */
+  /** @param bytes how many came since the last call; may be 0 */
   note(bytes: number, nowMs: number): void {
     this.offset += bytes;
     if (bytes > 0) this.pendingMs = nowMs;
@@ -37,13 +37,13 @@ export class ReadTimesWriter {
     try {
       appendRegularText(this.path, `${this.offset} ${this.pendingMs}\n`);
     } catch {
-      // The disk is full, or the program has put something else there: its lines have no times.
+      // The disk is full, or the program has put another file there. Then its lines have no times.
     }
     this.pendingMs = undefined;
   }
 }
 
-/** The entries of the file. Lines that are none, as one that was torn, are left out. */
+/** The entries of the file. Lines that are not entries, such as a torn line, are left out. */
 export function parseReadTimes(text: string): ReadTimes {
   const ends: number[] = [];
   const times: number[] = [];

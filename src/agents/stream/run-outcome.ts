@@ -1,4 +1,7 @@
-/** What a run of a coding agent that has ended leads to: evidence decides, not what it says. Pure. Rule: docs/agents.md. */
+/**
+ * Decides what follows when a run of a coding agent has ended. Evidence decides, not the words of the agent. Pure. Rule:
+ * docs/agents.md.
+ */
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { TurnFault } from "./facts.ts";
 import type { RunState } from "./run-state.ts";
@@ -10,13 +13,13 @@ export interface ProgramExit {
   lastWords: string;
 }
 
-/** Where a kind needs one more try by itself before the outcome counts. */
+/** A kind may need one more try before the outcome counts. */
 export type RunVerdict =
   | { next: "outcome"; outcome: AttemptOutcome }
-  /** The session that was to be resumed is gone: once more, in a new session with a hand-off. */
+  /** The session to resume is gone. The agent runs once more, in a new session with a hand-off. */
   | { next: "fresh_session" };
 
-/** After a 401 in the middle of a run the program gets one more chance after so long (ms). */
+/** How long after a 401 in the middle of a run the program is tried once more (ms). */
 const AUTH_AGAIN_MS = 60_000;
 
 export interface RunFacts {
@@ -26,9 +29,11 @@ export interface RunFacts {
   wasRefused: boolean;
   /** Epoch ms. */
   nowMs: number;
-  /** What the words of a program mean whose stream has no end; each kind knows its own. Undefined: nothing. */
+  /**
+   * The meaning of the last words of a program whose stream has no end, as its kind knows them. Undefined when they mean nothing.
+   */
   faultOfLastWords?: (lastWords: string) => TurnFault | undefined;
-  /** We stopped the program when only its background tasks went on: how it ended says nothing. */
+  /** We stopped the program when only its background tasks went on, so its exit code means nothing. */
   hasStoppedBackground?: boolean;
 }
 
@@ -48,11 +53,11 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
   const more = { exitCode: exit.exitCode, signal: exit.signal, lastWords: exit.lastWords };
   const said = end === undefined ? wordsOf(exit, facts) : undefined;
   if (said !== undefined) return outcomeOfFault(said, exit.lastWords, state, facts);
-  // After a bad end another turn has begun: it may have mended what was wrong.
+  // After a bad end another turn has begun, which may have mended the error.
   if (end?.fault !== undefined && state.turn === "ended")
     return outcomeOfFault(end.fault, end.text, state, facts);
   if (end === undefined || state.turn !== "ended") {
-    // It was refused and left without a word about it.
+    // It was refused, and ended without a message about that.
     if (state.isQuotaRefused) return outcomeOfFault("limit", "", state, facts);
     return failed(
       "interrupted",
@@ -74,7 +79,7 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
   };
 }
 
-/** Its last turn ended well, and the program did not: by a bad exit, or before all was done. */
+/** Its last turn ended well, but the program had a bad exit code, or ended before all was done. */
 function earlyExit(state: RunState, exit: ProgramExit, more: object): AttemptOutcome | undefined {
   if (exit.signal !== null)
     return failed("signal", "ErrSignal", `it was ended by ${exit.signal}`, more);

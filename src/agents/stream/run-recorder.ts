@@ -1,4 +1,4 @@
-/** Keeps what a run says: its state, its session, the agent's log, and what it cost. */
+/** Keeps the facts of a run: its state, its session, the agent's log, and its costs. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { compact } from "../../core/compact.ts";
@@ -22,11 +22,11 @@ import {
 } from "./run-state.ts";
 import { keepInRun, type SessionDocument, type SessionFile } from "./session-file.ts";
 
-/** The end of what it said, for a run that follows (characters). */
+/** How much of its last text is kept for the next run (characters). */
 const HAND_OFF_MAX = 4000;
-/** Why a run ended that did not live to say so. */
+/** Why a run ended whose process was killed. */
 const CUT_OFF = "It was cut off: the process that ran it was killed.";
-/** So often at most is that kept while it runs: its process may be killed (ms). */
+/** The shortest time between two copies of that text while it runs, in case its process is killed (ms). */
 const KEEP_MS = 5000;
 
 interface RecorderParts {
@@ -41,7 +41,7 @@ interface RecorderParts {
 
 export class RunRecorder {
   readonly state: RunState = newRunState();
-  /** It was to resume a session and has begun another one. */
+  /** It was started to resume a session, and has begun another one. */
   hasLostSession = false;
   private readonly session: SessionDocument;
   /** The session that is to be resumed, by a program that keeps its id. */
@@ -75,7 +75,7 @@ export class RunRecorder {
     this.log = new Journal(join(stateDir, "logs", `${session.agent}.jsonl`), true);
   }
 
-  /** Takes what one line of the stream says. */
+  /** Adds the facts of one line of the stream. */
   take(line: string, facts: readonly Fact[]): void {
     const createdAt = Math.floor(Date.now() / 1000);
     for (const fact of facts) {
@@ -86,15 +86,15 @@ export class RunRecorder {
       const record = logRecordOf(this.subject, fact, line, createdAt);
       if (record !== undefined) this.log.append(JSON.stringify(record));
     }
-    // First: what the log tells may be acted upon, as by one who kills this process.
+    // The log comes first, because a reader of it may act at once, even by killing this process.
     this.keepSession();
     this.log.flush();
     if (facts.some(({ fact }) => fact === "turn_ended")) this.on.onTurnEnd();
   }
 
   /**
-   * The run has ended: books what it used, and leaves what the next one goes on with.
-   * @returns false when the disk did not take what it used
+   * Called when the run has ended. Books its costs, and keeps what the next run needs.
+   * @returns false when the costs could not be written
    */
   close(verdict: RunVerdict): boolean {
     const { state, session } = this;
@@ -137,7 +137,7 @@ export class RunRecorder {
     if (!this.hasLostSession) this.session.session_id = id;
   }
 
-  /** What the next run goes on with, should this process be killed. */
+  /** What the next run needs if this process is killed. */
   keepSession(): void {
     const { lastText, sessionId } = this.state;
     if (sessionId === undefined || this.hasLostSession || this.kept.text === lastText) return;
@@ -149,7 +149,7 @@ export class RunRecorder {
     this.write({ ...this.session, hand_off: handOffOf(CUT_OFF, lastText) });
   }
 
-  /** Not when another process has the task by now, and its session. A disk that is full costs the session, and not the run. */
+  /** Writes nothing when another process has taken the task and its session. A full disk loses the session but does not fail the run. */
   private write(session: SessionDocument): void {
     this.keepInRun(session);
     try {
@@ -181,8 +181,9 @@ export class RunRecorder {
   }
 
   /**
-   * Programs that tell sums over their session: the difference to what was booked of it, which has what a killed run used, too.
-   * An older one tells sums of its own process only: then what it tells piece by piece is more.
+   * Some programs report sums over their session. Then the costs are the sum less what was booked for the session, so the costs of
+   * a killed run are included. Older versions report sums of their own process only. Then their single reports add up to more, and
+   * count.
    */
   private used(): Usage {
     return addUsage(this.usedInTurns(), this.usedInOpenTurn());
@@ -196,8 +197,7 @@ export class RunRecorder {
   }
 
   /**
-   * What was booked of the sum that the program tells. After a kill in the middle of a turn its sum begins anew, and is less than
-   * what was booked.
+   * How much of the program's sum was booked. After a kill in the middle of a turn the sum begins anew, and may be less than that.
    */
   private bookedBefore(): Usage {
     const { booked } = this.session;
@@ -206,14 +206,14 @@ export class RunRecorder {
     return this.hasLostSession || isAnew ? NO_USAGE : booked;
   }
 
-  /** The program tells a price at the end of a turn only. */
+  /** The program reports a price only at the end of a turn. */
   private usedInOpenTurn(): Usage {
     const { turnUsage } = this.state;
     const { prices } = this.assignment.settings;
     return { ...turnUsage, costUsdMicro: priceOf(this.model, turnUsage, prices) ?? null };
   }
 
-  /** What is booked of the session once this run is. */
+  /** What is booked for the session, this run included. */
   bookedThen(): Usage {
     return addUsage(this.bookedBefore(), this.used());
   }
@@ -244,7 +244,7 @@ export class RunRecorder {
   }
 }
 
-/** The service has answered with the model's words or wishes. What the program says by itself is no answer. */
+/** True when the model has answered, with a text or a tool call. What the program says by itself is no answer. */
 export function isAnswer(fact: Fact): boolean {
   if (fact.fact === "turn_ended") return fact.end.fault === undefined;
   return fact.fact === "tool_started" || fact.fact === "thought";
@@ -258,7 +258,7 @@ function tokensOf({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens;
 }
 
-/** The model that the settings name; the program may tell a more exact name later. */
+/** The model that the settings name. The program may report a more exact name later. */
 function modelOf({ settings }: Assignment, { agent }: SessionDocument): string | null {
   return settings.agents.find((one) => one.name === agent)?.model ?? null;
 }

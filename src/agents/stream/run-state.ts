@@ -1,4 +1,4 @@
-/** What a run of a coding agent has come to, from the facts of its stream: whether it is over, and whether it was good. Pure. */
+/** The state of a run of a coding agent, from the facts of its stream: whether it is over, and whether it succeeded. Pure. */
 import type { Fact, TurnEnd, Usage } from "./facts.ts";
 
 export const NO_USAGE: Usage = {
@@ -17,16 +17,16 @@ export interface RunState {
   /** Tool calls that run now, by id. */
   readonly openTools: Map<string, string>;
   background: readonly string[];
-  /** Background tasks have changed since the last turn ended: a turn about that follows. */
+  /** Background tasks have changed since the last turn ended. The program will begin a turn about that. */
   isBackgroundNews: boolean;
-  /** The latest end of a quota window that has refused us (epoch ms). */
+  /** The latest end of the quota windows that refused a request (epoch ms). */
   quotaUntilMs: number | undefined;
   isQuotaRefused: boolean;
-  /** Windows of the quota that refuse us now, with their ends; "" is the account as a whole. */
+  /** The quota windows that refuse requests now, with their ends; "" stands for the whole account. */
   readonly refusedWindows: Map<string, number | null>;
-  /** A message of ours was done with: without a turn it was a repeat that the program has dropped. */
+  /** The program has finished one of our messages. If no turn began, it dropped the message as a repeat. */
   isMessageDone: boolean;
-  /** Status of the last request that the program tries again, when it has failed. */
+  /** The HTTP status of the last failed request that the program tries again. */
   lastStatus: number | undefined;
   denied: string[];
   changedFiles: number;
@@ -35,11 +35,11 @@ export interface RunState {
   textBefore: string;
   /** Of the whole session, where the program tells sums. */
   sessionUsage: Usage | undefined;
-  /** The first sum that it told in this run. */
+  /** The first sum that it reported in this run. */
   firstSessionUsage: Usage | undefined;
-  /** Booked piece by piece, where it tells pieces. */
+  /** The sum of its single reports, if it reports no sums. */
   partUsage: Usage;
-  /** Of the turn that is open, so far, where it tells that. */
+  /** The costs of the open turn so far, if it reports them. */
   turnUsage: Usage;
   turns: number;
 }
@@ -70,7 +70,7 @@ export function newRunState(): RunState {
   };
 }
 
-/** Takes a fact into the state. */
+/** Adds a fact to the state. */
 export function applyFact(state: RunState, fact: Fact): void {
   switch (fact.fact) {
     case "session":
@@ -83,7 +83,7 @@ export function applyFact(state: RunState, fact: Fact): void {
       endTurn(state, fact.end);
       return;
     case "message":
-      // It reads a message: a turn that answers it comes, or goes on.
+      // It reads a message, so a turn that answers it goes on or will begin.
       if (fact.state === "read") state.turn = "open";
       if (fact.state === "done") state.isMessageDone = true;
       if (fact.state === "done" || fact.state === "cancelled") state.unanswered.delete(fact.uuid);
@@ -130,7 +130,7 @@ export function applyFact(state: RunState, fact: Fact): void {
 function noteQuota(state: RunState, fact: Extract<Fact, { fact: "quota" }>): void {
   const { refusedWindows } = state;
   if (fact.isRejected) refusedWindows.set(fact.window ?? "", fact.resetsAtMs);
-  // It is let in: what refused it before is over.
+  // It got an answer, so earlier refusals are over.
   else if (fact.window === null) refusedWindows.clear();
   else refusedWindows.delete(fact.window);
   state.isQuotaRefused = refusedWindows.size > 0;
@@ -164,7 +164,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Nothing is less than zero. A price that is not known before counts as zero. */
+/** A difference below zero counts as zero. An unknown earlier price counts as zero. */
 export function subtractUsage(from: Usage, less: Usage): Usage {
   const more = (now: number, before: number): number => Math.max(0, now - before);
   return {
@@ -176,10 +176,10 @@ export function subtractUsage(from: Usage, less: Usage): Usage {
   };
 }
 
-/** A result ends a turn, not the run: the run is over when nothing more is to come from it. */
+/** A result ends a turn, not the run. The run is over when nothing more will come from it. */
 export function isRunOver(state: RunState): boolean {
   return (
-    // A message that was done with and no turn at all: nothing runs, and nothing comes.
+    // A message was finished without any turn, so nothing runs and nothing will come.
     (state.turn === "ended" || (state.turn === "none" && state.isMessageDone)) &&
     state.unanswered.size === 0 &&
     state.background.length === 0 &&

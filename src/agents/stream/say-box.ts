@@ -1,6 +1,6 @@
 /**
- * What people say to a task: `say/<id>/<n>.json`, each written once. What becomes of a message stands beside it: the latest offer to
- * a program in `<n>.offer.json`, written before it is made, and the proof that the model has it in `<n>.read.json`.
+ * What people say to a task: `say/<id>/<n>.json`, each written once. Two files beside it say what became of it: `<n>.offer.json` is
+ * the latest offer to a program, written before the offer is made; `<n>.read.json` is the proof that the model has read it.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -17,10 +17,10 @@ export interface Message {
 /** Where a message was put, and where the proof of it is to be found. */
 export interface Offer {
   v: 1;
-  /** That of the message, or of the packet that it was a part of. */
+  /** The uuid of the message, or of the packet with which it was sent. */
   uuid: string;
   via: "packet" | "message";
-  /** The stream of the run, seen from the state tree, and where its part for this program begins (bytes). */
+  /** The path of the run's stream, relative to the state tree, and where the part of this program begins (bytes). */
   events: string;
   from: number;
   /** Unix seconds. */
@@ -42,7 +42,7 @@ export class SayBox {
     this.isDurable = isDurable;
   }
 
-  /** Writes a message; when this returns it is not lost any more. @returns its number @throws a system error */
+  /** Writes a message. A crash after this returns does not lose it. @returns its number @throws a system error */
   post(text: string, from: string): number {
     const tmp = join(this.dir, ".tmp");
     makeDirs(tmp, 3);
@@ -68,7 +68,7 @@ export class SayBox {
     }
   }
 
-  /** Those without a proof that the model has them, in their order. */
+  /** The messages that the model has not provably read, the oldest first. */
   unread(): Message[] {
     const { messages, read } = this.list();
     return messages

@@ -1,6 +1,6 @@
 /**
- * What is remembered of the session of a task over its runs: `sessions/<key>.json`. A run that follows goes on in that session.
- * It is written before anything depends on it; a crash loses at most the end of it, and then a run begins a new session.
+ * Remembers the session of a task for its next run: `sessions/<key>.json`. The next run goes on in that session. It is written
+ * before anything depends on it; a crash loses at most the end of it, and then a run begins a new session.
  */
 import { join } from "node:path";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
@@ -14,19 +14,19 @@ export interface SessionDocument {
   kind: string;
   /** Whose it is: it lives in the home of this account. */
   account: string;
-  /** Null until the program has told it. */
+  /** Null until the program has reported it. */
   session_id: string | null;
-  /** Where it was started: a session is resumed there and nowhere else. */
+  /** The directory in which it was started. A session is resumed only there. */
   cwd: string;
-  /** What was booked of it so far, where the program tells sums. */
+  /** How much of it was booked so far, if the program reports sums. */
   booked: Usage;
-  /** The last run was not let in (401): it gets one more. */
+  /** The last run was refused with 401, and one more run is allowed. */
   was_refused: boolean;
   /** What the last run did, for a new session that takes over. */
   hand_off: string;
   /** It was begun by another task: the model does not know this one yet. */
   untold?: boolean;
-  /** The last run had done its work, and was to go on because of a message. */
+  /** The last run had done its work, and another one follows because of a message. */
   has_news?: boolean;
   updated_at: number;
 }
@@ -99,8 +99,8 @@ export class SessionFile {
 }
 
 /**
- * The copy that a run leaves in its folder: whose run it is, and which session a later task may go on with. It is kept as long as
- * the run's other files.
+ * The copy that a run leaves in its folder. It names the task of the run and the session with which a later task may go on. It is
+ * kept as long as the run's other files.
  */
 export function keepInRun(runDir: string, sessionsDir: string, session: SessionDocument): void {
   try {
@@ -110,11 +110,11 @@ export function keepInRun(runDir: string, sessionsDir: string, session: SessionD
       { stagingDir: join(sessionsDir, ".tmp"), missingMax: 2 },
     );
   } catch {
-    // The disk is full, or the program has put a folder there: the run itself does without it.
+    // The disk is full, or the program has put a folder there. The run itself does not need the copy.
   }
 }
 
-/** Undefined: it was no run of a coding agent. @param runDir of any run */
+/** Undefined when it was no run of a coding agent. @param runDir of any run */
 export function sessionOfRun(runDir: string): SessionDocument | undefined {
   const found = readDocument<SessionDocument>(join(runDir, RUN_COPY));
   return found?.v === 1 && typeof found.kind === "string" ? found : undefined;

@@ -1,4 +1,4 @@
-/** Follows a file of the program's own that says more than its stream. */
+/** Follows a file that the program writes for itself, and that says more than its stream. */
 import fs from "node:fs";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { SideStream } from "./agent-program.ts";

@@ -1,6 +1,6 @@
 /**
- * A coding agent: a program of the user's that tells what it does in lines of JSON. One process for each run; its output goes
- * straight into `events.jsonl` of the run, and is read from there. What is special about a kind is behind `AgentProgram`.
+ * A coding agent: a program of the user that reports its work in lines of JSON. One process for each run; its output goes straight
+ * into `events.jsonl` of the run, and is read from there. Each kind implements `AgentProgram`.
  */
 import fs from "node:fs";
 import { join, sep } from "node:path";
@@ -30,7 +30,7 @@ import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
 
-/** Its work is done, and a message has not been read: the task runs once more, and uses no attempt. */
+/** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: RunVerdict = {
   next: "outcome",
   outcome: { kind: "released", message: "a message for it has come" },
@@ -217,7 +217,7 @@ export class StreamAgent extends Agent {
     if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
       return { next: "outcome", outcome: halt };
     if (recorder.hasLostSession) return { next: "fresh_session" };
-    // It had nothing more to do and did not leave: what it came to stands.
+    // It had nothing more to do and did not exit. Its outcome stays.
     const isDone = ownStop === "lingering" || ownStop === "background";
     const isJudged = outcome === undefined || isDone || isSignal(outcome);
     if (!isJudged) return { next: "outcome", outcome };
@@ -249,7 +249,7 @@ function reportLastWords({ node, runDir }: Assignment, outcome: AttemptOutcome):
   appendRegularText(join(runDir, "stdout.log"), `${outcome.output}\n`);
 }
 
-/** A sandboxed agent that can write to the state tree could forge what others are told of it. It does not start. */
+/** A sandboxed agent that can write to the state tree could forge its own results, so it does not start. */
 function explainReach(
   program: AgentProgram,
   settings: AgentSettings,

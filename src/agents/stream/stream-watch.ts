@@ -1,6 +1,6 @@
 /**
- * Watches a running coding agent by its stream: passes its facts on, closes its input when nothing more is to come, and stops it
- * when it is silent without a tool running, does not leave after its work, or waits for a background task without an end.
+ * Watches the stream of a running coding agent and passes its facts on. Closes its input when nothing more will come. Stops it when
+ * it is silent and no tool runs, when it does not exit after its work, or when it waits for a background task without end.
  */
 import { randomUUID } from "node:crypto";
 import type { Writable } from "node:stream";
@@ -14,7 +14,7 @@ import type { RunRecorder } from "./run-recorder.ts";
 import { isRunOver } from "./run-state.ts";
 import type { SideTail } from "./side-tail.ts";
 
-/** Why we stopped it by ourselves. */
+/** Why we stopped it. */
 export type OwnStop = "idle" | "lingering" | "background" | "lost_session";
 
 export interface StreamWatchParts {
@@ -31,9 +31,9 @@ export interface StreamWatchParts {
 
 const LOOK_MS = 100;
 const SIDE_MS = 1000;
-/** Other runs of the process have their turn after so much (bytes). */
+/** How much is read before other runs of the process have their turn (bytes). */
 const LOOK_BYTES_MAX = 8 * 1024 * 1024;
-/** How long a program may take to leave once its run is over (ms). */
+/** How long a program may take to exit once its run is over (ms). */
 const LINGER_MS = 30_000;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
@@ -47,9 +47,9 @@ export class StreamWatch {
   private readonly times: ReadTimesWriter;
   private timer: NodeJS.Timeout | undefined;
   private stdin: Writable | undefined;
-  /** Set where its kind takes messages while it runs. */
+  /** Set if its kind takes messages while it runs. */
   private frame: Frame | undefined;
-  /** When something last came from it, and since when its run is over (monotonic ms). */
+  /** When it last wrote something, and since when its run is over (monotonic ms). */
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
   private sideDueMs = 0;
@@ -66,7 +66,7 @@ export class StreamWatch {
     this.timer = setInterval(() => this.look(), LOOK_MS);
   }
 
-  /** Gives it its packet. */
+  /** Writes its packet to its input. */
   open(stdin: Writable, input: Exclude<ProgramInput, { kind: "none" }>, packet: string): void {
     if (input.kind === "text") {
       stdin.end(input.text);
@@ -94,7 +94,7 @@ export class StreamWatch {
     this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
     this.p.recorder.keepSession();
     const { state } = this.p.recorder;
-    // Once a second: it is no stream, and its folder is searched until it is there.
+    // Once a second is enough: this file is no stream, and its folder is searched until the file is there.
     if (nowMs >= this.sideDueMs) {
       this.p.side?.read(state.sessionId);
       this.sideDueMs = nowMs + SIDE_MS;
@@ -102,7 +102,7 @@ export class StreamWatch {
     this.passMessages();
     if (isRunOver(state) && !this.p.messages.isWaiting()) {
       this.overSinceMs ??= nowMs;
-      // It leaves when it can read no more.
+      // It exits when its input is closed.
       this.stdin?.end();
       if (nowMs - this.overSinceMs > LINGER_MS) this.stop("lingering");
       return;
@@ -133,11 +133,11 @@ export class StreamWatch {
 
   private take(line: string): void {
     const facts = this.p.read(line);
-    // A program that asks for ever without an answer is silent, too.
+    // A program whose requests get no answer counts as silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
     this.p.recorder.take(line, facts);
     for (const fact of facts) this.p.messages.take(fact);
-    // It would do what it is told without knowing its task.
+    // Without its packet it would read messages without knowing its task.
     if (this.p.recorder.hasLostSession) this.stop("lost_session");
   }
 }

@@ -1,11 +1,11 @@
-/** The gate of one account as a supervisor sees it: after a limit it lets tasks go one by one, each after the answer to the one before. */
+/** The gate of one account in a supervisor. After a limit it lets tasks go one by one, each after the answer to the one before. */
 import type { GateFile } from "../../agents/accounts/gate-file.ts";
 import type { Entry } from "../../agents/accounts/gate-rules.ts";
 import type { Clock } from "../../core/clock.ts";
 
-/** The file is read again after so long (ms). */
+/** How often the file is read (ms). */
 const LOOK_MS = 500;
-/** A task that was let go and has not come to the gate after so long does not hold up the next (ms). */
+/** A task that was let go holds up the next one for no longer than this (ms). */
 const ARRIVAL_MS_MAX = 10_000;
 
 export class AccountWatch {
@@ -13,7 +13,7 @@ export class AccountWatch {
   private readonly clock: Clock;
   private entry: Entry;
   private lookedAtMs: number;
-  /** How the gate stood when the last task was let go: it is on its way for as long as the gate stands so. */
+  /** The state of the gate when the last task was let go. Until that state changes, the task is still on its way. */
   private letGo: { gate: string; atMs: number } | undefined;
 
   constructor(file: GateFile, clock: Clock) {
@@ -55,14 +55,14 @@ export class AccountWatch {
     this.letGo = { gate: stampOf(this.entry), atMs: this.clock.monotonicMs() };
   }
 
-  /** When it has to look again (monotonic ms). */
+  /** When it must look again (monotonic ms). */
   nextMs(): number {
     const isFree = this.entry.may && this.entry.gate.status === "open";
     return isFree ? Number.POSITIVE_INFINITY : this.lookedAtMs + LOOK_MS;
   }
 }
 
-/** How the gate stands on disk; `look` takes no probe's place there, so a probe of ours is left out. */
+/** The state of the gate on disk, without a probe of our own, because `look` does not count one. */
 function stampOf({ gate }: Entry): string {
   const { status, until_ms, closed_at_ms, answers } = gate;
   return [status, until_ms, closed_at_ms, answers].join();

@@ -1,12 +1,12 @@
-/** How Claude Code is started and talked to: arguments, environment, and the frame of a message. Pure. */
+/** The arguments and the environment of Claude Code, and the form of a message to it. Pure. */
 import type { AgentSettings, Permissions } from "../../core/settings.ts";
 
 /**
- * Its own words for what it may do without a person. No person can be asked: the program denies by
- * itself what it is not allowed, and its result names the tool.
+ * Its names for what it may do without asking. No person is there to be asked, so the program denies what is not allowed, and its result names
+ * the tool.
  */
 const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
-  // Reading asks for no permission.
+  // Reading needs no permission.
   read: ["--permission-mode", "default"],
   edit: ["--permission-mode", "acceptEdits"],
   full: ["--permission-mode", "bypassPermissions"],
@@ -28,17 +28,18 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
     ...MODES[mode],
-    // One argument a tool would swallow what comes after it. Names may hold commas and spaces only inside parentheses.
+    // All tools are one argument, because a list of arguments would take in those that follow. Names may hold commas and spaces
+    // only inside parentheses.
     ...(tools.length === 0 ? [] : [`--allowedTools=${tools.join(",")}`]),
-    // The user's own come last, so they win.
+    // The user's arguments come last, so they win.
     ...args,
   ];
 }
 
 /**
  * A message as one line for its stdin.
- * @param uuid never used before in this session: the program drops a repeat without an answer
- * @param priority "next": it is read at the next boundary of a running turn
+ * @param uuid new in this session, because the program drops a repeat without an answer
+ * @param priority "next": the message is read at the next boundary of a running turn
  */
 export function userFrame(uuid: string, text: string, priority?: "next"): string {
   const message = { role: "user", content: text };
@@ -46,7 +47,7 @@ export function userFrame(uuid: string, text: string, priority?: "next"): string
   return `${JSON.stringify(frame)}\n`;
 }
 
-/** Variables by which a program knows that it runs inside another agent, or in which session. */
+/** Variables that tell a program that it runs inside another agent, and in which session. */
 const OF_SESSIONS =
   /^(?:CLAUDECODE|CLAUDE_CODE_.*|CODEX_(?:THREAD_ID|SANDBOX.*)|CURSOR_(?:AGENT|TRACE_ID)|GEMINI_CLI|AI_AGENT)$/;
 

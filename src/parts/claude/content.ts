@@ -1,4 +1,4 @@
-/** What messages of Claude Code hold: texts, tool calls and their results. */
+/** Reads the messages of Claude Code: texts, tool calls and their results. */
 import type { Fact } from "../../agents/stream/facts.ts";
 import { type Json, objectAt, objectsAt, textAt } from "./fields.ts";
 
@@ -6,7 +6,7 @@ export function isOfSubagent(line: Json): boolean {
   return textAt(line, "parent_tool_use_id") !== undefined;
 }
 
-/** A line of type "assistant". What a subagent says is a notice: it is not the answer. */
+/** A line of type "assistant". The text of a subagent is a notice, not the answer. */
 export function saidBy(line: Json): Fact[] {
   const isSubagent = isOfSubagent(line);
   const facts: Fact[] = [];
@@ -27,7 +27,7 @@ export function saidBy(line: Json): Fact[] {
   return facts;
 }
 
-/** A line of type "user" that is no message of ours: the results of tool calls. */
+/** A line of type "user" that is not one of our messages: the results of tool calls. */
 export function toolResults(line: Json): Fact[] {
   const facts: Fact[] = [];
   for (const block of objectsAt(objectAt(line, "message") ?? {}, "content")) {
@@ -41,7 +41,7 @@ export function toolResults(line: Json): Fact[] {
   return facts;
 }
 
-/** The text of a message of ours, in its echo. */
+/** The text of a message that we sent, from the line in which claude repeats it. */
 export function askedIn(line: Json): string {
   return outputOf(objectAt(line, "message") ?? {});
 }
@@ -54,13 +54,13 @@ function outputOf(block: Json): string {
     .join("\n");
 }
 
-/** A command's exit code is told only in words of a fixed form, and only when it is not 0. */
+/** claude reports a command's exit code only in a fixed text, and only when it is not 0. */
 function exitCodeOf(output: string, isError: boolean): number | null {
   const told = isError ? /^(?:Error: )?Exit code (\d{1,3})\b/.exec(output)?.[1] : undefined;
   return told === undefined ? null : Number(told);
 }
 
-/** Only tools that write tell a patch: one that reads tells the path in another place. */
+/** Only tools that write report a patch. Tools that read report the path in another member. */
 function fileChanged(result: Json): Fact[] {
   const path = textAt(result, "filePath");
   if (path === undefined || !Array.isArray(result["structuredPatch"])) return [];

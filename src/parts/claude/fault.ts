@@ -2,7 +2,7 @@
 import type { TurnFault } from "../../agents/stream/facts.ts";
 import { type Json, numberAt, textAt, textsAt } from "./fields.ts";
 
-/** Reasons for the end of a turn that are no good end, even in a result that calls itself no error. */
+/** Reasons for the end of a turn that count as an error, even if the result says that it is no error. */
 const BAD_ENDS: ReadonlySet<string> = new Set([
   "api_error",
   "blocking_limit",
@@ -18,7 +18,7 @@ const BAD_ENDS: ReadonlySet<string> = new Set([
   "turn_setup_failed",
 ]);
 
-/** What the program itself calls the error of a request. */
+/** The program's own names of errors of requests. */
 const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
   ["account_on_hold", "config"],
   ["authentication_failed", "auth"],
@@ -35,7 +35,7 @@ const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
 
 /**
  * @param result a line of type "result"
- * @param error what the last message of the turn named as its error
+ * @param error the error that the last message of the turn names
  */
 export function faultOfResult(result: Json, error: string | undefined): TurnFault | undefined {
   const reason = textAt(result, "terminal_reason") ?? "";
@@ -50,7 +50,7 @@ export function faultOfResult(result: Json, error: string | undefined): TurnFaul
 function faultOfRequest(result: Json, error: string | undefined): TurnFault {
   if (textAt(result, "api_error") === "usage_limit_reached") return "limit";
   if (textAt(result, "api_error_type") === "billing_error") return "config";
-  // Its own name for the error says more than the status: an empty account is a 400 or a 403.
+  // The program's name of the error is more exact than the status: an empty account has status 400 or 403.
   return OF_ERROR.get(error ?? "") ?? faultOfStatus(numberAt(result, "api_error_status"));
 }
 
@@ -63,8 +63,8 @@ function faultOfStatus(status: number | undefined): TurnFault {
 }
 
 /**
- * Of a run whose stream says nothing: what the program wrote to stderr before it left. Only messages of its command line count;
- * other words are no evidence.
+ * The fault of a run whose stream says nothing, from the end of its stderr. Only messages of the command line count; other text is
+ * no evidence.
  */
 export function faultOfLastWords(lastWords: string): TurnFault | undefined {
   if (isLostSession(lastWords)) return "lost_session";

@@ -1,4 +1,4 @@
-/** Looks into JSON whose shape another program decides: what is not as expected counts as absent. */
+/** Reads members of JSON that another program wrote. A member of another type than expected counts as missing. */
 import { isObject } from "../../core/json-object.ts";
 
 export type Json = Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** What a version of Claude Code can do: it is asked four things, and its stream says how it took them. */
+/** Tries out what a version of Claude Code can do: it gets four requests, and its stream shows what it did with them. */
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
 import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { claudeProgram } from "./kind.ts";
@@ -59,7 +59,7 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
     { name: "usage", can: usage !== undefined, without: "what it uses is not counted" },
     {
       name: "price",
-      // What it says in between has no price; its result has one.
+      // The reports before its result have no price.
       can: first.facts.some((fact) => fact.fact === "usage" && fact.usage.costUsdMicro !== null),
       without: "what it uses is not counted in money",
     },

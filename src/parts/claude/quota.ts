@@ -1,16 +1,16 @@
-/** Windows of the account's quota, as Claude Code tells them with a subscription. */
+/** Windows of the account's quota, as Claude Code reports them with a subscription. */
 import type { Fact } from "../../agents/stream/facts.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
-/** One fact a window, and one without a window when the event names none or lets us in. */
+/** One fact for each window, and one without a window when the event names none or refuses nothing. */
 export function quotaOf(info: Json): Fact[] {
   const isRejected = textAt(info, "status") === "rejected";
   const named = textAt(info, "rateLimitType");
   const windows: Json = { ...objectAt(info, "unifiedWindows") };
   if (named !== undefined && !isObject(windows[named])) windows[named] = info;
   const facts: Fact[] = [];
-  // Without a window: this holds for the account. It comes first, so that a window may say more.
+  // A fact without a window is about the whole account. It comes first, because the facts of a window are more exact.
   const isBare = Object.keys(windows).length === 0;
   if (!isRejected || isBare) facts.push(quota(isBare ? info : {}, null, isRejected));
   for (const [name, window] of Object.entries(windows)) {

@@ -1,5 +1,5 @@
 /**
- * Turns the lines of `claude -p --output-format stream-json` into facts. Seen with version 2.1.330; lines of older versions say
+ * Turns the lines of `claude -p --output-format stream-json` into facts. Tried with version 2.1.330; lines of older versions say
  * less. It remembers what connects lines: whether a turn is open, and which messages of ours it has read.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
@@ -15,7 +15,7 @@ export function newClaudeReader(): ReadLine {
   return (line) => reader.read(line);
 }
 
-/** Lines that say nothing which another line does not say, too. */
+/** Lines whose facts other lines report, too. */
 const SILENT: ReadonlySet<string> = new Set([
   "control_response",
   "stream_event",
@@ -40,11 +40,11 @@ class ClaudeReader {
   private readonly openTurnUsage = new OpenTurn();
   /** The name of the error in the last message of this turn. */
   private error: string | undefined;
-  /** Messages of ours that were read, or were dropped as repeats: their echo may come late and says nothing new. */
+  /** Our messages that were read, or were dropped as repeats. Their echo may come late and means nothing then. */
   private readonly known = new Set<string>();
   /** Messages whose echo has come. */
   private readonly echoed = new Set<string>();
-  /** Messages of ours that were read and have had no result. */
+  /** Our messages that were read and have no result yet. */
   private readonly open = new Set<string>();
 
   read(line: string): Fact[] {
@@ -117,13 +117,13 @@ class ClaudeReader {
     return [{ fact: "turn_started" }];
   }
 
-  /** How far a message of ours has come. A repeat that the program drops goes to "completed" without a start. */
+  /** The state of one of our messages. A repeat that the program drops becomes "completed" without a start. */
   private lifecycle(json: Json): Fact[] | undefined {
     const uuid = textAt(json, "command_uuid");
     const state = MESSAGE_STATES.get(textAt(json, "state") ?? "");
     if (uuid === undefined || state === undefined) return undefined;
     if (state === "read") {
-      // Its echo has told so already.
+      // Its echo has reported this already.
       if (this.open.has(uuid)) return [];
       this.known.add(uuid);
       this.open.add(uuid);
@@ -132,8 +132,8 @@ class ClaudeReader {
   }
 
   /**
-   * The echo of a message. Older versions tell nothing else. With newer ones it may come before the start, after the end, and
-   * also for a repeat that runs nothing.
+   * The echo of a message. Older versions report nothing else. With newer versions it may come before the start, after the end, and
+   * also for a dropped repeat.
    */
   private echo(json: Json): Fact[] {
     const uuid = textAt(json, "uuid");
@@ -161,14 +161,14 @@ class ClaudeReader {
     const denied = objectsAt(json, "permission_denials").map(
       (one) => textAt(one, "tool_name") ?? "a tool",
     );
-    // What it has cost comes first: when a turn has ended, its cost is known.
+    // The costs come first, so they are known when the turn has ended.
     return [...usageOf(json), { fact: "turn_ended", end: { fault, text, answers, denied } }];
   }
 
   private answersOf(json: Json): readonly string[] | undefined {
     const told = textsAt(json, "user_message_uuids");
     if (told !== undefined) return told;
-    // A turn of its own, about a background task that has ended.
+    // The program began this turn by itself, about a background task that has ended.
     if (textAt(objectAt(json, "origin") ?? {}, "kind") === "task-notification") return [];
     return this.open.size > 0 ? [...this.open] : undefined;
   }

@@ -4,20 +4,20 @@ import { addUsage } from "../../agents/stream/run-state.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
-/** What to book, and the sums over the session. Older versions tell only the sums. */
+/** The costs to book, and the sums over the session. Older versions report only the sums. */
 export function usageOf(result: Json): Fact[] {
   const facts: Fact[] = [];
   const part = objectAt(result, "model_usage_since_last_result");
   if (part !== undefined) facts.push({ fact: "usage", of: "part", usage: sumOf(part, undefined) });
   const session = objectAt(result, "modelUsage") ?? {};
   const costUsd = numberAt(result, "total_cost_usd") ?? 0;
-  // A run that never got as far as the session tells 0: that is no sum.
+  // A run that did not reach its session reports 0, which is no sum.
   if (Object.keys(session).length > 0 || costUsd > 0)
     facts.push({ fact: "usage", of: "session", usage: sumOf(session, costUsd) });
   return facts;
 }
 
-/** What the turn that is open has used so far. Several lines are about one message, and each tells the whole of it. */
+/** The costs of the open turn so far. Several lines are about one message, and each has the sum of that message. */
 export class OpenTurn {
   private readonly byMessage = new Map<string, Usage>();
 
@@ -37,19 +37,19 @@ export class OpenTurn {
     return [{ fact: "usage", of: "turn", usage: [...this.byMessage.values()].reduce(addUsage) }];
   }
 
-  /** Its end has come, which tells it all. */
+  /** Called at the end of a turn: its last line has the sums, so the counts of its messages are forgotten. */
   end(): void {
     this.byMessage.clear();
   }
 }
 
-/** @param costUsd of all models; undefined: the sum of what each has cost */
+/** @param costUsd the cost of all models; undefined for the sum of their costs */
 function sumOf(models: Json, costUsd: number | undefined): Usage {
   let [inputTokens, cachedInputTokens, outputTokens, modelsUsd] = [0, 0, 0, 0];
   for (const model of Object.values(models).filter(isObject)) {
     const cached = numberAt(model, "cacheReadInputTokens") ?? 0;
     const written = numberAt(model, "cacheCreationInputTokens") ?? 0;
-    // Input counts all that the model has read, as with other kinds; this program tells what was cached apart.
+    // Input counts all tokens that the model has read, as with other kinds. This program reports cached ones apart.
     inputTokens += (numberAt(model, "inputTokens") ?? 0) + cached + written;
     cachedInputTokens += cached;
     outputTokens += numberAt(model, "outputTokens") ?? 0;

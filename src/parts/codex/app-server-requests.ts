@@ -1,4 +1,4 @@
-/** What we ask `codex app-server` for, as lines of its protocol. Pure. Names: `codex app-server generate-json-schema`. */
+/** Our requests to `codex app-server`, as lines of its protocol. Pure. Names: `codex app-server generate-json-schema`. */
 import type { Permissions } from "../../core/settings.ts";
 import { sandboxOf } from "./command-line.ts";
 
@@ -14,7 +14,7 @@ export function requestLine(id: number, { method, params }: AppServerRequest): s
 /** To be written once `initialize` has been answered. */
 export const INITIALIZED_LINE = JSON.stringify({ method: "initialized" });
 
-/** The answer to a request of the program: no person is there who could allow anything. */
+/** The answer to a request of the program. It refuses, because no person is there to allow anything. */
 export function refusalLine({ id, method }: { id: number | string; method: string }): string {
   const isApproval =
     method === "item/commandExecution/requestApproval" ||
@@ -41,7 +41,7 @@ export function startThread(plan: ThreadPlan): AppServerRequest {
   return { method: "thread/start", params: threadParams(plan) };
 }
 
-/** The program remembers neither sandbox nor approvals of a thread: they are given again. */
+/** The program remembers neither sandbox nor approvals of a thread, so they are given again. */
 export function resumeThread(threadId: string, plan: ThreadPlan): AppServerRequest {
   const params = { threadId, ...threadParams(plan), excludeTurns: true };
   return { method: "thread/resume", params };
@@ -52,7 +52,7 @@ function threadParams({ cwd, model, permissions }: ThreadPlan): object {
   return { cwd, sandbox, approvalPolicy: "never", ...(model === undefined ? {} : { model }) };
 }
 
-/** @param uuid comes back when the model has the message */
+/** @param uuid the program repeats it when the model has read the message */
 export function startTurn(threadId: string, uuid: string, text: string): AppServerRequest {
   const params = { threadId, clientUserMessageId: uuid, input: inputOf(text) };
   return { method: "turn/start", params };
@@ -81,7 +81,7 @@ export function interruptTurn(threadId: string, turnId: string): AppServerReques
   return { method: "turn/interrupt", params: { threadId, turnId } };
 }
 
-/** What is known of a thread, without its turns. */
+/** The facts about a thread, without its turns. */
 export function readThread(threadId: string): AppServerRequest {
   return { method: "thread/read", params: { threadId } };
 }

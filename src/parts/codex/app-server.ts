@@ -1,6 +1,6 @@
 /**
- * Our side of the protocol of `codex app-server`: requests as lines, and what its lines say. JSON-RPC without its version member, one
- * object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
+ * Our side of the protocol of `codex app-server`: requests as lines, and the meaning of its lines. JSON-RPC without its version
+ * member, one object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
  */
 import type { Fact } from "../../agents/stream/facts.ts";
 import {
@@ -28,14 +28,14 @@ export interface AppServerLine {
   reply?: { id: number; result: JsonMembers; error: string | undefined };
   /** A request of the program, which waits for `refusalLine`. */
   ask?: { id: number | string; method: string };
-  /** The turn that has begun: `turn/steer` and `turn/interrupt` must name it. */
+  /** The open turn. `turn/steer` and `turn/interrupt` must name it. */
   turnId?: string;
 }
 
 /** Reads the lines of one app-server in which one thread is worked on. */
 export class AppServerReader {
   private readonly items = new ItemReader();
-  /** Ours. The program may start more threads, for agents of its own: their turns are not ours. */
+  /** Our thread. The program may start more threads for its own agents; their turns do not count. */
   private threadId = "";
   /** Messages that the turn has read. */
   private read: string[] = [];
@@ -57,7 +57,7 @@ export class AppServerReader {
     const result = membersAt(message, "result");
     if (isObject(message["error"])) {
       const error = messageOfError(message["error"]);
-      // Only a thread that is to be resumed can be lost: once it is there, such an answer is about something else.
+      // Only a thread that is being resumed can be lost. Later, such an answer is about something else.
       const isLost = this.threadId === "" && faultOfMessage(error) === "lost_session";
       return {
         facts: isLost ? [endTurn("lost_session", error)] : [],
@@ -103,7 +103,7 @@ export class AppServerReader {
         return readUsage(membersAt(params, "tokenUsage", "total"));
       case "account/rateLimits/updated":
         return readRateLimits(membersAt(params, "rateLimits"));
-      // This version tells of it by an item; older ones by this, too. A second notice does no harm.
+      // This version reports it by an item, older versions also by this line. A second notice does no harm.
       case "thread/compacted":
         return [{ fact: "compacted" }];
       case "error":
@@ -140,7 +140,7 @@ export class AppServerReader {
   }
 }
 
-/** Pieces of what comes whole later, and changes that other lines tell of. */
+/** Pieces of texts that come whole later, and changes that other lines report, too. */
 function isSilent(method: string): boolean {
   return /(delta|progress|partAdded|terminalInteraction)$/i.test(method) || SILENT.has(method);
 }
@@ -176,7 +176,9 @@ function readError(error: JsonMembers, isTriedAgain: boolean): Fact {
     : { fact: "notice", text };
 }
 
-/** Ids of our messages in an answer to `thread/items/list`: those that the thread has had. `nextCursor`: there are more. */
+/**
+ * The ids of our messages in an answer to `thread/items/list`: the thread has read them. `nextCursor` is there when there are more.
+ */
 export function messagesIn(result: JsonMembers): { ids: string[]; nextCursor: string | undefined } {
   const ids = listOf(result["data"])
     .map((entry) => textOf(membersAt(entry, "item")["clientId"]))

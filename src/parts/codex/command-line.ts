@@ -1,4 +1,4 @@
-/** How Codex is started: its arguments, and what it must not inherit. Pure. */
+/** The arguments of Codex, and the variables that it must not inherit. Pure. */
 import type { AgentSettings, Permissions } from "../../core/settings.ts";
 
 export type Sandbox = "read-only" | "workspace-write" | "danger-full-access";
@@ -35,7 +35,7 @@ export function execArgv(
     settings.program ?? "codex",
     "exec",
     "--json",
-    // A folder that is no repository is worked in, too: the user has configured it.
+    // It also works in a folder that is no repository, because the user has configured that folder.
     "--skip-git-repo-check",
     ...modelArgs(settings),
     ...permissionArgs(settings.permissions),
@@ -45,7 +45,7 @@ export function execArgv(
   ];
 }
 
-/** `codex app-server`: its threads are given model and sandbox again, each by itself. */
+/** `codex app-server`. Each of its threads is given model and sandbox by itself. */
 export function appServerArgv(settings: AgentSettings): string[] {
   return [
     settings.program ?? "codex",
@@ -65,7 +65,7 @@ function permissionArgs(permissions: Permissions | undefined): string[] {
   const folders = allow.filter(isFolder);
   return [
     ...configArg("sandbox_mode", sandboxOf(permissions)),
-    // No person is there who could be asked.
+    // No person is there to be asked.
     ...configArg("approval_policy", "never"),
     ...(allow.includes(NETWORK) ? configArg("sandbox_workspace_write.network_access", true) : []),
     ...(folders.length === 0 ? [] : configArg("sandbox_workspace_write.writable_roots", folders)),
@@ -78,12 +78,12 @@ function isFolder(word: string): boolean {
   return word.startsWith("/");
 }
 
-/** Words of `permissions.allow` that mean nothing here. Codex knows `network` and folders (`/path`) that may be written to. */
+/** Words of `permissions.allow` that Codex does not know. It knows `network` and folders (`/path`) to which it may write. */
 export function unknownAllowed({ allow = [] }: Permissions): string[] {
   return allow.filter((word) => word !== NETWORK && !isFolder(word));
 }
 
-/** Folders beside its own that the sandbox of `edit` lets it write to. A state tree in them is within its reach. */
+/** Other folders to which the sandbox of `edit` lets it write. It can reach a state tree in them. */
 export function writableFolders(
   permissions: Permissions | undefined,
   environment: Readonly<Record<string, string | undefined>>,
@@ -94,12 +94,15 @@ export function writableFolders(
   return [...temporary, ...(permissions?.allow ?? []).filter(isFolder)];
 }
 
-/** A value as TOML: what JSON writes of a text, a boolean or a list of texts is TOML, too. */
+/** A value as TOML. The JSON of a text, a boolean or a list of texts is also TOML. */
 function configArg(name: string, value: string | boolean | readonly string[]): string[] {
   return ["-c", `${name}=${JSON.stringify(value)}`];
 }
 
-/** Set by a coding agent for the programs that it starts. What a user sets (CODEX_HOME, CODEX_API_KEY) is none of them. */
+/**
+ * Variables that a coding agent sets for the programs that it starts. Those that a user sets (CODEX_HOME, CODEX_API_KEY) are not
+ * among them.
+ */
 const SESSION_VARIABLES = new Set([
   "CLAUDECODE",
   "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",

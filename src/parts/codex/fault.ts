@@ -1,6 +1,6 @@
 /**
- * Why a turn of Codex ended badly, from what it says about it. Pure. The program gives a status or a code where it can; else only
- * its prose is left. Never reads a time from prose: it has no zone.
+ * Why a turn of Codex ended badly, from its own message. Pure. The program gives a status or a code if it can; otherwise only the
+ * text of the message is left. A time in that text is never used, because it has no zone.
  */
 import type { Fact, TurnFault } from "../../agents/stream/facts.ts";
 import {
@@ -15,7 +15,7 @@ import {
 /** "unexpected status 401 Unauthorized", "last status: 429 Too Many Requests". */
 const STATUS = /\bstatus:? (\d{3})\b/i;
 
-/** In this order: a message about a usage limit offers to buy credits, and is no matter of billing. */
+/** The order matters: a message about a usage limit offers to buy credits, but is not about billing. */
 const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
   ["lost_session", /no rollout found|thread not found|no saved session/i],
   ["limit", /usage limit|rate limit|too many requests/i],
@@ -29,7 +29,7 @@ const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
     "config",
     /\bmodel\b.*(does not exist|not supported|not found)|model provider .* not found|no longer supported/i,
   ],
-  // The answer to a request that was refused as wrong (400) comes as it is.
+  // When a request was refused as wrong (400), the message is the answer of the service.
   ["config", /invalid_request_error|bad request|^\{"(error|detail)"/i],
   ["auth", /unauthorized|not logged in|log in again|sign in again|refresh token|api key/i],
 ];
@@ -47,7 +47,7 @@ const CODES: Readonly<Record<string, TurnFault>> = {
   badRequest: "config",
 };
 
-/** A message says why at its beginning (characters). */
+/** The reason stands at the beginning of a message, so no more than this is searched (characters). */
 const MESSAGE_MAX = 4000;
 
 export function faultOfMessage(fullMessage: string): TurnFault {
@@ -64,9 +64,9 @@ export function statusOfMessage(message: string): number | null {
   return found === null ? null : Number(found[1]);
 }
 
-/** Of an error of the app-server: `{message, codexErrorInfo}`. */
+/** The fault of an error of the app-server: `{message, codexErrorInfo}`. */
 export function faultOfTurnError(message: string, info: unknown): TurnFault {
-  // An account that must pay has the code of a usage limit, and no time will help it.
+  // An account that must pay has the code of a usage limit, but waiting does not help.
   if (faultOfMessage(message) === "config") return "config";
   const status = statusOfErrorInfo(info);
   const fault = status === null ? undefined : faultOfStatus(status);
@@ -92,9 +92,9 @@ function faultOfStatus(status: number): TurnFault | undefined {
   return status >= 400 ? "config" : undefined;
 }
 
-/** How the program complains on stderr when it does not even begin. */
+/** Its messages on stderr when it does not begin. */
 const COMPLAINT = /^(?:error: .*|error loading .*|not inside a trusted directory.*)$/im;
-/** Its arguments, its settings or its folder are wrong. With a capital E it may be anything, as a session that is gone. */
+/** Its arguments, its settings or its folder are wrong. "Error" with a capital E may mean anything, such as a lost session. */
 const WRONG_START = /^(?:error:|Error loading|Not inside)/;
 
 /**
@@ -121,7 +121,7 @@ export function messageOfError(error: JsonMembers): string {
   return typeof message === "string" && message !== "" ? message : "it does not say why";
 }
 
-/** For people: a message that is the JSON of an answer, without the JSON. */
+/** The text for people from a message that is the JSON of an answer. */
 export function plainMessage(message: string): string {
   const error = membersAt(readObjectLine(message), "error");
   return textOf(error["message"]) || textOf(error["detail"]) || message;

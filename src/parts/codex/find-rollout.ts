@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 
-/** So many days are looked through, the newest first. */
+/** How many days are searched, the newest first. */
 const DAYS_MAX = 400;
 
 /** @param codexHome `$CODEX_HOME`, else `~/.codex` */
@@ -35,7 +35,7 @@ function newestFirst(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** None when it is no folder, or gone. */
+/** Empty when it is no folder, or does not exist. */
 function namesIn(folder: string): string[] {
   try {
     return fs.readdirSync(folder);

@@ -1,5 +1,5 @@
 /**
- * What an item of a turn says: a command, a change of files, a word of the model. `codex exec` writes its names with underscores
+ * Reads an item of a turn: a command, a change of files, a text of the model. `codex exec` writes its names with underscores
  * (`command_execution`, `exit_code`), the app-server in camelCase; both are read here. Pure.
  */
 import type { Fact } from "../../agents/stream/facts.ts";
@@ -18,7 +18,7 @@ export class ItemReader {
     return readWords(phase, type, item) ?? [{ fact: "unknown", type: `item.${phase} ${type}` }];
   }
 
-  /** A turn has ended, and with it every call of a tool. */
+  /** Called when a turn has ended. All its tool calls have ended, too. */
   forget(): void {
     this.open.clear();
   }
@@ -27,7 +27,7 @@ export class ItemReader {
     if (phase === "updated") return [];
     const id = textOf(item["id"]);
     const facts: Fact[] = [];
-    // Some calls are told of only when they are over.
+    // Some calls are reported only when they are over.
     if (!this.open.has(id)) facts.push({ fact: "tool_started", id, name, input });
     if (phase === "started") {
       this.open.add(id);
@@ -50,7 +50,7 @@ interface Tool {
   output: string;
 }
 
-/** Undefined: it is no call of a tool. */
+/** Undefined when it is no tool call. */
 function toolOf(type: string, item: JsonMembers): Tool | undefined {
   switch (type) {
     case "command_execution": {
@@ -77,7 +77,7 @@ function toolOf(type: string, item: JsonMembers): Tool | undefined {
   }
 }
 
-/** Undefined: an item of a type that we do not know. */
+/** Undefined when we do not know the type of the item. */
 function readWords(phase: ItemPhase, type: string, item: JsonMembers): Fact[] | undefined {
   const isDone = phase === "completed";
   switch (type) {
@@ -94,7 +94,7 @@ function readWords(phase: ItemPhase, type: string, item: JsonMembers): Fact[] | 
     case "context_compaction":
     case "compaction":
       return phase === "updated" ? [] : [{ fact: isDone ? "compacted" : "compacting" }];
-    // A receipt for its sender: the reader of the app-server reads it.
+    // It is a receipt for the sender. The reader of the app-server reads it.
     case "user_message":
       return [];
     default:

@@ -1,4 +1,7 @@
-/** Reads members of JSON that another program wrote, and may write otherwise tomorrow: what is not as expected is not there. Pure. */
+/**
+ * Reads members of JSON that another program wrote. A later version of it may change them, so a member of another type than
+ * expected counts as missing. Pure.
+ */
 
 export type JsonMembers = Readonly<Record<string, unknown>>;
 
@@ -29,7 +32,7 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A number that can be counted with; null for anything else. */
+/** A finite number; null for anything else. */
 export function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
@@ -38,14 +41,14 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A value as text: a text as it is, nothing as an empty text, anything else as JSON. */
+/** A value as text: a text stays as it is, a missing value becomes an empty text, anything else becomes JSON. */
 export function asText(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
   try {
     return JSON.stringify(value);
   } catch {
-    // It nests deeper than can be written; it could be read.
+    // It nests too deep to be written, although it could be read.
     return "";
   }
 }

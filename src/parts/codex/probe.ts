@@ -1,4 +1,6 @@
-/** What a version of codex can do: it is asked two things, and its stream and its rollout file say how it took them. */
+/**
+ * Tries out what a version of codex can do: it gets two requests, and its stream and its rollout file show what it did with them.
+ */
 import fs from "node:fs";
 import { join } from "node:path";
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
@@ -38,7 +40,7 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
     { name: "JSON stream", can: true, without: "" },
     {
       name: "resume",
-      // For an id that it does not know it may begin a new thread.
+      // It may begin a new thread for an unknown id.
       can:
         resumed?.fault === undefined &&
         resumed !== undefined &&

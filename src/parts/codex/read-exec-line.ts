@@ -1,5 +1,5 @@
 /**
- * Reads the lines of `codex exec --json`. Pure. Only `turn.completed` and `turn.failed` end a turn; a line `error` may tell of a
+ * Reads the lines of `codex exec --json`. Pure. Only `turn.completed` and `turn.failed` end a turn; a line `error` may be about a
  * request that the program tries again. Rule: docs/agents.md.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";

@@ -1,13 +1,13 @@
 /**
- * Reads the lines of a rollout file, the program's own record of a thread. Pure. It tells what `codex exec --json` leaves out: when a
- * quota is free again, tokens while a turn runs, compaction, and commands that were refused. The rest is in the stream.
- * A resumed thread goes on in its old file: reading begins where the file ended when the run began.
+ * Reads the lines of a rollout file, the program's own record of a thread. Pure. It has what `codex exec --json` leaves out: when a
+ * quota is free again, tokens while a turn runs, compaction, and refused commands. The rest is in the stream. A resumed thread goes
+ * on in its old file: reading begins where the file ended when the run began.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
 import { readRateLimits, readUsage } from "./usage.ts";
 
-/** What the model is told in place of a command's output; a command's own output begins otherwise. */
+/** The text that the model gets instead of a command's output. No command's own output begins like this. */
 const REFUSED = /^(approval policy is never; reject|exec_command failed:.*\brejected\b)/i;
 
 export function newCodexRolloutReader(): ReadLine {

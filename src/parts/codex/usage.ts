@@ -1,4 +1,4 @@
-/** Tokens and windows of quota, as Codex tells them: in its rollout file with snake_case, from the app-server in camelCase. Pure. */
+/** Tokens and windows of quota, as Codex reports them: in snake_case in its rollout file, in camelCase by the app-server. Pure. */
 import type { Fact } from "../../agents/stream/facts.ts";
 import { isObject, type JsonMembers, membersAt, numberOf, textOf } from "./json-values.ts";
 

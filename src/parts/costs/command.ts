@@ -13,7 +13,7 @@ import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts"
 export const command = defineCommand({
   usage: "[--by task|plan|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
-    "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs that are on count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
+    "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs in progress count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
   ],
   examples: ["cost --by day", "cost --since 12h --json | jq .total.cost_usd_micro"],
   options: {
@@ -37,7 +37,7 @@ export const command = defineCommand({
       if (record === undefined || record.at < fromSeconds) return;
       if (task.length === 0 || task.includes(record.task_id)) sums.add(record);
     };
-    // Listed first: a run that ends now is counted by its line, which comes before its file goes.
+    // They are listed first. A run that ends now is counted by its line, which is written before its file is removed.
     const running = new RunningCosts(tree.dir).all();
     for (const file of filesOfDays(costsOf(tree)))
       for await (const line of readJournal(file, counts)) add(readCostRecord(line));

@@ -18,10 +18,10 @@ import { localTime } from "../../text/local-time.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 import type { AgentProgramFile } from "./programs.ts";
 
-/** Told apart from what a version can do: a table of prices makes up for it. */
+/** Reported apart from what a version can do, because a table of prices can replace it. */
 const PRICE = "price";
 
-/** @param isAgain what is remembered of a version is found out once more */
+/** @param isAgain asks each program again, also when its version is known */
 export async function checkAgents(
   programs: readonly AgentProgramFile[],
   settings: Settings,

@@ -1,4 +1,4 @@
-/** Checks whether what is past its retention goes: it stays where no supervisor runs, or where it cannot be removed. */
+/** Checks whether files past their retention are removed. They stay when no supervisor runs, or when they cannot be removed. */
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
@@ -6,9 +6,9 @@ import type { CleanPass } from "../../supervisor/maintenance/clean-pass.ts";
 import { cleanRuns } from "../../supervisor/maintenance/clean-runs.ts";
 import { type CheckResult, ok, warned } from "./check.ts";
 
-/** What is due goes with the next sweep, or the one after that: it is worth a word a day later (ms). */
+/** The next sweeps remove what is due. Files that are still there a day later are reported (ms). */
 const LATE_MS = 24 * 60 * 60 * 1000;
-/** A look takes no longer than this (ms): then a part of it was looked at. */
+/** Each of the two counts ends after this time (ms). */
 const LOOK_MS_MAX = 2000;
 
 export function checkRetention(

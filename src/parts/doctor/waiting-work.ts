@@ -53,7 +53,7 @@ function isTaskFile(name: string): boolean {
   return read.kind === "task" && read.isBatch !== true;
 }
 
-/** Undefined for what a supervisor would refuse. */
+/** Undefined for a file that a supervisor would refuse. */
 function readTask(path: string, id: string): Task | undefined {
   try {
     if (!fs.lstatSync(path).isFile()) return undefined;

@@ -117,7 +117,7 @@ export class OwnChanges {
   }
 
   /**
-   * Returns the edits that restore what an old copy has undone that was saved after a supervisor was killed.
+   * Returns the edits for an old copy that a person saved after a supervisor was killed: they restore what the copy has undone.
    * @param first the first plan that was read
    * @param wanted our edits that will be made in it in any case
    * @param savedAgoMs how long ago it was saved

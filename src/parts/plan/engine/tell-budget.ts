@@ -1,4 +1,4 @@
-/** Leaves the budget of the plan where the runs of its nodes read it: a change counts for runs that are on, too. */
+/** Leaves the budget of the plan where the runs of its nodes read it: a change counts for runs in progress, too. */
 
 import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
 import { messageOf } from "../../../core/errors.ts";
