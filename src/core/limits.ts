@@ -1,5 +1,7 @@
 /** All limits of mailchute in one place. Checks below make sure that they fit each other. */
 
+/** How long the note of a task that is submitted once is kept (days). No caller may submit its id again after that. */
+export const ONCE_DAYS = 30;
 /** A task or command file above this size is refused unread (bytes). */
 export const TASK_BYTES_MAX = 1024 * 1024;
 /** Objects and arrays in a task may nest this deep. */

@@ -15,6 +15,7 @@ import {
 import { explainBadClaim } from "./dropped-file.ts";
 import { randomToken } from "./random.ts";
 import { moved } from "./steps.ts";
+import { closeTickets } from "./tickets.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 /** A task held by a lease. The file's name is the lease; a process that can rename that name may settle. */
@@ -107,6 +108,8 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
 /** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, is too large, or its owner may not have it run */
 export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+  // The file may have been replaced after it was found to have one name.
+  if (facts.nlink > 1) closeTickets(trays, name.id, facts.ino);
   const fault = explainBadClaim(trays, name, path, facts);
   if (fault === undefined && bytes !== undefined) return bytes;
   throw new ErrInvalidTask(fault ?? "the file cannot be read", {

@@ -9,6 +9,7 @@ import { explainOwner } from "./dropped-file.ts";
 import { liveIds } from "./locate.ts";
 import type { ReadyWaits } from "./ready-waits.ts";
 import type { FileFacts } from "./storage.ts";
+import { closeTickets } from "./tickets.ts";
 import type { Trays } from "./trays.ts";
 
 /** How many names of the inbox one claim looks at, so that a claim does not get slower as the backlog grows. */
@@ -79,6 +80,7 @@ function resultLookup({ storage, outbox }: Trays): (id: string) => boolean {
 function readWaiting(trays: Trays, id: string): { task: Task; facts: FileFacts } | undefined {
   try {
     const { facts, bytes } = trays.storage.read(join(trays.inbox, `${id}.json`), TASK_BYTES_MAX);
+    if (facts.nlink > 1) closeTickets(trays, id, facts.ino);
     const isBad = explainOwner(facts.uid, trays.uids) !== undefined;
     return isBad || bytes === undefined || bytes.length !== facts.size
       ? undefined

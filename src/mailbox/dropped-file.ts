@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { inboxName, type ProcessingName } from "../core/names.ts";
 import type { FileFacts } from "./storage.ts";
+import { closeTickets } from "./tickets.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export const SECOND_LINK =
@@ -69,7 +70,7 @@ function hasOwnLink(
   );
 }
 
-/** Removes the second link to this file that an interrupted submit left. False when the link is not ours. */
+/** Removes the second link to this file that an interrupted submit left, or its ticket. False when the link is not ours. */
 export function dropStagedLink(trays: Trays, id: string, ino: number): boolean {
   const { storage, tmp } = trays;
   for (const staged of storage.list(tmp)) {
@@ -79,5 +80,5 @@ export function dropStagedLink(trays: Trays, id: string, ino: number): boolean {
       return true;
     }
   }
-  return false;
+  return closeTickets(trays, id, ino);
 }

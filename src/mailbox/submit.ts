@@ -156,7 +156,8 @@ function publish(trays: Trays, { id, path, bytes }: Staged): SubmitOutcome {
   }
 }
 
-function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
+/** Why no task can be submitted like this. */
+export function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
   const badId = explainBadId(id);
   const reason =
     badId !== undefined
@@ -193,7 +194,7 @@ function clashInGroup({ id }: Submission, seen: Map<string, string>): SubmitOutc
  * Says where this id is used already, outside the inbox.
  * @param isPublished our own file is, or was, in the inbox: the task with this id may be ours
  */
-function clash(
+export function clash(
   trays: Trays,
   { id, bytes }: Submission,
   live: ReadonlySet<string>,

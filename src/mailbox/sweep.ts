@@ -1,4 +1,4 @@
-/** Sweep: removes old settled records and old staged files. It never touches a file that recovery may still need. */
+/** Sweep: removes old settled records, old staged files and old notes of `submitOnce`. It never touches a file that recovery may still need. */
 import { systemCode } from "../core/errors.ts";
 import {
   besideId,
@@ -17,6 +17,8 @@ import { neededResults } from "./needed-results.ts";
 import { randomToken } from "./random.ts";
 import { unlinkIfThere } from "./steps.ts";
 import type { FileFacts, Walk } from "./storage.ts";
+import { isOldNote } from "./submit-once.ts";
+import { onceDir } from "./tickets.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export interface CleanRules {
@@ -37,14 +39,16 @@ export interface SweepCounts {
 
 const LONG_AGO_MS = 0;
 
-/** One pass over outbox, failed and .tmp, which can be taken in slices. */
+type SweptDir = "outbox" | "failed" | "tmp" | "once";
+
+/** One pass over outbox, failed, .tmp and .once, which can be taken in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
   /** Old folders that were refused. The caller removes them, because that may take long. */
   readonly folders: string[] = [];
   private readonly trays: Trays;
   private readonly rules: CleanRules;
-  private readonly todo: ("outbox" | "failed" | "tmp")[] = ["outbox", "failed", "tmp"];
+  private readonly todo: SweptDir[] = ["outbox", "failed", "tmp", "once"];
   private walk: Walk | undefined;
   private now: number | undefined;
 
@@ -65,7 +69,7 @@ export class Sweep {
     const tray = this.todo[0];
     if (tray === undefined) return true;
     try {
-      this.walk ??= this.trays.storage.walk(this.trays[tray]);
+      this.walk ??= this.trays.storage.walk(this.dirOf(tray));
       const names = this.walk.next(max);
       for (const name of names) this.tryLook(tray, name);
       if (names.length > 0) return false;
@@ -83,7 +87,7 @@ export class Sweep {
   }
 
   /** Looks at one file. If it cannot be removed, such as another user's file in a sticky directory, it stays and the sweep continues. */
-  private tryLook(tray: "outbox" | "failed" | "tmp", name: string): void {
+  private tryLook(tray: SweptDir, name: string): void {
     const { onError } = this.rules;
     try {
       this.look(tray, name);
@@ -93,8 +97,12 @@ export class Sweep {
     }
   }
 
-  private look(tray: "outbox" | "failed" | "tmp", name: string): void {
-    const path = pathIn(this.trays[tray], name);
+  private dirOf(tray: SweptDir): string {
+    return tray === "once" ? onceDir(this.trays) : this.trays[tray];
+  }
+
+  private look(tray: SweptDir, name: string): void {
+    const path = pathIn(this.dirOf(tray), name);
     const facts = this.trays.storage.look(path);
     if (facts === undefined) return;
     if (facts.kind === "directory") {
@@ -103,7 +111,9 @@ export class Sweep {
       return;
     }
     const ageMs = this.nowMs - (tray === "tmp" ? facts.mtimeMs : bornMs(name, facts));
-    if (tray === "tmp") {
+    if (tray === "once") {
+      if (isOldNote(this.trays, name, ageMs)) this.remove(path, "staged");
+    } else if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
     } else if (tray === "outbox") {
       const id = parseSettledName(name);

@@ -1,5 +1,7 @@
 /** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
+import { messageOf } from "../core/errors.ts";
 import { readVersion } from "../host/package.ts";
+import { finishTickets } from "../mailbox/submit-once.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { SupervisorOptions } from "./environment/options.ts";
@@ -39,6 +41,11 @@ export class Startup {
     this.applyWhatHolds(startedAt);
     if (!settings.mailbox_enabled)
       alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
+    // What was to be submitted before this start must be there when a drain asks whether anything is left.
+    if (settings.mailbox_enabled)
+      await finishTickets(trays).catch((error: unknown) =>
+        alerts.report("once", `a task that was to be submitted once waits: ${messageOf(error)}`),
+      );
     await poll.start();
     void parts.start(this.o.once === true).then(wake);
     wake();

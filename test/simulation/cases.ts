@@ -2,7 +2,7 @@
 import { inboxName, resultName, resultsName, settledBatchName } from "../../src/core/names.ts";
 import type { SeededRandom } from "../support/seeded-random.ts";
 import { BATCH_CASES } from "./batch-cases.ts";
-import { noteDoneLines } from "./checker.ts";
+import { noteDoneLines, noteOnce } from "./checker.ts";
 import { MemoryDisk } from "./memory-storage.ts";
 import {
   archiver,
@@ -15,11 +15,13 @@ import {
   type Dropped,
   dropper,
   loneWorker,
+  onceProducer,
   producer,
   recoverer,
   retrier,
   sweeper,
   task,
+  ticketFinisher,
   worker,
 } from "./programs.ts";
 import { supervisor } from "./supervisor.ts";
@@ -42,6 +44,8 @@ export interface SmallCase {
     refused?: Dropped[];
     /** Batches of which all lines but the last have completed. */
     settled?: Dropped[];
+    /** Tasks that are submitted once, in the inbox; their sender died before it closed their tickets. */
+    open?: Dropped[];
   };
   programs: () => Program[];
 }
@@ -103,6 +107,53 @@ export const SMALL_CASES: readonly SmallCase[] = [
       supervisor("t", 2),
       worker("w", ["hold"], 2),
       worker("v", ["complete"], 2),
+    ],
+  },
+  {
+    name: "two submit a task once, and its record is taken away before one of them asks again",
+    kills: 1,
+    durability: "process",
+    programs: () => [
+      onceProducer("p", task("a", "1"), 2),
+      onceProducer("o", task("a", "2"), 1),
+      supervisor("s", 2, 1),
+      worker("w", ["complete"], 2),
+      archiver("c", "a", 2),
+    ],
+  },
+  {
+    name: "the sender of a task that is submitted once died before it closed the ticket",
+    kills: 1,
+    durability: "process",
+    before: { open: [task("a", "1")] },
+    programs: () => [
+      ticketFinisher("f", 2),
+      archiver("c", "a", 2),
+      worker("w", ["complete"], 2),
+      supervisor("s", 2, 1),
+    ],
+  },
+  {
+    name: "a task that is submitted once, with the power going at any moment",
+    kills: 0,
+    durability: "power",
+    programs: () => [
+      onceProducer("p", task("a", "1"), 1),
+      ticketFinisher("o", 1),
+      supervisor("s", 1),
+      worker("w", ["complete"], 2),
+    ],
+  },
+  {
+    name: "a task that is submitted once, while a person drops another one of its id",
+    kills: 1,
+    durability: "process",
+    programs: () => [
+      onceProducer("p", task("a", "1"), 2),
+      dropper("d", [task("a", "2")]),
+      ticketFinisher("o", 1),
+      supervisor("s", 2, 1),
+      worker("w", ["complete"], 2),
     ],
   },
   {
@@ -428,6 +479,14 @@ function layOut(world: World, before: NonNullable<SmallCase["before"]>): void {
     const more = { attempts: 0, kind: "invalid", lease: "x", file: `failed/${file.id}~x.json` };
     put(`/m/failed/${file.id}_error.json`, file, recordOf(file.id, more));
   }
+  for (const file of before.open ?? []) {
+    const { id, text } = file;
+    disk.makeDir("/m/.once");
+    put(`/m/.once/${id}.note`, file, "0");
+    put(`/m/.once/${id}~0.json`, file, text);
+    disk.link(`/m/.once/${id}~0.json`, `/m/inbox/${id}.json`);
+    noteOnce(world, id, text);
+  }
   for (const file of before.settled ?? []) {
     const { id, text } = file;
     const lines = text.split("\n").map((_line, index, all) =>
@@ -448,7 +507,7 @@ function layOut(world: World, before: NonNullable<SmallCase["before"]>): void {
     settled.set(`/m ${id}`, { ino: disk.look(path)?.ino ?? 0, lease: "old.1.x" });
   }
   disk.syncAll();
-  Object.assign(ledger, { wanted, settled });
+  world.ledger = { ...world.ledger, wanted, settled };
   for (const { id } of before.settled ?? []) noteDoneLines(world, "/m", id);
 }
 
@@ -525,5 +584,31 @@ export function openLoneCase(chance: SeededRandom, broken: Broken = {}): World {
   addActor(world, loneWorker("m", "a", 4));
   if (chance.below(2) === 0) addActor(world, supervisor("s", 3));
   addActor(world, recoverer("r", 2, 2));
+  return world;
+}
+
+/**
+ * A task that several processes submit once, while it runs, waits again, and its record is taken away. It is not put back into the
+ * inbox: a crash in the middle of that leaves a second copy, which only the record shows to be one.
+ */
+export function openOnceCase(chance: SeededRandom, broken: Broken = {}): World {
+  const durability = chance.pick(["power", "process"] as const);
+  const world = newWorld(new MemoryDisk(), { durability, ...broken });
+  const deeds = DEEDS.filter((deed) => deed !== "requeue");
+  layOut(world, { open: chance.below(4) === 0 ? [task("n", "1")] : [] });
+  const programs = [
+    onceProducer("p", task("n", "1"), 1 + chance.below(3)),
+    onceProducer("o", task("n", "2"), 1 + chance.below(3)),
+    ticketFinisher("f", 1 + chance.below(3)),
+    supervisor("s", 2 + chance.below(4), chance.below(3)),
+    worker("w", [chance.pick(deeds), "complete"], 4),
+    worker("v", [chance.pick(deeds), "complete"], 4),
+    recoverer("r", chance.below(3), 2),
+    archiver("x", "n", 3),
+    archiver("y", "n", 3),
+    ...(chance.below(3) === 0 ? [sweeper("z", 1)] : []),
+    ...(chance.below(3) === 0 ? [canceller("c", "n", true, 2)] : []),
+  ];
+  for (const program of programs) addActor(world, program);
   return world;
 }

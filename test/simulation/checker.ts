@@ -35,6 +35,13 @@ export interface Ledger {
   readonly doneLines: ReadonlyMap<string, string>;
   /** Batches whose results a retry has taken aside for older ones, and is to put back: the known gap. */
   readonly strayed: ReadonlySet<string>;
+  /** Ids of tasks that are submitted once, with the submission that has settled ("" before that). */
+  readonly once: ReadonlyMap<string, Once>;
+}
+
+interface Once {
+  readonly texts: readonly string[];
+  readonly submission: string;
 }
 
 export interface Change {
@@ -56,6 +63,7 @@ export function newLedger(): Ledger {
     archived: new Set(),
     doneLines: new Map(),
     strayed: new Set(),
+    once: new Map(),
   };
 }
 
@@ -125,6 +133,26 @@ export function want(world: World, root: string, id: string, text: string): void
   const wanted = new Map(world.ledger.wanted);
   wanted.set(`${root} ${text}`, { root, id, text });
   world.ledger = { ...world.ledger, wanted };
+}
+
+/** A task with one of these texts is to settle once under this id, whoever submits it how often. */
+export function noteOnce(world: World, id: string, text: string): void {
+  const { once } = world.ledger;
+  const known = once.get(id) ?? { texts: [], submission: "" };
+  if (known.texts.includes(text)) return;
+  const now = { ...known, texts: [...known.texts, text] };
+  world.ledger = { ...world.ledger, once: new Map(once).set(id, now) };
+}
+
+/** A record of a task that is submitted once. A second submission of it must never settle. */
+function noteOnceSettled(world: World, who: string, id: string, lease: string, text = ""): void {
+  const { once } = world.ledger;
+  const known = once.get(id);
+  if (known?.texts.includes(text) !== true) return;
+  const submission = submissionOf(lease);
+  if (known.submission !== "" && known.submission !== submission)
+    world.faults.push(`${who} settled ${id} twice: as ${known.submission} and as ${submission}`);
+  world.ledger = { ...world.ledger, once: new Map(once).set(id, { ...known, submission }) };
 }
 
 /** Somebody was told that the record is out of its tray: what came of this submission is dealt with. */
@@ -294,6 +322,7 @@ function noteRecords(world: World, who: string, change: Change, from: string, to
     const settled = new Map(world.ledger.settled);
     settled.set(key, { ino: facts.ino, lease: record.lease });
     world.ledger = { ...world.ledger, settled };
+    if (root === "/m") noteOnceSettled(world, who, record.id, record.lease, taskText);
   }
 }
 
@@ -492,6 +521,7 @@ export function checkRest(world: World): void {
         faults.push(`${root}/failed/${file}: refused without a reason`);
   }
   checkOneRecord(world);
+  checkOnce(world);
   checkBatches(world);
   for (const [key, lease] of world.ledger.reported)
     if (world.ledger.settled.get(key)?.lease !== lease)
@@ -506,6 +536,22 @@ export function checkRest(world: World): void {
     if (!isKept && root === "/m") faults.push(`${id}: lost at rest: ${text}`);
     if (root === "/c" && !world.ledger.settled.has(`${root} ${id}`))
       faults.push(`${id}: a command that was never acknowledged`);
+  }
+}
+
+/** What was noted as submitted has settled, and no ticket is left, unless another task has the id. */
+function checkOnce({ disk, ledger, faults }: World): void {
+  if (disk.look("/m/.once") === undefined) return;
+  for (const file of disk.list("/m/.once")) {
+    const id = file.replace(/(?:~.*\.json|\.note)$/, "");
+    const { texts = [], submission } = ledger.once.get(id) ?? {};
+    const isTaken = [`/m/outbox/${id}_result.json`, `/m/failed/${id}_error.json`].some((path) => {
+      const { taskText } = contentOf(disk.bytesOf(disk.look(path)?.ino ?? 0));
+      return taskText !== undefined && !texts.includes(taskText);
+    });
+    if (isTaken) continue;
+    if (file.includes("~")) faults.push(`/m/.once/${file}: left over at rest`);
+    else if (submission === "") faults.push(`${id}: noted as submitted, and never ran`);
   }
 }
 
@@ -556,7 +602,7 @@ function checkBatches(world: World): void {
 
 /** The promises as text, for telling states apart. */
 export function ledgerFingerprint(ledger: Ledger): string {
-  const { wanted, settled, reported, committed, over, archived, doneLines, strayed } = ledger;
+  const { wanted, settled, reported, committed, over, archived, doneLines, strayed, once } = ledger;
   let text = "";
   for (const key of [...wanted.keys()].sort()) text += `w${key}`;
   for (const [key, { ino }] of settled) text += `s${key}${ino}`;
@@ -564,5 +610,6 @@ export function ledgerFingerprint(ledger: Ledger): string {
   for (const key of archived) text += `a${key}`;
   for (const key of doneLines.keys()) text += `d${key}`;
   for (const key of strayed) text += `y${key}`;
+  for (const [id, { texts, submission }] of once) text += `1${id}${texts.length}${submission}`;
   return `${text}c${committed.size}o${over.size}`;
 }

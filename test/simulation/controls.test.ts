@@ -23,7 +23,7 @@ afterAll(() => {
   process.stdout.write(`simulation: ${total} broken variants, ${caught} caught\n`);
 });
 
-const STATES_MAX = 3000;
+const STATES_MAX = 6000;
 const GLANCE_STATES = 60;
 const SEEDS_MAX = 100;
 

@@ -31,6 +31,9 @@ const POWER = "the same, with the power going at any moment";
 
 const BATCH_POWER = "a batch is settled while the power may go";
 const BATCH_RETRY = "a settled batch is retried while the power may go";
+const ONCE = "two submit a task once, and its record is taken away before one of them asks again";
+const ONCE_OPEN = "the sender of a task that is submitted once died before it closed the ticket";
+const ONCE_POWER = "a task that is submitted once, with the power going at any moment";
 const CLOCKS = "a retry that a worker puts off whose clock is a day ahead";
 
 export const CONTROLS: Readonly<Record<string, Control>> = {
@@ -335,6 +338,55 @@ export const CONTROLS: Readonly<Record<string, Control>> = {
           ? port.list(dir).filter((name) => !/~(?:ok|err)-/.test(name))
           : port.list(dir),
     }),
+  },
+  "a task that is submitted once is accepted and run while its ticket is open": {
+    shownBy: ONCE_OPEN,
+    variant: (port, program) => ({
+      ...port,
+      read(path, bytesMax) {
+        const found = port.read(path, bytesMax);
+        const isBlind = program.kind === "supervisor" || program.kind === "worker";
+        return isBlind ? { ...found, facts: { ...found.facts, nlink: 1 } } : found;
+      },
+    }),
+  },
+  "the note of a task that is submitted once is replaced": {
+    shownBy: ONCE,
+    variant: change((port) => ({
+      link(from, to) {
+        if (to.endsWith(".note")) port.rename(from, to);
+        else port.link(from, to);
+      },
+    })),
+  },
+  "the ticket is closed before it is in the inbox": {
+    shownBy: ONCE,
+    variant: change((port) => ({
+      link(from, to) {
+        if (trayOf(from) !== ".once" || isThere(port, to)) return port.link(from, to);
+        const { bytes } = port.read(from, BYTES_MAX);
+        port.unlink(from);
+        port.create(to, bytes ?? Buffer.alloc(0));
+      },
+    })),
+  },
+  "the ticket is closed before its name in the inbox is synced": {
+    shownBy: ONCE_POWER,
+    variant: change((port) => ({
+      syncDirs: (paths) =>
+        port.syncDirs(paths.filter((path) => !/\/(?:inbox|processing)$/.test(path))),
+      syncDirNow: () => {},
+    })),
+  },
+  "no note is left of a task that is submitted once": {
+    shownBy: ONCE,
+    variant: change((port) => ({
+      unlink(path) {
+        port.unlink(path);
+        const note = path.replace(/~[^~]+\.json$/, ".note");
+        if (trayOf(path) === ".once" && isThere(port, note)) port.unlink(note);
+      },
+    })),
   },
   "a recovery does not look at markers": {
     variant: change((port) => ({

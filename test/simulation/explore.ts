@@ -3,7 +3,7 @@ import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import type { FileFacts } from "../../src/mailbox/storage.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { checkRest, ledgerFingerprint } from "./checker.ts";
-import { commandTaker, recoverer, sweeper, worker } from "./programs.ts";
+import { commandTaker, recoverer, sweeper, ticketFinisher, worker } from "./programs.ts";
 import { supervisor } from "./supervisor.ts";
 import {
   type Actor,
@@ -31,6 +31,8 @@ export async function bringToRest(world: World): Promise<void> {
     ["/m/inbox", "/m/processing", "/c/inbox", "/c/processing"].some(
       (dir) => disk.entriesOf(dir).size > 0,
     );
+  const hasOnce = disk.look("/m/.once") !== undefined;
+  if (hasOnce) await run(ticketFinisher("zo", 1));
   const chief = addActor(world, { ...supervisor("zs", ROUNDS_MAX), isAtRest: true });
   for (let round = 0; isBusy(); round++) {
     if (world.faults.length > 0) return;

@@ -33,10 +33,11 @@ import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
 import { readSettled } from "../../src/mailbox/settled-record.ts";
 import { submitAll } from "../../src/mailbox/submit.ts";
 import { submitBatch } from "../../src/mailbox/submit-batch.ts";
+import { finishTickets, submitOnce } from "../../src/mailbox/submit-once.ts";
 import { sweepAll } from "../../src/mailbox/sweep.ts";
 import type { Trays } from "../../src/mailbox/trays.ts";
 import { ReadyQueue } from "../../src/worker/ready-queue.ts";
-import { noteArchived, told, toldFenced, want } from "./checker.ts";
+import { noteArchived, noteOnce, told, toldFenced, want } from "./checker.ts";
 import { type Api, isAnyLive, type Memory, type Program, type World } from "./world.ts";
 
 export interface Dropped {
@@ -99,6 +100,35 @@ export function producer(name: string, tasks: readonly Dropped[]): Program {
       ask((world) => {
         if (outcome?.outcome !== "refused") want(world, "/m", id, text);
       });
+      return memory;
+    },
+  };
+}
+
+/** Submits one task once; asks again as often as `turnsMax` says, as who was killed in between does. */
+export function onceProducer(name: string, { id, text }: Dropped, turnsMax: number): Program {
+  return {
+    name,
+    kind: "producer",
+    start: {},
+    turnsMax,
+    async run({ trays, ask }, memory) {
+      ask((world) => noteOnce(world, id, text));
+      await submitOnce(trays, { id, bytes: bytesOf(text) });
+      return memory;
+    },
+  };
+}
+
+/** Publishes the tickets that others have left, as a supervisor does before it cleans up. */
+export function ticketFinisher(name: string, turnsMax: number): Program {
+  return {
+    name,
+    kind: "operator",
+    start: {},
+    turnsMax,
+    async run({ trays }, memory) {
+      await finishTickets(trays);
       return memory;
     },
   };

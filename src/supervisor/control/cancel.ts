@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import {
   foldId,
+  inboxName,
   isUnclaimed,
   leaseOf,
   leasesOfAttempt,
@@ -16,7 +17,8 @@ import { findClaim, findWaiting, isBeingSettled } from "../../mailbox/locate.ts"
 import { freeRefusedId } from "../../mailbox/quarantine.ts";
 import { requeue } from "../../mailbox/requeue.ts";
 import { hasSettled, recordOfSubmission } from "../../mailbox/settled-record.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import { closeTickets } from "../../mailbox/tickets.ts";
+import { pathIn, type Trays } from "../../mailbox/trays.ts";
 import { settleAsCancelled } from "./cancel-final.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 
@@ -122,6 +124,8 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
       const submission = lease.slice(0, lease.indexOf("."));
       const isBatch = findWaiting(trays, id)?.isBatch === true;
       const name = { ...newSubmission(trays.clock, id, 1, isBatch), submission };
+      const waiting = trays.storage.look(pathIn(trays.inbox, inboxName(name)));
+      if (waiting !== undefined && waiting.nlink > 1) closeTickets(trays, id, waiting.ino);
       taken = claimFromInbox(trays, id, 1, context.newOwner(), name);
       if (taken === undefined && findClaim(trays, id) === undefined && !hasSettled(trays, id))
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });

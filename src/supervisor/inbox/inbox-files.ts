@@ -193,7 +193,9 @@ export class InboxFiles {
 
   /** Handles a second link that stays: the staged file of a dead submit is removed, any other file is refused. */
   private settleSecondLink(name: string, { id, facts }: Seen): void {
-    if (dropStagedLink(this.trays, id, facts.ino)) {
+    const isOurs = dropStagedLink(this.trays, id, facts.ino);
+    // A slow sender may have removed the other name since the file was read.
+    if (isOurs || this.factsOf(name)?.nlink === 1) {
       this.look(name);
       return;
     }

@@ -6,6 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeTree } from "../../host/remove-tree.ts";
+import { finishTickets } from "../../mailbox/submit-once.ts";
 import { Sweep } from "../../mailbox/sweep.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import { cleanAgents } from "./clean-agents.ts";
@@ -115,6 +116,8 @@ export class Cleaner {
   private *sweepMailbox(trays: Trays): Generator<undefined, number, unknown> {
     const { isNeeded, onError } = this.checks;
     const { outbox_days: outboxDays, failed_days: failedDays } = this.scope.retention;
+    // Of processes that died since the start.
+    void finishTickets(trays).catch(onError);
     const sweep = new Sweep(trays, { outboxDays, failedDays, isNeeded, onError });
     try {
       while (!sweep.next(1)) yield;
