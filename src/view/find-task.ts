@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { systemCode } from "../core/errors.ts";
+import { ErrTaskNotFound, systemCode } from "../core/errors.ts";
 import {
   cleanRun,
   errorName,
@@ -36,6 +36,15 @@ export interface TaskPlace {
 /** How often to look: a move between two looks can hide a task, but hardly several times in a row. */
 const LOOKS = 4;
 const LOOK_AGAIN_MS = 15;
+
+/** The error of a verb when no tray has this id. @param phase the verb */
+export function noSuchTask(
+  id: string,
+  phase: string,
+  hint = "`mailchute ls` lists tasks",
+): ErrTaskNotFound {
+  return new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, { id, phase, hint });
+}
 
 /** Where the task is now, or undefined when no tray has it. A task that waits or runs comes before a record. */
 export async function findTask(tree: StateTree, id: string): Promise<TaskPlace | undefined> {

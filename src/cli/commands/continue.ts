@@ -9,14 +9,14 @@ import {
 import { type SessionDocument, sessionOfRun } from "../../agents/stream/session-file.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
-import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
+import { ErrInvalidTransition } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/random.ts";
 import { submit } from "../../mailbox/submit.ts";
 import { safe } from "../../text/render.ts";
-import { findRun, findTask } from "../../view/find-task.ts";
+import { findRun, findTask, noSuchTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { defineCommand, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -81,12 +81,7 @@ export const command = defineCommand({
 /** The session that the newest run of a settled task has left. @throws ErrTaskNotFound, ErrInvalidTransition */
 async function sessionOf(tree: StateTree, id: string): Promise<Session> {
   const place = await findTask(tree, id);
-  if (place === undefined)
-    throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
-      id,
-      phase: "continue",
-      hint: "`mailchute ls` lists tasks",
-    });
+  if (place === undefined) throw noSuchTask(id, "continue");
   if (place.state !== "done" && place.state !== "failed")
     throw new ErrInvalidTransition(`${JSON.stringify(id)} has not ended: it is ${place.state}`, {
       id,

@@ -3,12 +3,12 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
-import { ErrTaskNotFound, systemCode } from "../../core/errors.ts";
+import { systemCode } from "../../core/errors.ts";
 import { parseRun } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { openToRead } from "../../host/regular-file.ts";
 import { paint, safe, safeOutput } from "../../text/render.ts";
-import { listRuns } from "../../view/find-task.ts";
+import { listRuns, noSuchTask } from "../../view/find-task.ts";
 import { findLog } from "../../view/know-task.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -42,11 +42,7 @@ export const command = defineCommand({
     const id = ctx.positionals[0] ?? "";
     const found = await findLog(tree, id);
     if (found.run === undefined && !found.isKnown) {
-      throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
-        id,
-        phase: "logs",
-        hint: "`mailchute ls` lists tasks",
-      });
+      throw noSuchTask(id, "logs");
     }
     if (found.run === undefined && !ctx.options.follow) {
       ctx.out.note(

@@ -7,12 +7,12 @@ import {
   type MessageState,
   SayBox,
 } from "../../agents/stream/say-box.ts";
-import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
+import { ErrInvalidTransition } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
-import { findTask, type TaskPlace } from "../../view/find-task.ts";
+import { findTask, noSuchTask, type TaskPlace } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { defineCommand, durationOption, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -69,12 +69,7 @@ const hasReached = (state: MessageState, wanted: MessageState): boolean =>
 /** @throws ErrTaskNotFound, ErrInvalidTransition */
 async function openTask(tree: StateTree, id: string): Promise<TaskPlace> {
   const place = await findTask(tree, id);
-  if (place === undefined)
-    throw new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
-      id,
-      phase: "say",
-      hint: "`mailchute ls` lists tasks",
-    });
+  if (place === undefined) throw noSuchTask(id, "say");
   if (hasEnded(place))
     throw new ErrInvalidTransition(`${JSON.stringify(id)} has ended, and its agent reads no more`, {
       id,

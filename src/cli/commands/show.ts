@@ -1,6 +1,6 @@
 /** `show`: prints everything that the state tree knows about one task. */
 import { openIdReaders } from "../../app/id-readers.ts";
-import { ErrTaskNotFound } from "../../core/errors.ts";
+import type { ErrTaskNotFound } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import {
   ago,
@@ -12,6 +12,7 @@ import {
   tableWithTexts,
   wrap,
 } from "../../text/render.ts";
+import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
 import { countNames, findFiles, textOf } from "../../view/scan.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
@@ -42,14 +43,10 @@ export const command = defineCommand({
 async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFound> {
   const readers = openIdReaders(tree, undefined);
   await readers.refresh();
-  const isNode = readers.ids().includes(id);
-  return new ErrTaskNotFound(`no tray has a task ${JSON.stringify(id)}`, {
-    id,
-    phase: "show",
-    hint: isNode
-      ? `the plan has a node of this id, which was not launched yet: mailchute roadmap show ${id}`
-      : "`mailchute ls` lists tasks",
-  });
+  const hint = readers.ids().includes(id)
+    ? `the plan has a node of this id, which was not launched yet: mailchute roadmap show ${id}`
+    : undefined;
+  return noSuchTask(id, "show", hint);
 }
 
 type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;
