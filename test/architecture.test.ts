@@ -65,6 +65,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // A part imports what is below it, and no other part.
   "parts/accounts": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/batch": [...TASKS, "agents", "worker"],
+  "parts/breaker": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/codex": [...TASKS, "agents"],

@@ -1,5 +1,6 @@
 /** The supervisor, together with all its parts. */
 import { accounts } from "../parts/accounts/part.ts";
+import { breaker } from "../parts/breaker/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
@@ -9,7 +10,7 @@ import {
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 
-const PARTS: readonly MakePart[] = [plan, accounts, metrics, questions];
+const PARTS: readonly MakePart[] = [plan, accounts, breaker, metrics, questions];
 
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */

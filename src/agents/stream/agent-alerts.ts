@@ -1,53 +1,72 @@
-/** Tells a person what to do when an agent cannot work, was stopped by a watchdog, or fails in the same way again and again. */
+/**
+ * Tells a person what to do when an agent cannot work, was stopped by a watchdog, or fails in the same way again and again. Then the
+ * agent is paused, too.
+ */
+import { systemCode } from "../../core/errors.ts";
 import type { AttemptOutcome, Failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { Alerts } from "../../journal/alerts.ts";
-import { FailureStreaks } from "./failure-streaks.ts";
+import { BreakerFile } from "../breaker/breaker-file.ts";
+import { type BreakerDocument, pauseText, resumeText } from "../breaker/breaker-rules.ts";
 
-/** After this many equal failures in a row, a person is told. */
-const SAME_MAX = { agent: 5, task: 3 } as const;
 /** How much of the text of a failure is shown (characters). */
 const TEXT_MAX = 300;
 
 export class AgentAlerts {
   private readonly agent: AgentSettings;
   private readonly told = new Set<string>();
-  private readonly streaks = new FailureStreaks();
 
   constructor(agent: AgentSettings) {
     this.agent = agent;
   }
 
   /** A run has ended. */
-  note(stateDir: string, taskId: string, outcome: AttemptOutcome): void {
+  async note(stateDir: string, taskId: string, outcome: AttemptOutcome): Promise<void> {
     // A run that was put off says nothing about the agent.
     if (outcome.kind !== "failed" && outcome.kind !== "completed") return;
     const failed = outcome.kind === "failed" ? outcome : undefined;
-    const failure = failed === undefined ? undefined : `${failed.failure} ${failed.code}`;
-    const ofAgent = this.streaks.note("agent", failure);
-    const ofTask = this.streaks.note(`task ${taskId}`, failure);
+    const paused = await this.count(stateDir, taskId, failed);
     if (failed === undefined) return;
     const { name } = this.agent;
-    const what = failed.message.slice(0, TEXT_MAX);
     const advice = adviceOf(this.agent, failed, taskId);
+    if (paused !== undefined) {
+      const todo = [`see \`mailchute logs ${taskId}\``, ...(advice === undefined ? [] : [advice])];
+      const open = `when it is mended: \`${resumeText(paused)}\``;
+      this.raise(stateDir, "agent_paused", [pauseText(paused), ...todo, open].join("; "));
+      return;
+    }
+    if (advice === undefined) return;
     // Silence and the time limit are different reasons.
     const reason = failed.failure === "timeout" ? failed.code : failed.failure;
-    if (advice !== undefined)
-      this.tellOnce(stateDir, reason, failed.failure, `agent ${name}: ${what}; ${advice}`);
-    if (ofAgent === SAME_MAX.agent)
-      this.raise(
-        stateDir,
-        "same_failure",
-        `agent ${name}: ${ofAgent} runs in a row failed in the same way: ${what}; look at \`mailchute logs ${taskId}\`, and pause the pool until it is mended: \`mailchute pause\``,
-      );
-    if (ofTask === SAME_MAX.task)
-      this.raise(
-        stateDir,
-        "same_failure",
-        `task ${taskId}: ${ofTask} runs in a row failed in the same way: ${what}; look at \`mailchute logs ${taskId}\`, then change the task, or end it: \`mailchute cancel ${taskId}\``,
-      );
+    const what = failed.message.slice(0, TEXT_MAX);
+    this.tellOnce(stateDir, reason, failed.failure, `agent ${name}: ${what}; ${advice}`);
+  }
+
+  /** A task has failed in the same way so often that it is not tried again. */
+  noteGivenUp(stateDir: string, taskId: string, { message }: Failed): void {
+    const what = message.slice(0, TEXT_MAX);
+    this.raise(
+      stateDir,
+      "same_failure",
+      `task ${taskId}: ${what}; look at \`mailchute logs ${taskId}\`, change the task, then \`mailchute retry ${taskId}\``,
+    );
+  }
+
+  /** @returns the pause, when this run has caused it */
+  private async count(
+    stateDir: string,
+    taskId: string,
+    failed: Failed | undefined,
+  ): Promise<BreakerDocument | undefined> {
+    try {
+      return await new BreakerFile(stateDir, this.agent.name).note(taskId, failed);
+    } catch (error) {
+      if (systemCode(error) === "") throw error;
+      // A disk that takes nothing: the next failure counts.
+      return undefined;
+    }
   }
 
   /** Its work was done, and it did not exit. */

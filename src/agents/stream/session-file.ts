@@ -28,6 +28,8 @@ export interface SessionDocument {
   untold?: boolean;
   /** The last run had done its work, and another one follows because of a message. */
   has_news?: boolean;
+  /** How the last runs of the task failed, and how many in a row in this way. */
+  failing?: { how: string; count: number };
   updated_at: number;
 }
 

@@ -5,12 +5,14 @@
 import fs from "node:fs";
 import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
-import { type AttemptOutcome, failed } from "../../core/outcome.ts";
+import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { appendRegularText } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
+import { BreakerFile, pausedHold } from "../breaker/breaker-file.ts";
+import { pauseText, resumeText } from "../breaker/breaker-rules.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
@@ -23,12 +25,16 @@ import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
+import { countFailure } from "./same-failure.ts";
 import { newSession, type SessionDocument, SessionFile } from "./session-file.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
+
+/** What cannot wait at a gate, as a line of a batch, looks again after so long (ms). */
+const PAUSED_AGAIN_MS = 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: RunVerdict = {
@@ -48,7 +54,7 @@ export class StreamAgent extends Agent {
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
     const outcome = await this.runInSession(assignment);
-    this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
+    await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
     reportLastWords(assignment, outcome);
     return outcome;
   }
@@ -71,7 +77,10 @@ export class StreamAgent extends Agent {
     const { stateDir, task } = assignment;
     const begun = kept === fresh ? beginWith(stateDir, task["session"], fresh, accounts) : kept;
     if (begun !== undefined && !("v" in begun)) return begun;
-    const refusal = explainReach(this.program, this.settings, assignment, cwd) ?? budget.enter();
+    const refusal =
+      pausedOutcome(stateDir, this.name) ??
+      explainReach(this.program, this.settings, assignment, cwd) ??
+      budget.enter();
     if (refusal !== undefined) return refusal;
     const choice = {
       accounts,
@@ -181,9 +190,22 @@ export class StreamAgent extends Agent {
       lastWords(stderrLog, stderrFrom),
     );
     session.has_news = isCompleted(judged) && messages.hasUnread();
-    const verdict = session.has_news ? GO_ON : judged;
+    const verdict = session.has_news ? GO_ON : this.giveUpSame(assignment, session, judged);
     if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
+  }
+
+  private giveUpSame(
+    { attempt, settings, stateDir, task }: Assignment,
+    session: SessionDocument,
+    verdict: RunVerdict,
+  ): RunVerdict {
+    if (verdict.next !== "outcome") return verdict;
+    const isLast = attempt >= retryPolicyOf(settings, task).maxAttempts;
+    const outcome = countFailure(session, verdict.outcome, isLast);
+    if (outcome !== verdict.outcome && outcome.kind === "failed")
+      this.alerts.noteGivenUp(stateDir, task.id, outcome);
+    return { next: "outcome", outcome };
   }
 
   private environmentFor({ env }: AgentSettings) {
@@ -225,6 +247,14 @@ export class StreamAgent extends Agent {
     const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
     return judgeRun(recorder.state, { exitCode, signal, lastWords: words }, facts);
   }
+}
+
+/** The task of a paused agent waits, without a worker, until a person lets the agent go on. */
+function pausedOutcome(stateDir: string, agent: string): AttemptOutcome | undefined {
+  const paused = new BreakerFile(stateDir, agent).paused();
+  if (paused === undefined) return undefined;
+  const message = `${pauseText(paused)}; when it is mended: ${resumeText(paused)}`;
+  return { kind: "deferred", message, delayMs: PAUSED_AGAIN_MS, hold: pausedHold(agent) };
 }
 
 function meterOf(

@@ -178,6 +178,30 @@ const setWorkers = defineCommand({
   run: (ctx) => send(ctx, "set-workers", { workers: workersOf(ctx.positionals[0]) }),
 });
 
+const resume = defineCommand({
+  usage: "[--wait] | --agent NAME",
+  details: [
+    "New tasks start again at once. With --agent: the tasks of one agent that was paused because its runs failed again and again. That " +
+      "works without a supervisor.",
+  ],
+  examples: ["resume", "resume --agent coder"],
+  options: {
+    agent: textOption("NAME", "the paused agent: `mailchute status` shows why it is paused"),
+    wait: WAIT,
+    timeout: TIMEOUT,
+  },
+  async run(ctx) {
+    const { agent } = ctx.options;
+    if (agent === undefined) return send(ctx, "resume", {});
+    const { BreakerFile } = await import("../../agents/breaker/breaker-file.ts");
+    const paused = new BreakerFile(existingTree(ctx).dir, agent).resume();
+    if (ctx.json) ctx.out.json({ agent, resumed: paused !== undefined });
+    else if (paused === undefined) ctx.out.note(`the agent ${safe(agent)} is not paused`);
+    else ctx.out.line(`the tasks of ${safe(agent)} start again`);
+    return EXIT.ok;
+  },
+});
+
 const cancel = defineCommand({
   usage: "ID… [--requeue]",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
@@ -207,7 +231,7 @@ export const commands = {
     "[--wait]",
     "Nothing new starts; running tasks go on to their end. The pause holds over a restart of the supervisor.",
   ),
-  resume: plain("resume", "[--wait]", "New tasks start again at once."),
+  resume,
   replan: plain(
     "replan",
     "[--wait]",

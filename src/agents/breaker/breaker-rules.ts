@@ -1,0 +1,66 @@
+/** When an agent is paused: its runs fail again and again in the same way, or in a way that no other run mends. Pure. */
+import type { Failed } from "../../core/outcome.ts";
+
+/** `breakers/<agent>.json`. */
+export interface BreakerDocument {
+  v: 1;
+  agent: string;
+  /** How its last run failed: kind and code. */
+  failure: string;
+  /** So many runs in a row failed like this. */
+  count: number;
+  /** The last of them, and what it said. */
+  task_id: string;
+  message: string;
+  /** ISO 8601; null: it is not paused. */
+  paused_at: string | null;
+}
+
+/** So often in a row the same failure pauses the agent. */
+const SAME_MAX = 5;
+/** Of the text of a failure (characters). */
+const TEXT_MAX = 300;
+/** What another run cannot mend: the account is not let in, or the settings are wrong. */
+const AT_ONCE: ReadonlySet<string> = new Set(["ErrAuth", "ErrAgentConfig"]);
+
+/**
+ * A run has failed.
+ * @param before what is known of the runs before it
+ * @param nowMs epoch ms
+ */
+export function noteFailure(
+  before: BreakerDocument | undefined,
+  agent: string,
+  taskId: string,
+  { failure, code, message }: Pick<Failed, "failure" | "code" | "message">,
+  nowMs: number,
+): BreakerDocument {
+  // What runs that were on come to when it is paused changes nothing.
+  if (before?.paused_at != null) return before;
+  const how = `${failure} ${code}`;
+  const count = before?.failure === how ? before.count + 1 : 1;
+  const isPaused = count >= SAME_MAX || AT_ONCE.has(code);
+  return {
+    v: 1,
+    agent,
+    failure: how,
+    count,
+    task_id: taskId,
+    message: message.slice(0, TEXT_MAX),
+    paused_at: isPaused ? new Date(nowMs).toISOString() : null,
+  };
+}
+
+/** Why it is paused, as people read it. */
+export function pauseText({ agent, count, message, task_id, paused_at }: BreakerDocument): string {
+  const runs = count === 1 ? "a run" : `${count} runs in a row`;
+  const last =
+    count === 1 ? `of ${task_id} failed` : `failed in the same way, the last of ${task_id}`;
+  return `agent ${agent} is paused since ${paused_at}: ${runs} ${last}: ${message}`;
+}
+
+/** What opens it. */
+export function resumeText({ agent }: Pick<BreakerDocument, "agent">): string {
+  const name = /^[\w.-]+$/.test(agent) ? agent : JSON.stringify(agent);
+  return `mailchute resume --agent ${name}`;
+}

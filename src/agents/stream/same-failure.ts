@@ -1,0 +1,25 @@
+/** A task that fails in the same way again and again is not tried any more, however many attempts it has left. Pure. */
+import type { AttemptOutcome } from "../../core/outcome.ts";
+import type { SessionDocument } from "./session-file.ts";
+
+/** So many runs in a row. */
+const SAME_MAX = 3;
+
+/**
+ * Counts how a run of a task ended, in the document of its session.
+ * @param isLast the task has no attempt left in any case
+ * @returns the outcome, which allows no retry when it was the same too often
+ */
+export function countFailure(
+  session: SessionDocument,
+  outcome: AttemptOutcome,
+  isLast: boolean,
+): AttemptOutcome {
+  if (outcome.kind !== "failed") return outcome;
+  const how = `${outcome.failure} ${outcome.code}`;
+  const count = session.failing?.how === how ? session.failing.count + 1 : 1;
+  session.failing = { how, count };
+  if (count < SAME_MAX || isLast || !outcome.canRetry) return outcome;
+  const message = `${outcome.message} (${count} runs in a row failed in this way: it is not tried again)`;
+  return { ...outcome, message, canRetry: false };
+}
