@@ -61,7 +61,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],
   // Lists of parts: see LISTS.
-  app: ["agents", "cli/shell", "supervisor", "view", "worker"],
+  app: ["agents", "cli/shell", "cli/enqueue", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
   "parts/accounts": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/batch": [...TASKS, "agents", "worker"],
@@ -72,6 +72,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/claude": ["core", "agents"],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
+  "parts/list": [...SHELL, ...CLI_ROOMS],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git"],
@@ -82,7 +83,7 @@ const LISTS = ["app", "cli/shell/registry.ts"];
 const STARTS = [
   "index.ts",
   "worker/entry.ts",
-  ...["run", "worker", "clean", "show", "answer", "logs", "say"].map(
+  ...["run", "worker", "clean", "show", "enqueue", "answer", "logs", "say"].map(
     (verb) => `cli/commands/${verb}.ts`,
   ),
   "cli/wait/open-tasks.ts",

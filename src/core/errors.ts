@@ -97,6 +97,13 @@ export class ErrInvalidRoadmap extends MailchuteError {
   }
 }
 
+/** The file holds no list of tasks: no box, not UTF-8, too large; or the notes of the list are damaged. */
+export class ErrInvalidList extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidList", message, details);
+  }
+}
+
 /** The request does not fit the state of the task. */
 export class ErrInvalidTransition extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

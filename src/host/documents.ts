@@ -14,6 +14,8 @@ export interface ReplaceOptions {
   missingMax?: number;
   /** True: the document survives a power cut once this returns. Otherwise a power cut may lose both the old and the new document. */
   isDurable?: boolean;
+  /** The new file gets the mode and, if this process may do so, the owner of this one. Default: mode 0600, our own. */
+  like?: fs.Stats;
   /** Called right before the rename. */
   beforePublish?: () => void;
 }
@@ -33,7 +35,7 @@ export function replaceText(path: string, text: string, options: ReplaceOptions 
   makeDirs(stagingDir, options.missingMax);
   const staged = join(stagingDir, `${basename(path)}.${process.pid}`);
   try {
-    writeFileAtomic.sync(staged, text, { mode: 0o600, fsync: isDurable });
+    writeFileAtomic.sync(staged, text, { ...rightsLike(options.like), fsync: isDurable });
     if (fs.statSync(staged).size !== Buffer.byteLength(text)) {
       throw Object.assign(new Error(`ENOSPC: ${path} could not be written whole`), {
         code: "ENOSPC",
@@ -46,6 +48,11 @@ export function replaceText(path: string, text: string, options: ReplaceOptions 
     fs.rmSync(staged, { force: true });
     throw error;
   }
+}
+
+function rightsLike(stats: fs.Stats | undefined): writeFileAtomic.Options {
+  if (stats === undefined) return { mode: 0o600 };
+  return { mode: stats.mode & 0o7777, chown: { uid: stats.uid, gid: stats.gid } };
 }
 
 export function syncDir(dir: string): void {

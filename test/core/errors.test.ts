@@ -19,6 +19,7 @@ const CODES = [
   "ErrInvalidTransition",
   "ErrLeaseLost",
   "ErrInvalidKv",
+  "ErrInvalidList",
   "ErrInvalidRoadmap",
   "ErrForeignKey",
   "ErrSupervisorRunning",

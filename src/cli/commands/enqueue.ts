@@ -8,7 +8,6 @@ import { wallSeconds } from "../../core/clock.ts";
 import { compact } from "../../core/compact.ts";
 import { ErrTaskExists, messageOf } from "../../core/errors.ts";
 import { parseObject as parseJson } from "../../core/json-object.ts";
-import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
@@ -22,56 +21,15 @@ import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
 import {
-  type Context,
-  defineCommand,
-  durationOption,
-  ErrUsage,
-  numberOption,
-  textOption,
-} from "../shell/command-spec.ts";
+  type EnqueueContext,
+  fieldsOf,
+  OPTIONS,
+  openInbox,
+  refuseOthers,
+} from "../enqueue/task-options.ts";
+import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
-
-const TASK_OPTIONS = {
-  id: textOption("ID", "the task's id; left out = a fresh one"),
-  title: textOption("TEXT", "what people see in lists"),
-  priority: numberOption("N", "higher first (default 0)", {
-    min: -1_000_000_000,
-    max: 1_000_000_000,
-  }),
-  after: {
-    type: "text",
-    value: "ID",
-    many: true,
-    help: "run only when this task or roadmap item has completed",
-  },
-  delay: durationOption("TIME", "not before this time has passed: 30, 10s, 5m, 2h"),
-  "max-attempts": numberOption("N", "how often it may run in all", {
-    min: 1,
-    max: MAX_ATTEMPTS_MAX,
-  }),
-  timeout: durationOption("TIME", "stop a run after this long: 30, 500ms, 5m"),
-  agent: textOption("NAME", "the configured agent that runs it"),
-  prompt: textOption("TEXT", "what a coding agent is asked"),
-  cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
-  cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
-  env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
-  payload: textOption("JSON", "any JSON value; reaches the worker digit for digit"),
-  dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
-} as const;
-
-const OPTIONS = {
-  ...TASK_OPTIONS,
-  file: textOption("FILE", "one JSON task per line; - reads stdin"),
-  batch: {
-    type: "flag",
-    help: "with --file: the file as one batch, under one id; for very many small tasks",
-  },
-  wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
-} as const;
-
-type EnqueueContext = Context<typeof OPTIONS>;
 
 export const command = defineCommand({
   usage: "[-- CMD ARGS…]",
@@ -81,6 +39,7 @@ export const command = defineCommand({
       "directly, without a shell.",
     "An id that another task has already is refused with exit code 4. If it differs from that id only in case, the supervisor refuses it " +
       "later; --wait tells you so.",
+    "A Markdown list, as todo.md, gives a task of each open box: `help list`. The other options then hold for each of them.",
     "You may send a task, a line or a batch again, for example when you are not sure that it arrived. If the same one waits, runs or has " +
       "settled, nothing changes: stderr says so, and the exit code is 0. To run it again, use mailchute retry, or another id.",
   ],
@@ -89,6 +48,7 @@ export const command = defineCommand({
     "enqueue --id nightly --priority 5 --after build -- make test",
     'enqueue --agent coder --prompt "mend the flaky test" --wait',
     "enqueue --file tasks.ndjson",
+    "enqueue --agent coder --file todo.md",
     "enqueue --batch --file tasks.ndjson --id nightly --wait",
   ],
   options: OPTIONS,
@@ -96,17 +56,11 @@ export const command = defineCommand({
     // Files that are synced together share the commits of the file system.
     if (ctx.options.file !== undefined) makeThreads(threadsFor(SYNC_THREADS));
     if (ctx.options.batch) return enqueueBatch(ctx);
-    return ctx.options.file === undefined ? enqueueOne(ctx) : enqueueMany(ctx, ctx.options.file);
+    const { file } = ctx.options;
+    if (file === undefined) return enqueueOne(ctx);
+    return (await enqueueByPart(ctx, file)) ?? enqueueMany(ctx, file);
   },
 });
-
-/** Like `openMailbox`. When the tree is not in the current directory it prints which tree it is, because it may be the wrong one. */
-async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
-  const which = describeTree(ctx);
-  const open = await openMailbox(ctx);
-  if (which !== undefined && !ctx.json) ctx.out.note(which);
-  return open;
-}
 
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx, wallSeconds(systemClock));
@@ -218,29 +172,7 @@ function buildTask(
     known ??
     options.id ??
     (options.dedup === undefined ? newId(systemClock.wallMs()) : idOfKey(options.dedup));
-  const task: Record<string, unknown> = { id, created_at: createdAt };
-  const put = (field: string, value: unknown): void => {
-    if (value !== undefined && !(Array.isArray(value) && value.length === 0)) task[field] = value;
-  };
-  put("title", options.title);
-  put("priority", options.priority);
-  put("max_attempts", options["max-attempts"]);
-  put("timeout_ms", options.timeout);
-  put(
-    "not_before",
-    options.delay === undefined
-      ? undefined
-      : Math.ceil((systemClock.wallMs() + options.delay) / 1000),
-  );
-  put("agent", options.agent);
-  put("prompt", options.prompt);
-  put("capabilities", options.cap);
-  put("exec", rest);
-  if (options.cwd !== undefined || rest !== undefined)
-    put("cwd", resolve(ctx.cwd, options.cwd ?? "."));
-  put("env", readVariables(options.env));
-  put("dedup_key", options.dedup);
-  if (options.after.length > 0) put("metadata", { dependencies: options.after });
+  const task = { id, created_at: createdAt, ...fieldsOf(ctx) };
   const payload = options.payload === undefined ? undefined : readPayload(options.payload);
   const isEmpty =
     rest === undefined &&
@@ -272,17 +204,6 @@ function readPayload(text: string): string {
     );
   }
   return text.trim();
-}
-
-function readVariables(pairs: readonly string[]): Record<string, string> | undefined {
-  if (pairs.length === 0) return undefined;
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const at = pair.indexOf("=");
-      if (at <= 0) throw new ErrUsage(`--env wants K=V, found ${JSON.stringify(pair)}`);
-      return [pair.slice(0, at), pair.slice(at + 1)];
-    }),
-  );
 }
 
 /** The same key always gives the same id. */
@@ -331,18 +252,12 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   return waited.isAllCompleted ? EXIT.ok : EXIT.failed;
 }
 
-/** @throws ErrUsage when an option is given that does not fit `flag` */
-function refuseOthers(ctx: EnqueueContext, flag: string, allowed: ReadonlySet<string>): void {
-  const given = Object.keys(TASK_OPTIONS).filter((name) => {
-    const value = ctx.options[name as keyof typeof TASK_OPTIONS];
-    return !allowed.has(name) && (Array.isArray(value) ? value.length > 0 : value !== undefined);
-  });
-  if (given.length > 0)
-    throw new ErrUsage(
-      `${flag} and --${given[0]} exclude each other`,
-      "put the field into each line of the file",
-    );
-  if (ctx.rest !== undefined) throw new ErrUsage(`${flag} and -- CMD exclude each other`);
+/** Undefined when the file is for no part: then each of its lines is a task. */
+async function enqueueByPart(ctx: EnqueueContext, file: string): Promise<number | undefined> {
+  // Most files need no part, and the list of parts is then not loaded.
+  if (file === "-" || /\.(?:nd)?jsonl?$/i.test(file)) return undefined;
+  const { TASK_FILES } = await import("../../app/task-files.ts");
+  return TASK_FILES.find((one) => one.fits(ctx, file))?.enqueue(ctx, file);
 }
 
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {

@@ -23,6 +23,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrInvalidTask: EXIT.usage,
   ErrInvalidCommand: EXIT.usage,
   ErrInvalidKv: EXIT.usage,
+  ErrInvalidList: EXIT.usage,
   ErrTaskNotFound: EXIT.notFound,
   ErrNoTasks: EXIT.notFound,
   ErrNoState: EXIT.notFound,

@@ -39,6 +39,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "put tasks into the inbox",
     load: () => import("../commands/enqueue.ts"),
   },
+  list: {
+    group: "Tasks",
+    summary: "Markdown lists as plans: how far their boxes are",
+    load: () => import("../../parts/list/command.ts"),
+  },
   wait: {
     group: "Tasks",
     summary: "wait until tasks have settled",

@@ -1,0 +1,120 @@
+/** The options of `enqueue`, and the fields of a task that they give. */
+import { resolve } from "node:path";
+import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
+import { systemClock } from "../../host/system-clock.ts";
+import {
+  type Context,
+  durationOption,
+  ErrUsage,
+  numberOption,
+  textOption,
+} from "../shell/command-spec.ts";
+import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
+
+const TASK_OPTIONS = {
+  id: textOption("ID", "the task's id; left out = a fresh one"),
+  title: textOption("TEXT", "what people see in lists"),
+  priority: numberOption("N", "higher first (default 0)", {
+    min: -1_000_000_000,
+    max: 1_000_000_000,
+  }),
+  after: {
+    type: "text",
+    value: "ID",
+    many: true,
+    help: "run only when this task or roadmap item has completed",
+  },
+  delay: durationOption("TIME", "not before this time has passed: 30, 10s, 5m, 2h"),
+  "max-attempts": numberOption("N", "how often it may run in all", {
+    min: 1,
+    max: MAX_ATTEMPTS_MAX,
+  }),
+  timeout: durationOption("TIME", "stop a run after this long: 30, 500ms, 5m"),
+  agent: textOption("NAME", "the configured agent that runs it"),
+  prompt: textOption("TEXT", "what a coding agent is asked"),
+  cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
+  cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
+  env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
+  payload: textOption("JSON", "any JSON value; reaches the worker digit for digit"),
+  dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
+} as const;
+
+export const OPTIONS = {
+  ...TASK_OPTIONS,
+  file: textOption(
+    "FILE",
+    "one JSON task per line; - reads stdin. Or a Markdown list: a task of each open box",
+  ),
+  batch: {
+    type: "flag",
+    help: "with --file: the file as one batch, under one id; for very many small tasks",
+  },
+  wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
+} as const;
+
+export type EnqueueContext = Context<typeof OPTIONS>;
+
+/** Like `openMailbox`. When the tree is not in the current directory it prints which tree it is, because it may be the wrong one. */
+export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
+  const which = describeTree(ctx);
+  const open = await openMailbox(ctx);
+  if (which !== undefined && !ctx.json) ctx.out.note(which);
+  return open;
+}
+
+/** The fields that the options give, without the id and the payload. @throws ErrUsage */
+export function fieldsOf({
+  options,
+  rest,
+  cwd,
+}: Pick<EnqueueContext, "options" | "rest" | "cwd">): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  const put = (field: string, value: unknown): void => {
+    if (value !== undefined && !(Array.isArray(value) && value.length === 0)) fields[field] = value;
+  };
+  put("title", options.title);
+  put("priority", options.priority);
+  put("max_attempts", options["max-attempts"]);
+  put("timeout_ms", options.timeout);
+  put(
+    "not_before",
+    options.delay === undefined
+      ? undefined
+      : Math.ceil((systemClock.wallMs() + options.delay) / 1000),
+  );
+  put("agent", options.agent);
+  put("prompt", options.prompt);
+  put("capabilities", options.cap);
+  put("exec", rest);
+  if (options.cwd !== undefined || rest !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
+  put("env", readVariables(options.env));
+  put("dedup_key", options.dedup);
+  if (options.after.length > 0) put("metadata", { dependencies: options.after });
+  return fields;
+}
+
+function readVariables(pairs: readonly string[]): Record<string, string> | undefined {
+  if (pairs.length === 0) return undefined;
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at <= 0) throw new ErrUsage(`--env wants K=V, found ${JSON.stringify(pair)}`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
+
+/** @throws ErrUsage when an option is given that does not fit `flag` */
+export function refuseOthers(
+  ctx: EnqueueContext,
+  flag: string,
+  allowed: ReadonlySet<string>,
+  hint = "put the field into each line of the file",
+): void {
+  const given = Object.keys(TASK_OPTIONS).filter((name) => {
+    const value = ctx.options[name as keyof typeof TASK_OPTIONS];
+    return !allowed.has(name) && (Array.isArray(value) ? value.length > 0 : value !== undefined);
+  });
+  if (given.length > 0) throw new ErrUsage(`${flag} and --${given[0]} exclude each other`, hint);
+  if (ctx.rest !== undefined) throw new ErrUsage(`${flag} and -- CMD exclude each other`);
+}

@@ -1,0 +1,162 @@
+/**
+ * The file in the state tree that remembers what became of a list: `lists/<name>-<hash>.json`. A note stays when its item is gone, so
+ * that an item that comes back is not run again.
+ */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { basename, join, relative } from "node:path";
+import { ErrInvalidList, ErrIo, messageOf } from "../../core/errors.ts";
+import { parseObject } from "../../core/json-object.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { replaceText } from "../../host/documents.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { readRegularText } from "../../host/regular-file.ts";
+
+/** All times are unix seconds. */
+export interface Note {
+  /** Of its task. */
+  id: string;
+  /** Hash of the item's text. */
+  key: string;
+  /** Which one of the items with this text, from 1. */
+  number: number;
+  title: string;
+  /** Hash of what the agent is asked. */
+  prompt: string;
+  /** null: it is about to be submitted, or a crash came between. */
+  submitted_at: number | null;
+  landed_at: number | null;
+  /** The `landed_at` whose tick is being written, or was. */
+  ticking: number | null;
+  /** The `landed_at` whose tick is in the person's file. */
+  ticked: number | null;
+}
+
+export interface ListNotes {
+  /** Path of the list, seen from the state tree: both may be moved together. */
+  list: string;
+  items: Note[];
+}
+
+const TEXT_FIELDS = ["id", "key", "title", "prompt"] as const;
+const TIME_FIELDS = ["submitted_at", "landed_at", "ticking", "ticked"] as const;
+/** Characters of a list's name in its ids. */
+const STEM_CHARS_MAX = 24;
+
+export class NotesFile {
+  readonly path: string;
+  /** The ids of all its tasks begin with this. */
+  readonly stem: string;
+  private readonly list: string;
+  private readonly dir: string;
+  private readonly isDurable: boolean;
+
+  /** @param list real path of the list */
+  constructor(tree: StateTree, list: string, durability: "power" | "process") {
+    this.list = relative(fs.realpathSync(tree.dir), list);
+    this.dir = listsDir(tree);
+    this.stem = `${stemOf(list)}-`;
+    this.path = join(this.dir, `${this.stem}${hashOf(this.list)}.json`);
+    this.isDurable = durability === "power";
+  }
+
+  /** The notes; none when the list is new. @throws ErrInvalidList, ErrIo */
+  read(): ListNotes {
+    return readNotes(this.path) ?? { list: this.list, items: [] };
+  }
+
+  /** @throws ErrIo */
+  write(notes: ListNotes): void {
+    const items = notes.items.map((note) => JSON.stringify(note)).join(",\n");
+    const text = `{"list":${JSON.stringify(notes.list)},"items":[\n${items}\n]}\n`;
+    try {
+      makeDirs(this.dir);
+      replaceText(this.path, text, { isDurable: this.isDurable });
+    } catch (error) {
+      throw new ErrIo(`cannot write the notes of the list: ${messageOf(error)}`, {
+        path: this.path,
+        phase: "note",
+        cause: error,
+        hint: "check the disk and the rights of the state tree, and give the command again",
+      });
+    }
+  }
+
+  /** One command at a time works with a list. It only saves work: the ids of the tasks are the same in both. */
+  async locked<T>(work: () => Promise<T>): Promise<T> {
+    makeDirs(this.dir);
+    const release = await lockFile(`${this.path}.lock`);
+    try {
+      return await work();
+    } finally {
+      await release?.();
+    }
+  }
+
+  idOf(note: Pick<Note, "key" | "number">): string {
+    return `${this.stem}${hashOf(`${this.list}\0${note.key}\0${note.number}`)}`;
+  }
+}
+
+/** Real paths of all lists of this tree. @throws ErrInvalidList, ErrIo */
+export function knownLists(tree: StateTree): string[] {
+  const dir = listsDir(tree);
+  if (!fs.existsSync(dir)) return [];
+  const names = fs.readdirSync(dir).filter((name) => name.endsWith(".json"));
+  const from = fs.realpathSync(tree.dir);
+  return names.sort().flatMap((name) => {
+    const list = readNotes(join(dir, name))?.list;
+    return list === undefined ? [] : [join(from, list)];
+  });
+}
+
+export function hashOf(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex").slice(0, 16);
+}
+
+function listsDir(tree: StateTree): string {
+  return join(tree.dir, "lists");
+}
+
+/** `TODO list.md` to `todo-list`. */
+function stemOf(list: string): string {
+  const name = basename(list)
+    .toLowerCase()
+    .replace(/\.[a-z]+$/, "");
+  const stem = name.replace(/[^a-z0-9]+/g, "-").replace(/^-/, "");
+  return stem.slice(0, STEM_CHARS_MAX).replace(/-$/, "") || "list";
+}
+
+function readNotes(path: string): ListNotes | undefined {
+  let text: string;
+  try {
+    text = readRegularText(path);
+  } catch (error) {
+    if ((error as { code?: unknown }).code === "ENOENT") return undefined;
+    throw new ErrIo(`cannot read the notes of a list: ${messageOf(error)}`, {
+      path,
+      phase: "read",
+      cause: error,
+    });
+  }
+  const notes = parseObject(text);
+  const items = notes?.["items"];
+  if (typeof notes?.["list"] === "string" && Array.isArray(items) && items.every(isNote))
+    return { list: notes["list"], items };
+  throw new ErrInvalidList("the notes of a list are damaged", {
+    path,
+    phase: "read",
+    hint: "remove the file, and enqueue the list again: items whose task or record is still there do not run again",
+  });
+}
+
+function isNote(value: unknown): value is Note {
+  if (typeof value !== "object" || value === null) return false;
+  const note = value as Record<string, unknown>;
+  return (
+    Number.isInteger(note["number"]) &&
+    TEXT_FIELDS.every((field) => typeof note[field] === "string") &&
+    TIME_FIELDS.every((field) => note[field] === null || typeof note[field] === "number")
+  );
+}

@@ -1,0 +1,30 @@
+/** Opens a list: the person's file, what there is to do in it, and its notes in the state tree. */
+import { ErrInvalidList } from "../../core/errors.ts";
+import { type ListText, readList } from "./list-file.ts";
+import { parseList } from "./parse-list.ts";
+import { type ListWork, workOf } from "./work-items.ts";
+
+/** More items are refused: each has a note, and all notes are read and written at once. */
+const ITEMS_MAX = 10_000;
+
+export interface OpenList extends ListWork {
+  source: ListText;
+}
+
+/** @throws ErrInvalidList also when there is no box; ErrIo */
+export async function openList(path: string): Promise<OpenList> {
+  const source = await readList(path);
+  const work = workOf(parseList(source.text));
+  if (work.items.length === 0)
+    throw new ErrInvalidList("there is no box in it, so it is no list of tasks", {
+      path,
+      phase: "read",
+      hint: "write each task as a line `- [ ] what to do`; for JSON lines leave --agent out",
+    });
+  if (work.items.length > ITEMS_MAX)
+    throw new ErrInvalidList(
+      `the list has ${work.items.length} boxes, more than the limit of ${ITEMS_MAX}`,
+      { path, phase: "read", hint: "split it, or take enqueue --batch for very many small tasks" },
+    );
+  return { ...work, source };
+}

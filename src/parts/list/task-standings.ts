@@ -1,0 +1,107 @@
+/** Learns how far many tasks are: from the trays, and for records that are gone from the journal. Reads only. */
+import { setTimeout as wait } from "node:timers/promises";
+import { parseObject } from "../../core/json-object.ts";
+import { headlineOf } from "../../core/outcome.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { searchBack } from "../../journal/read-back.ts";
+import { lookForTask, type TaskPlace } from "../../view/find-task.ts";
+import { readJsonObject, textOf } from "../../view/scan.ts";
+import { numberIn } from "../../view/task-rows.ts";
+import { landingOf, type TaskStanding } from "./landed.ts";
+import type { Note } from "./notes.ts";
+
+/** A task that moves between two trays can be missed by a look, but hardly by several in a row. */
+const LOOKS = 4;
+const LOOK_AGAIN_MS = 15;
+
+export type Standings = (id: string) => TaskStanding | undefined;
+
+/**
+ * Looks at the tasks of these notes, and at the landings of those that are completed.
+ * @param stem what the ids of all these tasks begin with
+ */
+export async function learnStandings(
+  tree: StateTree,
+  notes: readonly Note[],
+  stem: string,
+): Promise<Standings> {
+  const known = new Map<string, TaskStanding>();
+  const unseen = notes.filter(({ id }) => !lookAt(tree, id, known));
+  let missing = unseen.flatMap(({ id, landed_at }) => (landed_at === null ? [id] : []));
+  for (let looks = 1; missing.length > 0 && looks < LOOKS; looks++) {
+    await wait(LOOK_AGAIN_MS);
+    missing = missing.filter((id) => !lookAt(tree, id, known));
+  }
+  const completed = [...known].filter(([, { state }]) => state === "completed");
+  const landings = completed.map(([id]) => landingOf(id)).filter((id) => !lookAt(tree, id, known));
+  // A landing without a trace in the trays is searched for only when the journal is read anyway, or its task says that there is one.
+  const isExpected = [...known.values()].some(
+    (one) => one.state === "completed" && one.isLandingPending,
+  );
+  if (missing.length > 0 || isExpected)
+    searchJournal(tree, stem, new Set([...missing, ...missing.map(landingOf), ...landings]), known);
+  return (id) => known.get(id);
+}
+
+/** @returns whether a tray has it */
+function lookAt(tree: StateTree, id: string, known: Map<string, TaskStanding>): boolean {
+  const place = lookForTask(tree, id);
+  const standing = place === undefined ? undefined : standingAt(place);
+  if (standing === undefined) return false;
+  known.set(id, standing);
+  return true;
+}
+
+/** Undefined when its record has just gone. */
+function standingAt({ state, path }: TaskPlace): TaskStanding | undefined {
+  switch (state) {
+    case "waiting":
+    case "ready":
+    case "held":
+      return { state: "waiting" };
+    case "running":
+    case "settling":
+      return { state: "running" };
+    default: {
+      const record = readJsonObject(path);
+      if (record === undefined) return undefined;
+      if (state === "failed") return { state: "failed", reason: reasonOf(record["error"]) };
+      const at = numberIn(record, "completed_at") ?? 0;
+      return { state: "completed", at, isLandingPending: record["landing"] === "pending" };
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return headlineOf(textOf(error, "no reason given"));
+}
+
+/** The latest events of these tasks, for as far back as the journal and its last rotated file go. */
+function searchJournal(
+  tree: StateTree,
+  stem: string,
+  ids: ReadonlySet<string>,
+  known: Map<string, TaskStanding>,
+): void {
+  const found = new Map<string, TaskStanding>();
+  // All ids have one beginning, so one text finds the lines of all of them.
+  for (const { line } of searchBack(tree.events, [`"${stem}`])) {
+    const event = line === undefined ? undefined : parseObject(line.replaceAll("\0", ""));
+    const id = event?.["task_id"];
+    if (event === undefined || typeof id !== "string" || !ids.has(id)) continue;
+    const later = found.get(id);
+    if (later === undefined) found.set(id, standingAfter(event));
+    // The reason is in the event before the last one.
+    else if (later.state === "failed" && later.reason === "" && typeof event["error"] === "string")
+      later.reason = headlineOf(event["error"]);
+  }
+  for (const [id, standing] of found) known.set(id, standing);
+}
+
+/** @param event the latest one of a task that is in no tray */
+function standingAfter(event: Record<string, unknown>): TaskStanding {
+  if (event["event"] !== "completed") return { state: "lost" };
+  if (event["status"] === "failed") return { state: "failed", reason: "" };
+  const at = Math.floor((numberIn(event, "t") ?? 0) / 1000);
+  return { state: "completed", at, isLandingPending: false };
+}
