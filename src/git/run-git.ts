@@ -76,9 +76,11 @@ export function splitNul(text: string): string[] {
   return text.split("\0").filter((part) => part !== "");
 }
 
-/** Whether the error says that a disk is full. */
+/** Whether the error says that a disk takes no more. For a file of a worktree git only says that it cannot write it. */
 export function isDiskFull(error: unknown): boolean {
-  return /No space left on device|Disk quota exceeded|\bENOSPC\b|\bEDQUOT\b/.test(messageOf(error));
+  return /No space left|quota exceeded|\bENOSPC\b|\bEDQUOT\b|unable to write|write error/i.test(
+    messageOf(error),
+  );
 }
 
 async function runOnce(

@@ -173,7 +173,7 @@ async function treeOfFiles(
     const named = ["--pathspec-from-file=-", "--pathspec-file-nul"];
     await askGit({ ...own, input }, "add", "--force", ...named);
   }
-  missing.push(...(await repositoriesIn(own)));
+  missing.push(...(await repositoriesIn(own, call)));
   const tree = await gitText(own, "write-tree");
   fs.rmSync(file, { force: true });
   return { tree, missing };
@@ -189,9 +189,12 @@ async function lookAtAllFiles(call: GitCall): Promise<void> {
   await askGit({ ...call, input }, "update-index", "--no-assume-unchanged", "-z", "--stdin");
 }
 
-/** Directories in the worktree that are repositories of their own: a tree only names their commit. */
-async function repositoriesIn(call: GitCall): Promise<string[]> {
-  const links = (await gitList(call, "ls-files", "--stage", "-z")).filter((line) =>
+/**
+ * Directories in the worktree that are repositories of their own: a tree only names their commit.
+ * @param own with the index of the snapshot, which must not reach those repositories
+ */
+async function repositoriesIn(own: GitCall, call: GitCall): Promise<string[]> {
+  const links = (await gitList(own, "ls-files", "--stage", "-z")).filter((line) =>
     line.startsWith("160000 "),
   );
   const found: string[] = [];

@@ -5,7 +5,7 @@ import type { Repository } from "../../git/repository.ts";
 import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
-import { inTurn } from "./make.ts";
+import { dropStaleLocks, inTurn } from "./make.ts";
 import { idOfBase } from "./names.ts";
 import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
@@ -54,6 +54,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
     return await inTurn(repository, async () => {
       // Asked in turn: a run that begins now waits for its turn to see the worktree.
       if (wish.isLive(id)) return { ...stays, reasons: [LIVE] };
+      dropStaleLocks(repository, id, worktree.gitDir);
       const holdings = await lookAt(repository, worktree, id);
       const reasons = reasonsToStay(holdings);
       const blocking = wish.ids.includes(id) ? reasonsDespiteSave(holdings, wish) : reasons;
@@ -96,6 +97,8 @@ async function dropSpareBranches(repository: Repository, { isLive }: CleanWish):
   const ids = bases.flatMap(({ name }) => idOfBase(name) ?? []);
   for (const id of ids)
     await inTurn(repository, async () => {
-      if (!isLive(id)) await dropSpareBranch(repository, id);
+      if (isLive(id)) return;
+      dropStaleLocks(repository, id);
+      await dropSpareBranch(repository, id);
     });
 }

@@ -21,7 +21,7 @@ import { ignoredFiles } from "../../git/status.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readMade, stampOf, writeMade } from "./made-note.ts";
-import { baseRefOf, branchOf, repositoryNote, worktreePath } from "./names.ts";
+import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { saveWork } from "./save.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
 
@@ -97,6 +97,20 @@ export async function inTurn<T>(repository: Repository, run: () => Promise<T>): 
   }
 }
 
+/**
+ * Removes lock files that a killed git left at the task's own refs and in its worktree; git would wait for them for ever. Call it in turn,
+ * when no program of the task runs: then no git holds them.
+ */
+export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: string): void {
+  const branch = join(commonDir, "refs", "heads", `${branchOf(id)}.lock`);
+  const refs = join(commonDir, refsOf(id));
+  const saves = fs.existsSync(refs) ? fs.readdirSync(refs) : [];
+  const own = saves.filter((name) => name.endsWith(".lock")).map((name) => join(refs, name));
+  const inWorktree =
+    gitDir === undefined ? [] : ["index.lock", "HEAD.lock"].map((name) => join(gitDir, name));
+  for (const lock of [branch, ...own, ...inWorktree]) fs.rmSync(lock, { force: true });
+}
+
 /** Makes git know the worktree. @returns its git directory */
 async function register(
   order: WorktreeOrder,
@@ -105,6 +119,7 @@ async function register(
 ): Promise<string> {
   const branch = branchOf(order.id);
   const known = findGitDir(repository, path);
+  dropStaleLocks(repository, order.id, known);
   if (known !== undefined && isWhole(known, path)) return known;
   if (known !== undefined) await forget(order, repository, known, path);
   else if (fs.existsSync(path) && fs.readdirSync(path).length > 0)
@@ -167,7 +182,6 @@ async function checkOut(
   { env }: Repository,
   { path, gitDir }: Worktree & { path: string },
 ): Promise<void> {
-  fs.rmSync(join(gitDir, "index.lock"), { force: true });
   await askGit({ cwd: path, gitDir, env }, "reset", "--hard", "--quiet");
 }
 
@@ -178,8 +192,6 @@ async function saveEarlier(
   worktree: Worktree,
 ): Promise<void> {
   const { gitDir } = worktree;
-  // No program of the task runs any more; those that were killed left these.
-  for (const name of ["index.lock", "HEAD.lock"]) fs.rmSync(join(gitDir, name), { force: true });
   const made = readMade(gitDir);
   if (made === undefined) return;
   const changed = changesBetween(made.settings, await readSettings(repository));

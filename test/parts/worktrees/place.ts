@@ -20,6 +20,12 @@ export interface Place {
 export function newPlace(config = "", ...init: string[]): Place {
   const env: Record<string, string> = { ...GIT_ENVIRONMENT };
   const pool = newPool({ config: QUICK_CONFIG + config, env });
+  // As in a shell that a git hook has started: none of our calls may obey these.
+  Object.assign(env, {
+    GIT_DIR: "/nowhere",
+    GIT_WORK_TREE: "/nowhere",
+    GIT_INDEX_FILE: "/nowhere",
+  });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const repo = newRepository(join(pool.dir, "repo"), ...init);
   return {
