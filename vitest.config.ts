@@ -14,6 +14,7 @@ const SEARCHES = [
   "test/removal.test.ts",
   "test/resources/*.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
+  "test/parts/worktrees/every-kill.test.ts",
   "test/soak/*.test.ts",
 ];
 /** The real coding agents against the mock API, installed first: `npm run test:agents`. */
