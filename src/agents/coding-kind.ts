@@ -16,8 +16,8 @@ export interface CodingKind {
   make(settings: AgentSettings): Agent;
   /** Reads the stream of such an agent for people who only look. */
   newReader(): ReadLine;
-  /** It takes messages while it runs. */
-  readonly takesMessages: boolean;
+  /** Whether such an agent takes messages while it runs. */
+  takesMessages(settings: AgentSettings): boolean;
 }
 
 /** Stands for an agent until the code of its kind has been read. */

@@ -70,6 +70,8 @@ export interface ProgramSpec {
   withoutEnvironment?: (name: string) => boolean;
   /** True: after its end, all processes that it started are ended, also those that left its process group. */
   endsTree?: boolean;
+  /** Asks it to stop by means of its own, before it gets a signal. Resolves soon, and never rejects. */
+  beforeStop?: () => Promise<void>;
   /** Called once it has been started. */
   onStarted?: () => void;
   /** Like `onStarted`, with its standard input. Without this function it has no standard input. */
@@ -118,7 +120,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
       child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
     },
   );
-  const stop = new Stopper(assignment, child, limitMs);
+  const stop = new Stopper(assignment, child, limitMs, spec.beforeStop);
   spec.onStarted?.();
   if (child.stdin !== null) {
     // A program that has ended reads nothing more. Its exit code decides the outcome.
@@ -230,13 +232,20 @@ class Stopper {
   readonly output: OutputWatch;
   private readonly assignment: Assignment;
   private readonly child: ChildProcess;
+  private readonly beforeStop: ProgramSpec["beforeStop"];
   private readonly timer: NodeJS.Timeout | undefined;
   private ending: Promise<unknown> | undefined;
   private hasEnded = false;
 
-  constructor(assignment: Assignment, child: ChildProcess, limitMs: number) {
+  constructor(
+    assignment: Assignment,
+    child: ChildProcess,
+    limitMs: number,
+    beforeStop: ProgramSpec["beforeStop"],
+  ) {
     this.assignment = assignment;
     this.child = child;
+    this.beforeStop = beforeStop;
     const leftMs = timeLeftMs(assignment, limitMs);
     if (leftMs > 0) this.timer = setTimeout(() => this.stop("timeout"), leftMs);
     this.output = new OutputWatch({
@@ -258,7 +267,10 @@ class Stopper {
     const isWriting = reason === "output" || reason === "room";
     // Otherwise it would go on with that while it is asked to end.
     if (isWriting) stopGroup(pid);
-    this.ending = endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
+    const end = () => endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
+    // Without a lease nothing of it may go on.
+    const isAsked = !isWriting && reason !== "fenced" && this.beforeStop !== undefined;
+    this.ending = isAsked ? this.beforeStop?.().then(end) : end();
   }
 
   /**

@@ -61,6 +61,10 @@ const AgentSchema = Type.Object(
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
       model: Text,
+      mode: Choice(["exec", "app-server"], {
+        description:
+          "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
+      }),
       env: Type.Record(Type.String(), Type.String(), { description: "variables of its program" }),
       account: Type.String({
         pattern: ACCOUNT,

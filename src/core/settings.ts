@@ -23,6 +23,8 @@ export interface AgentSettings {
   phases?: Phase[];
   /** The model of a coding agent. When left out, the program chooses. */
   model?: string;
+  /** How a codex agent runs: `codex exec`, the default, or `codex app-server`, which takes messages while it runs. */
+  mode?: "exec" | "app-server";
   /** Environment variables of its program. */
   env?: Record<string, string>;
   /** The account whose quota it uses. Default: `default`. */

@@ -22,7 +22,7 @@ class CountingAgent extends Agent {
 const COUNTING: CodingKind = {
   make: (settings) => new CountingAgent(settings),
   newReader: () => () => [],
-  takesMessages: false,
+  takesMessages: () => false,
 };
 
 it("loads no kind while no configured agent is of it", () => {

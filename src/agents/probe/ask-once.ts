@@ -1,18 +1,27 @@
 /** Asks a coding agent one question and reads its whole answer. It never hangs: the program has a time limit and a size limit. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 import type { AgentSettings } from "../../core/settings.ts";
 import { endGroup } from "../../host/process-tree.ts";
-import type { AgentProgram } from "../stream/agent-program.ts";
+import type { AgentProgram, Dialogue } from "../stream/agent-program.ts";
 import type { Fact } from "../stream/facts.ts";
 
 export interface ProgramRun {
   argv: readonly string[];
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** Written to its standard input, which is closed after it. */
-  input: string;
+  /** Written to its standard input, which is closed after it; or an object that talks with it. */
+  input: string | Talk;
   limitMs: number;
+}
+
+/** Our side of a program that is talked to. */
+export interface Talk {
+  begin(write: (text: string) => void): void;
+  /** @returns true when all is said: its standard input is closed */
+  hear(line: string): boolean;
 }
 
 export interface ProgramOutput {
@@ -51,7 +60,8 @@ export async function runToItsEnd(run: ProgramRun): Promise<ProgramOutput> {
     });
   // The program may end without reading its input. Then its exit code is the better message.
   child.stdin.on("error", () => {});
-  child.stdin.end(input);
+  if (typeof input === "string") child.stdin.end(input);
+  else talk(child.stdin, child.stdout, input);
   await new Promise<void>((resolve) => {
     child.once("error", (error) => {
       output.fault ??= `it could not be started: ${error.message}`;
@@ -68,6 +78,16 @@ export async function runToItsEnd(run: ProgramRun): Promise<ProgramOutput> {
   clearTimeout(killTimer);
   await endAll(child.pid);
   return output;
+}
+
+function talk(stdin: Writable, stdout: Readable, talker: Talk): void {
+  const lines = createInterface({ input: stdout });
+  lines.on("line", (line) => {
+    if (line !== "" && talker.hear(line)) stdin.end();
+  });
+  talker.begin((text) => {
+    if (stdin.writable) stdin.write(text);
+  });
 }
 
 async function endAll(pid: number | undefined): Promise<void> {
@@ -93,20 +113,29 @@ export async function askOnce(
   { program, settings, prompt, sessionId }: Question,
   where: Pick<ProgramRun, "cwd" | "env" | "limitMs">,
 ): Promise<Answer> {
-  const input = program.input(prompt);
+  const start = { settings, packet: prompt, sessionId, cwd: where.cwd };
+  const input = program.input(start);
   const output = await runToItsEnd({
     ...where,
-    argv: program.argv(settings, prompt, sessionId),
+    argv: program.argv(start),
     input:
-      input.kind === "text"
-        ? input.text
-        : input.kind === "frames"
-          ? input.frame(randomUUID(), prompt)
+      input.kind === "dialogue"
+        ? talkOf(input.dialogue, prompt)
+        : input.kind === "text"
+          ? input.text
           : "",
   });
   const read = program.newReader();
   const facts = output.stdout.split("\n").flatMap((line) => (line === "" ? [] : read(line)));
   return { facts, fault: faultOf(output, facts) };
+}
+
+/** One question, until the turn that answers it has ended. */
+function talkOf(dialogue: Dialogue, packet: string): Talk {
+  return {
+    begin: (write) => dialogue.begin({ uuid: randomUUID(), packet, earlier: [] }, write),
+    hear: (line) => dialogue.read(line).some(({ fact }) => fact === "turn_ended"),
+  };
 }
 
 function faultOf(output: ProgramOutput, facts: readonly Fact[]): string | undefined {

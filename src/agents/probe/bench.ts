@@ -66,9 +66,14 @@ export class Bench {
     return this.api.requests;
   }
 
-  async ask(prompt: string, sessionId?: string, args: readonly string[] = []): Promise<Answer> {
+  /** @param program how it is run and understood, where that is not the usual way */
+  async ask(
+    prompt: string,
+    sessionId?: string,
+    args: readonly string[] = [],
+    program = this.probe.program,
+  ): Promise<Answer> {
     const settings = { ...this.settings, args: [...(this.settings.args ?? []), ...args] };
-    const { program } = this.probe;
     const answer = await askOnce(
       { program, settings, prompt, sessionId },
       { cwd: this.dir, env: this.env, limitMs: this.limitMs },

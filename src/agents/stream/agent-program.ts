@@ -2,21 +2,52 @@
 import type { AgentSettings } from "../../core/settings.ts";
 import type { ReadLine, TurnFault } from "./facts.ts";
 
+/** What is known of a run when its program is about to start. */
+export interface RunStart {
+  settings: AgentSettings;
+  packet: string;
+  /** The session that is resumed; undefined: a new one. */
+  sessionId: string | undefined;
+  /** Where it runs. */
+  cwd: string;
+}
+
 /** How a program is given its packet. */
 export type ProgramInput =
   /** As an argument. It has no standard input. */
   | { kind: "none" }
   /** On standard input, which is closed after it. */
   | { kind: "text"; text: string }
-  /** As the first message on standard input, which stays open for more. */
-  | { kind: "frames"; frame: (uuid: string, text: string, priority?: "next") => string };
+  /** On standard input, which stays open for more. */
+  | { kind: "dialogue"; dialogue: Dialogue };
+
+/** The first message of a dialogue. */
+export interface Opening {
+  uuid: string;
+  packet: string;
+  /** Messages that an earlier run of the session may have had: a fact `message` says of each whether it was read, or is cancelled. */
+  earlier: readonly string[];
+}
+
+/** Our side of one program that is talked to while it runs. */
+export interface Dialogue {
+  /** Reads a line of the program, and answers it where it waits for an answer. */
+  readonly read: ReadLine;
+  /** Whether a message can be passed to the program now. */
+  readonly isReady: boolean;
+  /** @param write writes to the standard input of the program */
+  begin(opening: Opening, write: (text: string) => void): void;
+  /** Passes a message on, also in the middle of a turn. */
+  say(uuid: string, text: string): void;
+  /** Asks it to end its turn. False: it has no turn that could be ended so. */
+  interrupt(): boolean;
+}
 
 /** How one kind of coding agent is started, and how its output is read. */
 export interface AgentProgram {
   newReader(): ReadLine;
-  /** @param sessionId the session that is resumed; undefined: a new one */
-  argv(settings: AgentSettings, packet: string, sessionId: string | undefined): string[];
-  input(packet: string): ProgramInput;
+  argv(start: RunStart): string[];
+  input(start: RunStart): ProgramInput;
   /** Variables that the program must not inherit, such as those of another agent's session. */
   isForeignVariable(name: string): boolean;
   /** Why it did not begin, from the end of its stderr. Undefined when that does not say why. */
@@ -25,6 +56,8 @@ export interface AgentProgram {
   writableFolders(settings: AgentSettings): string[];
   /** True if a resumed session keeps its id. If the id differs, the program has begun a new session that knows nothing. */
   readonly keepsSessionId?: boolean;
+  /** Its session can be asked which messages it has had. */
+  readonly knowsMessages?: boolean;
   /** A file that the program writes for itself, with facts that its stream lacks, such as its quota. */
   readonly sideStream?: SideStream;
 }

@@ -29,7 +29,10 @@ export class MessageFeed {
   /** Messages that were offered to this program and not proved as read yet, by uuid. */
   private readonly open = new Map<string, { n: number; sinceMs: number }>();
   private readonly offered = new Set<number>();
-  private readonly packetUuid = randomUUID();
+  /** Of the packet. */
+  readonly packetUuid = randomUUID();
+  /** Uuids of offers to earlier programs without a proof: the session is asked about them. */
+  readonly earlier: string[] = [];
   /** Proofs that could not be written yet. */
   private readonly proven = new Set<number>();
   private stamp: number | undefined;
@@ -39,10 +42,17 @@ export class MessageFeed {
     this.box = new SayBox(parts.stateDir, parts.id, parts.isDurable);
   }
 
-  /** The text of all unread messages, for the packet of a program that is about to start. "" when there are none. */
-  takeIntoPacket(newReader: () => ReadLine): string {
+  /**
+   * The text of all unread messages, for the packet of a program that is about to start. "" when there are none.
+   * @param mayAsk its session can be asked which messages it has had: earlier offers without a proof wait for that answer
+   */
+  takeIntoPacket(newReader: () => ReadLine, mayAsk = false): string {
     this.settleEarlierOffers(newReader);
-    const messages = this.box.unread().filter(({ n }) => this.offer(n, this.packetUuid, "packet"));
+    const messages = this.box
+      .unread()
+      .filter(
+        ({ n }) => !(mayAsk && this.awaitAnswer(n)) && this.offer(n, this.packetUuid, "packet"),
+      );
     return messages.map(({ text }) => text).join("\n\n");
   }
 
@@ -60,8 +70,10 @@ export class MessageFeed {
     // The model has answered, so it has read its packet.
     if (isAnswer(fact)) this.prove(this.packetUuid);
     if (fact.fact !== "message") return;
+    // That the packet was read, an answer proves.
+    if (fact.uuid === this.packetUuid) return;
     if (fact.state === "read") this.prove(fact.uuid);
-    else if (fact.state === "cancelled") this.open.delete(fact.uuid);
+    else if (fact.state === "cancelled") this.withdraw(fact.uuid);
   }
 
   /** True while the run is not over, because the program may still read a message that was offered. */
@@ -82,7 +94,27 @@ export class MessageFeed {
     if (stamp === undefined || stamp === this.stamp) return [];
     // Two changes may have the same time, so a recent one is looked at again.
     this.stamp = Date.now() - stamp > STAMP_MS ? stamp : undefined;
-    return this.box.unread().filter(({ n }) => !this.offered.has(n));
+    const inQuestion = new Set([...this.open.values()].map(({ n }) => n));
+    return this.box.unread().filter(({ n }) => !this.offered.has(n) && !inQuestion.has(n));
+  }
+
+  /** @returns whether an offer was made before, about which the session can be asked */
+  private awaitAnswer(n: number): boolean {
+    const uuid = this.box.offerOf(n)?.uuid;
+    if (uuid === undefined) return false;
+    this.earlier.push(uuid);
+    this.open.set(`${uuid} ${n}`, { n, sinceMs: performance.now() });
+    return true;
+  }
+
+  private withdraw(uuid: string): void {
+    for (const key of this.keysOf(uuid)) this.open.delete(key);
+    this.stamp = undefined;
+  }
+
+  /** Messages of one packet have one uuid. */
+  private keysOf(uuid: string): string[] {
+    return [...this.open.keys()].filter((key) => key === uuid || key.startsWith(`${uuid} `));
   }
 
   /** @returns false when it cannot be written now */
@@ -101,10 +133,9 @@ export class MessageFeed {
   }
 
   private prove(uuid: string): void {
-    for (const [key, { n }] of this.open) {
-      if (key !== uuid && !key.startsWith(`${uuid} `)) continue;
+    for (const key of this.keysOf(uuid)) {
+      this.proven.add((this.open.get(key) as { n: number }).n);
       this.open.delete(key);
-      this.proven.add(n);
     }
     this.writeProofs();
   }

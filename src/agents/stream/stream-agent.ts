@@ -133,34 +133,34 @@ export class StreamAgent extends Agent {
     const meter = meterOf(assignment, budget, recorder, stop);
     assignment.stop.onStop((reason) => stop.stop(reason));
     const messages = newFeed(assignment, eventsLog);
-    const said = messages.takeIntoPacket(() => this.program.newReader());
+    const said = this.takeUnread(messages, sessionId);
     const packet = firstWords(assignment, session, said);
     session.has_news = false;
-    const side = this.sideOf(settings, sessionId, recorder);
+    const begun = { settings, packet, sessionId, cwd: session.cwd };
+    const input = this.program.input(begun);
     const watch = new StreamWatch({
       eventsLog,
       from: sizeOf(eventsLog),
-      read: this.program.newReader(),
+      read: input.kind === "dialogue" ? input.dialogue.read : this.program.newReader(),
       recorder,
       settings,
-      side,
+      side: this.sideOf(settings, sessionId, recorder),
       messages,
       stop: (reason) => stop.stop(reason),
     });
-    const input = this.program.input(packet);
-    const argv = this.program.argv(settings, packet, sessionId);
     let end: ProgramEnd;
     try {
       end = await runProgram(
         { ...assignment, stop },
         {
-          argv,
+          argv: this.program.argv(begun),
           stdoutLog: eventsLog,
           stderrLog,
           limitMs,
           // Its tools may have left its group. A session is resumed only when nothing of it runs any more.
           endsTree: true,
           ...this.environmentFor(settings),
+          beforeStop: () => watch.interrupt(),
           onStarted: () => {
             watch.start();
             meter.start();
@@ -193,6 +193,11 @@ export class StreamAgent extends Agent {
     const verdict = session.has_news ? GO_ON : this.giveUpSame(assignment, session, judged);
     if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
+  }
+
+  private takeUnread(messages: MessageFeed, sessionId: string | undefined): string {
+    const mayAsk = sessionId !== undefined && this.program.knowsMessages === true;
+    return messages.takeIntoPacket(() => this.program.newReader(), mayAsk);
   }
 
   private giveUpSame(

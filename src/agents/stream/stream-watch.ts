@@ -2,10 +2,10 @@
  * Watches the stream of a running coding agent and passes its facts on. Closes its input when nothing more will come. Stops it when
  * it is silent and no tool runs, when it does not exit after its work, or when it waits for a background task without end.
  */
-import { randomUUID } from "node:crypto";
 import type { Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import type { AgentSettings } from "../../core/settings.ts";
-import type { ProgramInput } from "./agent-program.ts";
+import type { Dialogue, ProgramInput } from "./agent-program.ts";
 import type { ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
 import type { MessageFeed } from "./message-feed.ts";
@@ -35,10 +35,11 @@ const SIDE_MS = 1000;
 const LOOK_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a program may take to exit once its run is over (ms). */
 const LINGER_MS = 30_000;
+/** How long it may take to end its turn before it gets a signal (ms). */
+const INTERRUPT_MS = 1000;
+const INTERRUPT_LOOK_MS = 20;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
-
-type Frame = Extract<ProgramInput, { kind: "frames" }>["frame"];
 
 export class StreamWatch {
   ownStop: OwnStop | undefined;
@@ -47,8 +48,8 @@ export class StreamWatch {
   private readonly times: ReadTimesWriter;
   private timer: NodeJS.Timeout | undefined;
   private stdin: Writable | undefined;
-  /** Set if its kind takes messages while it runs. */
-  private frame: Frame | undefined;
+  /** Set if its program takes messages while it runs. */
+  private dialogue: Dialogue | undefined;
   /** When it last wrote something, and since when its run is over (monotonic ms). */
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
@@ -73,10 +74,20 @@ export class StreamWatch {
       return;
     }
     this.stdin = stdin;
-    this.frame = input.frame;
-    const uuid = randomUUID();
+    this.dialogue = input.dialogue;
+    const { packetUuid: uuid, earlier } = this.p.messages;
     this.p.recorder.state.unanswered.add(uuid);
-    stdin.write(input.frame(uuid, packet));
+    input.dialogue.begin({ uuid, packet, earlier }, (text) => {
+      if (stdin.writable) stdin.write(text);
+    });
+  }
+
+  /** Has it end its turn before it is ended: it keeps the end of a turn in its session. Resolves soon in any case. */
+  async interrupt(): Promise<void> {
+    if (this.dialogue?.interrupt() !== true) return;
+    const untilMs = performance.now() + INTERRUPT_MS;
+    while (this.p.recorder.state.turn === "open" && performance.now() < untilMs)
+      await pause(INTERRUPT_LOOK_MS);
   }
 
   /** The program has ended: reads the rest. */
@@ -117,11 +128,11 @@ export class StreamWatch {
   }
 
   private passMessages(): void {
-    const { stdin, frame } = this;
-    if (stdin === undefined || frame === undefined || !stdin.writable) return;
+    const { stdin, dialogue } = this;
+    if (dialogue?.isReady !== true || stdin?.writable !== true) return;
     this.p.messages.pass((uuid, text) => {
       this.p.recorder.state.unanswered.add(uuid);
-      stdin.write(frame(uuid, text, "next"));
+      dialogue.say(uuid, text);
     });
   }
 

@@ -1,6 +1,5 @@
 /** `say`: leaves a message for the coding agent of a task, and reports how far the message has come. */
 import { setTimeout as pause } from "node:timers/promises";
-import type { CodingKind } from "../../agents/coding-kind.ts";
 import {
   MESSAGE_BYTES_MAX,
   MESSAGE_STATES,
@@ -24,7 +23,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "A claude that runs gets the message at once, and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. What comes later, as while verify runs, stays unread.",
+    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. What comes later, as while verify runs, stays unread.",
     "It prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
   examples: ['say build "the tests are in tests/unit" --wait read'],
@@ -46,13 +45,13 @@ export const command = defineCommand({
     if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX)
       throw new ErrUsage(`a message has at most ${MESSAGE_BYTES_MAX} bytes`, "name a file in it");
     const place = await openTask(tree, id);
-    const kind = await kindOf(place, settings);
+    const isLive = await takesMessages(place, settings);
     const box = new SayBox(tree.dir, id, settings.durability === "power");
     const n = box.post(text, "cli");
     const wanted = (ctx.options.wait ?? "recorded") as MessageState;
     const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
     const { state, isOver } = await waitFor(tree, id, box, n, wanted, deadlineMs);
-    const next = outlook(kind, state, await findTask(tree, id));
+    const next = outlook(isLive, state, await findTask(tree, id));
     if (ctx.json) ctx.out.json({ id, message: n, state, next });
     else {
       ctx.out.line(`message ${n} to ${id}: ${state}`);
@@ -83,13 +82,13 @@ function hasEnded(place: TaskPlace | undefined): boolean {
   return place === undefined || place.state === "done" || place.state === "failed";
 }
 
-/** The kind of coding agent that has the task. @throws ErrInvalidTransition when it is none */
-async function kindOf({ id, path }: TaskPlace, settings: Settings): Promise<CodingKind> {
+/** Whether the agent that has the task takes messages while it runs. @throws ErrInvalidTransition when it is no coding agent */
+async function takesMessages({ id, path }: TaskPlace, settings: Settings): Promise<boolean> {
   const task = readJsonObject(path) as Task | undefined;
   const { agent } = matchAgent(task ?? { id }, settings.agents);
   const { loadKind } = await import("../../app/agent-kinds.ts");
   const kind = agent === undefined ? undefined : await loadKind(agent.kind);
-  if (kind !== undefined) return kind;
+  if (agent !== undefined && kind !== undefined) return kind.takesMessages(agent);
   throw new ErrInvalidTransition(
     `${JSON.stringify(id)} is no task of a coding agent: what runs it reads no messages`,
     { id, phase: "say" },
@@ -116,11 +115,11 @@ async function waitFor(
 }
 
 /** What happens to the message next. */
-function outlook(kind: CodingKind, state: MessageState, place: TaskPlace | undefined): string {
+function outlook(isLive: boolean, state: MessageState, place: TaskPlace | undefined): string {
   if (state === "read") return "";
   if (hasEnded(place))
     return `the task has ended without it; go on in its session: mailchute continue ${place?.id ?? "ID"} TEXT`;
-  return place?.state === "running" && kind.takesMessages
+  return place?.state === "running" && isLive
     ? "the agent runs, and reads it at its next step"
     : "it is kept for the agent's next run of this task";
 }

@@ -15,6 +15,7 @@ const PERMISSIONS: Readonly<Record<FoundAgent["kind"], string>> = {
     # Its sandbox can write to the cwd of its task and to /tmp, so neither may hold this state tree: give its tasks a cwd
     # beside it, as in \`enqueue --agent codex --cwd ~/project --prompt …\`.
     permissions: {mode: edit} # read | edit | full (no sandbox)
+    # mode: app-server        # takes messages (\`mailchute say\`) while it runs
 `,
 };
 

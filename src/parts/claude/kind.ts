@@ -2,14 +2,15 @@
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";
-import { claudeArgv, isForeignVariable, userFrame } from "./command-line.ts";
+import { claudeArgv, isForeignVariable } from "./command-line.ts";
+import { newClaudeDialogue } from "./dialogue.ts";
 import { faultOfLastWords } from "./fault.ts";
 import { newClaudeReader } from "./read-line.ts";
 
 export const claudeProgram: AgentProgram = {
   newReader: newClaudeReader,
-  argv: (settings, _packet, sessionId) => claudeArgv(settings, sessionId),
-  input: () => ({ kind: "frames", frame: userFrame }),
+  argv: ({ settings, sessionId }) => claudeArgv(settings, sessionId),
+  input: () => ({ kind: "dialogue", dialogue: newClaudeDialogue() }),
   isForeignVariable,
   faultOfLastWords,
   // It has no sandbox: it could write anywhere, and `doctor` says so.
@@ -19,5 +20,5 @@ export const claudeProgram: AgentProgram = {
 export const claude: CodingKind = {
   make: (settings) => new StreamAgent(settings, claudeProgram),
   newReader: () => claudeProgram.newReader(),
-  takesMessages: true,
+  takesMessages: () => true,
 };

@@ -14,14 +14,18 @@ export function requestLine(id: number, { method, params }: AppServerRequest): s
 /** To be written once `initialize` has been answered. */
 export const INITIALIZED_LINE = JSON.stringify({ method: "initialized" });
 
-/** The answer to a request of the program. It refuses, because no person is there to allow anything. */
-export function refusalLine({ id, method }: { id: number | string; method: string }): string {
+/** The answer to a request of the program. No person is there: what its mode does not allow is denied. */
+export function answerLine(
+  { id, method }: { id: number | string; method: string },
+  permissions: Permissions | undefined,
+): string {
   const isApproval =
     method === "item/commandExecution/requestApproval" ||
     method === "item/fileChange/requestApproval";
+  const decision = permissions?.mode === "full" ? "accept" : "decline";
   return JSON.stringify(
     isApproval
-      ? { id, result: { decision: "decline" } }
+      ? { id, result: { decision } }
       : { id, error: { code: -32601, message: "no person is there to answer" } },
   );
 }
@@ -60,7 +64,7 @@ export function startTurn(threadId: string, uuid: string, text: string): AppServ
 
 /**
  * Says something in the middle of a turn. The program reads a repeat again, and forgets what it has not read when the turn ends or is
- * interrupted: before a repeat, `listItems` tells whether the thread has had it.
+ * interrupted. Whether a thread has had a message, `listItems` tells.
  */
 export function steerTurn(
   threadId: string,
@@ -79,11 +83,6 @@ export function steerTurn(
 
 export function interruptTurn(threadId: string, turnId: string): AppServerRequest {
   return { method: "turn/interrupt", params: { threadId, turnId } };
-}
-
-/** The facts about a thread, without its turns. */
-export function readThread(threadId: string): AppServerRequest {
-  return { method: "thread/read", params: { threadId } };
 }
 
 /** The items of a thread, the newest first. */

@@ -2,7 +2,7 @@
  * Our side of the protocol of `codex app-server`: requests as lines, and the meaning of its lines. JSON-RPC without its version
  * member, one object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
  */
-import type { Fact } from "../../agents/stream/facts.ts";
+import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import {
   endTurn,
   faultOfMessage,
@@ -26,7 +26,7 @@ export interface AppServerLine {
   facts: Fact[];
   /** The answer to a request of ours. `error`: why it was refused. */
   reply?: { id: number; result: JsonMembers; error: string | undefined };
-  /** A request of the program, which waits for `refusalLine`. */
+  /** A request of the program, which waits for `answerLine`. */
   ask?: { id: number | string; method: string };
   /** The open turn. `turn/steer` and `turn/interrupt` must name it. */
   turnId?: string;
@@ -123,7 +123,11 @@ export class AppServerReader {
     const uuid = textOf(item["clientId"]);
     if (item["type"] !== "userMessage" || uuid === "") return [];
     this.read.push(uuid);
-    return [{ fact: "message", uuid, state: "read" }];
+    const text = listOf(item["content"]).map((part) => textOf(membersAt(part)["text"]));
+    return [
+      { fact: "message", uuid, state: "read" },
+      { fact: "asked", uuid, text: text.join("\n") },
+    ];
   }
 
   private readEnd(turn: JsonMembers): Fact[] {
@@ -138,6 +142,12 @@ export class AppServerReader {
     const text = messageOfError(error);
     return [endTurn(faultOfTurnError(text, error["codexErrorInfo"]), text, answers)];
   }
+}
+
+/** A reader for those who only look. */
+export function newAppServerReader(): ReadLine {
+  const reader = new AppServerReader();
+  return (line) => reader.take(line).facts;
 }
 
 /** Pieces of texts that come whole later, and changes that other lines report, too. */

@@ -1,21 +1,31 @@
-/** Agents of kind `codex`: one `codex exec` for each run. */
+/** Agents of kind `codex`: for each run one `codex exec`, or one `codex app-server`, which takes messages while it runs. */
 import os from "node:os";
 import { join } from "node:path";
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
-import type { TurnFault } from "../../agents/stream/facts.ts";
+import type { ReadLine, TurnFault } from "../../agents/stream/facts.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";
 import type { AgentSettings } from "../../core/settings.ts";
-import { execArgv, isForeignVariable, isPromptOnStdin, writableFolders } from "./command-line.ts";
+import { newAppServerReader } from "./app-server.ts";
+import { AppServerDialogue } from "./app-server-dialogue.ts";
+import {
+  appServerArgv,
+  execArgv,
+  isForeignVariable,
+  isPromptOnStdin,
+  writableFolders,
+} from "./command-line.ts";
 import { readLastWords } from "./fault.ts";
 import { findRollout } from "./find-rollout.ts";
+import { readObjectLine } from "./json-values.ts";
 import { newCodexExecReader } from "./read-exec-line.ts";
 import { newCodexRolloutReader } from "./read-rollout-line.ts";
 
 export const codexProgram: AgentProgram = {
   newReader: newCodexExecReader,
-  argv: execArgv,
-  input: (packet) => (isPromptOnStdin(packet) ? { kind: "text", text: packet } : { kind: "none" }),
+  argv: ({ settings, packet, sessionId }) => execArgv(settings, packet, sessionId),
+  input: ({ packet }) =>
+    isPromptOnStdin(packet) ? { kind: "text", text: packet } : { kind: "none" },
   isForeignVariable,
   faultOfLastWords,
   writableFolders: (settings) => writableFolders(settings.permissions, process.env),
@@ -26,11 +36,34 @@ export const codexProgram: AgentProgram = {
   },
 };
 
-export const codex: CodingKind = {
-  make: (settings) => new StreamAgent(settings, codexProgram),
-  newReader: () => codexProgram.newReader(),
-  takesMessages: false,
+export const appServerProgram: AgentProgram = {
+  ...codexProgram,
+  newReader: newAppServerReader,
+  argv: ({ settings }) => appServerArgv(settings),
+  input: (start) => ({ kind: "dialogue", dialogue: new AppServerDialogue(start) }),
+  knowsMessages: true,
 };
+
+export const codex: CodingKind = {
+  make: (settings) =>
+    new StreamAgent(settings, isAppServer(settings) ? appServerProgram : codexProgram),
+  newReader: newCodexReader,
+  takesMessages: isAppServer,
+};
+
+function isAppServer({ mode }: AgentSettings): boolean {
+  return mode === "app-server";
+}
+
+/** For the stream of a run whose mode is not known: its first line tells. */
+function newCodexReader(): ReadLine {
+  let read: ReadLine | undefined;
+  return (line) => {
+    read ??= readObjectLine(line)?.["type"] === undefined ? undefined : newCodexExecReader();
+    read ??= readObjectLine(line) === undefined ? undefined : newAppServerReader();
+    return read === undefined ? [{ fact: "unknown", type: "no JSON" }] : read(line);
+  };
+}
 
 function codexHomeOf({ env }: AgentSettings): string {
   const home = env?.["HOME"] ?? process.env["HOME"] ?? os.homedir();

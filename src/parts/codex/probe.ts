@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
 import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { findRollout } from "./find-rollout.ts";
-import { codexProgram } from "./kind.ts";
+import { appServerProgram, codexProgram } from "./kind.ts";
 
 const SANDBOX = "Try to leave your folder.";
 const INSIDE = "inside";
@@ -54,11 +54,22 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
       without: "when a usage limit ends is not known: it is tried again after growing pauses",
     },
     {
+      name: "app-server",
+      can: await canTalk(bench),
+      without: "an agent with mode: app-server cannot run; leave mode out",
+    },
+    {
       name: "price",
       can: typeof usage?.usage.costUsdMicro === "number",
       without: "what it uses is not counted in money",
     },
   ];
+}
+
+/** Whether it gives back the id of a message, which proves that the model has it. */
+async function canTalk(bench: Bench): Promise<boolean> {
+  const answer = await bench.ask("Say ok.", undefined, [], appServerProgram);
+  return answer.fault === undefined && factOf(answer, "message")?.state === "read";
 }
 
 /** The temporary folder, which holds this test, counts as outside here. */

@@ -15,7 +15,7 @@ const ABILITIES = {
     "usage",
     "price",
   ],
-  codex: ["JSON stream", "resume", "usage", "rollout file"],
+  codex: ["JSON stream", "resume", "usage", "rollout file", "app-server"],
 };
 
 it.each(["claude", "codex"] as const)("finds out what %s can do", async (kind) => {

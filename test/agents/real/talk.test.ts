@@ -1,7 +1,7 @@
 /** `say` and `continue` with the real programs: what the model gets to read, and how often. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { claudeAgainst, codexAgainst } from "../../../src/agents/mock-api/against.ts";
 import type { Scenario } from "../../../src/agents/mock-api/script.ts";
 import { type MockApi, startMockApi } from "../../../src/agents/mock-api/server.ts";
@@ -20,7 +20,7 @@ interface RealPool {
   work: string;
 }
 
-/** A pool whose agents `claude` and `codex` are the real programs, against an API that answers a scenario. */
+/** A pool whose agents `claude`, `codex` and `server` (a codex app-server) are the real programs, against an API that answers a scenario. */
 async function newRealPool(scenario: Scenario): Promise<RealPool> {
   const api = await startMockApi(scenario);
   onTestFinished(() => api.close());
@@ -53,9 +53,10 @@ async function newRealPool(scenario: Scenario): Promise<RealPool> {
       env: { ...codex.env, HOME: home },
     },
   ];
+  const server = { ...agents[1], name: "server", mode: "app-server" };
   fs.writeFileSync(
     join(pool.state, "config.yaml"),
-    `${QUICK_CONFIG}agents: ${JSON.stringify(agents)}\n`,
+    `${QUICK_CONFIG}agents: ${JSON.stringify([...agents, server])}\n`,
   );
   return { pool, api, work };
 }
@@ -125,7 +126,7 @@ it("gives codex a message when its work is done, in the same session", async () 
   expect(lastAsked(api)).toContain("look at X");
 });
 
-it.each(["claude", "codex"])("goes on in the session of %s", async (agent) => {
+it.each(["claude", "codex", "server"])("goes on in the session of %s", async (agent) => {
   const { pool, api, work } = await newRealPool([{ say: "One." }, { say: "Two." }]);
   await pool.start();
   pool.drop("a", { agent, prompt: "the first question", cwd: work });
@@ -135,4 +136,56 @@ it.each(["claude", "codex"])("goes on in the session of %s", async (agent) => {
   expect(lastAsked(api)).toContain("the second question");
   // It has the whole conversation.
   expect(lastAsked(api)).toContain("the first question");
+});
+
+describe("a codex app-server", () => {
+  const occurrences = (text: string, part: string): number => text.split(part).length - 1;
+
+  it("reads a message after its tool call, in the same run", async () => {
+    const real = await newRealPool([{ run: UNTIL_GO }, { say: "Done." }]);
+    const { pool, api, work } = real;
+    await startWork(real, "server");
+    const offered = await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+    expect(offered.stderr).toContain("reads it at its next step");
+    const reading = pool.spawn(["say", "a", "and at Y", "--wait", "read"]);
+    await waitFor(() => occurrences(streamOf(pool), '"result":{"turnId"') === 2, { what: "both" });
+    fs.writeFileSync(join(work, "go"), "");
+    expect(await reading.ended).toMatchObject({ exitCode: 0 });
+    expect(await pool.result("a", LONG_MS)).toMatchObject({ output: "Done.", attempts: 1 });
+    expect(lastAsked(api)).toMatch(/look at X[\s\S]*and at Y/);
+    expect(pool.runs()).toHaveLength(1);
+    const shown = (await pool.run(["logs", "a"])).stdout;
+    expect(shown.indexOf("> look at X")).toBeGreaterThan(shown.indexOf("went"));
+  });
+
+  it("that was killed goes on in its thread, and reads once what it had not read", async () => {
+    const real = await newRealPool([{ run: UNTIL_GO }, { say: "Done." }]);
+    const { pool, api, work } = real;
+    await startWork(real, "server");
+    await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+    await waitFor(() => streamOf(pool).includes('"result":{"turnId"'), { what: "the message" });
+    await pool.killAll();
+    fs.writeFileSync(join(work, "go"), "");
+    await pool.start();
+    await pool.result("a", LONG_MS);
+    expect(occurrences(lastAsked(api), "look at X")).toBe(1);
+    expect(occurrences(streamOf(pool), '"model":"mock-model"')).toBeGreaterThan(0);
+    expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(true);
+  });
+
+  it("that is cancelled ends its turn and its tools first", async () => {
+    const real = await newRealPool([{ run: UNTIL_GO }, { say: "Done." }]);
+    const { pool } = real;
+    await startWork(real, "server");
+    await pool.run(["cancel", "a"]);
+    expect(await pool.error("a", LONG_MS)).toMatchObject({ kind: "cancelled" });
+    expect(streamOf(pool)).toContain('"status":"interrupted"');
+  });
+
+  it("without a right model fails as a wrong configuration", async () => {
+    const { pool, work } = await newRealPool([{ status: 404 }]);
+    await pool.start();
+    pool.drop("a", { agent: "server", prompt: "go", cwd: work });
+    expect(await pool.error("a", LONG_MS)).toMatchObject({ kind: "config" });
+  });
 });

@@ -1,7 +1,7 @@
 /** `say`: a message reaches a coding agent once, whether it runs, waits or is killed; through real processes. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
@@ -100,4 +100,92 @@ it("refuses what has ended, what reads no messages, and what is not there", asyn
   expect(await why("a")).toMatch(/^4 .*has ended.*\n.*\n?.*mailchute continue a TEXT/);
   expect(await why("plain")).toMatch(/^4 .*is no task of a coding agent/);
   expect(await why("none")).toMatch(/^3 .*no tray has a task "none"/);
+});
+
+describe("a codex app-server", () => {
+  const startServer = async (): Promise<Pool> => {
+    const pool = newTalkPool(AT_WORK);
+    await startWork(pool, "server");
+    return pool;
+  };
+  const steered = (pool: Pool): number => occurrences(streamOf(pool), '"result":{"turnId"');
+
+  it("reads messages at its next step in the same run", async () => {
+    const pool = await startServer();
+    const offered = await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+    expect(offered.stderr).toContain("the agent runs, and reads it at its next step");
+    const reading = pool.spawn(["say", "a", "and at Y", "--wait", "read"]);
+    await waitFor(() => steered(pool) === 2, { what: "both messages" });
+    letGo(pool);
+    expect(await reading.ended).toMatchObject({ exitCode: 0 });
+    expect(await pool.result("a")).toMatchObject({ output: "Done.", attempts: 1 });
+    expect(pool.runs()).toHaveLength(1);
+    expect(streamOf(pool).indexOf("look at X")).toBeLessThan(streamOf(pool).indexOf("and at Y"));
+    const shown = (await pool.run(["logs", "a"])).stdout;
+    for (const text of ["> GO", "> look at X", "> and at Y", "Done.", "end of the turn"])
+      expect(shown).toContain(text);
+  });
+
+  it("that was killed gets what its thread has not had, once", async () => {
+    const pool = await startServer();
+    await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+    await waitFor(() => steered(pool) === 1, { what: "the message" });
+    await pool.killAll();
+    letGo(pool);
+    await pool.start();
+    await pool.result("a");
+    expect(occurrences(streamOf(pool), "look at X")).toBe(1);
+    expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(true);
+  });
+
+  it("that was killed does not get again what its thread has had without our knowing", async () => {
+    const pool = await startServer();
+    await pool.run(["say", "a", "look at X", "--wait", "offered"]);
+    await waitFor(() => steered(pool) === 1, { what: "the message" });
+    await pool.killAll();
+    letGo(pool);
+    const folder = join(pool.dir, "fake");
+    const file = fs.readdirSync(folder).find((name) => /^session-.*json$/.test(name)) as string;
+    const thread = JSON.parse(fs.readFileSync(join(folder, file), "utf8"));
+    const { uuid } = JSON.parse(
+      fs.readFileSync(join(pool.state, "say", "a", "1.offer.json"), "utf8"),
+    );
+    thread.items.push(uuid);
+    fs.writeFileSync(join(folder, file), JSON.stringify(thread));
+    await pool.start();
+    await pool.result("a");
+    expect(streamOf(pool)).not.toContain("look at X");
+    expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(true);
+  });
+
+  it("that is cancelled ends its turn first", async () => {
+    const pool = await startServer();
+    expect((await pool.run(["cancel", "a"])).code).toBe(0);
+    expect(await pool.error("a")).toMatchObject({ kind: "cancelled" });
+    expect(streamOf(pool)).toContain('"status":"interrupted"');
+  });
+
+  it("whose thread is gone begins a new one", async () => {
+    const pool = await startServer();
+    await pool.killAll();
+    letGo(pool);
+    fs.rmSync(join(pool.dir, "fake"), { recursive: true });
+    await pool.start();
+    expect(await pool.result("a")).toMatchObject({ output: "Done." });
+    expect(streamOf(pool)).toContain("no rollout found");
+  });
+
+  it("at a usage limit leaves its task waiting until the time that it gave", async () => {
+    const until = Math.floor(Date.now() / 1000) + 3600;
+    const pool = newTalkPool({}, [[{ limit: until }]]);
+    pool.drop("a", { agent: "server", prompt: "x" });
+    await pool.start();
+    const path = join(pool.state, "mailbox", "processing");
+    await waitFor(() => fs.readdirSync(path).some((name) => name.includes("~hold-quota")), {
+      what: "the hold",
+    });
+    expect((await pool.run(["show", "a"])).stdout).toContain(
+      new Date(until * 1000).toISOString().slice(11, 16),
+    );
+  });
 });

@@ -1,4 +1,4 @@
-/** A pool whose agents are stand-ins for claude and codex, which do what their prompts name. */
+/** A pool whose agents `claude`, `codex` and `server` are stand-ins, which do what their prompts name. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
@@ -27,7 +27,8 @@ export function newTalkPool(
       FAKE_AGENT_STATE: join(pool.dir, "fake"),
     },
   });
-  const agents = JSON.stringify([agent("claude"), agent("codex")]);
+  const server = { ...agent("codex"), name: "server", mode: "app-server" };
+  const agents = JSON.stringify([agent("claude"), agent("codex"), server]);
   fs.writeFileSync(join(pool.state, "config.yaml"), `${QUICK_CONFIG}agents: ${agents}\n`);
   return pool;
 }

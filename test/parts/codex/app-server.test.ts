@@ -3,12 +3,11 @@ import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { AppServerReader, messagesIn } from "../../../src/parts/codex/app-server.ts";
 import {
+  answerLine,
   INITIALIZED_LINE,
   initialize,
   interruptTurn,
   listItems,
-  readThread,
-  refusalLine,
   requestLine,
   resumeThread,
   startThread,
@@ -218,7 +217,6 @@ describe("a request", () => {
         input: [{ type: "text", text: "also", text_elements: [] }],
       },
     ],
-    [readThread("t"), "thread/read", { threadId: "t" }],
     [
       listItems("t", "c"),
       "thread/items/list",
@@ -239,13 +237,23 @@ describe("a request", () => {
     ]);
   });
 
-  it("of the program for an approval is declined; any other is refused", () => {
-    expect(refusalLine({ id: 0, method: "item/fileChange/requestApproval" })).toBe(
-      '{"id":0,"result":{"decision":"decline"}}',
-    );
-    expect(JSON.parse(refusalLine({ id: "a", method: "item/tool/call" }))).toMatchObject({
-      id: "a",
-      error: { code: -32601 },
-    });
+  it.each([
+    [undefined, "decline"],
+    [{ mode: "read" }, "decline"],
+    [{ mode: "edit" }, "decline"],
+    [{ mode: "full" }, "accept"],
+  ] as const)(
+    "of the program for an approval is answered by the mode: %j, %s",
+    (permissions, decision) => {
+      for (const what of ["fileChange", "commandExecution"])
+        expect(answerLine({ id: 0, method: `item/${what}/requestApproval` }, permissions)).toBe(
+          `{"id":0,"result":{"decision":"${decision}"}}`,
+        );
+    },
+  );
+
+  it("of the program for anything else is refused", () => {
+    const answer = answerLine({ id: "a", method: "item/tool/call" }, { mode: "full" });
+    expect(JSON.parse(answer)).toMatchObject({ id: "a", error: { code: -32601 } });
   });
 });

@@ -1,0 +1,18 @@
+/** The other side of `claude -p --input-format stream-json`: it is told things in frames, and waits for no answer. */
+import type { Dialogue } from "../../agents/stream/agent-program.ts";
+import { userFrame } from "./command-line.ts";
+import { newClaudeReader } from "./read-line.ts";
+
+export function newClaudeDialogue(): Dialogue {
+  let send: (text: string) => void = () => {};
+  return {
+    read: newClaudeReader(),
+    isReady: true,
+    begin({ uuid, packet }, write) {
+      send = write;
+      send(userFrame(uuid, packet));
+    },
+    say: (uuid, text) => send(userFrame(uuid, text, "next")),
+    interrupt: () => false,
+  };
+}
