@@ -65,6 +65,8 @@ export interface Assignment {
   /** `runs/<run>`; made when something is put into it. */
   runDir: string;
   stateDir: string;
+  /** The folder in which its program may leave tasks; only of a configured agent that is a program. */
+  dropDir?: string;
   settings: Settings;
   /** Once it says stop, the agent stops its processes, then resolves. */
   stop: StopSignal;

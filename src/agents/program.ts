@@ -11,6 +11,7 @@ import type { Settings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import {
+  DROP_VARIABLE,
   endGroup,
   endTree,
   isGroupAlive,
@@ -199,6 +200,7 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   env[LEASE_VARIABLE] = assignment.lease;
   env["MAILCHUTE_RESULT_FILE"] = join(assignment.runDir, "result.json");
   env[STATE_VARIABLE] = assignment.stateDir;
+  if (assignment.dropDir !== undefined) env[DROP_VARIABLE] = assignment.dropDir;
   if (assignment.node !== undefined) {
     env["MAILCHUTE_PHASE"] = assignment.node.phase;
     env["MAILCHUTE_PACKET"] = assignment.node.packetFile;

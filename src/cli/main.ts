@@ -85,6 +85,11 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     rest: parsed.rest,
     out,
   };
+  const { insteadInRun } = REGISTRY[verb] ?? {};
+  if (insteadInRun !== undefined && env["MAILCHUTE_DROP"] !== undefined) {
+    const { dropOf, insideRun } = await import("./shell/inside-run.ts");
+    if (dropOf(ctx) !== undefined) throw insideRun(verb, insteadInRun);
+  }
   if (spec.isLongLived === true) stdout.outliveErrors();
   if (spec.endsWithReader === true) stdout.endWithReader();
   if (spec.isLongLived === true && isInit()) {

@@ -26,6 +26,11 @@ export interface StateTree {
 /** How deep the directory of a run lies in the tree: `runs/<day>/<run>`. */
 export const RUN_DIR_DEPTH = 3;
 
+/** The folder through which a run speaks: `MAILCHUTE_DROP`. */
+export function dropDirOf({ dir }: Pick<StateTree, "dir">, id: string, lease: string): string {
+  return join(dir, "drops", `${id}@${lease}`);
+}
+
 /** The file that records every put and removal in kv: see `kv/history`. */
 export function kvHistoryOf(tree: Pick<StateTree, "kv">): string {
   return join(tree.kv, "history.jsonl");

@@ -9,6 +9,8 @@ import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
 export const STATE_VARIABLE = "MAILCHUTE_STATE";
+/** The folder through which a run of an agent speaks. */
+export const DROP_VARIABLE = "MAILCHUTE_DROP";
 /** A path in the state tree of the run, also when the program sets another state tree for its children. */
 export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 

@@ -10,7 +10,7 @@ import { makeRunDir } from "../agents/program.ts";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
+import { BATCH_AGENT, BUILT_IN_EXEC, matchAgent } from "../core/matching.ts";
 import { leaseOf, runOf } from "../core/names.ts";
 import {
   type AttemptOutcome,
@@ -21,11 +21,13 @@ import {
   hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
+import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
 import { type Claim, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn } from "../mailbox/trays.ts";
+import type { Drop } from "./drop.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 import { wantsWorktree } from "./workspace.ts";
@@ -120,15 +122,28 @@ export async function runAttempt(
       if (assigned !== undefined) return runPlain(tools, attempt, assigned);
       return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
     };
+    const dropDir = assigned?.assignment.dropDir;
+    const drop = dropDir === undefined ? undefined : await openDrop(tools, dropDir);
     try {
       const isApart =
         assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
       attempt.outcome = isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
     } catch (error) {
       attempt.outcome = brokenAgent(attempt.subject.agent_id, error);
+    } finally {
+      await drop?.close();
     }
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
+}
+
+/** Loaded for runs of agents only. What dead workers left is taken first: a task that ran before may have dropped it. */
+async function openDrop(tools: AttemptTools, dir: string): Promise<Drop> {
+  const { Drop, takeLeftDrops } = await import("./drop.ts");
+  await takeLeftDrops(tools);
+  const drop = new Drop(tools, dir);
+  drop.open();
+  return drop;
 }
 
 function assign(
@@ -146,6 +161,10 @@ function assign(
     claimFile: claim.path,
     runDir: pathIn(tools.tree.runs, runOf(claim.name)),
     stateDir: tools.tree.dir,
+    // A task's own `exec` is a program of the user's: it writes into the inbox itself.
+    ...(agent.settings.kind === "module" || agent.settings === BUILT_IN_EXEC
+      ? {}
+      : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
     settings: tools.settings,
     stop,
     onProgress,

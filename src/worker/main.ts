@@ -1,4 +1,6 @@
 /** The worker process: makes a Worker, writes its document, and connects it to a supervisor or to the directory. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
@@ -46,8 +48,8 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
 /** A worker in its own process: its timers, its supervisor, its signals. */
 class WorkerProcess {
   private readonly boot: WorkerBoot;
-  private readonly tree: StateTree;
-  private readonly trays: Trays;
+  readonly tree: StateTree;
+  readonly trays: Trays;
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private bell: Doorbell | undefined;
@@ -108,8 +110,15 @@ class WorkerProcess {
     }
     // Do this after the hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
+    if (settings.agents.some(({ kind }) => kind !== "module")) void this.takeLeftDrops();
     this.obeySignals();
     outliveReadersAndHandlers();
+  }
+
+  private async takeLeftDrops(): Promise<void> {
+    if (!fs.existsSync(join(this.tree.dir, "drops"))) return;
+    const { takeLeftDrops } = await import("./drop.ts");
+    await takeLeftDrops(this);
   }
 
   private sayHello(): void {

@@ -54,6 +54,8 @@ export interface AgentProgram {
   faultOfLastWords(lastWords: string): TurnFault | undefined;
   /** Other folders to which its sandbox lets it write. Empty when it has no sandbox. */
   writableFolders(settings: AgentSettings): string[];
+  /** The settings with which its sandbox lets it write to this folder, too. Left out: it has no sandbox. */
+  withWritable?(settings: AgentSettings, folder: string): AgentSettings;
   /** True if a resumed session keeps its id. If the id differs, the program has begun a new session that knows nothing. */
   readonly keepsSessionId?: boolean;
   /** Its session can be asked which messages it has had. */

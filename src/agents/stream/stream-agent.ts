@@ -111,7 +111,7 @@ export class StreamAgent extends Agent {
     { gate, budget }: { gate: AccountGate; budget: RunBudget },
   ): Promise<RunVerdict> {
     const { runDir, stateDir } = assignment;
-    const settings = withAccount(this.settings, gate.account, assignment.settings.accounts);
+    const settings = this.settingsFor(assignment, gate.account);
     const hindrance = makeRunDir(runDir);
     if (hindrance !== undefined) return { next: "outcome", outcome: hindrance };
     const sessionId = session.session_id ?? undefined;
@@ -211,6 +211,11 @@ export class StreamAgent extends Agent {
     if (outcome !== verdict.outcome && outcome.kind === "failed")
       this.alerts.noteGivenUp(stateDir, task.id, outcome);
     return { next: "outcome", outcome };
+  }
+
+  private settingsFor({ dropDir, settings }: Assignment, account: string): AgentSettings {
+    const own = withAccount(this.settings, account, settings.accounts);
+    return dropDir === undefined ? own : (this.program.withWritable?.(own, dropDir) ?? own);
   }
 
   private environmentFor({ env }: AgentSettings) {

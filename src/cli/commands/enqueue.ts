@@ -29,6 +29,7 @@ import {
 } from "../enqueue/task-options.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+import { treeOf } from "../shell/options.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
 
 export const command = defineCommand({
@@ -53,6 +54,11 @@ export const command = defineCommand({
   ],
   options: OPTIONS,
   async run(ctx) {
+    if (ctx.env["MAILCHUTE_DROP"] !== undefined) {
+      const { dropOf } = await import("../shell/inside-run.ts");
+      const drop = dropOf(ctx);
+      if (drop !== undefined) return enqueueInRun(ctx, drop);
+    }
     // Files that are synced together share the commits of the file system.
     if (ctx.options.file !== undefined) makeThreads(threadsFor(SYNC_THREADS));
     if (ctx.options.batch) return enqueueBatch(ctx);
@@ -90,6 +96,26 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   if (ctx.json) ctx.out.json({ ...answer, status: settled?.status ?? "unknown" });
   else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+/** Inside the run of an agent, which may be unable to write into the mailbox: the worker outside takes the task from there. */
+async function enqueueInRun(ctx: EnqueueContext, drop: string): Promise<number> {
+  const { dropTask, insideRun } = await import("../shell/inside-run.ts");
+  if (ctx.options.file !== undefined || ctx.options.batch)
+    throw insideRun("enqueue --file", "enqueue each task by itself");
+  const { id, text } = buildTask(ctx, wallSeconds(systemClock));
+  const sinceMs = Date.now();
+  const outcome = dropTask(drop, id, text);
+  if (!ctx.json) ctx.out.line(id);
+  if (!ctx.options.wait) {
+    if (ctx.json) ctx.out.json({ id, outcome });
+    return EXIT.ok;
+  }
+  const { settled } = await waitForTasks(ctx, treeOf(ctx), [id], { areKnown: true, sinceMs });
+  const [one] = settled;
+  if (ctx.json) ctx.out.json({ id, outcome, status: one?.status ?? "unknown" });
+  else if (one?.status === "failed") ctx.out.note(`${id} failed: ${safe(one.error ?? "")}`);
+  return one?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
 /** Warnings about possible mistakes in the task. The code is loaded only for tasks that may need one. */

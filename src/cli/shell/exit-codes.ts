@@ -31,6 +31,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrInvalidTransition: EXIT.conflict,
   ErrLeaseLost: EXIT.conflict,
   ErrForeignKey: EXIT.conflict,
+  ErrInsideRun: EXIT.conflict,
   ErrSupervisorRunning: EXIT.conflict,
   ErrSupervisorGone: EXIT.noSupervisor,
   ErrMailboxDir: EXIT.mailboxDir,

@@ -6,9 +6,14 @@ export interface RegistryEntry {
   group: string;
   summary: string;
   load(): Promise<CommandModule>;
+  /** What a run of an agent, which may not use it, does instead. */
+  insteadInRun?: string;
   /** Left out of the overview. */
   hidden?: boolean;
 }
+
+const ASK = "end the run with a result that says what you need; a person steers the pool";
+const NODES = "name new nodes in next.addNodes of your <result>";
 
 const control = (): Promise<CommandModule> => import("../commands/control.ts");
 
@@ -20,11 +25,13 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   run: {
     group: "Start",
+    insteadInRun: ASK,
     summary: "run the supervisor with its pool in the foreground",
     load: () => import("../commands/run.ts"),
   },
   worker: {
     group: "Start",
+    insteadInRun: ASK,
     summary: "run one more worker process on the same state",
     load: () => import("../commands/worker.ts"),
   },
@@ -51,20 +58,28 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   retry: {
     group: "Tasks",
+    insteadInRun: ASK,
     summary: "put failed tasks back into the inbox",
     load: () => import("../commands/retry.ts"),
   },
   say: {
     group: "Tasks",
+    insteadInRun: ASK,
     summary: "tell a coding agent something, also while it runs",
     load: () => import("../commands/say.ts"),
   },
   continue: {
     group: "Tasks",
+    insteadInRun: ASK,
     summary: "a new task in the session of a finished one",
     load: () => import("../commands/continue.ts"),
   },
-  cancel: { group: "Tasks", summary: "end tasks for good, waiting or running", load: control },
+  cancel: {
+    group: "Tasks",
+    insteadInRun: ASK,
+    summary: "end tasks for good, waiting or running",
+    load: control,
+  },
 
   roadmap: {
     group: "Plan",
@@ -73,16 +88,19 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   node: {
     group: "Plan",
+    insteadInRun: NODES,
     summary: "add nodes to the plan, change them and their status",
     load: () => import("../../parts/plan/verbs/node.ts"),
   },
   dep: {
     group: "Plan",
+    insteadInRun: NODES,
     summary: "what a node of the plan waits for",
     load: () => import("../../parts/plan/verbs/dep.ts"),
   },
   answer: {
     group: "Plan",
+    insteadInRun: ASK,
     summary: "answer a node or a budget that waits for a person",
     load: () => import("../commands/answer.ts"),
   },
@@ -120,18 +138,35 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../../parts/costs/command.ts"),
   },
 
-  pause: { group: "Steer", summary: "claim nothing new", load: control },
-  resume: { group: "Steer", summary: "go on claiming", load: control },
-  "set-workers": { group: "Steer", summary: "change the number of slots", load: control },
-  replan: { group: "Steer", summary: "plan again from the roadmap now", load: control },
+  pause: { group: "Steer", insteadInRun: ASK, summary: "claim nothing new", load: control },
+  resume: { group: "Steer", insteadInRun: ASK, summary: "go on claiming", load: control },
+  "set-workers": {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "change the number of slots",
+    load: control,
+  },
+  replan: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "plan again from the roadmap now",
+    load: control,
+  },
   stop: {
     group: "Steer",
+    insteadInRun: ASK,
     summary: "stop the supervisor",
     load: () => import("../commands/stop.ts"),
   },
-  control: { group: "Steer", summary: "enqueue a control command and print its id", load: control },
+  control: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "enqueue a control command and print its id",
+    load: control,
+  },
   chat: {
     group: "Steer",
+    insteadInRun: ASK,
     summary: "a prompt that steers the supervisor",
     load: () => import("../../parts/chat/command.ts"),
   },
@@ -153,11 +188,13 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   recover: {
     group: "Upkeep",
+    insteadInRun: ASK,
     summary: "take back what dead processes left",
     load: () => import("../commands/recover.ts"),
   },
   clean: {
     group: "Upkeep",
+    insteadInRun: ASK,
     summary: "remove what is past its retention",
     load: () => import("../commands/clean.ts"),
   },

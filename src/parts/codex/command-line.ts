@@ -94,6 +94,14 @@ export function writableFolders(
   return [...temporary, ...(permissions?.allow ?? []).filter(isFolder)];
 }
 
+/** The same settings, and its sandbox of `edit` lets it write to this folder. In `read` it writes nothing. */
+export function withWritable(settings: AgentSettings, folder: string): AgentSettings {
+  const { permissions } = settings;
+  if (sandboxOf(permissions) !== "workspace-write") return settings;
+  const allow = [...(permissions?.allow ?? []), folder];
+  return { ...settings, permissions: { mode: "edit", allow } };
+}
+
 /** A value as TOML. The JSON of a text, a boolean or a list of texts is also TOML. */
 function configArg(name: string, value: string | boolean | readonly string[]): string[] {
   return ["-c", `${name}=${JSON.stringify(value)}`];

@@ -13,6 +13,7 @@ import {
   execArgv,
   isForeignVariable,
   isPromptOnStdin,
+  withWritable,
   writableFolders,
 } from "./command-line.ts";
 import { readLastWords } from "./fault.ts";
@@ -29,6 +30,7 @@ export const codexProgram: AgentProgram = {
   isForeignVariable,
   faultOfLastWords,
   writableFolders: (settings) => writableFolders(settings.permissions, process.env),
+  withWritable,
   keepsSessionId: true,
   sideStream: {
     find: (settings, sessionId) => findRollout(codexHomeOf(settings), sessionId),

@@ -7,6 +7,7 @@ import {
   isForeignVariable,
   isPromptOnStdin,
   unknownAllowed,
+  withWritable,
   writableFolders,
 } from "../../../src/parts/codex/command-line.ts";
 
@@ -88,4 +89,15 @@ it("leaves out the variables of another agent's session, and keeps those of the 
     expect(isForeignVariable(name), name).toBe(true);
   for (const name of ["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PATH"])
     expect(isForeignVariable(name), name).toBe(false);
+});
+
+it("the sandbox of edit lets it write to the folder of its run, and that of read to nothing", () => {
+  const drop = "/state/drops/a@b";
+  const edit = withWritable(agent({ permissions: { mode: "edit", allow: ["/data"] } }), drop);
+  expect(execArgv(edit, "go", undefined)).toContain(
+    `sandbox_workspace_write.writable_roots=["/data","${drop}"]`,
+  );
+  expect(execArgv(withWritable(agent(), drop), "go", undefined).join(" ")).toContain(drop);
+  const read = agent({ permissions: { mode: "read" } });
+  expect(withWritable(read, drop)).toBe(read);
 });

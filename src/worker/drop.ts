@@ -1,0 +1,167 @@
+/**
+ * The folder through which a run speaks: `drops/<id>@<lease>/`, `MAILCHUTE_DROP` for its program. A task that is dropped there is
+ * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that: after a crash in
+ * between the same task is submitted once more, which changes nothing. What a dead worker left is taken by the next one.
+ */
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { decodeTask } from "../codec/task-codec.ts";
+import { ErrInvalidTask, MailchuteError, messageOf, systemCode } from "../core/errors.ts";
+import { TASK_BYTES_MAX } from "../core/limits.ts";
+import { runOfLease } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { lockFile } from "../host/file-lock.ts";
+import { judgeOwner } from "../host/identity.ts";
+import { listDir } from "../host/list-dir.ts";
+import { makeDirs } from "../host/make-dirs.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { Alerts } from "../journal/alerts.ts";
+import { submit } from "../mailbox/submit.ts";
+import type { Trays } from "../mailbox/trays.ts";
+
+/** Between two looks into the folder of a run that is on (ms). */
+const LOOK_MS = 200;
+
+export interface DropPlace {
+  readonly tree: StateTree;
+  readonly trays: Trays;
+}
+
+const dropsDir = ({ dir }: Pick<StateTree, "dir">): string => join(dir, "drops");
+
+export class Drop {
+  private readonly place: DropPlace;
+  private readonly dir: string;
+  private timer: NodeJS.Timeout | undefined;
+  private taking: Promise<void> = Promise.resolve();
+
+  constructor(place: DropPlace, dir: string) {
+    this.place = place;
+    this.dir = dir;
+  }
+
+  /** Makes the folder, and looks into it until `close`. Without the disk the run has no folder, and its program is told so. */
+  open(): void {
+    try {
+      makeDirs(this.dir, 2);
+    } catch {
+      return;
+    }
+    this.timer = setInterval(() => this.take(false), LOOK_MS);
+  }
+
+  /** The run has ended: takes the rest. What the disk refuses stays for another worker. */
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    this.take(true);
+    await this.taking;
+    removeEmpty(this.dir);
+  }
+
+  private take(isLast: boolean): void {
+    this.taking = this.taking.then(() => takeAll(this.place, this.dir, isLast));
+  }
+}
+
+/** Takes what runs of dead workers left. */
+export async function takeLeftDrops(place: DropPlace): Promise<void> {
+  const dirs = dropsDir(place.tree);
+  const left = listDir(dirs).filter((name) => judgeOwner(ownerOf(name)) === "dead");
+  if (left.length === 0) return;
+  const release = await lockFile(join(dirs, ".lock"));
+  try {
+    for (const name of left) {
+      await takeAll(place, join(dirs, name), true);
+      removeEmpty(join(dirs, name));
+    }
+  } finally {
+    await release?.();
+  }
+}
+
+/** Never rejects. @param isLast no program writes any more: what is no task now never becomes one */
+async function takeAll(place: DropPlace, dir: string, isLast: boolean): Promise<void> {
+  for (const name of listDir(dir)) {
+    const path = join(dir, name);
+    // A name without its ending is being written.
+    if (!name.endsWith(".json")) {
+      if (isLast) fs.rmSync(path, { recursive: true, force: true });
+      continue;
+    }
+    try {
+      await takeOne(place, path);
+      fs.rmSync(path, { force: true });
+    } catch (error) {
+      if (systemCode(error) === "ErrIo" || !(error instanceof MailchuteError)) continue;
+      if (error instanceof ErrInvalidTask && !isLast) continue;
+      refuse(place, path, error);
+    }
+  }
+}
+
+async function takeOne({ trays }: DropPlace, path: string): Promise<void> {
+  const id = basename(path, ".json");
+  const { isFile, size } = kindOf(path);
+  if (!isFile || size > TASK_BYTES_MAX)
+    throw new ErrInvalidTask("it is no file of a task, or too large", { id, path, phase: "drop" });
+  const bytes = fs.readFileSync(path);
+  const { task } = decodeTask(bytes, id, path);
+  if (task["sender"] !== undefined)
+    throw new ErrInvalidTask("it names its sender, which mailchute does", {
+      id,
+      path,
+      phase: "drop",
+      hint: "leave the field `sender` out",
+    });
+  await submit(trays, { id, bytes: withSender(bytes, senderOf(path)) });
+}
+
+/** Its digits stay as they were typed: it is not written anew. */
+function withSender(bytes: Buffer, sender: string): Buffer {
+  const at = bytes.indexOf("{") + 1;
+  const field = Buffer.from(`"sender":${JSON.stringify(sender)},`, "utf8");
+  return Buffer.concat([bytes.subarray(0, at), field, bytes.subarray(at)]);
+}
+
+function kindOf(path: string): { isFile: boolean; size: number } {
+  const stats = fs.lstatSync(path);
+  return { isFile: stats.isFile(), size: stats.size };
+}
+
+/** A task that is refused is kept beside what the run has left, and a person is told why. */
+function refuse({ tree }: DropPlace, path: string, error: MailchuteError): void {
+  const folder = basename(join(path, ".."));
+  const lease = folder.slice(folder.lastIndexOf("@") + 1);
+  const sender = senderOf(path);
+  const kept = join(tree.runs, runOfLease(sender, lease), "refused");
+  try {
+    makeDirs(kept, 4);
+    fs.renameSync(path, join(kept, basename(path)));
+  } catch {
+    // It stays where it is, and is refused again.
+    return;
+  }
+  const alerts = new Alerts(tree.alerts, systemClock, () => {});
+  const what = `${basename(path)}, which a run of ${sender} dropped, is refused`;
+  alerts.raise("drop_refused", `${what}: ${error.code}: ${messageOf(error)}; it is in ${kept}`);
+  alerts.close();
+}
+
+function senderOf(path: string): string {
+  const folder = basename(join(path, ".."));
+  return folder.slice(0, folder.lastIndexOf("@"));
+}
+
+/** The owner in `<id>@<submission>.<attempt>.<owner>`. */
+function ownerOf(folder: string): string {
+  const lease = folder.slice(folder.lastIndexOf("@") + 1);
+  return lease.slice(lease.indexOf(".", lease.indexOf(".") + 1) + 1);
+}
+
+function removeEmpty(dir: string): void {
+  try {
+    fs.rmdirSync(dir);
+  } catch {
+    // Something is left in it, or it was never made.
+  }
+}
