@@ -1,6 +1,7 @@
 /** The supervisor, together with all its parts. */
 import { accounts } from "../parts/accounts/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
+import { groups } from "../parts/groups/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
@@ -10,7 +11,7 @@ import {
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 
-const PARTS: readonly MakePart[] = [plan, accounts, breaker, metrics, questions];
+const PARTS: readonly MakePart[] = [plan, accounts, breaker, groups, metrics, questions];
 
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */

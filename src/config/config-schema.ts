@@ -60,6 +60,7 @@ const AgentSchema = Type.Object(
       capabilities: Texts(),
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
+      slots: Count(0, WORKERS_MAX, "how many of its tasks may be in work at once"),
       model: Text,
       mode: Choice(["exec", "app-server"], {
         description:
@@ -113,6 +114,11 @@ const AccountSchema = Settings({
   }),
   reserve_pct: Count(0, 99, "this much of each window of the quota is left to its owner"),
 });
+
+const GroupSchema = Type.Object(
+  { slots: Count(0, WORKERS_MAX, "how many tasks of the group may be in work at once") },
+  Strict,
+);
 
 const PriceSchema = Type.Object(
   {
@@ -178,6 +184,9 @@ export const ConfigSchema = Settings(
     agents: Type.Array(AgentSchema),
     accounts: Type.Record(Type.String({ pattern: ACCOUNT }), AccountSchema, {
       description: "by name, as agents name them",
+    }),
+    groups: Type.Record(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), GroupSchema, {
+      description: "by name, as tasks give it in group",
     }),
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",

@@ -43,9 +43,17 @@ export class Backlog {
     unmatched: 0,
   };
 
+  private readonly isLimited: (group: string) => boolean;
+
+  /** @param isLimited whether not all tasks of this group may be in work at once. Only such a group gets a lane of its own */
+  constructor(isLimited: (group: string) => boolean = () => true) {
+    this.isLimited = isLimited;
+  }
+
   /** Adds a task, or replaces the task with the same id. */
   add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
     this.remove(task.id);
+    if (task.group !== undefined && !this.isLimited(task.group)) delete task.group;
     if (isOrdinary(task)) {
       this.ordinary.add(task);
       this.counts.runnable++;
@@ -304,6 +312,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
     task.notBeforeMs === undefined &&
     task.dueMs === undefined &&
     task.isPlanner !== true &&
+    task.group === undefined &&
     !task.isSelected &&
     task.file === inboxName(task)
   );

@@ -46,6 +46,8 @@ export interface ClosedGate {
   gate: string;
   /** The agents whose tasks do not start. */
   agents: string[];
+  /** The group whose tasks do not start. */
+  group?: string;
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */

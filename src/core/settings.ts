@@ -10,6 +10,8 @@ export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly Age
 export interface AgentSettings {
   name: string;
   kind: AgentKind;
+  /** How many of its tasks may be in work at once. Default: as many as there are slots. */
+  slots?: number;
   /** Program of an `exec` agent: name or path. */
   program?: string;
   args?: string[];
@@ -136,10 +138,18 @@ export interface Settings {
   agents: AgentSettings[];
   /** By name. */
   accounts: Record<string, AccountSettings>;
+  /** By name. */
+  groups: Record<string, GroupSettings>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
+}
+
+/** A group of tasks, which name it in `group`. */
+export interface GroupSettings {
+  /** How many of them may be in work at once. */
+  slots: number;
 }
 
 /** US dollars for one million tokens. */
@@ -179,6 +189,7 @@ export const DEFAULT_SETTINGS: Settings = {
   mailbox_enabled: true,
   agents: [],
   accounts: {},
+  groups: {},
   budgets: { day_usd: 0, day_hard_usd: 0, day_tokens: 0, day_turns: 0, day_time_ms: 0 },
   prices: {},
 };

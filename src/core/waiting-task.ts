@@ -32,6 +32,8 @@ export interface WaitingTask {
   notBeforeMs?: number;
   /** Earliest start by the monotonic clock (ms), after a backoff. */
   dueMs?: number;
+  /** The group that it belongs to, of which only so many may be in work at once. */
+  group?: string;
   /** The gate that it waits for in `processing/`: the token of stage "hold" in its name. */
   gate?: string;
   /** True for a task that makes plans. During a replan no other task starts. */
@@ -45,15 +47,44 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** The lane of a task: its agent, and the gate if it waits at one. Either all tasks of a lane may start, or none of them. */
-export function laneOf({ gate, agentId = "" }: Pick<WaitingTask, "gate" | "agentId">): string {
-  return gate === undefined ? agentId : `~${gate} ${agentId}`;
+/** Begins the end of a lane, which is a group; an empty one for a task that has its place already. */
+const LANE_END = "\u0000";
+
+/**
+ * The lane of a task: its agent, the gate if it waits at one, and its group. Either all tasks of a lane may start, or none of them. A
+ * task that waits for its next run in `processing/` has kept its place there.
+ */
+export function laneOf({
+  gate,
+  agentId = "",
+  group = "",
+  tray = "inbox",
+}: Pick<WaitingTask, "gate" | "agentId"> & Partial<Pick<WaitingTask, "group" | "tray">>): string {
+  const lane = gate === undefined ? agentId : `~${gate} ${agentId}`;
+  if (tray === "processing" && gate === undefined) return lane + LANE_END;
+  return group === "" ? lane : lane + LANE_END + group;
 }
 
-/** The gate and the agent of a lane. A gate's name has no space. */
-export function readLane(lane: string): { gate?: string; agent: string } {
-  const at = lane.startsWith("~") ? lane.indexOf(" ") : -1;
-  return at === -1 ? { agent: lane } : { gate: lane.slice(1, at), agent: lane.slice(at + 1) };
+export interface Lane {
+  gate?: string;
+  agent: string;
+  group?: string;
+  /** Its tasks are in work already, and only wait for their next run. */
+  hasPlaces: boolean;
+}
+
+/** The parts of a lane. A gate's name has no space. */
+export function readLane(lane: string): Lane {
+  const end = lane.indexOf(LANE_END);
+  const head = end === -1 ? lane : lane.slice(0, end);
+  const group = end === -1 ? "" : lane.slice(end + 1);
+  const at = head.startsWith("~") ? head.indexOf(" ") : -1;
+  return {
+    agent: head.slice(at + 1),
+    hasPlaces: end !== -1 && group === "",
+    ...(at === -1 ? {} : { gate: head.slice(1, at) }),
+    ...(group === "" ? {} : { group }),
+  };
 }
 
 export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> & {
@@ -90,6 +121,7 @@ export function waitingTask(
     ...(match.agent === undefined ? { reason: match.reason } : {}),
     ...(dependencies.length > 0 ? { dependencies } : {}),
     ...(unmet.length > 0 ? { unmet } : {}),
+    ...(task.group === undefined || task.group === "" ? {} : { group: task.group }),
     ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
   };
 }

@@ -97,7 +97,7 @@ export function assemble(
   const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
 
   for (const make of makeParts)
-    parts.add(make({ env, journal, control, queue, limits, commands: table }));
+    parts.add(make({ env, journal, control, queue, limits, groups: parts, commands: table }));
 
   // Services that look around, report the state, clean up, and end the run.
   const recovery = { rescuer, commandRescuer, commands, control };
@@ -140,7 +140,7 @@ function makeQueue(
   isDryRun: boolean,
 ): { queue: Queue; completions: Completions; rejections: Rejections } {
   const { trays, alerts } = env;
-  const backlog = new Backlog();
+  const backlog = new Backlog((group) => parts.slotsOf(group) !== undefined);
   const finishedIds = new FinishedIds(trays, (error) =>
     alerts.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
   );

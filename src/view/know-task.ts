@@ -1,6 +1,7 @@
 /** Collects what the state tree knows of one task, to show it. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
+import type { ClosedGate } from "../core/documents.ts";
 import { leaseOf } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -38,7 +39,7 @@ export interface Knowledge {
   /** Ids in metadata.dependencies, each with its state. */
   dependencies: { id: string; state: string }[];
   events: JsonObject[];
-  /** Why a held task waits, as the supervisor reports; null for others. */
+  /** Why a held task, or one of a full group or agent, waits, as the supervisor reports; null for others. */
   held: string | null;
   /** For a batch: its progress, or the result of its lines. */
   batch: string | null;
@@ -75,7 +76,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
       state: lookInAnyCase(tree, one)?.state ?? "unknown",
     })),
     events,
-    held: heldText(tree, place),
+    held: heldText(tree, place, task),
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };
@@ -120,10 +121,20 @@ function hasRecord(place: TaskPlace | undefined): boolean {
   return place?.state === "done" || place?.state === "failed";
 }
 
-function heldText(tree: StateTree, place: TaskPlace | undefined): string | null {
-  if (place?.name?.stage !== "hold") return null;
-  const { token } = place.name;
+function heldText(
+  tree: StateTree,
+  place: TaskPlace | undefined,
+  task: JsonObject | undefined,
+): string | null {
+  const token = place?.name?.stage === "hold" ? place.name.token : undefined;
+  if (place?.state !== "waiting" && token === undefined) return null;
   const gates = closedGates(readSupervisor(tree, Date.now()));
+  if (token === undefined) {
+    const { group, agent } = task ?? {};
+    const isAt = ({ group: full, agents }: ClosedGate): boolean =>
+      (full !== undefined && full === group) || agents.some((one) => one === agent);
+    return gates.find(isAt)?.why ?? null;
+  }
   return gates.find(({ gate }) => gate === token)?.why ?? token;
 }
 

@@ -101,7 +101,9 @@ export class WhyOpen {
     if (task === undefined || this.agents === undefined || this.gates.length === 0)
       return undefined;
     const { agent } = matchAgent(task as unknown as Task, this.agents);
-    return this.gateOf(agent?.name);
+    const { group } = task;
+    const full = this.gates.find((one) => one.group !== undefined && one.group === group);
+    return this.gateOf(agent?.name) ?? this.atGate(full);
   }
 
   private gateOf(agent = ""): Why | undefined {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Backlog } from "../../src/core/backlog.ts";
-import { compareTasks, type WaitingTask } from "../../src/core/waiting-task.ts";
+import { compareTasks, readLane, type WaitingTask } from "../../src/core/waiting-task.ts";
 
 function task(id: string, more: Partial<WaitingTask> = {}): WaitingTask {
   return {
@@ -196,6 +196,24 @@ describe("the backlog", () => {
     backlog.add(task("new", { agentId: "coder" }), 0, 0);
     expect(backlog.takeBest(false, (lane) => lane !== "~quota-max coder")?.id).toBe("new");
     expect(backlog.takeBest()?.id).toBe("held");
+  });
+
+  it("gives a lane of its own to a group that is limited, and to no other group", () => {
+    const backlog = new Backlog((group) => group === "x");
+    for (let index = 0; index < 1000; index++)
+      backlog.add(task(`label-${index}`, { group: `label-${index}` }), 0, 0);
+    backlog.add(task("first", { group: "x", priority: 9 }), 0, 0);
+    const asked: string[] = [];
+    const mayStart = (lane: string): boolean => {
+      asked.push(lane);
+      return readLane(lane).group === undefined;
+    };
+    expect(backlog.takeBest(false, mayStart)?.id).toBe("label-0");
+    expect(asked.map(readLane)).toEqual([
+      { agent: "exec", hasPlaces: false },
+      { agent: "exec", group: "x", hasPlaces: false },
+    ]);
+    expect(backlog.takeBest()?.id).toBe("first");
   });
 
   it("a scan that did not see a task names it, others not", () => {

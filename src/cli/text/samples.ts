@@ -40,6 +40,9 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # roots: [/]                  # directories under which cwd and worktree must lie
 # worktrees_dir: worktrees    # where tasks with \`worktree: auto\` get a git worktree of their own
 
+# groups:                     # of tasks with \`group: gpu\` at most two are in work at once
+#   gpu: {slots: 2}
+
 # \`agents\` run what brings no program of its own: nodes of the roadmap in phases (STRATEGIZE to MONITOR, or what
 # \`phases\` says), tasks of the mailbox in one call.
 agents:
@@ -47,6 +50,7 @@ agents:
     kind: module              # exec | module | claude | codex
     module: ./agents/hello.mjs   # relative to this file
     types: [implementer]      # researcher | implementer | reviewer | planner | verifier | integrator
+#     slots: 2                # so many of its tasks are in work at once; default: no limit
 #     default: true           # also for tasks that do not say who runs them
 #   - name: coder
 #     kind: exec

@@ -1,6 +1,6 @@
 /** Which tasks wait for the answers to open questions. Pure. */
 import type { AgentSettings } from "../../core/settings.ts";
-import { readLane } from "../../core/waiting-task.ts";
+import { type Lane, readLane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
 
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
@@ -31,7 +31,7 @@ export class HeldLanes {
 }
 
 /** Tasks that wait for one question wait together, whichever agents they have. */
-function keyOf({ gate, agent }: ReturnType<typeof readLane>): string {
+function keyOf({ gate, agent }: Pick<Lane, "gate" | "agent">): string {
   return gate === undefined ? agent : `~${gate}`;
 }
 

@@ -26,6 +26,7 @@ export interface PartPorts {
   work?: WorkSource;
   dependencies?: DependencySource;
   startLimit?: StartLimit;
+  groups?: GroupSource;
   status?: StatusSource;
 }
 
@@ -74,13 +75,19 @@ export interface StartLimit {
   /** Whether a task of this lane may start now: see `laneOf`. It is called for each start, so it must be quick. */
   mayStart?(lane: string): boolean;
   /** Called when a task of this lane starts. */
-  noteStart?(lane: string): void;
+  noteStart?(lane: string, id: string): void;
+}
+
+/** A part that knows groups of tasks. */
+export interface GroupSource {
+  /** How many tasks of this group may be in work at once, always the same number; undefined when it does not know the group. */
+  slotsOf(group: string): number | undefined;
 }
 
 /** The answers of all parts together about the tasks of a lane. */
 export interface Gates {
   readonly mayStart: (lane: string) => boolean;
-  noteStart(lane: string): void;
+  noteStart(lane: string, id: string): void;
 }
 
 /** The part's share of the status for people. */

@@ -4,6 +4,7 @@ import type {
   Choice,
   DependencySource,
   Gates,
+  GroupSource,
   Part,
   StartLimit,
   StatusSource,
@@ -18,6 +19,7 @@ export class Parts implements Service, Gates {
   private readonly works: WorkSource[] = [];
   private readonly dependencies: DependencySource[] = [];
   private readonly limits: StartLimit[] = [];
+  private readonly groups: GroupSource[] = [];
   readonly statuses: StatusSource[] = [];
   /** True once the `start` of all parts has resolved. */
   isStarted = false;
@@ -32,12 +34,13 @@ export class Parts implements Service, Gates {
 
   /** Call before `start`. */
   add(part: Part): void {
-    const { tasks, work, dependencies, startLimit, status } = part.ports;
+    const { tasks, work, dependencies, startLimit, groups, status } = part.ports;
     this.list.push(part);
     if (tasks !== undefined) this.tasks.push(tasks);
     if (work !== undefined) this.works.push(work);
     if (dependencies !== undefined) this.dependencies.push(dependencies);
     if (startLimit !== undefined) this.limits.push(startLimit);
+    if (groups !== undefined) this.groups.push(groups);
     if (status !== undefined) this.statuses.push(status);
   }
 
@@ -110,8 +113,21 @@ export class Parts implements Service, Gates {
   readonly mayStart = (lane: string): boolean =>
     this.limits.every((limit) => limit.mayStart?.(lane) !== false);
 
-  noteStart(lane: string): void {
-    for (const limit of this.limits) limit.noteStart?.(lane);
+  noteStart(lane: string, id: string): void {
+    for (const limit of this.limits) limit.noteStart?.(lane, id);
+  }
+
+  /** See `GroupSource`. The first part that knows the group answers. */
+  slotsOf(group: string): number | undefined {
+    for (const source of this.groups) {
+      const slots = source.slotsOf(group);
+      if (slots !== undefined) return slots;
+    }
+    return undefined;
+  }
+
+  get hasGroups(): boolean {
+    return this.groups.length > 0;
   }
 
   canStart(): boolean {

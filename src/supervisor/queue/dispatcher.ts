@@ -301,7 +301,7 @@ export class Dispatcher {
           continue;
         }
       }
-      this.gates?.noteStart(laneOf(task));
+      this.gates?.noteStart(laneOf(task), task.id);
       taken.push(task);
     }
     return taken;

@@ -107,6 +107,7 @@ export class ProcessingTray {
       arrivedMs: 0,
       agentId: agent?.name ?? "none",
       isSelected: false,
+      ...(task?.group === undefined || task.group === "" ? {} : { group: task.group }),
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
       ...(runsAlone || isBeyond ? { runsAlone: true } : {}),
     };

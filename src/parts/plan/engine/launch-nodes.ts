@@ -10,6 +10,7 @@ import { resolveAgent } from "../../../core/matching.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
 import { archive } from "../../../mailbox/archive.ts";
 import { findLive } from "../../../mailbox/locate.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
@@ -98,7 +99,18 @@ export class NodeLauncher {
   /** A node whose agent has to wait would be in progress, and only wait. */
   private mayStart(node: RoadmapNode): boolean {
     const { agent } = resolveAgent(node, this.p.env.settings.agents);
-    return agent === undefined || this.p.mayStart(agent.name);
+    return agent === undefined || (this.p.mayStart(agent.name) && this.hasSlot(agent));
+  }
+
+  /** Nodes in progress whose tasks are not accepted yet have their places, too. */
+  private hasSlot({ name, slots }: AgentSettings): boolean {
+    if (slots === undefined) return true;
+    const { active, store, env } = this.p;
+    const isOfAgent = (id: string): boolean => {
+      const node = store.find(id);
+      return node !== undefined && resolveAgent(node, env.settings.agents).agent?.name === name;
+    };
+    return active.countBut((id) => !isOfAgent(id)) < slots;
   }
 
   launch(allowance: LaunchAllowance): void {

@@ -1,0 +1,166 @@
+/** Groups: real programs count each other, so that a limit that is passed for a moment is seen, whatever dies. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const COUNTS_OTHERS = `
+alive() {
+  n=0
+  for f in "$RUN"/*; do grep -q '^State:[[:space:]]*[RSDTtI]' "/proc/\${f##*/}/status" 2>/dev/null && n=$((n+1)); done
+  [ $n -gt 2 ] && echo "$n" >> "$RUN.over"
+}
+touch "$RUN/$$"; alive; sleep 0.05; alive; rm "$RUN/$$"
+`;
+
+function programsOf(pool: Pool): string {
+  const run = join(pool.dir, "running");
+  fs.mkdirSync(run);
+  return run;
+}
+
+test("no more than its slots run at once of a group, while workers and supervisors are killed, and all end", {
+  timeout: 120_000,
+}, async () => {
+  const config = QUICK_CONFIG.replace("workers: 4", "workers: 6\nprocesses: 2");
+  const pool = newPool({
+    config: `${config.replace("max_attempts: 3", "max_attempts: 20")}groups: {x: {slots: 2}}\n`,
+  });
+  const run = programsOf(pool);
+  const exec = ["sh", "-c", COUNTS_OTHERS];
+  for (let n = 0; n < 30; n++) pool.drop(`g${n}`, { exec, env: { RUN: run }, group: "x" });
+  await pool.start();
+  for (let round = 1; round <= 4; round++) {
+    await waitFor(() => pool.settledCount() >= 6 * round, { what: "more tasks" });
+    if (round % 2 === 0) {
+      process.kill(pool.supervisor()?.pid ?? 0, "SIGKILL");
+      await pool.start();
+    } else for (const { pid } of pool.workers().slice(0, 1)) process.kill(pid, "SIGKILL");
+  }
+  await waitFor(() => pool.settledCount() === 30, { timeoutMs: 60_000, what: "all tasks" });
+  expect(pool.results()).toHaveLength(30);
+  expect(fs.existsSync(`${run}.over`)).toBe(false);
+});
+
+test("no more than its slots run at once of an agent, tasks and nodes of the plan together, and a single pass runs them all", {
+  timeout: 60_000,
+}, async () => {
+  const pool = newPool();
+  const run = programsOf(pool);
+  const agent = {
+    name: "one",
+    kind: "exec",
+    program: "sh",
+    args: ["-c", COUNTS_OTHERS],
+    slots: 2,
+    env: { RUN: run },
+    phases: ["IMPLEMENT"],
+    result: "optional",
+    default: true,
+  };
+  const config = QUICK_CONFIG.replace("workers: 4", "workers: 6");
+  fs.writeFileSync(
+    join(pool.state, "config.yaml"),
+    `${config}agents: [${JSON.stringify(agent)}]\n`,
+  );
+  const ids = Array.from({ length: 6 }, (_, n) => `node-${n}`);
+  const nodes = ids.map((id) => `  - {id: ${id}, agent: one}\n`).join("");
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), `nodes:\n${nodes}`);
+  for (let n = 0; n < 8; n++) pool.drop(`t${n}`, { agent: "one", payload: n });
+  const { code, stderr } = await pool.run(["run", "--once"]);
+  expect(code, stderr).toBe(0);
+  expect(pool.results()).toHaveLength(14);
+  expect(fs.existsSync(`${run}.over`)).toBe(false);
+});
+
+test("a node whose agent is full stays open, and wait says why", { timeout: 60_000 }, async () => {
+  const pool = newPool();
+  const gate = join(pool.dir, "gate");
+  const waits = `while [ ! -e ${gate} ]; do sleep 0.02; done`;
+  const agent = {
+    name: "one",
+    kind: "exec",
+    program: "sh",
+    args: ["-c", waits],
+    slots: 1,
+    phases: ["IMPLEMENT"],
+    result: "optional",
+  };
+  fs.writeFileSync(
+    join(pool.state, "config.yaml"),
+    `${QUICK_CONFIG}agents: [${JSON.stringify(agent)}]\n`,
+  );
+  const roadmap = join(pool.state, "roadmap.yaml");
+  fs.writeFileSync(roadmap, "nodes:\n  - {id: first, agent: one}\n  - {id: second, agent: one}\n");
+  await pool.start();
+  const whyOf = async (): Promise<string> =>
+    (await pool.run(["wait", "second", "--timeout", "300ms"])).stderr;
+  await waitFor(async () => (await whyOf()).includes("agent one: 1 of 1 running"), {
+    what: "wait to say why",
+  });
+  expect(fs.readFileSync(roadmap, "utf8")).toContain("{id: second, agent: one}");
+  fs.writeFileSync(gate, "");
+  await pool.result("second");
+});
+
+test("the lines of a batch have no group", { timeout: 60_000 }, async () => {
+  const pool = newPool({ config: `${QUICK_CONFIG}groups: {x: {slots: 0}}\n` });
+  const line = JSON.stringify({ exec: ["true"], group: "x" });
+  fs.writeFileSync(join(pool.inbox, "lines.ndjson"), `${line}\n${line}\n`);
+  pool.drop("closed", { exec: ["true"], group: "x" });
+  await pool.start();
+  expect((await pool.result("lines")).batch).toMatchObject({ lines: 2, completed: 2 });
+  expect(fs.readdirSync(pool.inbox)).toEqual(["closed.json"]);
+  const { stdout } = await pool.run(["show", "closed"]);
+  expect(stdout).toContain("group x: 0 of 0 running");
+});
+
+test("without a limit on the group the programs do see more than two of each other", {
+  timeout: 60_000,
+}, async () => {
+  const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 6") });
+  const run = programsOf(pool);
+  const exec = ["sh", "-c", COUNTS_OTHERS];
+  for (let n = 0; n < 12; n++) pool.drop(`g${n}`, { exec, env: { RUN: run }, group: "x" });
+  await pool.start();
+  await waitFor(() => pool.settledCount() === 12, { what: "all tasks" });
+  expect(fs.existsSync(`${run}.over`)).toBe(true);
+});
+
+test.each([
+  ["group x", { group: "x" }],
+  ["agent one", { agent: "one", payload: 1 }],
+])(
+  "a full %s holds up no other task, and people see why its tasks wait",
+  {
+    timeout: 60_000,
+  },
+  async (full, fields) => {
+    const pool = newPool();
+    const gate = join(pool.dir, "gate");
+    const args = ["-c", `while [ ! -e ${gate} ]; do sleep 0.02; done`];
+    const one = JSON.stringify({ name: "one", kind: "exec", program: "sh", args, slots: 1 });
+    const config = `${QUICK_CONFIG}groups: {x: {slots: 1}}\nagents: [${one}]\n`;
+    fs.writeFileSync(join(pool.state, "config.yaml"), config);
+    const task = "group" in fields ? { exec: ["sh", ...args], ...fields } : fields;
+    await pool.start();
+    pool.drop("first", task);
+    const isFirst = (file: string): boolean => file.startsWith("first@");
+    await waitFor(() => fs.readdirSync(pool.processing).some(isFirst), { what: "the first one" });
+    pool.drop("second", { ...task, priority: 9 });
+    pool.drop("other", { exec: ["true"] });
+    pool.drop("label", { exec: ["true"], group: "not-configured" });
+    await pool.result("other");
+    await pool.result("label");
+    expect(fs.readdirSync(pool.inbox)).toEqual(["second.json"]);
+    const why = `${full}: 1 of 1 running`;
+    await waitFor(() => JSON.stringify(pool.supervisor()).includes(why), { what: "the reason" });
+    for (const verb of [["status"], ["show", "second"], ["wait", "second", "--timeout", "1s"]]) {
+      const { stdout, stderr } = await pool.run(verb);
+      expect(`${stdout}${stderr}`, verb.join(" ")).toContain(why);
+    }
+    fs.writeFileSync(gate, "");
+    await pool.result("second");
+  },
+);
