@@ -4,6 +4,7 @@ import type { Assignment } from "../../agents/agent.ts";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
+import type { Task } from "../../core/task.ts";
 import { makeRef } from "../../git/refs.ts";
 import { atCommonDir } from "../../git/repository.ts";
 import { askGit, isDiskFull } from "../../git/run-git.ts";
@@ -12,6 +13,7 @@ import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import type { Workspace, Workspaces } from "../../worker/workspace.ts";
+import { commitWork } from "./commit-work.ts";
 import { lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
 import { inTurn, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
@@ -78,6 +80,8 @@ export class TaskWorktrees implements Workspaces {
       const changed = await this.markChanges(id, made);
       const withoutFilters = changed.length > 0;
       const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
+      // What runs with other settings may have been changed by a filter.
+      if (outcome.kind === "completed" && !withoutFilters) await this.commit(order, task);
       const { snapshot } = await saveWork(order);
       const mayGo = isLast && snapshot.missing.length === 0 && !withoutFilters;
       if (!mayGo) return;
@@ -90,6 +94,17 @@ export class TaskWorktrees implements Workspaces {
       const what = `task ${id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", what);
     }
+  }
+
+  /** What cannot be committed is saved by the caller. */
+  private async commit(order: SaveOrder, task: Task): Promise<void> {
+    const reason = await commitWork(order, task).catch(messageOf);
+    if (reason === undefined) return;
+    const { path, branch } = order.worktree;
+    this.raise(
+      "worktree",
+      `task ${task.id} has completed, and the branch ${branch} lacks work of it, which stays in ${path}: ${reason}`,
+    );
   }
 
   /** Notices what the run changed in the settings of the repository, and leaves a mark that git keeps. */

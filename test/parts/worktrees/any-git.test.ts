@@ -68,7 +68,7 @@ test("files under LFS without git-lfs: said before the start; with its filter th
   place.repo.commit({ ".gitattributes": "*.bin filter=lfs\n", "a.bin": "pointer\n" });
   expect(place.repo.git("show", "HEAD:a.bin")).toBe("POINTER");
   expect((await done(place, "cat a.bin; echo more > a.bin")).output).toBe("pointer\n");
-  expect(place.repo.git("show", "refs/mailchute/a/1:a.bin")).toBe("MORE");
+  expect(place.repo.git("show", "mailchute/a:a.bin")).toBe("MORE");
 });
 
 test("a bare repository, a shallow one, paths with spaces, a branch with odd characters", async () => {
@@ -85,15 +85,18 @@ test("a bare repository, a shallow one, paths with spaces, a branch with odd cha
   const script = "ls; echo new > 'new file ü.txt'";
   place.pool.drop("bare", inWorktree(script, { cwd: "a bare one.git" }));
   place.pool.drop("shallow", inWorktree(script, { cwd: "shallow" }));
-  place.pool.drop("odd.lock", inWorktree(script, { cwd: "odd 'place' \"ü\"" }));
+  // What is staged and was changed after that is saved before the rest is committed.
+  const staged = `echo staged > 'new file ü.txt'; git add .; ${script.replace("ls; ", "")}`;
+  place.pool.drop("odd.lock", inWorktree(`ls; ${staged}`, { cwd: "odd 'place' \"ü\"" }));
   await place.pool.start(["--drain"]);
   for (const id of ["bare", "shallow"])
     expect((await place.pool.result(id)).output).toBe("README.md\nsecond.txt\n");
   expect((await place.pool.result("odd.lock")).output).toBe("README.md\nü 'x'.txt\n");
   // `.lock` cannot end the name of a branch.
+  expect(odd.git("show", "mailchute/odd.lock=:new file ü.txt")).toBe("new");
   expect(odd.git("show", "refs/mailchute/odd.lock=/1:new file ü.txt")).toBe("new");
   const { stdout } = await place.pool.run(["rescue", "odd.lock", "--branch", "back"]);
-  expect(stdout).toBe("back\n");
+  expect(stdout).toBe("back\nback.index\n");
   expect(odd.git("show", "back:new file ü.txt")).toBe("new");
   for (const id of ["bare", "shallow", "odd.lock"])
     expect((await place.pool.run(["worktrees", "clean", id])).code).toBe(0);

@@ -6,11 +6,12 @@ import type { Cleaned } from "../../../src/parts/worktrees/clean-worktrees.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace, type Place } from "./place.ts";
 
+/** Its run fails at the end: what a completed one leaves would be committed. */
 async function ran(script: string, more: object = {}): Promise<Place> {
   const place = newPlace();
-  place.pool.drop("a", inWorktree(script, more));
+  place.pool.drop("a", inWorktree(`${script}; exit 64`, more));
   await place.pool.start(["--drain"]);
-  await place.pool.result("a");
+  await place.pool.error("a");
   return place;
 }
 

@@ -1,0 +1,110 @@
+/**
+ * Commits what a completed run has left uncommitted in its worktree, on the branch of its task. So all the work of a task is on one
+ * branch, also that of an agent whose sandbox lets it write no commit.
+ */
+
+import type { Task } from "../../core/task.ts";
+import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import { askGit, type GitCall, gitList, gitText } from "../../git/run-git.ts";
+import { statusOf, type WorktreeStatus } from "../../git/status.ts";
+import { branchOf } from "./names.ts";
+import { type SaveOrder, saveWork } from "./save.ts";
+
+/** Longest subject (characters). */
+const SUBJECT_MAX = 72;
+
+/**
+ * Call it when no program of the task runs. Killed at any step, it has staged files, or made the whole commit.
+ * @returns why work stays outside of the branch; undefined when the branch has it all
+ * @throws ErrGit, system errors; then the worktree holds what it held before, perhaps staged
+ */
+export async function commitWork(order: SaveOrder, task: Task): Promise<string | undefined> {
+  const { repository, worktree, id } = order;
+  const { path, gitDir } = worktree;
+  if (path === undefined) return undefined;
+  const call: GitCall = { cwd: path, gitDir, env: repository.env };
+  const branch = `refs/heads/${branchOf(id)}`;
+  const status = await statusOf(repository, worktree);
+  const isChanged = hasChanges(status);
+  const elsewhere = await explainHead(call, branch, status.head);
+  if (elsewhere !== undefined)
+    return isChanged || !(await isIn(repository, status.head, branch)) ? elsewhere : undefined;
+  if (!isChanged) return undefined;
+  const hindrance = explainStatus(status);
+  if (hindrance !== undefined) return hindrance;
+  if (await hasOwnIndex(call)) await saveWork(order);
+  await askGit(call, "add", "--all", "--", ".");
+  const tree = await gitText(call, "write-tree");
+  if (tree === (await gitText(call, "rev-parse", "HEAD^{tree}"))) return undefined;
+  const head = status.head ?? "";
+  const parents = head === "" ? [] : ["-p", head];
+  const env = { ...call.env, ...(await authorOf(call)) };
+  const message = `${subjectOf(task)}\n\nWork that the task ${id} left uncommitted.\n`;
+  const commit = await gitText({ ...call, env, input: message }, "commit-tree", tree, ...parents);
+  await askGit(call, "update-ref", "-m", "commit: by mailchute", branch, commit, head);
+  return undefined;
+}
+
+function hasChanges({ modified, untracked, unmerged, operation }: WorktreeStatus): boolean {
+  return modified.length + untracked.length + unmerged.length > 0 || operation !== undefined;
+}
+
+/** A commit would end what has been begun, or leave out what a repository inside holds. */
+function explainStatus({ operation, unmerged, untracked }: WorktreeStatus): string | undefined {
+  if (operation !== undefined) return `a ${operation} has not ended`;
+  if (unmerged.length > 0) return `${unmerged[0]} is not merged`;
+  const inner = untracked.find((name) => name.endsWith("/"));
+  return inner === undefined ? undefined : `${inner} is a repository of its own`;
+}
+
+/** Undefined when the worktree is on the branch. */
+async function explainHead(
+  call: GitCall,
+  branch: string,
+  head: string | undefined,
+): Promise<string | undefined> {
+  const { code, out } = await askGit({ ...call, answers: [1] }, "symbolic-ref", "-q", "HEAD");
+  const name = out.toString().trim();
+  if (code === 0 && name === branch) return undefined;
+  return `the worktree is on ${code === 0 ? name.replace("refs/heads/", "the branch ") : `commit ${head?.slice(0, 12)}`}`;
+}
+
+async function isIn(repository: Repository, commit = "", branch: string): Promise<boolean> {
+  const call = atCommonDir(repository);
+  if (commit === "" || (await commitOf(call, branch)) === undefined) return false;
+  const asked = ["merge-base", "--is-ancestor", commit, branch];
+  return (await askGit({ ...call, answers: [1] }, ...asked)).code === 0;
+}
+
+/** A file has been staged and changed after that: the index has contents that the commit would not have. */
+async function hasOwnIndex(call: GitCall): Promise<boolean> {
+  const staged = await gitList(call, "diff-index", "--cached", "--name-only", "-z", "HEAD");
+  if (staged.length === 0) return false;
+  const later = new Set(await gitList(call, "diff-files", "--name-only", "-z"));
+  return staged.some((name) => later.has(name));
+}
+
+/** The person whom the settings of git name; without one it is mailchute. */
+async function authorOf(call: GitCall): Promise<Record<string, string>> {
+  const [name, email] = await Promise.all(
+    ["user.name", "user.email"].map(async (key) => {
+      const { out } = await askGit({ ...call, answers: [1] }, "config", "--get", key);
+      return out.toString().trim();
+    }),
+  );
+  if (!name || !email) return {};
+  return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email };
+}
+
+/** Its title, or the first line of its prompt, on one line. */
+function subjectOf({ id, title, prompt, description }: Task): string {
+  const texts = [title, prompt, description].map((text) => firstLine(text ?? ""));
+  const text = texts.find((one) => one !== "") ?? `Work of ${id}`;
+  const chars = Array.from(text);
+  return chars.length > SUBJECT_MAX ? `${chars.slice(0, SUBJECT_MAX - 1).join("")}…` : text;
+}
+
+function firstLine(text: string): string {
+  const line = text.split(/[\r\n]/).find((one) => one.trim() !== "") ?? "";
+  return line.replace(/\p{Cc}+/gu, " ").trim();
+}
