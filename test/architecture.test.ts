@@ -71,6 +71,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/codex": [...TASKS, "agents"],
   "parts/claude": ["core", "agents"],
+  "parts/mail": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
   "parts/list": [...SHELL, ...CLI_ROOMS],

@@ -146,6 +146,13 @@ export class ErrSupervisorGone extends MailchuteError {
   }
 }
 
+/** A message, an address, a scope or a reader of mail breaks a rule. */
+export class ErrInvalidMessage extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidMessage", message, details);
+  }
+}
+
 /** git refused a call, or the repository cannot be used as it is. */
 export class ErrGit extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

@@ -24,6 +24,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrInvalidCommand: EXIT.usage,
   ErrInvalidKv: EXIT.usage,
   ErrInvalidList: EXIT.usage,
+  ErrInvalidMessage: EXIT.usage,
   ErrTaskNotFound: EXIT.notFound,
   ErrNoTasks: EXIT.notFound,
   ErrNoState: EXIT.notFound,

@@ -1,0 +1,78 @@
+/**
+ * Finds the agents that a text mentions: `@agent`, `@branch:agent` and `@project:branch:agent`. Code is skipped, because `@types` and
+ * `@Override` name nobody there. Pure.
+ */
+import { explainBadName, formatAddress, parseAddress, type Scope } from "./scope.ts";
+
+const PARTS_MAX = 3;
+/** An `@` that begins a mention does not follow a letter or digit, as in `bob@example.com`. */
+const MENTION = /(?<![\p{L}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{N}@._/:-])/gu;
+const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
+
+/** The addresses of the mentioned agents, each once, in order. @param scope for the parts that a mention leaves out */
+export function findMentions(text: string, scope: Scope): string[] {
+  const found = new Set<string>();
+  for (const [, run = ""] of withoutCode(text).matchAll(MENTION)) {
+    const address = parseAddress(trimmed(run), scope);
+    if (address !== undefined) found.add(formatAddress(address));
+  }
+  return [...found];
+}
+
+/** The mention without the punctuation that follows it: the longest part that is an address. */
+function trimmed(run: string): string {
+  const parts: string[] = [];
+  for (const part of run.split(":").slice(0, PARTS_MAX)) {
+    const name = withoutEnd(part);
+    if (explainBadName(name.toLowerCase()) !== undefined) break;
+    parts.push(name);
+    // What follows a full stop is no part of the mention.
+    if (name !== part) break;
+  }
+  return parts.join(":");
+}
+
+/** The text without the full stops, slashes and hyphens at its end. */
+function withoutEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && "./-".includes(text.charAt(end - 1))) end--;
+  return text.slice(0, end);
+}
+
+/** The text without code: blocks between fences, and spans between backticks in one line. */
+function withoutCode(text: string): string {
+  const kept: string[] = [];
+  let fence: string | undefined;
+  for (const line of text.split(/\r?\n/)) {
+    const [, mark = "", info = ""] = FENCE.exec(line) ?? [];
+    if (fence !== undefined) {
+      if (mark.startsWith(fence) && info.trim() === "") fence = undefined;
+    } else if (mark !== "" && !(mark.startsWith("`") && info.includes("`"))) fence = mark;
+    else kept.push(withoutSpans(line));
+  }
+  return kept.join("\n");
+}
+
+/** A span ends at the next run of as many backticks. A run that has no such partner is text. */
+function withoutSpans(line: string): string {
+  const runs = [...line.matchAll(/`+/g)].map(({ index, 0: { length } }) => ({ index, length }));
+  const partners = new Map<number, number>();
+  const nextOf = new Map<number, number>();
+  for (let n = runs.length - 1; n >= 0; n--) {
+    const { length } = runs[n] ?? { length: 0 };
+    const next = nextOf.get(length);
+    if (next !== undefined) partners.set(n, next);
+    nextOf.set(length, n);
+  }
+  let kept = "";
+  let from = 0;
+  for (let n = 0; n < runs.length; n++) {
+    const partner = partners.get(n);
+    const [begin, end] = [runs[n], runs[partner ?? -1]];
+    if (begin === undefined || end === undefined || partner === undefined) continue;
+    kept += `${line.slice(from, begin.index)} `;
+    from = end.index + end.length;
+    n = partner;
+  }
+  return kept + line.slice(from);
+}

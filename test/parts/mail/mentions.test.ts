@@ -1,0 +1,119 @@
+/** Mentions: which agents a text names. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { findMentions } from "../../../src/parts/mail/mentions.ts";
+
+const SCOPE = { project: "app", branch: "feature/login" };
+const find = (text: string): string[] => findMentions(text, SCOPE);
+/** Addresses of agents of the same scope. */
+const here = (...names: string[]): string[] => names.map((name) => `app:feature/login:${name}`);
+
+describe("seed task 4: mentions as full addresses", () => {
+  it("resolves the example of the seed", () => {
+    expect(find("ping @Impl-1 and @backend:main:June")).toEqual([
+      ...here("impl-1"),
+      "backend:main:june",
+    ]);
+  });
+});
+
+describe("a mention", () => {
+  it.each([
+    ["@main:June?", ["app:main:june"]],
+    ["@Backend:Feature/Login:JUNE", ["Backend:Feature/Login:june"]],
+    ["@bob, @Bob and @BOB", here("bob")],
+    ["@b then @a then @b", here("b", "a")],
+    ["ask @bob.", here("bob")],
+    ["ask @bob...", here("bob")],
+    ["(@bob)! *@ann* cc:@joe", here("bob", "ann", "joe")],
+    ["@v1.2 and @team/ui/", here("v1.2", "team/ui")],
+    ["@june: do it", here("june")],
+    ["@main.:june", here("main")],
+    ["@june:/etc", here("june")],
+    ["@a:b:c:d", ["a:b:c"]],
+    ["\u00e4 @bob\u2026", here("bob")],
+  ])("is found in %j", (text, addresses) => {
+    expect(find(text)).toEqual(addresses);
+  });
+
+  it.each([
+    "bob@example.com",
+    "a.b_c+d-@bob",
+    "@bob@example.social",
+    "@foo.bar@example.social",
+    "j\u00f6@bob",
+    "@bob\u00e9",
+    "@@bob",
+    "@ bob",
+    "@",
+    "@...",
+    "@:bob",
+    "https://example.com/@bob",
+  ])("is not in %j", (text) => {
+    expect(find(text)).toEqual([]);
+  });
+});
+
+describe("code", () => {
+  it.each([
+    ["a fence", "see\n```ts\n@Override\n```\n@bob"],
+    ["a fence of tildes, in which backticks end nothing", "~~~\n@x\n```\n@y\n~~~\n@bob"],
+    ["a longer fence", "````\n```\n@x\n```\n````\n@bob"],
+    ["a fence with ends of lines from Windows", "```\r\n@x\r\n```\r\n@bob"],
+    ["a span", "use `@types/node`, ``a ` @x`` and @bob"],
+    ["a fence that never ends", "@bob\n```\n@x"],
+    ["a line of a fence with a word behind the marks", "```\n@x\n``` no\n@y\n```\n@bob"],
+  ])("names nobody: %s", (_what, text) => {
+    expect(find(text)).toEqual(here("bob"));
+  });
+
+  it("is not begun by a lone backtick, or by a span that looks like a fence", () => {
+    expect(find("a ` and @bob")).toEqual(here("bob"));
+    expect(find("```x``` @bob\n@ann")).toEqual(here("bob", "ann"));
+  });
+});
+
+describe("any text", () => {
+  const word = fc.stringMatching(/^[a-z0-9_]([a-z0-9._/-]{0,8}[a-z0-9_])?$/);
+  const part = fc.oneof(
+    fc.constantFrom("@", "`", "```", "\n", ":", ".", " ", "~~~\n", "\u00e9"),
+    word,
+  );
+
+  it("gives addresses that mention themselves again, each once", () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 40 }), (parts) => {
+        const found = find(parts.join(""));
+        expect(new Set(found).size).toBe(found.length);
+        expect(find(found.map((address) => `@${address}`).join(" "))).toEqual(found);
+      }),
+    );
+  });
+
+  it("gives each agent that it names between spaces, in order and with its own letters in lower case", () => {
+    const mention = fc.record({
+      project: fc.stringMatching(/^[A-Za-z0-9_]{1,6}$/),
+      branch: fc.stringMatching(/^[A-Za-z0-9_]{1,6}$/),
+      name: word.map((name) => name.toUpperCase()),
+      end: fc.constantFrom("", ".", ",", "!", ")", ":"),
+    });
+    fc.assert(
+      fc.property(fc.array(mention, { maxLength: 8 }), (mentions) => {
+        const text = mentions.map((m) => `@${m.project}:${m.branch}:${m.name}${m.end}`).join(" ");
+        const all = mentions.map((m) => `${m.project}:${m.branch}:${m.name.toLowerCase()}`);
+        expect(find(text)).toEqual([...new Set(all)]);
+      }),
+    );
+  });
+
+  it("is read in a time that grows with its length", () => {
+    const marks = ["@", "`", "``", "./-", "@a", "a@", "`a"];
+    for (const mark of marks) {
+      const from = performance.now();
+      find(`@${mark.repeat(200_000)}x`);
+      expect(performance.now() - from, mark).toBeLessThan(5000);
+    }
+    const runs = Array.from({ length: 1000 }, (_, n) => "`".repeat(n + 1)).join(" ");
+    expect(find(`${runs} @bob`)).toEqual(here("bob"));
+  });
+});
