@@ -1,0 +1,172 @@
+/** The agents of a scope, `agents/<name>.json` each. Reads records of earlier versions, in which fields are missing. */
+import { ErrInvalidMessage, ErrInvalidTransition } from "../../core/errors.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { moveCursor } from "./cursors.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { MessageReader } from "./read-messages.ts";
+import { explainBadName, folderOf, HUMAN, type Scope } from "./scope.ts";
+
+export interface AgentRecord extends Scope {
+  v: 1;
+  name: string;
+  /** The kind of the agent, such as `claude`. */
+  type: string;
+  /** What it works on. */
+  task: string;
+  status: string;
+  session_id: string | null;
+  pid: number | null;
+  /** Unix seconds, like all times here; null: it has not happened. */
+  compacted_at: number | null;
+  last_seen_message_id: string | null;
+  completed_at: number | null;
+  archived_at: number | null;
+  created_at: number;
+  updated_at: number;
+  /** The incarnation, from 1: an agent that takes the name of an archived one has the next. */
+  inc: number;
+  /** The state tree whose supervisor wakes it; null: none does. */
+  home: string | null;
+  /** It has to be told its standing instructions again. */
+  needs_briefing: boolean;
+}
+
+export type AgentDraft = Pick<AgentRecord, "name" | "type"> &
+  Partial<Pick<AgentRecord, "task" | "status" | "home">>;
+/** Fields that may change while the agent is there. */
+export type AgentChange = Partial<
+  Omit<AgentRecord, "v" | "project" | "branch" | "name" | "inc" | "created_at" | "updated_at">
+>;
+
+const ENDING = ".json";
+
+/**
+ * Makes an agent. One that takes the name of an archived agent gets no mail of that one.
+ * @throws ErrInvalidMessage for a name that no agent can have, ErrInvalidTransition when an agent has it, a system error
+ */
+export async function createAgent(
+  folder: MailFolder,
+  draft: AgentDraft,
+  wallMs: number,
+): Promise<AgentRecord> {
+  const name = draft.name.toLowerCase();
+  const fault = name === HUMAN ? `${HUMAN} is the name of a person` : explainBadName(name);
+  if (fault !== undefined)
+    throw new ErrInvalidMessage(`${JSON.stringify(draft.name)} is no name of an agent: ${fault}`, {
+      phase: "create agent",
+      hint: "choose another name",
+    });
+  return await locked(folder, async () => {
+    const before = readAgent(folder, name);
+    if (before !== undefined && before.archived_at === null)
+      throw new ErrInvalidTransition(`there is an agent ${JSON.stringify(name)}`, {
+        id: name,
+        phase: "create agent",
+        hint: `choose another name, or archive it: mailchute archive ${name}`,
+      });
+    const inc = (before?.inc ?? 0) + 1;
+    if (inc > 1) {
+      const log = new MessageReader(folder);
+      for (const _ of log.next([]));
+      moveCursor(folder, name, log.last, { by: "archive", atMs: wallMs });
+    }
+    const now = Math.floor(wallMs / 1000);
+    const given = { ...draft, name, inc, created_at: now, updated_at: now };
+    const record = withDefaults({ ...given }, folder.scope, name);
+    writeAgent(folder, record);
+    return record;
+  });
+}
+
+/** @returns the changed record; undefined when there is no such agent. @throws a system error */
+export async function changeAgent(
+  folder: MailFolder,
+  name: string,
+  change: AgentChange,
+  wallMs: number,
+): Promise<AgentRecord | undefined> {
+  return await locked(folder, async () => {
+    const before = readAgent(folder, name);
+    if (before === undefined) return undefined;
+    const after = { ...before, ...change, updated_at: Math.floor(wallMs / 1000) };
+    writeAgent(folder, after);
+    return after;
+  });
+}
+
+/** @param name in lower case */
+export function readAgent(folder: MailFolder, name: string): AgentRecord | undefined {
+  const found = readDocument<Record<string, unknown>>(pathOf(folder, name));
+  return found === undefined ? undefined : withDefaults(found, folder.scope, name);
+}
+
+/** In the order of their names; without the archived ones. */
+export function listAgents(folder: MailFolder, isWithArchived = false): AgentRecord[] {
+  return listDir(folder.path("agents"))
+    .filter((file) => file.endsWith(ENDING))
+    .flatMap((file) => {
+      const found = readDocument<Record<string, unknown>>(folder.path("agents", file));
+      const name = found?.["name"];
+      return found !== undefined && typeof name === "string"
+        ? [withDefaults(found, folder.scope, name)]
+        : [];
+    })
+    .filter((agent) => isWithArchived || agent.archived_at === null)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function writeAgent(folder: MailFolder, record: AgentRecord): void {
+  const { isDurable } = folder;
+  const options = { stagingDir: folder.path(".tmp"), isDurable };
+  replaceDocument(pathOf(folder, record.name), record, options);
+}
+
+/** Fields of later versions stay as they are. */
+function withDefaults(
+  found: Readonly<Record<string, unknown>>,
+  scope: Scope,
+  name: string,
+): AgentRecord {
+  const text = (key: string): string | null =>
+    typeof found[key] === "string" ? (found[key] as string) : null;
+  const number = (key: string): number | null =>
+    typeof found[key] === "number" ? (found[key] as number) : null;
+  return {
+    ...found,
+    v: 1,
+    ...scope,
+    name,
+    type: text("type") ?? "unknown",
+    task: text("task") ?? "",
+    status: text("status") ?? "idle",
+    session_id: text("session_id"),
+    pid: number("pid"),
+    compacted_at: number("compacted_at"),
+    last_seen_message_id: text("last_seen_message_id"),
+    completed_at: number("completed_at"),
+    archived_at: number("archived_at"),
+    created_at: number("created_at") ?? 0,
+    updated_at: number("updated_at") ?? number("created_at") ?? 0,
+    inc: number("inc") ?? 1,
+    home: text("home"),
+    needs_briefing: found["needs_briefing"] === true,
+  };
+}
+
+/** Changes of one scope's agents come one after the other, so that none is lost. */
+async function locked<T>(folder: MailFolder, change: () => Promise<T>): Promise<T> {
+  folder.make();
+  folder.makeDir("agents");
+  const release = await lockFile(folder.path("agents.lock"));
+  try {
+    return await change();
+  } finally {
+    await release?.();
+  }
+}
+
+function pathOf(folder: MailFolder, name: string): string {
+  return folder.path("agents", `${folderOf(name)}${ENDING}`);
+}

@@ -1,0 +1,119 @@
+/**
+ * Appends a message to its scope. One `write` call on a descriptor with O_APPEND writes the whole line: the kernel chooses the end of
+ * the file and writes there under the lock of the file, so lines of several processes never mix. No lock of ours is needed.
+ *
+ * A process that is killed in this call may leave a torn line. The next one ends that line first, then reads back what it wrote: its line
+ * must stand alone, and not behind a seal.
+ */
+import fs from "node:fs";
+import { ErrInvalidMessage } from "../../core/errors.ts";
+import { findMessage } from "./find-message.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "./message.ts";
+import { removeOld } from "./remove-old.ts";
+import {
+  currentSegment,
+  findSeal,
+  isSealed,
+  listSegments,
+  makeNext,
+  openSegment,
+  readAt,
+  readBytes,
+  SEGMENT_BYTES,
+  type Segment,
+  seal,
+} from "./segments.ts";
+
+const NEWLINE = 0x0a;
+
+/**
+ * Once this returns, the message is recorded. A crash before leaves it there or not.
+ * @param isNewId the id was made at random just now, so no other message has it
+ * @returns undefined when it was added; else the message that has this id already
+ * @throws ErrInvalidMessage, ErrMailboxDir, a system error
+ */
+export function appendMessage(
+  folder: MailFolder,
+  message: Message,
+  isNewId: boolean,
+): Message | undefined {
+  folder.make();
+  for (;;) {
+    const segment = currentSegment(folder);
+    const checked = isNewId ? undefined : endOf(segment);
+    const known = checked && findMessage(folder, message.id, checked);
+    if (known !== undefined) {
+      // It may be the work of a process that died before its fsync.
+      if (folder.isDurable) syncMessages(folder);
+      return known;
+    }
+    const line = Buffer.from(encodeMessage(checked ? { ...message, checked } : message));
+    if (line.length >= LINE_BYTES_MAX)
+      throw new ErrInvalidMessage(
+        `without its text the message has ${line.length} bytes, and a line has less than ${LINE_BYTES_MAX}`,
+        { id: message.id, phase: "append", hint: "address fewer agents" },
+      );
+    const at = tryAppend(folder, segment, line);
+    // Another process may have written the same id since we looked.
+    if (at !== undefined)
+      return checked && findMessage(folder, message.id, [segment.k, at], checked);
+  }
+}
+
+/** @returns where the line stands (bytes); undefined when it has to be written again */
+function tryAppend(folder: MailFolder, segment: Segment, line: Buffer): number | undefined {
+  const fd = openSegment(segment);
+  try {
+    const { size } = fs.fstatSync(fd);
+    if (size >= SEGMENT_BYTES) {
+      if (!isSealed(fd, size)) seal(fd);
+      // The count of its lines must survive when the next segment does.
+      if (folder.isDurable) fs.fsyncSync(fd);
+      makeNext(folder, segment);
+      removeOld(folder, Date.now());
+      return undefined;
+    }
+    const isTorn = size > 0 && readAt(fd, size - 1, size)[0] !== NEWLINE;
+    const bytes = Buffer.concat([...(isTorn ? [Buffer.from("\n")] : []), line, Buffer.from("\n")]);
+    if (fs.writeSync(fd, bytes) !== bytes.length)
+      throw Object.assign(new Error(`ENOSPC: the message could not be written whole`), {
+        code: "ENOSPC",
+        path: segment.path,
+      });
+    const at = findOwn(fd, size, line);
+    if (at !== undefined && folder.isDurable) fs.fsyncSync(fd);
+    return at;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Where our line stands alone before any seal; undefined when a torn line swallowed it, or the segment was sealed before it. */
+function findOwn(fd: number, sizeBefore: number, line: Buffer): number | undefined {
+  const from = Math.max(0, sizeBefore - 1);
+  const bytes = readAt(fd, from, fs.fstatSync(fd).size);
+  const sealedAt = findSeal(bytes);
+  const end = sealedAt === -1 ? bytes.length : sealedAt + 1;
+  for (let at = bytes.indexOf(line); at !== -1 && at < end; at = bytes.indexOf(line, at + 1))
+    if (bytes[at - 1] === NEWLINE && bytes[at + line.length] === NEWLINE) return from + at;
+  return undefined;
+}
+
+/** The end of the last whole line: one that is being written now ends behind it. */
+function endOf({ k, path }: Segment): Checked {
+  return [k, readBytes(path).lastIndexOf(NEWLINE) + 1];
+}
+
+/** What stands in the scope now survives a power cut after this. @throws a system error */
+export function syncMessages(folder: MailFolder): void {
+  const last = listSegments(folder).at(-1);
+  // A segment that has a successor was synced when it was sealed.
+  if (last === undefined) return;
+  const fd = openSegment(last);
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}

@@ -1,0 +1,27 @@
+/** The mail of a reader in a scope: the messages that are addressed to it or mention it. */
+import { readCursor } from "./cursors.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { type Message, recipientsOf } from "./message.ts";
+import { MessageReader, type Numbered } from "./read-messages.ts";
+import { formatAddress, HUMAN } from "./scope.ts";
+
+export interface Unread {
+  messages: Numbered[];
+  /** Once these are read, everything up to this number is. */
+  upto: number;
+}
+
+/** Whether the message is mail for this reader. A message that needs a person is mail for `human`. */
+export function isMailFor(message: Message, address: string, reader: string): boolean {
+  if (reader === HUMAN && message.requires_human) return true;
+  return recipientsOf(message).includes(address);
+}
+
+/** The mail that the reader has not provably read. @param reader a name in lower case */
+export function unreadOf(folder: MailFolder, reader: string): Unread {
+  const log = new MessageReader(folder, readCursor(folder, reader).upto);
+  const address = formatAddress({ ...folder.scope, name: reader });
+  const texts = [JSON.stringify(address), ...(reader === HUMAN ? ['"requires_human":true'] : [])];
+  const messages = [...log.next(texts)].filter((message) => isMailFor(message, address, reader));
+  return { messages, upto: log.last };
+}

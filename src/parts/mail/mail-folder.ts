@@ -1,0 +1,135 @@
+/**
+ * The folder of a scope, `<data>/scopes/<project>/<branch>/`, where `<data>` is one directory for all repositories of a user, or a state
+ * tree. Makes the folder and what stands in it; `scope.json` says the true names.
+ */
+import fs from "node:fs";
+import os from "node:os";
+import { join, resolve } from "node:path";
+import { ErrMailboxDir, messageOf, systemCode } from "../../core/errors.ts";
+import { readDocument, replaceDocument, syncDir } from "../../host/documents.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { randomToken } from "../../mailbox/random.ts";
+import { checkStateDir } from "../../mailbox/trays.ts";
+import { folderOf, type Scope, sameScope } from "./scope.ts";
+
+/** Of `~/.local/share/mailchute`, all but the home directory may be missing. */
+const DATA_DEPTH = 3;
+/** `scopes`, `<project>`, `<branch>` and a folder in it. */
+const SCOPE_DEPTH = 4;
+const STAGED_CHARS = 16;
+
+/** Where mail lies, and whether it survives a power cut once it is acknowledged. */
+export interface MailStore {
+  /** The absolute path of the data directory. */
+  dataDir: string;
+  isDurable: boolean;
+  /** How long messages are kept once they are read (ms); left out: for ever. */
+  keepMs?: number;
+}
+
+/**
+ * @param data the setting; "" when none is set
+ * @param base what it is relative to
+ */
+export function dataDirOf(data: string, base: string, env: NodeJS.ProcessEnv): string {
+  if (data !== "") return resolve(base, data);
+  const shared = env["XDG_DATA_HOME"] ?? "";
+  const home = join(env["HOME"] ?? os.homedir(), ".local", "share");
+  // The standard says that a relative path is to be ignored.
+  return join(shared.startsWith("/") ? shared : home, "mailchute");
+}
+
+export class MailFolder {
+  readonly scope: Scope;
+  readonly dir: string;
+  readonly isDurable: boolean;
+  readonly keepMs: number;
+  private readonly dataDir: string;
+  private isChecked = false;
+
+  constructor({ dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY }: MailStore, scope: Scope) {
+    this.scope = scope;
+    this.dataDir = dataDir;
+    this.isDurable = isDurable;
+    this.keepMs = keepMs;
+    this.dir = join(dataDir, "scopes", folderOf(scope.project), folderOf(scope.branch));
+  }
+
+  path(...names: string[]): string {
+    return join(this.dir, ...names);
+  }
+
+  /** Makes a folder in it, unless it is there. @throws a system error */
+  makeDir(...names: string[]): void {
+    makeDirs(this.path(...names), SCOPE_DEPTH);
+  }
+
+  /** Makes the folder, unless it is there. @throws ErrMailboxDir, a system error */
+  make(): void {
+    if (this.isChecked) return;
+    try {
+      makeDirs(this.dataDir, DATA_DEPTH);
+    } catch (error) {
+      throw new ErrMailboxDir(`cannot make the directory of the mail: ${messageOf(error)}`, {
+        path: this.dataDir,
+        phase: "open",
+        cause: error,
+        hint: "check its rights and the disk, or name another one with MAILCHUTE_DATA",
+      });
+    }
+    checkStateDir(this.dataDir, []);
+    makeDirs(this.dir, SCOPE_DEPTH);
+    this.note();
+    this.isChecked = true;
+  }
+
+  /** Stages a file and links it to its name in the folder. @returns false when that name is taken. @throws a system error */
+  publish(text: string | Buffer, ...names: string[]): boolean {
+    this.make();
+    const target = this.path(...names);
+    const parent = join(target, "..");
+    const staged = this.path(".tmp", randomToken(STAGED_CHARS));
+    this.makeDir(".tmp");
+    this.makeDir(...names.slice(0, -1));
+    try {
+      fs.writeFileSync(staged, text, { mode: 0o600, flush: this.isDurable });
+      fs.linkSync(staged, target);
+      if (this.isDurable) syncDir(parent);
+      return true;
+    } catch (error) {
+      if (systemCode(error) !== "EEXIST") throw error;
+      return false;
+    } finally {
+      fs.rmSync(staged, { force: true });
+    }
+  }
+
+  /** On some file systems `Main` and `main` are one folder: the second one is refused. */
+  private note(): void {
+    const path = this.path("scope.json");
+    const known = readDocument<Scope>(path);
+    if (known === undefined) {
+      const { project, branch } = this.scope;
+      replaceDocument(path, { v: 1, project, branch }, { isDurable: this.isDurable });
+    } else if (!sameScope(known, this.scope))
+      throw new ErrMailboxDir(`it is the folder of ${known.project}:${known.branch}`, {
+        path: this.dir,
+        phase: "open",
+        hint: "this file system takes both names for one; rename the branch or the project",
+      });
+  }
+}
+
+/** All scopes that have a folder in this data directory. */
+export function listScopes(dataDir: string): Scope[] {
+  const root = join(dataDir, "scopes");
+  return listDir(root).flatMap((project) =>
+    listDir(join(root, project)).flatMap((branch) => {
+      const found = readDocument<Scope>(join(root, project, branch, "scope.json"));
+      return typeof found?.project === "string" && typeof found.branch === "string"
+        ? [{ project: found.project, branch: found.branch }]
+        : [];
+    }),
+  );
+}

@@ -1,0 +1,140 @@
+/**
+ * The files in which the messages of a scope lie: `messages.<k>.jsonl`, the highest `<k>` is written. The first line of a segment says
+ * which number its first message has; each further line has the next number, whatever it holds. So a number never changes.
+ *
+ * A segment that is large enough is sealed by a line. What stands behind the first such line does not count, so the number of its lines
+ * is final, and any process can make the next segment, with the same first line.
+ */
+import fs from "node:fs";
+import { parseObject } from "../../core/json-object.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { openToRead } from "../../host/regular-file.ts";
+import type { MailFolder } from "./mail-folder.ts";
+
+/** A segment of at least this many bytes is sealed. No seal stands before this place. */
+export const SEGMENT_BYTES = 16 * 1024 * 1024;
+export const SEAL = '{"v":1,"sealed":true}';
+const SEAL_LINE = `\n${SEAL}\n`;
+/** With O_NONBLOCK, a pipe at this path does not wait for a reader. */
+const TO_APPEND =
+  fs.constants.O_RDWR |
+  fs.constants.O_APPEND |
+  (fs.constants.O_NOFOLLOW ?? 0) |
+  (fs.constants.O_NONBLOCK ?? 0);
+const NEWLINE = 0x0a;
+const NAME = /^messages\.([1-9]\d{0,8})\.jsonl$/;
+const FIRST_LINE_BYTES_MAX = 4096;
+
+export interface Segment {
+  k: number;
+  path: string;
+}
+
+/** The oldest first. */
+export function listSegments(folder: MailFolder): Segment[] {
+  return listDir(folder.dir)
+    .flatMap((name) => {
+      const [, k] = NAME.exec(name) ?? [];
+      return k === undefined ? [] : [{ k: Number(k), path: folder.path(name) }];
+    })
+    .sort((a, b) => a.k - b.k);
+}
+
+/** The segment that is written now. Makes the first one. @throws ErrMailboxDir, a system error */
+export function currentSegment(folder: MailFolder): Segment {
+  const last = listSegments(folder).at(-1);
+  if (last !== undefined) return last;
+  makeSegment(folder, 1, 1);
+  return currentSegment(folder);
+}
+
+/** For reading and appending. @throws a system error */
+export function openSegment({ path }: Segment): number {
+  return fs.openSync(path, TO_APPEND);
+}
+
+/** Makes the segment after a sealed one, unless it is there. @throws a system error */
+export function makeNext(folder: MailFolder, { k, path }: Segment): void {
+  const bytes = readBytes(path);
+  const { first, from } = readHead(bytes);
+  let lines = 0;
+  for (let at = from; ; lines++) {
+    const end = bytes.indexOf(NEWLINE, at);
+    if (end === -1 || isSeal(bytes, at, end)) break;
+    at = end + 1;
+  }
+  makeSegment(folder, k + 1, first + lines);
+}
+
+/** Whether a segment with this many bytes is sealed. */
+export function isSealed(fd: number, size: number): boolean {
+  if (size < SEGMENT_BYTES) return false;
+  return readAt(fd, SEGMENT_BYTES - 1, size).includes(SEAL_LINE);
+}
+
+/** Ends a segment. Two processes may do that: the first line counts. @throws a system error */
+export function seal(fd: number): void {
+  // The line before it may be torn.
+  fs.writeSync(fd, SEAL_LINE);
+}
+
+/** @returns where a seal begins in these bytes; -1 when there is none */
+export function findSeal(bytes: Buffer): number {
+  return bytes.indexOf(SEAL_LINE);
+}
+
+export function isSeal(bytes: Buffer, from: number, to: number): boolean {
+  return to - from === SEAL.length && bytes.toString("latin1", from, to) === SEAL;
+}
+
+/** The number of the first message of a segment, and where it begins in the file (bytes). */
+export interface Head {
+  first: number;
+  from: number;
+}
+
+/** @param bytes the beginning of a segment */
+export function readHead(bytes: Buffer): Head {
+  const end = bytes.indexOf(NEWLINE);
+  const head = end === -1 ? undefined : parseObject(bytes.toString("utf8", 0, end));
+  const first = head?.["first"];
+  // A file whose first line is damaged: its messages are read, and get numbers of their own.
+  return { first: typeof first === "number" ? first : 1, from: end + 1 };
+}
+
+export function headOf({ path }: Segment): Head {
+  const fd = openToRead(path);
+  try {
+    return readHead(readAt(fd, 0, FIRST_LINE_BYTES_MAX));
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+export function readBytes(path: string): Buffer {
+  const fd = openToRead(path);
+  try {
+    return readAt(fd, 0, fs.fstatSync(fd).size);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** The bytes from one place to another; fewer when the file ends before. */
+export function readAt(fd: number, from: number, to: number): Buffer {
+  const buffer = Buffer.allocUnsafe(Math.max(0, to - from));
+  let got = 0;
+  while (got < buffer.length) {
+    const count = fs.readSync(fd, buffer, got, buffer.length - got, from + got);
+    if (count === 0) break;
+    got += count;
+  }
+  return buffer.subarray(0, got);
+}
+
+function makeSegment(folder: MailFolder, k: number, first: number): void {
+  const { project, branch } = folder.scope;
+  const head = JSON.stringify({ v: 1, first, project, branch });
+  // By link: another process may make it at the same moment, with the same line.
+  folder.publish(`${head}\n`, `messages.${k}.jsonl`);
+}

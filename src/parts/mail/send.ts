@@ -1,0 +1,144 @@
+/** Sends a message: records it in the scope of its sender, and in the scope of each agent to whom it goes. */
+import { ErrInvalidMessage } from "../../core/errors.ts";
+import { isoTime } from "../../core/iso-time.ts";
+import { newId } from "../../mailbox/random.ts";
+import { appendMessage } from "./append-message.ts";
+import { CONTENT_BYTES_MAX, keepText } from "./blobs.ts";
+import { MailFolder, type MailStore } from "./mail-folder.ts";
+import { findMentions } from "./mentions.ts";
+import { type Message, recipientsOf, type Way, type When } from "./message.ts";
+import { explainBadScope, formatAddress, parseAddress, type Scope, sameScope } from "./scope.ts";
+
+export interface Draft {
+  /** Left out: a new one. With the same id a message is recorded once. */
+  id?: string;
+  scope: Scope;
+  from: string;
+  via: Way;
+  /** Names or addresses. */
+  to: readonly string[];
+  text: string;
+  type?: string;
+  thread?: string;
+  replyTo?: string;
+  when?: When;
+  requiresHuman?: boolean;
+}
+
+export interface Sent {
+  id: string;
+  /** False: it was there already. */
+  isNew: boolean;
+  /** The addresses to which it goes. */
+  to: string[];
+}
+
+const ID_CHARS_MAX = 128;
+/** A message names at most so many agents. */
+const RECIPIENTS_MAX = 64;
+
+/**
+ * Once this returns, the message is recorded in all its scopes; how safely, the durability says. After a crash, send it again with the
+ * same id: what is there is left as it is.
+ * @throws ErrInvalidMessage, ErrMailboxDir, a system error
+ */
+export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
+  const id = draft.id ?? newId(wallMs, "m");
+  const message = draftToMessage({ ...draft, id }, wallMs);
+  const recipients = recipientsOf(message);
+  let isNew = false;
+  for (const scope of scopesOf(draft.scope, recipients)) {
+    const folder = new MailFolder(store, scope);
+    const record = { ...message, ...keepText(folder, draft.text) };
+    const known = appendMessage(folder, record, draft.id === undefined);
+    if (known === undefined) isNew = true;
+    else if (!isSame(known, record))
+      throw new ErrInvalidMessage(`there is another message ${JSON.stringify(id)}`, {
+        id,
+        phase: "send",
+        hint: "choose another id, or leave it out to get a new one",
+      });
+  }
+  return { id, isNew, to: recipients };
+}
+
+/** @throws ErrInvalidMessage */
+function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message {
+  const { id, scope, from, text } = draft;
+  const fail = (fault: string, hint: string): never => {
+    throw new ErrInvalidMessage(fault, { id, phase: "send", hint });
+  };
+  if (id.length > ID_CHARS_MAX || !/^[A-Za-z0-9][A-Za-z0-9._:@~-]*$/.test(id))
+    fail(
+      `${JSON.stringify(id.slice(0, ID_CHARS_MAX))} is no id of a message`,
+      `an id has at most ${ID_CHARS_MAX} letters, digits, '.', '_', ':', '@', '~' and '-'`,
+    );
+  const badScope = explainBadScope(scope);
+  if (badScope !== undefined) fail(`this is no scope: ${badScope}`, "check project and branch");
+  if (text.trim() === "") fail("there is no text", "say something");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > CONTENT_BYTES_MAX)
+    fail(
+      `the text has ${bytes} bytes, and a message has at most ${CONTENT_BYTES_MAX}`,
+      "name a file in it",
+    );
+  const to = draft.to.map((name) => addressOf(name, scope, id));
+  const mentions = findMentions(text, scope);
+  if (recipientsOf({ to, mentions }).length > RECIPIENTS_MAX)
+    fail(`the message names more than ${RECIPIENTS_MAX} agents`, "send it in parts");
+  const sender = parseAddress(from, scope);
+  if (sender === undefined || from.includes(":"))
+    fail(`${JSON.stringify(from.slice(0, ID_CHARS_MAX))} is no name of a sender`, NAME_HINT);
+  return {
+    v: 1,
+    id,
+    ...scope,
+    from_agent: from.toLowerCase(),
+    from_inc: null,
+    via: draft.via,
+    to: [...new Set(to)],
+    type: draft.type ?? "say",
+    content: "",
+    content_ref: null,
+    mentions,
+    thread: draft.thread ?? null,
+    reply_to: draft.replyTo ?? null,
+    hops: 0,
+    cause: [],
+    when: draft.when ?? "next",
+    requires_human: draft.requiresHuman === true,
+    created_at: Math.floor(wallMs / 1000),
+    t: isoTime(wallMs),
+  };
+}
+
+const NAME_HINT =
+  "a name has letters, digits, '.', '_', '/' and '-'; with its scope it is BRANCH:NAME or PROJECT:BRANCH:NAME";
+
+/** @throws ErrInvalidMessage */
+export function addressOf(text: string, scope: Scope, id?: string): string {
+  const address = parseAddress(text.replace(/^@/, ""), scope);
+  if (address !== undefined) return formatAddress(address);
+  throw new ErrInvalidMessage(`${JSON.stringify(text.slice(0, ID_CHARS_MAX))} is no address`, {
+    ...(id === undefined ? {} : { id }),
+    phase: "send",
+    hint: NAME_HINT,
+  });
+}
+
+/** The sender's own scope first. */
+function scopesOf(own: Scope, recipients: readonly string[]): Scope[] {
+  const scopes: Scope[] = [own];
+  for (const address of recipients) {
+    const { project, branch } = parseAddress(address, own) ?? own;
+    if (!scopes.some((known) => sameScope(known, { project, branch })))
+      scopes.push({ project, branch });
+  }
+  return scopes;
+}
+
+/** Whether both say the same: a message that is sent again has another time. */
+function isSame(a: Message, b: Message): boolean {
+  const keys = ["project", "branch", "from_agent", "type", "content", "content_ref"] as const;
+  return keys.every((key) => a[key] === b[key]) && String(a.to) === String(b.to);
+}

@@ -1,0 +1,65 @@
+/** The list of what is to be done in a scope, `tasks.json`: a plan of the agents' own, not the tasks of the mailbox. */
+import { ErrInvalidTransition } from "../../core/errors.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { lockFile } from "../../host/file-lock.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import type { Scope } from "./scope.ts";
+
+export interface ScopeTask extends Scope {
+  id: string;
+  parent_id: string | null;
+  name: string;
+  sort_index: number;
+  assigned_agent: string | null;
+  result: string | null;
+  /** Unix seconds. */
+  created_at: number;
+  updated_at: number;
+}
+
+export type TaskDraft = Pick<ScopeTask, "id" | "name"> &
+  Partial<Omit<ScopeTask, "project" | "branch" | "created_at" | "updated_at">>;
+
+const FILE = "tasks.json";
+
+/** @throws ErrInvalidTransition when there is a task with this id, a system error */
+export async function createTask(
+  folder: MailFolder,
+  draft: TaskDraft,
+  wallMs: number,
+): Promise<void> {
+  folder.make();
+  const release = await lockFile(folder.path("tasks.lock"));
+  try {
+    const tasks = listTasks(folder);
+    if (tasks.some(({ id }) => id === draft.id))
+      throw new ErrInvalidTransition(`there is a task ${JSON.stringify(draft.id)} in this scope`, {
+        id: draft.id,
+        phase: "create task",
+        hint: "choose another id",
+      });
+    const now = Math.floor(wallMs / 1000);
+    const task = withDefaults({ ...draft, created_at: now, updated_at: now }, folder.scope);
+    const options = { stagingDir: folder.path(".tmp"), isDurable: folder.isDurable };
+    replaceDocument(folder.path(FILE), { v: 1, tasks: [...tasks, task] }, options);
+  } finally {
+    await release?.();
+  }
+}
+
+/** By `sort_index`, and where that is the same in the order in which they came. */
+export function listTasks(folder: MailFolder): ScopeTask[] {
+  const found = readDocument<{ tasks?: unknown }>(folder.path(FILE))?.tasks;
+  const all = Array.isArray(found) ? (found as Partial<ScopeTask>[]) : [];
+  return all
+    .filter((task) => typeof task?.id === "string")
+    .map((task) => withDefaults(task, folder.scope))
+    .sort((a, b) => a.sort_index - b.sort_index);
+}
+
+/** For records of earlier versions, in which fields are missing. */
+function withDefaults(task: Partial<ScopeTask>, scope: Scope): ScopeTask {
+  const { id = "", created_at: createdAt = 0 } = task;
+  const defaults = { parent_id: null, name: id, sort_index: 0, assigned_agent: null, result: null };
+  return { ...defaults, updated_at: createdAt, ...task, id, created_at: createdAt, ...scope };
+}
