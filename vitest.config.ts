@@ -13,6 +13,7 @@ const SEARCHES = [
   "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
+  "test/parts/mail/killed.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/worktrees/every-kill.test.ts",
   "test/soak/*.test.ts",

@@ -131,6 +131,8 @@ export interface Settings {
   roots: string[];
   /** Where worktrees of tasks are made: a path, relative to the state tree. */
   worktrees_dir: string;
+  /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
+  data: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
   uids: number[];
   /** False: mailchute does not touch the task mailbox. */
@@ -185,6 +187,7 @@ export const DEFAULT_SETTINGS: Settings = {
   env_allow: [],
   roots: ["/"],
   worktrees_dir: "worktrees",
+  data: "",
   uids: [],
   mailbox_enabled: true,
   agents: [],

@@ -1,4 +1,7 @@
-/** `say`: leaves a message for the coding agent of a task, and reports how far the message has come. */
+/**
+ * `say`: leaves a message for the coding agent of a task, and reports how far the message has come. With --to the message is mail for
+ * agents by their names, which a part keeps.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import {
   MESSAGE_BYTES_MAX,
@@ -6,6 +9,7 @@ import {
   type MessageState,
   SayBox,
 } from "../../agents/stream/say-box.ts";
+import { MESSAGE_SENDERS } from "../../app/senders.ts";
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -13,21 +17,43 @@ import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { findTask, noSuchTask, type TaskPlace } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
-import { defineCommand, durationOption, ErrUsage } from "../shell/command-spec.ts";
+import { defineCommand, durationOption, ErrUsage, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+import { dropOf, insideRun } from "../shell/inside-run.ts";
+import type { SayContext } from "../shell/message-sender.ts";
 import { existingTree, openSettings } from "../shell/options.ts";
 
 const LOOK_MS = 50;
 
 export const command = defineCommand({
-  usage: "ID TEXT",
-  args: { min: 2, max: Number.POSITIVE_INFINITY },
+  usage: "ID TEXT | TEXT --to NAME",
+  args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
     "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. What comes later, as while verify runs, stays unread.",
-    "It prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
+    "With --to, or with one TEXT that mentions agents as @NAME, the message is mail for agents by their names, whether they run or not. It prints `recorded` once the message is on disk.",
+    "For a task it prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
-  examples: ['say build "the tests are in tests/unit" --wait read'],
+  examples: [
+    'say build "the tests are in tests/unit" --wait read',
+    'say "the schema is merged" --to june --to backend:main:impl-1',
+    'say "@june, please look at the schema"',
+  ],
   options: {
+    to: {
+      type: "text",
+      value: "NAME",
+      many: true,
+      help: "mail: an agent as NAME, BRANCH:NAME or PROJECT:BRANCH:NAME, or human",
+    },
+    scope: textOption(
+      "PROJECT:BRANCH",
+      "mail: the scope of the names (default: as for `messages`)",
+    ),
+    from: textOption("NAME", "mail: who says it (default: human, in a run its agent)"),
+    id: textOption("ID", "mail: with the same id it is recorded once"),
+    thread: textOption("ID", "mail: the message that began the conversation"),
+    "reply-to": textOption("ID", "mail: the message that this answers"),
+    "needs-human": { type: "flag", help: "mail: a person has to see it" },
     wait: {
       type: "text",
       value: "STATE",
@@ -37,6 +63,9 @@ export const command = defineCommand({
     timeout: durationOption("TIME", "wait no longer than this: 30, 500ms, 5m"),
   },
   async run(ctx) {
+    if (ctx.options.to.length > 0 || ctx.positionals.length === 1) return await sendMail(ctx);
+    if (dropOf(ctx) !== undefined)
+      throw insideRun("say ID", "write to the agent by its name: --to NAME");
     const tree = existingTree(ctx);
     const { settings } = await openSettings(ctx);
     const [id = "", ...words] = ctx.positionals;
@@ -61,6 +90,20 @@ export const command = defineCommand({
     return isOver ? EXIT.failed : EXIT.waitTimedOut;
   },
 });
+
+type TaskOptions = Readonly<{ wait: string | undefined; timeout: number | undefined }>;
+
+/** @throws ErrUsage */
+async function sendMail(ctx: SayContext & { options: TaskOptions }): Promise<number> {
+  const { wait, timeout } = ctx.options;
+  if (timeout !== undefined || (wait !== undefined && wait !== "recorded"))
+    throw new ErrUsage(
+      "mail is recorded, and then the command ends",
+      "leave out --wait and --timeout",
+    );
+  for (const send of MESSAGE_SENDERS) return await send(ctx);
+  throw new ErrUsage("there is no text for the task");
+}
 
 const hasReached = (state: MessageState, wanted: MessageState): boolean =>
   MESSAGE_STATES.indexOf(state) >= MESSAGE_STATES.indexOf(wanted);

@@ -64,7 +64,6 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
   say: {
     group: "Tasks",
-    insteadInRun: ASK,
     summary: "tell a coding agent something, also while it runs",
     load: () => import("../commands/say.ts"),
   },
@@ -136,6 +135,28 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     group: "Look",
     summary: "tokens and money that coding agents used",
     load: () => import("../../parts/costs/command.ts"),
+  },
+
+  messages: {
+    group: "Mail",
+    summary: "what agents and people of a scope say to each other",
+    load: () => import("../../parts/mail/verbs/messages.ts"),
+  },
+  mail: {
+    group: "Mail",
+    summary: "unread mail of an agent, or of you",
+    load: () => import("../../parts/mail/verbs/mail.ts"),
+  },
+  agents: {
+    group: "Mail",
+    summary: "agents of a scope, and how much unread mail each has",
+    load: () => import("../../parts/mail/verbs/agents.ts"),
+  },
+  archive: {
+    group: "Mail",
+    insteadInRun: ASK,
+    summary: "take agents off the list, whose names are free then",
+    load: () => import("../../parts/mail/verbs/archive.ts"),
   },
 
   pause: { group: "Steer", insteadInRun: ASK, summary: "claim nothing new", load: control },

@@ -45,7 +45,7 @@ export function moveCursor(
   upto: number,
   { by, atMs }: Evidence,
 ): void {
-  // If these messages went in a power cut, others would get their numbers, and nobody would read them.
+  // If these messages went in a power cut, others would get their numbers, and the reader would not read them.
   if (folder.isDurable) syncMessages(folder);
   for (;;) {
     const { n, upto: known } = readCursor(folder, reader);

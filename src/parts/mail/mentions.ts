@@ -1,6 +1,6 @@
 /**
  * Finds the agents that a text mentions: `@agent`, `@branch:agent` and `@project:branch:agent`. Code is skipped, because `@types` and
- * `@Override` name nobody there. Pure.
+ * `@Override` name no agent there. Pure.
  */
 import { explainBadName, formatAddress, parseAddress, type Scope } from "./scope.ts";
 

@@ -21,7 +21,7 @@ export interface Message extends Scope {
   /** Which incarnation of that agent it was; null for people and programs. */
   from_inc: number | null;
   via: Way;
-  /** Addresses. Nobody is named: it is for all to read, and nobody is woken. */
+  /** Addresses. Without any, it is for all to read, and wakes no agent. */
   to: string[];
   type: string;
   /** The text; "" when it is in a file. */

@@ -1,4 +1,4 @@
-/** Retention: removes old segments whose mail is read, and the texts that only they had. Whoever begins a new segment does this. */
+/** Retention: removes old segments whose mail is read, and the texts that only they had. A process that begins a new segment does this. */
 import fs from "node:fs";
 import { listDir } from "../../host/list-dir.ts";
 import { listAgents } from "./agents.ts";

@@ -1,0 +1,5 @@
+/** Lists the parts to which the command `say` can pass a message for a name. */
+import type { MessageSender } from "../cli/shell/message-sender.ts";
+import { sayTo } from "../parts/mail/verbs/say-to.ts";
+
+export const MESSAGE_SENDERS: readonly MessageSender[] = [sayTo];

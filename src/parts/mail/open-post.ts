@@ -1,0 +1,39 @@
+/** Opens `post/` of a state tree: the mailbox for messages of any program. */
+import { dirname } from "node:path";
+import type { Settings } from "../../core/settings.ts";
+import { Sweep } from "../../mailbox/sweep.ts";
+import { openTrays, type Trays } from "../../mailbox/trays.ts";
+import { findScope } from "./find-scope.ts";
+import { postOf } from "./has-post.ts";
+import type { MailStore } from "./mail-folder.ts";
+import { PostBox } from "./post-box.ts";
+
+export interface OpenPost {
+  box: PostBox;
+  trays: Trays;
+}
+
+/** Makes the missing trays. @throws ErrMailboxDir */
+export async function openPost(
+  stateDir: string,
+  settings: Settings,
+  store: MailStore,
+  onError: (error: unknown) => void,
+): Promise<OpenPost> {
+  const { durability, uids, settle_ms: settleMs, lease_ttl_ms: leaseTtlMs } = settings;
+  const trays = openTrays(postOf(stateDir), { durability, uids });
+  // The state tree belongs to the scope of the directory around it.
+  const home = await findScope(dirname(stateDir));
+  return { trays, box: new PostBox({ trays, store, home, settleMs, leaseTtlMs, onError }) };
+}
+
+/** Removes what is past its retention. */
+export function sweepPost(trays: Trays, { retention }: Settings): void {
+  const { outbox_days: outboxDays, failed_days: failedDays } = retention;
+  const sweep = new Sweep(trays, { outboxDays, failedDays });
+  try {
+    while (!sweep.next(1));
+  } finally {
+    sweep.close();
+  }
+}

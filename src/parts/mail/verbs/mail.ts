@@ -1,0 +1,43 @@
+/** `mail`: prints the unread mail of an agent or of the caller, and marks it as read when asked to. */
+import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { localTime } from "../../../text/local-time.ts";
+import { moveCursor } from "../cursors.ts";
+import { unreadOf } from "../inbox.ts";
+import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+
+export const command = defineCommand({
+  usage: "[NAME] [--ack]",
+  args: { min: 0, max: 1 },
+  // A reader that is gone has not read everything: then nothing is marked.
+  endsWithReader: true,
+  details: [
+    "NAME is an agent of the scope; left out, it is you (human), or in a run its agent. With --ack what was printed counts as read once all of it is printed. A message that comes in between stays unread.",
+  ],
+  examples: ["mail", "mail june --json", "mail --ack"],
+  options: {
+    ...SCOPE_OPTION,
+    ack: { type: "flag", help: "mark what is printed as read" },
+  },
+  async run(ctx) {
+    const { folder } = await openMail(ctx, ctx.options.scope);
+    const [named] = ctx.positionals;
+    const reader = named === undefined ? callerOf(ctx.env) : nameIn(folder.scope, named);
+    const { messages, upto } = unreadOf(folder, reader);
+    if (ctx.json) {
+      const documents = messages.map((message) => documentOf(folder, message));
+      ctx.out.json({ scope: folder.scope, reader, messages: documents, upto });
+    } else {
+      for (const message of messages)
+        for (const line of linesOf(folder, message, localTime(message.created_at * 1000)))
+          ctx.out.line(line);
+      if (messages.length === 0) ctx.out.line("no unread mail");
+    }
+    if (ctx.options.ack && messages.length > 0) {
+      // Resolves when all that was printed before is written.
+      await ctx.out.raw("");
+      moveCursor(folder, reader, upto, { by: "ack", atMs: Date.now() });
+    }
+    return EXIT.ok;
+  },
+});

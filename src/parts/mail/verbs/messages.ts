@@ -1,0 +1,91 @@
+/** `messages`: prints what agents and people of a scope say to each other, also as it comes. */
+import { type Context, defineCommand, numberOption } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
+import { visibleJson } from "../../../core/visible.ts";
+import { localTime } from "../../../text/local-time.ts";
+import { readCursor } from "../cursors.ts";
+import { isMailFor } from "../inbox.ts";
+import type { MailFolder } from "../mail-folder.ts";
+import { recipientsOf } from "../message.ts";
+import { MessageReader, type Numbered } from "../read-messages.ts";
+import { formatAddress } from "../scope.ts";
+import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+
+const COUNT_MAX = 1_000_000;
+
+export const command = defineCommand({
+  usage: "[--from NAME] [--mentions NAME] [--unread] [--thread ID] [--last N] [-f]",
+  endsWithReader: true,
+  details: [
+    "Without options it prints all messages of the scope, the oldest first. Each has a number, which it keeps. --unread prints only mail that its reader has not read: the agent of --mentions, else you. It marks nothing as read; `mail --ack` does.",
+    "With --json each message is a line of JSON.",
+  ],
+  examples: ["messages --last 20", "messages --mentions june --unread", "messages -f --json"],
+  options: {
+    ...SCOPE_OPTION,
+    from: { type: "text", value: "NAME", help: "only messages of this agent; human: of people" },
+    mentions: { type: "text", value: "NAME", help: "only messages to this agent" },
+    unread: { type: "flag", help: "only mail that is unread" },
+    thread: { type: "text", value: "ID", help: "only this message, and what belongs to it" },
+    last: numberOption("N", "only the last N of them", { min: 0, max: COUNT_MAX }),
+    follow: { type: "flag", short: "f", help: "show new messages until Ctrl-C" },
+  },
+  async run(ctx) {
+    const { folder } = await openMail(ctx, ctx.options.scope);
+    const { after, isWanted } = filterOf(ctx, folder);
+    const reader = new MessageReader(folder, after);
+    const { last, follow } = ctx.options;
+    for (const message of last === undefined ? [] : reader.lastOf(last, isWanted))
+      await print(ctx, folder, message);
+    for (;;) {
+      // Watching begins before the read, so nothing is missed in between.
+      const change = follow ? new ChangeSignal([folder.dir]) : undefined;
+      for (const message of reader.next()) if (isWanted(message)) await print(ctx, folder, message);
+      if (change === undefined) break;
+      await change.next();
+      change.close();
+    }
+    if (reader.badCount > 0)
+      ctx.out.note(
+        `${reader.badCount} lines of ${folder.dir} are torn or foreign and were skipped`,
+      );
+    return EXIT.ok;
+  },
+});
+
+type Options = Readonly<{
+  from: string | undefined;
+  mentions: string | undefined;
+  unread: boolean;
+  thread: string | undefined;
+}>;
+
+/** Which messages are asked for, and above which number they are. @throws ErrUsage */
+function filterOf(
+  { options, env }: { options: Options; env: NodeJS.ProcessEnv },
+  folder: MailFolder,
+): { after: number; isWanted: (message: Numbered) => boolean } {
+  const { from, mentions, thread } = options;
+  const sender = from === undefined ? undefined : nameIn(folder.scope, from);
+  const named = mentions === undefined ? undefined : nameIn(folder.scope, mentions);
+  const reader = options.unread ? (named ?? callerOf(env)) : undefined;
+  const addressFor = (name: string): string => formatAddress({ ...folder.scope, name });
+  const isWanted = (message: Numbered): boolean =>
+    (sender === undefined || message.from_agent === sender) &&
+    (named === undefined || recipientsOf(message).includes(addressFor(named))) &&
+    (thread === undefined || [message.id, message.thread, message.reply_to].includes(thread)) &&
+    (reader === undefined || isMailFor(message, addressFor(reader), reader));
+  return { after: reader === undefined ? 0 : readCursor(folder, reader).upto, isWanted };
+}
+
+async function print(
+  { out, json }: Pick<Context, "out" | "json">,
+  folder: MailFolder,
+  message: Numbered,
+): Promise<void> {
+  const lines = json
+    ? [visibleJson(documentOf(folder, message))]
+    : linesOf(folder, message, localTime(message.created_at * 1000));
+  await out.raw(`${lines.join("\n")}\n`);
+}

@@ -1,0 +1,122 @@
+/** What the verbs of mail have in common: where mail is kept, in which scope a command works, and who calls it. */
+import { type Context, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { openSettings } from "../../../cli/shell/options.ts";
+import { messageOf } from "../../../core/errors.ts";
+import { parseObject } from "../../../core/json-object.ts";
+import type { Settings } from "../../../core/settings.ts";
+import { readRegularText } from "../../../host/regular-file.ts";
+import { safe } from "../../../text/render.ts";
+import { textOf } from "../blobs.ts";
+import { currentScope } from "../find-scope.ts";
+import { hasPost } from "../has-post.ts";
+import { dataDirOf, MailFolder, type MailStore } from "../mail-folder.ts";
+import type { Numbered } from "../read-messages.ts";
+import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** The option of all verbs of mail. */
+export const SCOPE_OPTION = {
+  scope: {
+    type: "text",
+    value: "PROJECT:BRANCH",
+    help: "the scope (default: MAILCHUTE_SCOPE, or the git repository and its branch)",
+  },
+} as const;
+
+export interface OpenMail {
+  store: MailStore;
+  folder: MailFolder;
+}
+
+type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
+
+/**
+ * Takes the files of `post/inbox` first, so that a command sees all mail.
+ * @throws ErrInvalidConfig, ErrInvalidMessage
+ */
+export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMail> {
+  const { settings, sources } = await openSettings(ctx);
+  const base = sources["data"] === "environment" ? ctx.cwd : ctx.stateDir;
+  const store = {
+    dataDir: dataDirOf(settings.data, base, ctx.env),
+    isDurable: settings.durability === "power",
+    keepMs: settings.retention.journal_days * DAY_MS,
+  };
+  if (hasPost(ctx.stateDir)) await takePost(ctx, settings, store);
+  return { store, folder: new MailFolder(store, await currentScope(ctx.cwd, ctx.env, scope)) };
+}
+
+async function takePost(ctx: MailContext, settings: Settings, store: MailStore): Promise<void> {
+  const { openPost, sweepPost } = await import("../open-post.ts");
+  const note = (error: unknown): void => ctx.out.note(`post/: ${messageOf(error)}`);
+  const { box, trays } = await openPost(ctx.stateDir, settings, store, note);
+  await box.take();
+  sweepPost(trays, settings);
+}
+
+/** Whether the command was called by a run, and not by a person. */
+export function isInRun(env: NodeJS.ProcessEnv): boolean {
+  return (env["MAILCHUTE_LEASE"] ?? "") !== "";
+}
+
+/**
+ * Who calls: a person, or the agent of the run that calls.
+ * @param named by `--from`. A run cannot say that it is a person
+ * @throws ErrUsage
+ */
+export function callerOf(env: NodeJS.ProcessEnv, named?: string): string {
+  const name = (named ?? (isInRun(env) ? agentOfRun(env) : HUMAN))?.toLowerCase();
+  if (name === undefined)
+    throw new ErrUsage("it is not known which agent this run is", "name it with --from NAME");
+  const fault = explainBadName(name);
+  if (fault !== undefined) throw new ErrUsage(`${JSON.stringify(name)}: ${fault}`);
+  if (name === HUMAN && isInRun(env))
+    throw new ErrUsage(`a run cannot speak as ${HUMAN}`, "leave out --from, or name the agent");
+  return name;
+}
+
+function agentOfRun(env: NodeJS.ProcessEnv): string | undefined {
+  try {
+    const agent = parseObject(readRegularText(env["MAILCHUTE_TASK_FILE"] ?? ""))?.["agent"];
+    return typeof agent === "string" ? agent : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name of an agent of this scope. @throws ErrUsage */
+export function nameIn(scope: Scope, text: string): string {
+  const address = parseAddress(text.replace(/^@/, ""), scope);
+  if (address === undefined) throw new ErrUsage(`${JSON.stringify(text)} is no name of an agent`);
+  if (sameScope(address, scope)) return address.name;
+  throw new ErrUsage(
+    `${JSON.stringify(text)} is in another scope`,
+    `name that with --scope ${address.project}:${address.branch}`,
+  );
+}
+
+/** A message as people read it: who says it to whom, then its text. */
+export function linesOf(folder: MailFolder, message: Numbered, showTime: string): string[] {
+  const { n, from_agent: from, to, project, branch, requires_human: isForHuman } = message;
+  const scope = folder.scope;
+  const sender = sameScope(message, scope) ? from : `${project}:${branch}:${from}`;
+  const own = `${scope.project}:${scope.branch}:`;
+  const names = to.map((one) => (one.startsWith(own) ? one.slice(own.length) : one));
+  const marks = [
+    ...(names.length === 0 ? [] : [`to ${names.join(", ")}`]),
+    ...(message.type === "say" ? [] : [`(${message.type})`]),
+    ...(isForHuman ? ["(needs a person)"] : []),
+  ];
+  const text = textOf(folder, message) ?? `(its text is missing: blobs/${message.content_ref})`;
+  return [
+    `${n}  ${showTime}  ${safe([sender, ...marks].join(" "))}  ${safe(message.id)}`,
+    ...text.split(/\r?\n/).map((line) => `    ${safe(line)}`),
+  ];
+}
+
+/** A message as programs read it, with its text. */
+export function documentOf(folder: MailFolder, message: Numbered): object {
+  const { checked: _checked, ...rest } = message;
+  return { ...rest, content: textOf(folder, message) ?? null };
+}
