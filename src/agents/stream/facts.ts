@@ -22,6 +22,8 @@ export type TurnFault =
   | "overload"
   /** No other run can help: billing, an unknown model, a wrong flag. */
   | "config"
+  /** The service refuses what this run has sent (400), such as a prompt that is too long or a broken image. */
+  | "request"
   /** The session to resume does not exist. */
   | "lost_session"
   /** The program was asked to stop. */

@@ -139,6 +139,8 @@ function outcomeOfFault(
           };
     case "config":
       return failed("config", "ErrAgentConfig", text, { canRetry: false });
+    case "request":
+      return failed("agent", "ErrAgentRequest", text, { canRetry: false });
     case "lost_session":
       return failed("interrupted", "ErrInterrupted", `its session is gone: ${text}`);
     case "interrupted":

@@ -24,7 +24,7 @@ const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
   ["authentication_failed", "auth"],
   ["billing_error", "config"],
   ["cloud_credential_error", "auth"],
-  ["invalid_request", "config"],
+  ["invalid_request", "request"],
   ["model_not_found", "config"],
   ["oauth_org_not_allowed", "config"],
   ["overloaded", "overload"],
@@ -58,7 +58,8 @@ function faultOfStatus(status: number | undefined): TurnFault {
   if (status === undefined) return "other";
   if (status === 401 || status === 403) return "auth";
   if (status === 429) return "limit";
-  if (status === 400 || status === 404) return "config";
+  if (status === 402 || status === 404) return "config";
+  if (status === 400 || status === 413) return "request";
   return status >= 500 ? "overload" : "other";
 }
 

@@ -15,22 +15,26 @@ import {
 /** "unexpected status 401 Unauthorized", "last status: 429 Too Many Requests". */
 const STATUS = /\bstatus:? (\d{3})\b/i;
 
+/** When a request was refused as wrong (400), the message is the answer of the service. */
+const REFUSED = /^\{"(error|detail)"/;
+
+/** The account must pay. */
+const BILLING = /quota exceeded|billing|insufficient_quota|out of credits/i;
+const WRONG_MODEL =
+  /\bmodel\b.*(does not exist|not supported|not found)|model_not_found|model provider .* not found|no longer supported/i;
+
 /** The order matters: a message about a usage limit offers to buy credits, but is not about billing. */
 const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
   ["lost_session", /no rollout found|thread not found|no saved session/i],
   ["limit", /usage limit|rate limit|too many requests/i],
-  ["config", /quota exceeded|billing|insufficient_quota|out of credits/i],
+  ["config", BILLING],
   ["overload", /high demand|at capacity|overloaded|temporar(il)?y/i],
   [
     "overload",
     /stream disconnected|network error|connection (failed|refused|reset|closed)|error sending request|timed? ?out/i,
   ],
-  [
-    "config",
-    /\bmodel\b.*(does not exist|not supported|not found)|model provider .* not found|no longer supported/i,
-  ],
-  // When a request was refused as wrong (400), the message is the answer of the service.
-  ["config", /invalid_request_error|bad request|^\{"(error|detail)"/i],
+  ["config", WRONG_MODEL],
+  ["request", /invalid_request_error|bad request/i],
   ["auth", /unauthorized|not logged in|log in again|sign in again|refresh token|api key/i],
 ];
 
@@ -44,7 +48,7 @@ const CODES: Readonly<Record<string, TurnFault>> = {
   policyCapacityUnavailable: "overload",
   unauthorized: "auth",
   modelNotFound: "config",
-  badRequest: "config",
+  badRequest: "request",
 };
 
 /** The reason stands at the beginning of a message, so no more than this is searched (characters). */
@@ -53,9 +57,15 @@ const MESSAGE_MAX = 4000;
 export function faultOfMessage(fullMessage: string): TurnFault {
   const message = fullMessage.slice(0, MESSAGE_MAX);
   const status = statusOfMessage(message);
+  // Its words may be about anything, such as a timeout of an image that the service could not load.
+  if (status === 400 || REFUSED.test(message)) return faultOfRefusal(message);
   const fault = status === null ? undefined : faultOfStatus(status);
   if (fault !== undefined) return fault;
   return WORDS.find(([, words]) => words.test(message))?.[0] ?? "other";
+}
+
+function faultOfRefusal(message: string): TurnFault {
+  return BILLING.test(message) || WRONG_MODEL.test(message) ? "config" : "request";
 }
 
 /** Null when it names no HTTP status. */
@@ -89,7 +99,8 @@ function faultOfStatus(status: number): TurnFault | undefined {
   if (status === 401 || status === 403) return "auth";
   if (status === 429) return "limit";
   if (status === 408 || status === 409 || status >= 500) return "overload";
-  return status >= 400 ? "config" : undefined;
+  if (status === 402 || status === 404) return "config";
+  return status >= 400 ? "request" : undefined;
 }
 
 /** Its messages on stderr when it does not begin. */

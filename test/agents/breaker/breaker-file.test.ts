@@ -8,6 +8,8 @@ import { tempDir } from "../../support/temp-dir.ts";
 
 const BROKEN = failed("agent", "ErrAgentFailed", "API Error: 400");
 const OTHER = failed("timeout", "ErrIdle", "silent");
+const REQUEST = failed("agent", "ErrAgentRequest", "the prompt is too long");
+const CONFIG = failed("config", "ErrAgentConfig", "no such model");
 const AUTH = failed("auth", "ErrAuth", "not let in");
 
 /** Each run is noted by a process of its own. @returns which of them paused the agent, by their number from 1 */
@@ -25,6 +27,8 @@ it.each([
   ["five with a success between", [BROKEN, BROKEN, BROKEN, undefined, BROKEN, BROKEN], []],
   ["five with another failure between", [BROKEN, BROKEN, OTHER, BROKEN, BROKEN, BROKEN], []],
   ["one that no other run mends", [BROKEN, AUTH], [2]],
+  ["a wrong setting", [CONFIG], [1]],
+  ["five requests that are refused", [REQUEST, REQUEST, REQUEST, REQUEST, REQUEST], [5]],
   ["a success", [undefined], []],
 ])("an agent is paused by %s: %j", async (_what, runs, expected) => {
   const stateDir = tempDir();

@@ -93,6 +93,30 @@ describe.each(KINDS)("%s", (kind) => {
     expect(pool.pids()).toEqual([]);
   });
 
+  it("fails a task whose request is refused, goes on with the next one, and is paused for a wrong model", async () => {
+    const bench = await newAgentBench(kind, {
+      conversations: [
+        { name: "bad", marker: "go: bad", steps: [{ status: 400 }] },
+        { name: "good", marker: "go: good", steps: [{ say: "Done." }] },
+        { name: "model", marker: "go: model", steps: [{ status: 404 }] },
+      ],
+    });
+    const { pool } = bench;
+    await pool.start();
+    bench.drop("bad");
+    expect(await pool.error("bad", SLOW_MS)).toMatchObject({
+      kind: "agent",
+      code: "ErrAgentRequest",
+      attempts: 1,
+    });
+    bench.drop("good");
+    expect(await pool.result("good", SLOW_MS)).toMatchObject({ output: "Done." });
+    bench.drop("model");
+    expect(await pool.error("model", SLOW_MS)).toMatchObject({ code: "ErrAgentConfig" });
+    const told = pool.alerts().filter(({ alert }) => String(alert).startsWith("agent_"));
+    expect(told.map(({ alert }) => alert)).toEqual(["agent_paused"]);
+  });
+
   it("leaves a silent tool call alone, and stops a run that is silent without one", async () => {
     const bench = await newAgentBench(
       kind,

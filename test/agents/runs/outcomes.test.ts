@@ -78,7 +78,7 @@ const CASES: readonly Case[] = [
   {
     what: "a bad request",
     turns: [[{ fail: 400 }]],
-    ends: { kind: "config", code: "ErrAgentConfig" },
+    ends: { kind: "agent", code: "ErrAgentRequest" },
     starts: 1,
     paid: 0,
     booked: [],
@@ -137,7 +137,7 @@ const CASES: readonly Case[] = [
     turns: [
       [DONE, result({ subtype: "success", is_error: false, result: "Done." }), { fail: 400 }],
     ],
-    ends: { kind: "config", code: "ErrAgentConfig" },
+    ends: { kind: "agent", code: "ErrAgentRequest" },
     starts: 1,
     paid: 0,
     booked: [],

@@ -34,7 +34,7 @@ const RUNS: readonly (readonly [string, Parameters<typeof play>[1], string])[] =
   ["not-logged-in", { exitCode: 1 }, "deferred 60000"],
   ["403-billing", { exitCode: 1 }, "failed config, for good"],
   ["400-credit", { exitCode: 1 }, "failed config, for good"],
-  ["400", { exitCode: 1 }, "failed config, for good"],
+  ["400", { exitCode: 1 }, "failed agent, for good"],
   ["404-model", { exitCode: 1 }, "failed config, for good"],
   ["limit", { sent: [A], exitCode: 1 }, `deferred ${1_795_481_931_000 - NOW_MS}`],
   ["429-api-key", { exitCode: 1 }, "deferred null"],

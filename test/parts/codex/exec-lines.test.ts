@@ -73,6 +73,15 @@ describe("a turn fails for the reason in its message", () => {
     ["The 'gpt-9' model is not supported when using Codex with a ChatGPT account.", "config"],
     ["no rollout found for thread id 01a20000", "lost_session"],
     ["the tests of model 401 failed", "other"],
+    ["unexpected status 413 Payload Too Large: x", "request"],
+    ["unexpected status 400 Bad Request: the prompt is too long", "request"],
+    [
+      '{"error":{"message":"Timeout while downloading x.png","code":"invalid_image_url"}}',
+      "request",
+    ],
+    ['{"error":{"message":"You may not","code":"model_not_found"}}', "config"],
+    ['{"error":{"message":"Your account is not active, check your billing details"}}', "config"],
+    ["Bad Request", "request"],
     ["", "other"],
   ])("%s: %s", (message, fault) => {
     const [end] = factsOf(play({ exec: [...START, failed(message)] }), "turn_ended");

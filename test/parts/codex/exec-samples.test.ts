@@ -19,7 +19,7 @@ describe("a captured run comes to", () => {
     ["401", 1, "deferred"],
     ["401-later", 1, "deferred"],
     ["403", 1, "deferred"],
-    ["400", 1, "config"],
+    ["400", 1, "agent"],
     ["unknown-model", 1, "config"],
     ["unknown-model-of-plan", 1, "config"],
     ["billing", 1, "config"],
