@@ -131,6 +131,8 @@ export interface Settings {
   roots: string[];
   /** Where worktrees of tasks are made: a path, relative to the state tree. */
   worktrees_dir: string;
+  /** True: the supervisor takes messages from `post/`, and wakes coding agents for their mail. */
+  mail_enabled: boolean;
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
   data: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
@@ -187,6 +189,7 @@ export const DEFAULT_SETTINGS: Settings = {
   env_allow: [],
   roots: ["/"],
   worktrees_dir: "worktrees",
+  mail_enabled: false,
   data: "",
   uids: [],
   mailbox_enabled: true,

@@ -68,6 +68,15 @@ export class SayBox {
     }
   }
 
+  /** The number of the last message of this sender; undefined when there is none. */
+  find(from: string): number | undefined {
+    const isOf = (n: number): boolean =>
+      readDocument<{ from?: unknown }>(this.path(n))?.from === from;
+    return this.list()
+      .messages.sort((a, b) => b - a)
+      .find(isOf);
+  }
+
   /** The messages that the model has not provably read, the oldest first. */
   unread(): Message[] {
     const { messages, read } = this.list();

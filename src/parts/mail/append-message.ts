@@ -19,7 +19,6 @@ import {
   makeNext,
   openSegment,
   readAt,
-  readBytes,
   SEGMENT_BYTES,
   type Segment,
   seal,
@@ -101,8 +100,16 @@ function findOwn(fd: number, sizeBefore: number, line: Buffer): number | undefin
 }
 
 /** The end of the last whole line: one that is being written now ends behind it. */
-function endOf({ k, path }: Segment): Checked {
-  return [k, readBytes(path).lastIndexOf(NEWLINE) + 1];
+function endOf(segment: Segment): Checked {
+  const fd = openSegment(segment);
+  try {
+    const { size } = fs.fstatSync(fd);
+    // No line of ours is longer.
+    const from = Math.max(0, size - 2 * LINE_BYTES_MAX);
+    return [segment.k, from + readAt(fd, from, size).lastIndexOf(NEWLINE) + 1];
+  } finally {
+    fs.closeSync(fd);
+  }
 }
 
 /** What stands in the scope now survives a power cut after this. @throws a system error */

@@ -14,14 +14,19 @@ export interface Cursor {
   n: number;
   /** The number of the last message that was read. */
   upto: number;
-  /** How many wake-ups at this cursor have failed. */
+  /** How many wake-ups for the mail above it have failed. */
   fails: number;
+  /** Unix seconds; 0 when there is no record. */
+  at: number;
 }
 
 /** What shows that the messages were read. */
 export interface Evidence {
-  /** `ack`: the reader's own command. `archive`: the messages are of an earlier agent of that name. */
-  by: "ack" | "archive";
+  /**
+   * `ack`: the reader's own command. `run`: the stream of a run shows that the model has it. `archive`: the messages are of an earlier
+   * agent of that name.
+   */
+  by: "ack" | "run" | "archive";
   atMs: number;
 }
 
@@ -32,7 +37,8 @@ const NAME = /^([1-9]\d{0,8})\.json$/;
 export function readCursor(folder: MailFolder, reader: string): Cursor {
   const n = numbersOf(folder, reader).at(-1) ?? 0;
   const found = n === 0 ? undefined : readDocument<Cursor>(pathOf(folder, reader, n));
-  return { n, upto: numberOr0(found?.upto), fails: numberOr0(found?.fails) };
+  const { upto, fails, at } = found ?? {};
+  return { n, upto: numberOr0(upto), fails: numberOr0(fails), at: numberOr0(at) };
 }
 
 /**
@@ -50,13 +56,33 @@ export function moveCursor(
   for (;;) {
     const { n, upto: known } = readCursor(folder, reader);
     if (known >= upto) return;
-    const record = { v: 1, n: n + 1, upto, fails: 0, by, at: Math.floor(atMs / 1000) };
-    const text = `${JSON.stringify(record)}\n`;
-    if (!folder.publish(text, "cursors", folderOf(reader), `${n + 1}.json`)) continue;
-    for (const old of numbersOf(folder, reader).slice(0, -KEPT))
-      fs.rmSync(pathOf(folder, reader, old), { force: true });
-    return;
+    const cursor = { n: n + 1, upto, fails: 0, at: Math.floor(atMs / 1000) };
+    if (publish(folder, reader, cursor, by)) return;
   }
+}
+
+/**
+ * Notes that a wake-up for the mail above this cursor has ended without proof that it was read. The next wake-up has the number of
+ * the new record in its name. Does nothing when the cursor has moved.
+ * @throws ErrMailboxDir, a system error
+ */
+export function noteFailure(
+  folder: MailFolder,
+  reader: string,
+  { n, upto, fails }: Cursor,
+  atMs: number,
+): void {
+  const cursor = { n: n + 1, upto, fails: fails + 1, at: Math.floor(atMs / 1000) };
+  publish(folder, reader, cursor, "failed wake-up");
+}
+
+/** @returns false when another process was faster */
+function publish(folder: MailFolder, reader: string, cursor: Cursor, by: string): boolean {
+  const text = `${JSON.stringify({ v: 1, ...cursor, by })}\n`;
+  if (!folder.publish(text, "cursors", folderOf(reader), `${cursor.n}.json`)) return false;
+  for (const old of numbersOf(folder, reader).slice(0, -KEPT))
+    fs.rmSync(pathOf(folder, reader, old), { force: true });
+  return true;
 }
 
 function numbersOf(folder: MailFolder, reader: string): number[] {

@@ -23,6 +23,8 @@ export interface Draft {
   replyTo?: string;
   when?: When;
   requiresHuman?: boolean;
+  /** How many wake-ups led to it since a person spoke. */
+  hops?: number;
 }
 
 export interface Sent {
@@ -103,7 +105,7 @@ function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message 
     mentions,
     thread: draft.thread ?? null,
     reply_to: draft.replyTo ?? null,
-    hops: 0,
+    hops: draft.hops ?? 0,
     cause: [],
     when: draft.when ?? "next",
     requires_human: draft.requiresHuman === true,

@@ -36,10 +36,9 @@ type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
  * @throws ErrInvalidConfig, ErrInvalidMessage
  */
 export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMail> {
-  const { settings, sources } = await openSettings(ctx);
-  const base = sources["data"] === "environment" ? ctx.cwd : ctx.stateDir;
+  const { settings } = await openSettings(ctx);
   const store = {
-    dataDir: dataDirOf(settings.data, base, ctx.env),
+    dataDir: dataDirOf(settings.data, ctx.stateDir, ctx.env),
     isDurable: settings.durability === "power",
     keepMs: settings.retention.journal_days * DAY_MS,
   };
@@ -77,6 +76,8 @@ export function callerOf(env: NodeJS.ProcessEnv, named?: string): string {
 }
 
 function agentOfRun(env: NodeJS.ProcessEnv): string | undefined {
+  const told = env["MAILCHUTE_AGENT"] ?? "";
+  if (told !== "") return told;
   try {
     const agent = parseObject(readRegularText(env["MAILCHUTE_TASK_FILE"] ?? ""))?.["agent"];
     return typeof agent === "string" ? agent : undefined;

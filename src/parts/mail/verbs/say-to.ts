@@ -43,8 +43,14 @@ function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft
     to: options.to,
     text,
     requiresHuman: options["needs-human"],
-    ...compact({ id, replyTo, thread }),
+    ...compact({ id, replyTo, thread, hops: isInRun(env) ? hopsOf(env) : undefined }),
   };
+}
+
+/** How many wake-ups led to this run. */
+function hopsOf(env: NodeJS.ProcessEnv): number {
+  const hops = Number(env["MAILCHUTE_HOPS"]);
+  return Number.isInteger(hops) && hops > 0 ? hops : 0;
 }
 
 function isThere(store: MailStore, scope: Scope, text: string): boolean {

@@ -1,0 +1,64 @@
+/** Puts unread messages into one text for an agent: as data, with senders and ids, and of a bounded size. Pure. */
+import type { Numbered } from "./read-messages.ts";
+import { type Scope, sameScope } from "./scope.ts";
+
+/** A bundle has at most about this many bytes, and a message in it at most half of that. */
+const BUNDLE_BYTES_MAX = 8 * 1024;
+const MESSAGES_MAX = 50;
+
+export interface Bundle {
+  text: string;
+  /** The number of the last message in it. */
+  upto: number;
+  count: number;
+  /** How many wake-ups led to these messages since a person spoke. */
+  hops: number;
+}
+
+/**
+ * @param messages unread ones, the oldest first; at least one. What does not fit stays unread
+ * @param textOf the text of a message
+ */
+export function makeBundle(
+  scope: Scope,
+  messages: readonly Numbered[],
+  textOf: (message: Numbered) => string,
+): Bundle {
+  const parts: string[] = [];
+  let bytes = 0;
+  for (const message of messages.slice(0, MESSAGES_MAX)) {
+    const part = format(scope, message, textOf(message));
+    bytes += Buffer.byteLength(part);
+    if (parts.length > 0 && bytes > BUNDLE_BYTES_MAX) break;
+    parts.push(part);
+  }
+  const taken = messages.slice(0, parts.length);
+  const more = messages.length - taken.length;
+  const left = more === 0 ? [] : [`${more} more unread: mailchute mail`];
+  const head =
+    "Mail for you. These are words of the agents and people who are named as senders, not those of mailchute.";
+  return {
+    text: [head, ...parts, ...left].join("\n\n"),
+    upto: taken.at(-1)?.n ?? 0,
+    count: taken.length,
+    hops: taken.some(isOfPerson) ? 0 : Math.max(0, ...taken.map(({ hops }) => hops)),
+  };
+}
+
+/** Said on the command line, and not in a run. */
+function isOfPerson({ via }: Numbered): boolean {
+  return via === "cli";
+}
+
+function format(scope: Scope, message: Numbered, text: string): string {
+  const { project, branch, from_agent: from, id, t, reply_to: replyTo } = message;
+  const sender = sameScope(message, scope) ? from : `${project}:${branch}:${from}`;
+  const answers = replyTo === null ? "" : `, answers ${replyTo}`;
+  const bytes = Buffer.from(text);
+  const isCut = bytes.length > BUNDLE_BYTES_MAX / 2;
+  // The cut may be within a character, which then is left out.
+  const shown = isCut
+    ? `${bytes.toString("utf8", 0, BUNDLE_BYTES_MAX / 2).replace(/\ufffd$/, "")}…\n(the whole text: mailchute messages --thread ${id})`
+    : text;
+  return `From ${sender} at ${t} (${id}${answers}):\n${shown.replace(/^/gm, "> ")}`;
+}

@@ -1,0 +1,214 @@
+/**
+ * Delivers the mail of agents. An agent that runs a task gets it there, through the messages of that task; else a task wakes it. The
+ * offer is written before it is made, and the cursor moves only when the stream of the run proves that the model has read it. So mail is
+ * said at least once, each time with the same ids, and never counts as read without proof.
+ */
+import { dirname } from "node:path";
+import { SayBox } from "../../agents/stream/say-box.ts";
+import { decodeTask } from "../../codec/task-codec.ts";
+import { systemCode } from "../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { matchAgent } from "../../core/matching.ts";
+import { prefixOf } from "../../core/names.ts";
+import { findInProcessing, findWaiting, listLive } from "../../mailbox/locate.ts";
+import { submitOnce } from "../../mailbox/submit-once.ts";
+import type { Environment } from "../../supervisor/environment/environment.ts";
+import { readAgent } from "./agents.ts";
+import { textOf } from "./blobs.ts";
+import { type Bundle, makeBundle } from "./bundle.ts";
+import { moveCursor, noteFailure, readCursor } from "./cursors.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { dropOffer, type MailOffer, readOffer, writeOffer } from "./offers.ts";
+import type { PendingMail } from "./pending-mail.ts";
+import { formatAddress } from "./scope.ts";
+import { judgeWake, wakeIdOf } from "./wake-rules.ts";
+import { wakeTask } from "./wake-task.ts";
+
+export class Delivery {
+  /** Whether an agent is about to be woken, or reads its mail now. */
+  hasWork = false;
+  private readonly env: Environment;
+  private readonly folder: MailFolder;
+  private readonly pending: PendingMail;
+  /** Names of agents as the settings have them, by their names in lower case. */
+  private readonly names: ReadonlyMap<string, string>;
+  /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
+  private agentOf = new Map<string, string>();
+  private readonly told = new Set<string>();
+  private readonly offers = new Map<string, MailOffer | undefined>();
+
+  constructor(
+    env: Environment,
+    folder: MailFolder,
+    pending: PendingMail,
+    names: ReadonlyMap<string, string>,
+  ) {
+    this.env = env;
+    this.folder = folder;
+    this.pending = pending;
+    this.names = names;
+  }
+
+  /** @throws a system error: the next call tries again */
+  async work(): Promise<void> {
+    let hasWork = false;
+    for (const name of this.names.keys()) if (await this.deliver(name)) hasWork = true;
+    this.hasWork = hasWork;
+  }
+
+  /** @returns whether the agent is about to be woken, or reads its mail now */
+  private async deliver(name: string): Promise<boolean> {
+    const offer = this.offerOf(name);
+    if (offer !== undefined) {
+      await this.followUp(name, offer);
+      // When it is over, there may be more mail.
+      return this.offerOf(name) === undefined || this.isActive(offer.task);
+    }
+    if (!this.pending.has(name)) return false;
+    const { monotonicMs, wallMs } = this.now();
+    const cursor = readCursor(this.folder, name);
+    const waiting = this.pending.of(name, cursor.upto, monotonicMs);
+    const newest = waiting?.messages.at(-1);
+    if (waiting === undefined || newest === undefined) return false;
+    const bundle = makeBundle(
+      this.folder.scope,
+      waiting.messages,
+      (message) => textOf(this.folder, message) ?? "(its text is missing)",
+    );
+    const running = this.runOf(name);
+    if (running !== undefined) {
+      await this.offer(name, bundle, running, false);
+      return true;
+    }
+    const verdict = judgeWake({
+      cursor,
+      bundle,
+      sinceMs: waiting.sinceMs,
+      lastMs: waiting.lastMs,
+      nowMs: monotonicMs,
+      cursorAtMs: cursor.at * 1000,
+      sentAtMs: newest.created_at * 1000,
+      wallMs,
+    });
+    if (verdict === "soon" || verdict === "later") return verdict === "soon";
+    if (verdict !== "now") {
+      this.tellHeld(name, cursor.n, verdict.held);
+      return false;
+    }
+    const inc = readAgent(this.folder, name)?.inc ?? 1;
+    const task = wakeIdOf({ ...this.folder.scope, name }, inc, cursor);
+    await this.offer(name, bundle, task, true);
+    return true;
+  }
+
+  /** Writes the offer, then makes it. A crash in between leaves an offer that `followUp` makes. */
+  private async offer(name: string, bundle: Bundle, task: string, isWake: boolean): Promise<void> {
+    const { text, upto, hops } = bundle;
+    const offer: MailOffer = { v: 1, task, isWake, upto, text, hops, say: null };
+    this.write(name, offer);
+    await this.followUp(name, offer);
+  }
+
+  /** Goes on with an offer: makes it, looks for the proof, or ends it when its task has ended without one. */
+  private async followUp(name: string, offer: MailOffer): Promise<void> {
+    const { env, folder } = this;
+    const atMs = env.trays.clock.wallMs();
+    const cursor = readCursor(folder, name);
+    if (offer.upto <= cursor.upto) return this.drop(name);
+    const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
+    const from = `mail ${offer.upto}`;
+    const say = offer.say ?? box.find(from) ?? box.post(offer.text, from);
+    if (offer.say === null) this.write(name, { ...offer, say });
+    // Each time: the process that wrote the offer may have died before it did this.
+    if (offer.isWake) await this.submitWake(name, offer);
+    // The task first: its last run wrote its proofs before it ended.
+    const isLive = this.isLive(offer.task);
+    if (box.stateOf(say) === "read") moveCursor(folder, name, offer.upto, { by: "run", atMs });
+    else if (isLive) return;
+    else if (offer.isWake) noteFailure(folder, name, cursor, atMs);
+    this.drop(name);
+  }
+
+  /** No other process writes offers of this tree's agents. */
+  private offerOf(name: string): MailOffer | undefined {
+    if (!this.offers.has(name)) this.offers.set(name, readOffer(this.folder, name));
+    return this.offers.get(name);
+  }
+
+  private write(name: string, offer: MailOffer): void {
+    writeOffer(this.folder, name, offer);
+    this.offers.set(name, offer);
+  }
+
+  private drop(name: string): void {
+    dropOffer(this.folder, name);
+    this.offers.set(name, undefined);
+  }
+
+  private async submitWake(name: string, { task: id, hops }: MailOffer): Promise<void> {
+    const { trays, tree } = this.env;
+    const agent = this.names.get(name) ?? name;
+    const task = wakeTask({ id, agent, name, scope: this.folder.scope, hops }, dirname(tree.dir));
+    const bytes = Buffer.from(`${JSON.stringify(task)}\n`);
+    if ((await submitOnce(trays, { id, bytes })) === "submitted")
+      this.env.facts.emit("inbox:written", `${id}.json`);
+  }
+
+  private isLive(id: string): boolean {
+    const { trays } = this.env;
+    return findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;
+  }
+
+  /** Whether it runs, or will without anything from outside. */
+  private isActive(id: string): boolean {
+    const { trays } = this.env;
+    const stage = findInProcessing(trays, id)?.name?.stage;
+    return stage === undefined ? findWaiting(trays, id) !== undefined : stage !== "hold";
+  }
+
+  /** A task that a run of this agent has in hand. */
+  private runOf(name: string): string | undefined {
+    const known = new Map<string, string>();
+    let found: string | undefined;
+    for (const { id, name: place, path } of listLive(this.env.trays)) {
+      if (place?.stage !== "w" || place.isBatch === true) continue;
+      const key = prefixOf(place);
+      const agent = this.agentOf.get(key) ?? this.agentOfFile(path, id);
+      if (agent === undefined) continue;
+      known.set(key, agent);
+      if (agent === name) found ??= id;
+    }
+    this.agentOf = known;
+    return found;
+  }
+
+  /** In lower case; undefined when the task is gone. */
+  private agentOfFile(path: string, id: string): string | undefined {
+    const { trays, settings } = this.env;
+    try {
+      const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+      const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, path);
+      return matchAgent(task, settings.agents).agent?.name.toLowerCase() ?? "";
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return undefined;
+      return "";
+    }
+  }
+
+  /** Once for each level. */
+  private tellHeld(name: string, n: number, why: string): void {
+    const key = `${name}.${n}`;
+    if (this.told.has(key)) return;
+    this.told.add(key);
+    const address = formatAddress({ ...this.folder.scope, name });
+    this.env.alerts.alert(
+      "mail_held",
+      `mail for ${address} is held: ${why}. Read it: mailchute mail ${name}; --ack lets the next mail through`,
+    );
+  }
+
+  private now(): { monotonicMs: number; wallMs: number } {
+    const { clock } = this.env.trays;
+    return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The mail that was given to a run of an agent and is not provably read yet: `offers/<agent>.json`, at most one offer for each agent. It
+ * is written before the offer is made, so after a crash it is known what may have been said to whom.
+ */
+import fs from "node:fs";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { folderOf } from "./scope.ts";
+
+export interface MailOffer {
+  v: 1;
+  /** The task whose agent gets it. */
+  task: string;
+  /** True for a task that only wakes the agent. */
+  isWake: boolean;
+  /** The numbers of the messages in it are above that of the cursor, and at most this. */
+  upto: number;
+  text: string;
+  hops: number;
+  /** The number under which it was said to the task; null: that is about to happen. */
+  say: number | null;
+}
+
+export function readOffer(folder: MailFolder, reader: string): MailOffer | undefined {
+  const found = readDocument<MailOffer>(pathOf(folder, reader));
+  return typeof found?.task === "string" && typeof found.upto === "number" ? found : undefined;
+}
+
+/** @throws a system error: then it must not be made */
+export function writeOffer(folder: MailFolder, reader: string, offer: MailOffer): void {
+  folder.makeDir("offers");
+  const options = { stagingDir: folder.path(".tmp"), isDurable: folder.isDurable };
+  replaceDocument(pathOf(folder, reader), offer, options);
+}
+
+export function dropOffer(folder: MailFolder, reader: string): void {
+  fs.rmSync(pathOf(folder, reader), { force: true });
+}
+
+function pathOf(folder: MailFolder, reader: string): string {
+  return folder.path("offers", `${folderOf(reader)}.json`);
+}

@@ -1,0 +1,76 @@
+/** Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. */
+import { unreadOf } from "./inbox.ts";
+import type { MailFolder } from "./mail-folder.ts";
+import { recipientsOf } from "./message.ts";
+import { MessageReader, type Numbered } from "./read-messages.ts";
+import { formatAddress } from "./scope.ts";
+
+/** So many messages of an agent are kept in memory. The others are read when these are done. */
+const KEPT_MAX = 200;
+
+interface Waiting {
+  messages: Numbered[];
+  isCut: boolean;
+  /** When the first of them and the last one was seen (monotonic ms). */
+  sinceMs: number;
+  lastMs: number;
+}
+
+export class PendingMail {
+  private readonly folder: MailFolder;
+  /** Names by addresses. */
+  private readonly names: ReadonlyMap<string, string>;
+  private readonly reader: MessageReader;
+  private readonly waiting = new Map<string, Waiting>();
+
+  constructor(folder: MailFolder, names: readonly string[], nowMs: number) {
+    this.folder = folder;
+    this.names = new Map(names.map((name) => [formatAddress({ ...folder.scope, name }), name]));
+    // What comes while these are read is read twice, and kept once.
+    this.reader = new MessageReader(folder);
+    for (const _ of this.reader.next([]));
+    for (const name of names) this.load(name, nowMs);
+  }
+
+  /** Reads what came since the last call. */
+  look(nowMs: number): void {
+    for (const message of this.reader.next(
+      [...this.names.keys()].map((one) => JSON.stringify(one)),
+    ))
+      for (const address of recipientsOf(message)) {
+        const name = this.names.get(address);
+        if (name !== undefined) this.add(name, message, nowMs);
+      }
+  }
+
+  /** Whether an agent may have unread mail. */
+  has(name: string): boolean {
+    return this.waiting.has(name);
+  }
+
+  /** The first unread messages of an agent; undefined when there are none. @param upto of its cursor */
+  of(name: string, upto: number, nowMs: number): Waiting | undefined {
+    const waiting = this.waiting.get(name);
+    if (waiting === undefined) return undefined;
+    waiting.messages = waiting.messages.filter(({ n }) => n > upto);
+    if (waiting.messages.length > 0) return waiting;
+    this.waiting.delete(name);
+    return waiting.isCut ? this.load(name, nowMs) : undefined;
+  }
+
+  private load(name: string, nowMs: number): Waiting | undefined {
+    const { messages } = unreadOf(this.folder, name);
+    for (const message of messages) this.add(name, message, nowMs);
+    return this.waiting.get(name);
+  }
+
+  private add(name: string, message: Numbered, nowMs: number): void {
+    const known = this.waiting.get(name);
+    const waiting = known ?? { messages: [], isCut: false, sinceMs: nowMs, lastMs: nowMs };
+    this.waiting.set(name, waiting);
+    if (waiting.messages.some(({ n }) => n === message.n)) return;
+    waiting.lastMs = nowMs;
+    if (waiting.messages.length < KEPT_MAX) waiting.messages.push(message);
+    else waiting.isCut = true;
+  }
+}

@@ -1,0 +1,35 @@
+/** The task that wakes an agent for its mail. The mail itself is in the messages of this task. Pure. */
+import type { Task } from "../../core/task.ts";
+import type { Scope } from "./scope.ts";
+
+export interface Wake {
+  id: string;
+  /** The agent as the settings have it, and its name in the scope. */
+  agent: string;
+  name: string;
+  scope: Scope;
+  hops: number;
+}
+
+/** The same bytes each time: it may be submitted again after a crash. @param cwd where the agent works */
+export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): Task {
+  const { project, branch } = scope;
+  return {
+    id,
+    agent,
+    title: `Mail for ${name}`,
+    prompt: [
+      `You are the agent ${name} in the scope ${project}:${branch}, and there is mail for you: see "Messages for you".`,
+      "Do what it asks of you as far as that is your work, and answer who expects an answer.",
+      "- mailchute say TEXT --to NAME: writes to an agent, or to human",
+      "- mailchute mail: your other unread mail; mailchute messages: what was said before",
+      "- mailchute agents: who else is there",
+    ].join("\n"),
+    cwd,
+    env: {
+      MAILCHUTE_SCOPE: `${project}:${branch}`,
+      MAILCHUTE_AGENT: name,
+      MAILCHUTE_HOPS: String(hops + 1),
+    },
+  };
+}

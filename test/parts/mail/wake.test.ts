@@ -1,0 +1,221 @@
+/** A supervisor delivers mail: into a run that is on, or by waking the agent; through real processes, with stand-ins for the programs. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { readCursor } from "../../../src/parts/mail/cursors.ts";
+import { unreadOf } from "../../../src/parts/mail/inbox.ts";
+import { MailFolder } from "../../../src/parts/mail/mail-folder.ts";
+import { readOffer, writeOffer } from "../../../src/parts/mail/offers.ts";
+import { OUTSIDE } from "../../../src/parts/mail/scope.ts";
+import { type Draft, send } from "../../../src/parts/mail/send.ts";
+import { newTalkPool, UNTIL_GO } from "../../agents/talk/talk-pool.ts";
+import type { Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
+
+interface MailPool {
+  pool: Pool;
+  folder: MailFolder;
+  /** Records a message, as `say` and programs do. */
+  post: (more?: Partial<Draft>) => string;
+  cursorOf: (name: string) => number;
+}
+
+/** A pool whose mail is in its tree, in the scope unknown:main. */
+function newMailPool(
+  tasks: Record<string, object[][]> = {},
+  turns?: object[][],
+  config = "mail_enabled: true\ndata: .\n",
+): MailPool {
+  const pool = newTalkPool(tasks, turns);
+  fs.appendFileSync(join(pool.state, "config.yaml"), config);
+  const store = { dataDir: pool.state, isDurable: false };
+  const folder = new MailFolder(store, OUTSIDE);
+  const post = (more: Partial<Draft> = {}): string => {
+    const draft = { scope: OUTSIDE, from: "ann", via: "cli", to: ["claude"], text: "look at X" };
+    return send(store, { ...(draft as Draft), ...more }, Date.now()).id;
+  };
+  return { pool, folder, post, cursorOf: (name) => readCursor(folder, name).upto };
+}
+
+/** All that the programs have printed and were told, run after run. */
+function streamsOf(pool: Pool): string[] {
+  return pool
+    .runs()
+    .sort()
+    .map((run) => join(pool.state, "runs", run, "events.jsonl"))
+    .map((path) => (fs.existsSync(path) ? fs.readFileSync(path, "utf8") : ""));
+}
+
+/** The ids of the wake-ups that have begun. */
+const wakesOf = (pool: Pool): string[] => [
+  ...new Set(
+    pool
+      .runs()
+      .map((run) => /wake\.[^@]+/.exec(run)?.[0] ?? "")
+      .filter((id) => id !== ""),
+  ),
+];
+const occurrences = (text: string, part: string): number => text.split(part).length - 1;
+
+describe("seed task 6: a mention wakes its agent", () => {
+  it("once for messages that come together, and what it has read is marked with proof", async () => {
+    const { pool, folder, post, cursorOf } = newMailPool();
+    await pool.start();
+    const ids = [post(), post({ to: [], text: "and @claude, at Y" }), post({ to: ["codex"] })];
+    await waitFor(() => cursorOf("claude") === 2 && cursorOf("codex") === 3, {
+      what: "both agents to read their mail",
+      timeoutMs: 30_000,
+    });
+    expect(wakesOf(pool)).toHaveLength(2);
+    const [stream = ""] = streamsOf(pool).filter((text) => text.includes("and @claude, at Y"));
+    expect(stream).toContain("You are the agent claude in the scope unknown:main");
+    for (const part of ["From ann at ", "> look at X", ids[0] ?? "", ids[1] ?? ""])
+      expect(stream).toContain(part);
+    expect(unreadOf(folder, "claude").messages).toEqual([]);
+    await waitFor(() => readOffer(folder, "claude") === undefined, { what: "the offer to end" });
+    const cursors = folder.path("cursors", "claude");
+    expect(JSON.parse(fs.readFileSync(join(cursors, "1.json"), "utf8"))).toMatchObject({
+      v: 1,
+      upto: 2,
+      by: "run",
+    });
+  });
+
+  it("also by a file in post/inbox, and for mail that came while nothing ran", async () => {
+    const { pool, post, cursorOf } = newMailPool();
+    post();
+    const inbox = join(pool.state, "post", "inbox");
+    fs.mkdirSync(join(pool.state, "post"), { mode: 0o700 });
+    fs.mkdirSync(inbox, { mode: 0o700 });
+    fs.writeFileSync(
+      join(inbox, "m1.json"),
+      JSON.stringify({ from_agent: "ci", to: "claude", content: "red" }),
+    );
+    await pool.start(["--drain"]).catch(() => undefined);
+    await waitFor(() => cursorOf("claude") === 2, { what: "the mail", timeoutMs: 30_000 });
+    expect(fs.existsSync(join(pool.state, "post", "outbox", "m1_result.json"))).toBe(true);
+    expect(wakesOf(pool)).toHaveLength(1);
+    expect(streamsOf(pool).join()).toContain("> red");
+  });
+
+  it("and lists the agents of the settings", async () => {
+    const { pool } = newMailPool();
+    await pool.start();
+    const { stdout } = await pool.run(["agents", "--json", "--scope", "unknown:main"]);
+    expect(JSON.parse(stdout).agents).toMatchObject([
+      { name: "claude", type: "claude", inc: 1, home: pool.state },
+      { name: "codex", type: "codex" },
+      { name: "server" },
+    ]);
+  });
+});
+
+it("an agent that runs gets its mail in that run, and is not woken", async () => {
+  const { pool, post, cursorOf } = newMailPool(AT_WORK);
+  pool.drop("a", { agent: "claude", prompt: "GO", cwd: pool.dir });
+  await pool.start();
+  await waitFor(() => streamsOf(pool).join().includes("until test"), { what: "the tool call" });
+  post();
+  await waitFor(() => fs.existsSync(join(pool.state, "say", "a", "1.offer.json")), {
+    what: "the offer",
+  });
+  expect(cursorOf("claude")).toBe(0);
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  await pool.result("a");
+  await waitFor(() => cursorOf("claude") === 1, { what: "the proof" });
+  expect(wakesOf(pool)).toEqual([]);
+  expect(pool.runs()).toHaveLength(1);
+  expect(occurrences(streamsOf(pool).join(), "> look at X")).toBeGreaterThan(0);
+});
+
+describe("after a crash", () => {
+  it("mail that was offered to a run and not read is offered again, with the same id", async () => {
+    const { pool, post, cursorOf } = newMailPool(AT_WORK);
+    pool.drop("a", { agent: "claude", prompt: "GO", cwd: pool.dir });
+    await pool.start();
+    await waitFor(() => streamsOf(pool).join().includes("until test"), { what: "the tool call" });
+    const id = post();
+    await waitFor(() => fs.existsSync(join(pool.state, "say", "a", "1.offer.json")), {
+      what: "the offer",
+    });
+    await pool.killAll();
+    expect(cursorOf("claude")).toBe(0);
+    fs.writeFileSync(join(pool.dir, "go"), "");
+    await pool.start();
+    await waitFor(() => cursorOf("claude") === 1, { what: "the mail", timeoutMs: 30_000 });
+    expect(streamsOf(pool).join()).toContain(id);
+    expect(wakesOf(pool)).toEqual([]);
+  });
+
+  it("an offer that was written and not made is made: one wake-up, said once", async () => {
+    const { pool, folder, post, cursorOf } = newMailPool();
+    post();
+    const text = "Mail for you.\n\n> look at X";
+    const offer = { v: 1, task: "wake.0.1.0", isWake: true, upto: 1, text, hops: 0 } as const;
+    writeOffer(folder, "claude", { ...offer, say: null });
+    await pool.start();
+    await waitFor(() => cursorOf("claude") === 1, { what: "the mail", timeoutMs: 30_000 });
+    expect(wakesOf(pool)).toEqual(["wake.0.1.0"]);
+    expect(fs.readdirSync(join(pool.state, "say", "wake.0.1.0")).sort()).toContain("1.json");
+    expect(fs.existsSync(join(pool.state, "say", "wake.0.1.0", "2.json"))).toBe(false);
+  });
+
+  it("of the supervisor at many moments, the mail is read, by one wake-up for each level", async () => {
+    const { pool, post, cursorOf } = newMailPool();
+    for (let round = 1; round <= 4; round++) {
+      post({ text: `message ${round}` });
+      await pool.start();
+      // Sooner or later: before, while and after the agent is woken.
+      const untilMs = Date.now() + round * 900;
+      await waitFor(() => Date.now() > untilMs || cursorOf("claude") === round, {
+        what: "a moment",
+      });
+      await pool.killAll();
+    }
+    await pool.start();
+    await waitFor(() => cursorOf("claude") === 4, { what: "all mail", timeoutMs: 30_000 });
+    const streams = streamsOf(pool).join();
+    for (let round = 1; round <= 4; round++) expect(streams).toContain(`> message ${round}`);
+    // No two wake-ups have a name in common, and none was submitted twice.
+    const ids = pool.results().map((record) => record.task_id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});
+
+it("a wake-up that fails before the agent has read leaves the mail unread, and counts", async () => {
+  const { pool, folder, post } = newMailPool({}, [[{ exit: 3 }]]);
+  await pool.start();
+  post();
+  await waitFor(() => readCursor(folder, "claude").fails === 1, {
+    what: "the failure",
+    timeoutMs: 60_000,
+  });
+  expect(readCursor(folder, "claude")).toMatchObject({ n: 1, upto: 0 });
+  expect(unreadOf(folder, "claude").messages).toHaveLength(1);
+  expect(readOffer(folder, "claude")).toBeUndefined();
+});
+
+it("mail that follows from 12 wake-ups is held and told, and a person's word passes", async () => {
+  const { pool, post, cursorOf } = newMailPool();
+  await pool.start();
+  post({ via: "run", from: "codex", hops: 12 });
+  await waitFor(() => pool.alerts().some((alert) => alert["alert"] === "mail_held"), {
+    what: "the alert",
+    timeoutMs: 30_000,
+  });
+  expect(wakesOf(pool)).toEqual([]);
+  post({ text: "go on" });
+  await waitFor(() => cursorOf("claude") === 2, { what: "the mail", timeoutMs: 30_000 });
+  expect(wakesOf(pool)).toHaveLength(1);
+});
+
+it("without mail_enabled nothing is made, and no agent is woken", async () => {
+  const { pool, folder } = newMailPool({}, undefined, "data: .\n");
+  pool.drop("a", { exec: ["true"] });
+  await pool.start();
+  await pool.result("a");
+  expect(fs.existsSync(folder.dir)).toBe(false);
+  expect(fs.existsSync(join(pool.state, "post"))).toBe(false);
+});
