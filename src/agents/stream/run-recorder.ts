@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { compact } from "../../core/compact.ts";
+import type { AttemptOutcome } from "../../core/outcome.ts";
 import { costsOf, stateTree } from "../../core/state-tree.ts";
 import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
@@ -103,7 +104,7 @@ export class RunRecorder {
     const isBooked = this.book(this.costRecord(outcome?.kind ?? "lost_session"));
     this.log.close();
     const isGone = outcome === undefined;
-    const why = isGone || !("message" in outcome) ? "" : outcome.message;
+    const why = isGone ? "" : whyOf(outcome);
     const left: SessionDocument = {
       ...session,
       session_id: isGone ? null : (state.sessionId ?? session.session_id),
@@ -209,6 +210,8 @@ export class RunRecorder {
   /** The program reports a price only at the end of a turn. */
   private usedInOpenTurn(): Usage {
     const { turnUsage } = this.state;
+    // Without an open turn it has no price: 0 would be one, and hide that the program has told none.
+    if (tokensOf(turnUsage) === 0) return NO_USAGE;
     const { prices } = this.assignment.settings;
     return { ...turnUsage, costUsdMicro: priceOf(this.model, turnUsage, prices) ?? null };
   }
@@ -248,6 +251,13 @@ export class RunRecorder {
 export function isAnswer(fact: Fact): boolean {
   if (fact.fact === "turn_ended") return fact.end.fault === undefined;
   return fact.fact === "tool_started" || fact.fact === "thought";
+}
+
+/** For the next run. The question to a person is none of its business. */
+function whyOf(outcome: AttemptOutcome): string {
+  if (outcome.kind === "deferred" && outcome.hold?.startsWith("budget-") === true)
+    return "It was stopped, because its budget was used up. A person has allowed more.";
+  return "message" in outcome ? outcome.message : "";
 }
 
 function handOffOf(why: string, said: string): string {

@@ -179,6 +179,23 @@ describe("the budget of a task", () => {
     expect(bench.costs("coder")).toMatchObject([{}, { cost_usd_micro: 100_000, turns: 1 }]);
   });
 
+  it("counts codex, which tells no price, by the prices of the settings", async () => {
+    const turns = [[{ usage: { input: 500_000, output: 0 } }, { say: "Done." }]];
+    const settings = { model: "m", budget: { day_usd: 0.4 } };
+    const bench = withSettings(newBench([{ name: "coder", kind: "codex", turns, settings }]), {
+      prices: "{m: {input_usd: 1, output_usd: 1}}",
+    });
+    bench.pool.drop("t0", { prompt: "Do it.", agent: "coder" });
+    await bench.pool.start();
+    await bench.pool.result("t0");
+    expect(bench.costs("coder")).toMatchObject([{ cost_usd_micro: null }]);
+    bench.pool.drop("t1", { prompt: "Do it.", agent: "coder" });
+    const question = await asked(bench.pool);
+    expect(question).toMatch(/^budget\.agent\.coder\..*\.usd\.1$/);
+    await answer(bench.pool, question, "yes");
+    await bench.pool.result("t1");
+  });
+
   it("fails when the answer is no", async () => {
     const turn = [{ run: "sleep 5", background: true }, ...TURN];
     const settings = { budget: { turns: 1 } };

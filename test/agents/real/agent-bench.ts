@@ -16,12 +16,14 @@ export interface AgentBench {
   api: MockApi;
   pool: Pool;
   /** Drops a task for the agent, in a folder of its own. @returns the folder */
-  drop(id: string, task?: Partial<Task>): string;
+  drop: (id: string, task?: Partial<Task>) => string;
 }
 
 export interface AgentBenchOptions {
   /** More settings of the agent. */
   agent?: Record<string, unknown>;
+  /** More of config.yaml. */
+  settings?: Record<string, unknown>;
   retries?: number;
   isSubscription?: boolean;
 }
@@ -30,7 +32,7 @@ export interface AgentBenchOptions {
 export async function newAgentBench(
   kind: Kind,
   scenario: Scenario,
-  { agent = {}, retries = 1, isSubscription = false }: AgentBenchOptions = {},
+  { agent = {}, settings: more = {}, retries = 1, isSubscription = false }: AgentBenchOptions = {},
 ): Promise<AgentBench> {
   const api = await startMockApi(scenario);
   onTestFinished(() => api.close());
@@ -55,12 +57,14 @@ export async function newAgentBench(
   };
   fs.writeFileSync(
     join(pool.state, "config.yaml"),
-    `workers: 4
-durability: process
-grace_ms: 2000
-retry: {max_attempts: 3, backoff_ms: 20, backoff_max_ms: 500}
-agents: ${JSON.stringify([settings])}
-`,
+    JSON.stringify({
+      workers: 4,
+      durability: "process",
+      grace_ms: 2000,
+      retry: { max_attempts: 3, backoff_ms: 20, backoff_max_ms: 500 },
+      agents: [settings],
+      ...more,
+    }),
   );
   return {
     api,
