@@ -97,6 +97,11 @@ export abstract class Agent {
 
   /** Runs one attempt to its end. A task cannot make it reject; if it rejects, that is a fault of mailchute. */
   abstract run(assignment: Assignment): Promise<AttemptOutcome>;
+
+  /** The checks of a completed attempt are passed. @returns why the task still runs once more; undefined: it is done */
+  reopen(_assignment: Assignment): AttemptOutcome | undefined {
+    return undefined;
+  }
 }
 
 /** Where the programs of an attempt run: its worktree, or a path as seen from the directory that holds the state tree. */

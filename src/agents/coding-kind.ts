@@ -48,6 +48,10 @@ export class LoadedAgent extends Agent {
     return await agent.run(assignment);
   }
 
+  override reopen(assignment: Assignment): AttemptOutcome | undefined {
+    return this.agent?.reopen(assignment);
+  }
+
   private async load(): Promise<Agent> {
     const kind = await this.entry.load();
     // Two runs may begin at once. They share one agent, which counts failures in a row.

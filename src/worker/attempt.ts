@@ -212,7 +212,7 @@ async function runPlain(
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
     trays.clock.monotonicMs(),
   );
-  return fault ?? outcome;
+  return fault ?? agent.reopen(assignment) ?? outcome;
 }
 
 /** Step "decided": decides what happens after this outcome. If the task ends, makes its record. */

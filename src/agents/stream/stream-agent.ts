@@ -26,7 +26,8 @@ import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { countFailure } from "./same-failure.ts";
-import { newSession, type SessionDocument, SessionFile } from "./session-file.ts";
+import { SayBox } from "./say-box.ts";
+import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 
@@ -37,10 +38,8 @@ const WALL_MS = 4 * 60 * 60_000;
 const PAUSED_AGAIN_MS = 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
-const GO_ON: RunVerdict = {
-  next: "outcome",
-  outcome: { kind: "released", message: "a message for it has come" },
-};
+const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
+const NEXT_RUN: RunVerdict = { next: "outcome", outcome: GO_ON };
 
 export class StreamAgent extends Agent {
   private readonly program: AgentProgram;
@@ -57,6 +56,22 @@ export class StreamAgent extends Agent {
     await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
     reportLastWords(assignment, outcome);
     return outcome;
+  }
+
+  /** A message came while the checks ran: the session, which the end of the run has closed, goes on with it. */
+  override reopen(assignment: Assignment): AttemptOutcome | undefined {
+    const { stateDir, task, lease, runDir, claimFile } = assignment;
+    if (new SayBox(stateDir, task.id, false).unread().length === 0) return undefined;
+    const session = sessionOfRun(runDir);
+    const file = new SessionFile(stateTree(stateDir).sessions, sessionKey({ task, lease }));
+    try {
+      // Without its claim file another process has the task, and its session.
+      if (session !== undefined && fs.existsSync(claimFile))
+        file.write({ ...session, has_news: true });
+    } catch {
+      // A full disk: it reads the message in a new session.
+    }
+    return GO_ON;
   }
 
   private async runInSession(assignment: Assignment): Promise<AttemptOutcome> {
@@ -190,7 +205,7 @@ export class StreamAgent extends Agent {
       lastWords(stderrLog, stderrFrom),
     );
     session.has_news = isCompleted(judged) && messages.hasUnread();
-    const verdict = session.has_news ? GO_ON : this.giveUpSame(assignment, session, judged);
+    const verdict = session.has_news ? NEXT_RUN : this.giveUpSame(assignment, session, judged);
     if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
   }
@@ -333,7 +348,7 @@ function isSignal(outcome: AttemptOutcome): boolean {
   return outcome.kind === "failed" && outcome.failure === "signal";
 }
 
-function sessionKey({ task, lease, node }: Assignment): string {
+function sessionKey({ task, lease, node }: Pick<Assignment, "task" | "lease" | "node">): string {
   const submission = lease.slice(0, lease.indexOf("."));
   return `${task.id}@${submission}${node === undefined ? "" : `.${node.phase.toLowerCase()}`}`;
 }

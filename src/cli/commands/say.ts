@@ -29,7 +29,7 @@ export const command = defineCommand({
   usage: "ID TEXT | TEXT --to NAME",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
-    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. What comes later, as while verify runs, stays unread.",
+    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. That also holds for what comes while verify runs. What comes after that, while the task settles, stays unread.",
     "With --to, or with one TEXT that mentions agents as @NAME, the message is mail for agents by their names, whether they run or not. It prints `recorded` once the message is on disk.",
     "For a task it prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
@@ -163,6 +163,6 @@ function outlook(isLive: boolean, state: MessageState, place: TaskPlace | undefi
   if (hasEnded(place))
     return `the task has ended without it; go on in its session: mailchute continue ${place?.id ?? "ID"} TEXT`;
   return place?.state === "running" && isLive
-    ? "the agent runs, and reads it at its next step"
+    ? "the agent runs, and reads it at its next step, or in one more run when its work is done"
     : "it is kept for the agent's next run of this task";
 }

@@ -59,6 +59,31 @@ it("keeps a message for a running codex until its work is done, and then runs it
   expect(pool.runs()).toHaveLength(2);
 });
 
+it.each(["claude", "codex"])(
+  "gives %s what was said while verify ran in one more run of the same session",
+  async (agent) => {
+    const pool = newTalkPool({});
+    const verify = ["sh", "-c", `echo x >> verifying; ${UNTIL_GO}`];
+    pool.drop("a", { agent, prompt: "x", cwd: pool.dir, verify });
+    await pool.start();
+    await waitFor(() => fs.existsSync(join(pool.dir, "verifying")), { what: "verify" });
+    const said = await pool.run(["say", "a", "look at X"]);
+    expect(said.stdout).toBe("message 1 to a: recorded\n");
+    expect(said.stderr).toMatch(/in one more run|the agent's next run/);
+    const reading = pool.spawn(["say", "a", "and at Y", "--wait", "read"]);
+    await waitFor(() => fs.existsSync(join(pool.state, "say", "a", "2.json")), { what: "both" });
+    letGo(pool);
+    expect(await reading.ended).toMatchObject({ exitCode: 0 });
+    expect(await pool.result("a")).toMatchObject({ attempts: 1 });
+    expect(pool.runs()).toHaveLength(2);
+    expect(fs.readFileSync(join(pool.dir, "verifying"), "utf8")).toBe("x\nx\n");
+    const ids = [...streamOf(pool).matchAll(/"(?:thread_id|session_id)":"([^"]+)"/g)];
+    expect(new Set(ids.map(([, id]) => id)).size).toBe(1);
+    for (const n of [1, 2])
+      expect(fs.existsSync(join(pool.state, "say", "a", `${n}.read.json`))).toBe(true);
+  },
+);
+
 it("gives a task that waits its messages with its first run, in one packet", async () => {
   const pool = newTalkPool({});
   pool.drop("a", { agent: "claude", prompt: "x" });
