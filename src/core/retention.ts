@@ -1,6 +1,6 @@
 /** Decides which old files may be removed. Pure. */
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+export const DAY_MS = 24 * 60 * 60 * 1000;
 /** A staged file younger than this may belong to a slow process that still needs it (ms). */
 export const STAGED_MAX_AGE_MS = 60 * 60 * 1000;
 

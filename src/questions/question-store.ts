@@ -109,13 +109,17 @@ export class QuestionStore {
     return edits;
   }
 
-  /** Removes answers that were given before this time. @param beforeMs epoch ms */
-  forget(beforeMs: number): void {
+  /** Removes answers that were given before this time. @param beforeMs epoch ms @returns how many there were */
+  forget(beforeMs: number, isDryRun = false): number {
+    let count = 0;
     for (const id of idsIn(this.answeredDir, Number.POSITIVE_INFINITY)) {
       const path = this.pathIn(this.answeredDir, id);
       const stats = fs.statSync(path, { throwIfNoEntry: false });
-      if (stats !== undefined && stats.mtimeMs < beforeMs) fs.rmSync(path, { force: true });
+      if (stats === undefined || stats.mtimeMs >= beforeMs) continue;
+      if (!isDryRun) fs.rmSync(path, { force: true });
+      count++;
     }
+    return count;
   }
 
   /** Takes a question back: no task waits for its answer any more. */

@@ -127,10 +127,13 @@ test("clean removes what is past its retention, and with --dry-run only counts i
     put(cli, "analytics/supervisor_lifecycle.2026-01-01T00-00-00-000Z.jsonl", ""),
     join(put(cli, "evidence/left-the-plan/summary.md", ""), ".."),
     put(cli, "workers/w-1-1.json", ""),
+    put(cli, "questions/answered/old.md", ""),
   ];
   const kept = [
     put(cli, "mailbox/outbox/b_result.json", {}),
     put(cli, "runs/notes/mine.txt", "x"),
+    put(cli, "questions/answered/new.md", ""),
+    put(cli, "questions/open/old.md", ""),
     put(cli, "analytics/supervisor_lifecycle.2026-01-02T00-00-00-000Z.jsonl", ""),
   ];
   const longAgo = Date.now() / 1000 - 90 * 86_400;
@@ -144,6 +147,7 @@ test("clean removes what is past its retention, and with --dry-run only counts i
     runs: 2,
     journals: 1,
     agents: 0,
+    questions: 1,
     evidence: 1,
   });
   expect(old.every((path) => fs.existsSync(path))).toBe(true);

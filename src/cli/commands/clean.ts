@@ -1,7 +1,9 @@
 /** `clean`: removes files whose retention is over, as a running supervisor does by itself. */
 import { openIdReaders } from "../../app/id-readers.ts";
+import { DAY_MS } from "../../core/retention.ts";
 import { sweepAll } from "../../mailbox/sweep.ts";
 import { openTrays, viewTrays } from "../../mailbox/trays.ts";
+import { QuestionStore } from "../../questions/question-store.ts";
 import { cleanAgents } from "../../supervisor/maintenance/clean-agents.ts";
 import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";
 import { cleanEvidence } from "../../supervisor/maintenance/clean-evidence.ts";
@@ -41,13 +43,14 @@ export const command = defineCommand({
       agents:
         finishPass(cleanAgents(tree, retention, rules)) +
         finishPass(cleanTalk(tree, retention, rules)),
+      questions: new QuestionStore(tree.dir).forget(rules.nowMs - failedDays * DAY_MS, isDryRun),
       evidence: finishPass(cleanEvidence(tree, retention.evidence_days, isInPlan, rules)),
     };
     if (ctx.json) ctx.out.json({ dry_run: isDryRun, ...counts });
     else {
       const verb = isDryRun ? "would remove" : "removed";
       ctx.out.line(
-        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, ${counts.agents} sessions, messages and logs of agents, evidence of ${counts.evidence} nodes and earlier runs`,
+        `${verb} ${counts.results} results, ${counts.errors} error records, ${counts.staged} staged files, ${counts.runs} runs, ${counts.journals} journals, ${counts.agents} sessions, messages and logs of agents, ${counts.questions} answered questions, evidence of ${counts.evidence} nodes and earlier runs`,
       );
     }
     return EXIT.ok;

@@ -4,6 +4,7 @@
  */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { DAY_MS } from "../../core/retention.ts";
 import { holdOf, type QuestionText } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import type {
@@ -19,7 +20,6 @@ import { agentsOf, HeldLanes } from "./held-lanes.ts";
 /** Between two looks at the files (ms). While none is open, the look around that comes next is soon enough. */
 const LOOK_MS = 500;
 const FORGET_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 class QuestionsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
