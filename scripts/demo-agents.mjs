@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /**
- * demo-agents.mjs [--real] [--keep]: three coding agents in a night of some ten seconds. A quota wait, a killed worker, a resume, a
- * denied tool, and what it cost. It asserts its counts at the end, and ends with 1 when one is wrong. By default stand-ins play the
+ * demo-agents.mjs [--real] [--keep]: three coding agents in a night of some fifteen seconds. A quota wait, a killed worker, a resume, a
+ * denied tool, a question to a person, a budget, and what it cost. It asserts its counts at the end, and ends with 1 when one is wrong. By default stand-ins play the
  * programs; --real takes the installed claude and codex, against a mock of their service: neither needs an account.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import { delimiter, join } from "node:path";
@@ -39,6 +39,10 @@ const startedMs = Date.now();
 let resetsAt = 0;
 const LONG_TOOL = `echo $$ > ${join(root, "tool.pid")}; exec sleep 60`;
 
+function resultOf(envelope) {
+  return `<result>${JSON.stringify({ summary: "I need an answer.", ...envelope })}</result>`;
+}
+
 /** What each task asks for, who does it, and how the model answers: as steps of the mock and of the stand-ins. */
 const TASKS = [
   { id: "docs", agent: "ada", answers: [{ say: "The page is written." }] },
@@ -57,19 +61,35 @@ const TASKS = [
     agent: "cleo",
     answers: [{ run: "touch made", denied: true }, { say: "I may not." }],
   },
+  {
+    id: "colour",
+    agent: "bob",
+    isNode: true,
+    answers: [
+      { say: resultOf({ status: "checkpoint", checkpoint: { question: "Blue or green?" } }) },
+      { say: resultOf({ status: "success", summary: "It is blue." }) },
+    ],
+  },
+  { id: "notes", agent: "cleo", isOverBudget: true, answers: [{ say: "The notes are read." }] },
   { id: "review", agent: "ada", limit: true, answers: [{ say: "The review is done." }] },
   { id: "cleanup", agent: "ada", limit: true, answers: [{ say: "The cleanup is done." }] },
 ];
-const EXPECTED = { completed: 5, failed: 1 };
+const EXPECTED = { completed: 7, failed: 1 };
 /** Dropped first; what meets the limit comes when they have started. */
-const AT_ONCE = TASKS.filter(({ limit }) => !limit);
+const AT_ONCE = TASKS.filter(
+  ({ limit, isNode, isOverBudget }) => !(limit || isNode || isOverBudget),
+);
+const NODE = TASKS.find(({ isNode }) => isNode);
+const OVER_BUDGET = TASKS.find(({ isOverBudget }) => isOverBudget);
 const LATER = TASKS.filter(({ limit }) => limit);
 
 const promptOf = ({ id }) => `Do the work of demo-${id}.`;
 
 /** For the stand-ins. A turn that goes on with a session says only that it finished. */
 function standInScript() {
-  const tasks = TASKS.map(({ id, limit, answers }) => {
+  const tasks = TASKS.map(({ id, limit, isNode, answers }) => {
+    // Each launch of the node is a turn of its own.
+    if (isNode) return [`demo-${id}`, answers.map((step) => [step])];
     const steps = answers.map((step) => (step.denied ? { deny: "Bash" } : step));
     return [`demo-${id}`, [limit ? [{ limit: resetsAt, until: resetsAt }, ...steps] : steps]];
   });
@@ -130,7 +150,8 @@ function find(name) {
 
 async function writeConfig() {
   const { claude, codex } = await programs();
-  const agent = (name, kind, mode, { program, env, args }) => ({
+  const agent = (name, kind, mode, { program, env, args }, more = {}) => ({
+    ...more,
     name,
     kind,
     program,
@@ -146,13 +167,16 @@ async function writeConfig() {
     agents: [
       agent("ada", "claude", "edit", claude),
       // Its sandbox could write to the temporary folder, which holds this state tree.
-      agent("bob", "codex", "full", codex),
-      agent("cleo", "claude", "read", claude),
+      agent("bob", "codex", "full", codex, { phases: ["IMPLEMENT"] }),
+      agent("cleo", "claude", "read", claude, { budget: { day_turns: 1 } }),
     ],
     prices: { "gpt-5": { input_usd: 1, output_usd: 10 } },
   };
   // JSON is YAML, too.
   fs.writeFileSync(join(state, "config.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const { id, agent: worker } = NODE;
+  const node = { id, title: "Choose a colour", agent: worker, prompt: promptOf(NODE), cwd: work };
+  fs.writeFileSync(join(state, "roadmap.yaml"), `nodes:\n  - ${JSON.stringify(node)}\n`);
 }
 
 const paint = (code, text) => (process.stdout.isTTY ? `\u001b[${code}m${text}\u001b[0m` : text);
@@ -203,6 +227,8 @@ const events = () => lines(join(state, "analytics", "supervisor_lifecycle.jsonl"
 const gate = () => json(join(root, "xdg", "mailchute", "accounts", "ada.json"));
 
 let supervisor;
+/** Tasks over their budget that ran before the answer. */
+let early = -1;
 let heard = 0;
 const told = new Set();
 let closedUntilMs;
@@ -220,6 +246,8 @@ function hear() {
       const again = event.attempt > 1 ? `, run ${event.attempt}` : isAfter ? " again" : "";
       if (!told.has(id + again)) tell(id, `${agent} works on it${again}`, 36);
       told.add(id + again);
+    } else if (id === NODE.id) {
+      // Its first run ends with a question. What it came to is told below.
     } else if (event.event === "reclaimed") tell(id, "its worker is dead: taken back", 33);
     else if (event.event === "completed" || event.event === "failed") {
       const record = recordOf(id);
@@ -256,12 +284,41 @@ async function until(what, look) {
   }
 }
 
+function environment() {
+  const env = Object.entries(process.env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name));
+  return { ...Object.fromEntries(env), XDG_STATE_HOME: join(root, "xdg") };
+}
+
+/** The status of the node, as the plan says. */
+const nodeStatus = () => /"?status"?: "?(\w+)/.exec(read(join(state, "roadmap.yaml")))?.[1];
+
+/** Open questions of budgets: a list of their ids, each with its sentence. */
+function openQuestions() {
+  const dir = join(state, "questions", "open");
+  const names = fs.existsSync(dir) ? fs.readdirSync(dir) : [];
+  return names
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => ({
+      id: name.slice(0, -".md".length),
+      text: /^# (.*)$/m.exec(read(join(dir, name)))?.[1],
+    }));
+}
+
+let answered = 0;
+/** Answers as a person does. */
+function answer(id, text) {
+  say(`$ mailchute answer ${id} ${JSON.stringify(text)}`);
+  const args = [here("bin/mailchute.js"), "answer", id, text, "--state", state];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, env: environment() });
+  if (status !== 0) throw new Error(`the answer was not taken: ${stderr}`);
+  answered++;
+}
+
 function startSupervisor() {
   const log = fs.openSync(join(root, "supervisor.log"), "a");
-  const env = Object.entries(process.env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name));
   supervisor = spawn(process.execPath, [here("bin/mailchute.js"), "run", "--state", state], {
     cwd: root,
-    env: { ...Object.fromEntries(env), XDG_STATE_HOME: join(root, "xdg") },
+    env: environment(),
     stdio: ["ignore", log, log],
     detached: true,
   });
@@ -296,7 +353,24 @@ async function perform() {
   process.kill(pid, "SIGKILL");
   await until("the second run", () => recordOf("long-build"));
 
-  bold("4. Until all is done");
+  bold("4. A question: bob's node of the plan waits for a person");
+  await until("the question", () => nodeStatus() === "needs_human");
+  tell(NODE.id, "asks: Blue or green?", 33);
+  answer(NODE.id, "Blue.");
+
+  bold("5. A budget: cleo may have one turn a day, and has had it");
+  drop(OVER_BUDGET);
+  const [question] = await until("the question about the budget", () => {
+    const found = openQuestions();
+    return found.length > 0 && found;
+  });
+  tell("cleo", question.text, 33);
+  early = recordOf(OVER_BUDGET.id) === undefined ? 0 : 1;
+  answer(question.id, "yes");
+
+  bold("6. Until all is done");
+  await until("the end of the node", () => nodeStatus() === "done");
+  tell(NODE.id, "done: It is blue.");
   await until("the end of all tasks", () => TASKS.every(({ id }) => recordOf(id)));
   supervisor.kill("SIGTERM");
   await until("the end", () => supervisor.exitCode !== null || supervisor.signalCode !== null);
@@ -324,7 +398,7 @@ function processesLeft() {
 function counts() {
   const records = TASKS.map(({ id }) => recordOf(id) ?? {});
   const with_ = (status) => records.filter((record) => record.status === status).length;
-  const early = events().filter(
+  const tooEarly = events().filter(
     ({ event, task_id: id, t }) =>
       event === "started" &&
       LATER.some((task) => task.id === id) &&
@@ -345,12 +419,15 @@ function counts() {
     ],
     ["runs of the killed worker's task", 2, recordOf("long-build")?.attempts],
     ["of these in one session", 1, Number(isSame)],
-    ["runs of ada's account before its limit was over", 0, early.length],
+    ["runs of ada's account before its limit was over", 0, tooEarly.length],
     [
       "attempts that the limit used up",
       0,
       LATER.filter(({ id }) => recordOf(id)?.attempts !== 1).length,
     ],
+    ["questions of a node and of a budget that were answered", 2, answered],
+    ["tasks that ran over their budget before the answer", 0, early],
+    ["questions that are open", 0, openQuestions().length],
     ["agents whose use was booked", 3, new Set(costs().map(({ agent }) => agent)).size],
     ["left in inbox/ and processing/", 0, left.length],
     ["processes left", 0, processesLeft()],
@@ -359,7 +436,7 @@ function counts() {
 }
 
 function report() {
-  bold("5. What it used");
+  bold("7. What it used");
   const sums = new Map();
   for (const {
     agent,

@@ -33,7 +33,7 @@ function startDemo(pool: Pool): Demo {
 const trees = (pool: Pool): string[] =>
   fs.readdirSync(pool.dir).filter((name) => name.startsWith("mailchute-demo-agents-"));
 
-it("plays a limit, a killed worker, a resume and a denied tool, and all counts are right", async () => {
+it("plays a limit, a killed worker, a resume, a denied tool, a question and a budget, and all counts are right", async () => {
   const pool = newPool();
   const demo = startDemo(pool);
   expect(await demo.ended, demo.text()).toBe(0);
@@ -42,7 +42,9 @@ it("plays a limit, a killed worker, a resume and a denied tool, and all counts a
     "its worker is dead: taken back",
     "failed (permission)",
     "ok    1  of these in one session",
-    "All counts are as expected: 6 tasks, none lost",
+    "asks: Blue or green?",
+    "Agent cleo today: spent 1 of 1 turns. Go on to 2 turns?",
+    "All counts are as expected: 8 tasks, none lost",
   ])
     expect(demo.text()).toContain(said);
   expect(demo.text()).not.toContain("OFF");
