@@ -45,7 +45,7 @@ const KNOWN: ReadonlySet<string> = new Set(Object.values(FIELDS).flat());
 
 /** @param value the parsed JSON */
 export function decodeEnvelope(value: unknown, options: EnvelopeOptions = {}): DecodedEnvelope {
-  if (!isObject(value)) return { problems: ["the result is no JSON object"] };
+  if (!isObject(value)) return { problems: ["the result is not a JSON object"] };
   if (isDeeperThan(value, OUTPUT_DEPTH_MAX))
     return { problems: [`the result is nested deeper than ${OUTPUT_DEPTH_MAX} levels`] };
   const values = new LenientValues();

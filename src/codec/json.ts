@@ -125,7 +125,7 @@ function scan(scanner: Scanner, text: string, skipped = 0): { from: number; to: 
   }
 }
 
-/** Whether JSON.parse may have dropped a duplicate key, or accepted a forbidden key or too deep nesting. May be true wrongly. */
+/** Whether JSON.parse may have dropped a duplicate key, or accepted a forbidden key or too deep nesting. It may be true for a text that is in order. */
 function mayHide(text: string, value: object): boolean {
   if (text.length > JSON_MEMBERS_MAX) return true;
   let count = 0;

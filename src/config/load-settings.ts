@@ -33,7 +33,7 @@ function readConfig(path: string): string | undefined {
     try {
       const stats = fs.fstatSync(fd);
       if (!stats.isFile())
-        throw new ErrInvalidConfig("cannot read config.yaml: it is no regular file", {
+        throw new ErrInvalidConfig("cannot read config.yaml: it is not a regular file", {
           path,
           phase: "read",
         });

@@ -62,7 +62,7 @@ function openRegular(path: string, flags: number): number {
   const isShared = stats.nlink > 1 && flags !== O_RDONLY;
   if (stats.isFile() && !isShared) return fd;
   fs.closeSync(fd);
-  const why = stats.isFile() ? "it has a second name" : "it is no regular file";
+  const why = stats.isFile() ? "it has a second name" : "it is not a regular file";
   throw Object.assign(new Error(`EINVAL: ${why}, '${path}'`), { code: "EINVAL" });
 }
 

@@ -81,7 +81,7 @@ export async function* readJournal(
   if (!fs.fstatSync(fd).isFile()) {
     // Reading a device might never end.
     fs.closeSync(fd);
-    throw Object.assign(new Error(`EINVAL: it is no regular file, '${path}'`), {
+    throw Object.assign(new Error(`EINVAL: it is not a regular file, '${path}'`), {
       code: "EINVAL",
       path,
     });

@@ -8,7 +8,7 @@ export type Entries = Map<string, KvEntry>;
 
 export function explainBadValue(key: string, value: unknown): string | undefined {
   const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) return `the value of ${key} is no JSON`;
+  if (text === undefined) return `the value of ${key} is not valid JSON`;
   const bytes = Buffer.byteLength(text);
   return bytes <= KV_VALUE_BYTES_MAX
     ? undefined

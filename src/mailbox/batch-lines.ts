@@ -55,7 +55,7 @@ export class LineReader {
   private number = 0;
   private isOpen = true;
 
-  /** @throws ErrInvalidTask when the path is no regular file or `explainBad` refuses it; a system error when it cannot be read */
+  /** @throws ErrInvalidTask when the path is not a regular file or `explainBad` refuses it; a system error when it cannot be read */
   constructor(path: string, options: LineReaderOptions = {}) {
     this.takesTail = options.takesTail !== false;
     this.fd = fs.openSync(path, READ_FLAGS);

@@ -105,7 +105,7 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
   return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
 }
 
-/** The bytes of a claimed file. @throws ErrInvalidTask when it is no regular file, is too large, or its owner may not have it run */
+/** The bytes of a claimed file. @throws ErrInvalidTask when it is not a regular file, is too large, or its owner may not have it run */
 export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
   // The file may have been replaced after it was found to have one name.

@@ -112,7 +112,7 @@ function escaped(text: string): string {
   return text.replace(/^## Answer/gm, "\\## Answer");
 }
 
-/** Some editors write other ends of lines. */
+/** Some editors use other line endings. */
 function normal(text: string): string {
   return text.replace(/\r\n?/g, "\n");
 }

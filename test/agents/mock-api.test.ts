@@ -340,7 +340,7 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     expect((await ask(api, { stream: false })).status).toBe(500);
   });
 
-  it("refuses a body that is no JSON", async () => {
+  it("refuses a body that is not valid JSON", async () => {
     const { url } = await start([]);
     const answer = await fetch(`${url}/v1/${format}`, { method: "POST", body: "{" });
     expect(answer.status).toBe(400);

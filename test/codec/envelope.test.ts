@@ -108,7 +108,7 @@ describe("an envelope", () => {
   });
 
   const bad: [string, unknown, string[]][] = [
-    ["no object", [], ["the result is no JSON object"]],
+    ["no object", [], ["the result is not a JSON object"]],
     ["no status", {}, ["status: expected success, fail or checkpoint, found nothing"]],
     ["a wrong status", { status: "succes" }, ['did you mean "success"?']],
     ["a summary that is no text", { status: "fail", summary: {} }, ["summary: expected a text"]],

@@ -260,7 +260,7 @@ describe("a task", () => {
   });
 });
 
-describe("bytes that are no JSON object", () => {
+describe("bytes that are not a JSON object", () => {
   it("are refused with the byte of the fault, and its cause", () => {
     const error = refusalOf(() => decodeTask(Buffer.from('{"é":x}'), "a", "/p"));
     expect(error).toMatchObject({

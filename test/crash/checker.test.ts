@@ -138,7 +138,11 @@ it.each<[string, Plant, RegExp]>([
     /its assigned event names the lease/,
   ],
   ["a torn event", edit(EVENTS, (text) => text.slice(0, -5)), /torn/],
-  ["a line that is no JSON", edit(EVENTS, (text) => `oops\n${text}`), /:1: not a JSON object/],
+  [
+    "a line that is not valid JSON",
+    edit(EVENTS, (text) => `oops\n${text}`),
+    /:1: not a JSON object/,
+  ],
   ["a line that is no object", edit(LEASES, (text) => `null\n${text}`), /:1: not a JSON object/],
   ["a lease never released", dropLine(LEASES, 1), /its lease was active, not active, released/],
   ["a lease never active", dropLine(LEASES, 2), /its lease was released/],

@@ -14,7 +14,7 @@ import {
 } from "../../src/host/regular-file.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-it("what is no regular file is refused at once, and left as it is", () => {
+it("what is not a regular file is refused at once, and left as it is", () => {
   const dir = tempDir();
   const target = join(dir, "target");
   fs.writeFileSync(target, "precious");

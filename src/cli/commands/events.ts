@@ -42,7 +42,9 @@ export const command = defineCommand({
     const counts = { records: 0, bad: 0 };
     for await (const record of readJournal(tree.events, counts)) await print([record]);
     if (counts.bad > 0)
-      ctx.out.note(`${counts.bad} lines of ${tree.events} are torn or foreign and were skipped`);
+      ctx.out.note(
+        `${counts.bad} lines of ${tree.events} cannot be read as records and were skipped`,
+      );
     return EXIT.ok;
   },
 });

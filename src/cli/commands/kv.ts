@@ -83,7 +83,7 @@ function readValue(text: string, isJson: boolean): unknown {
   try {
     return JSON.parse(whole) as unknown;
   } catch {
-    throw new ErrInvalidKv("the value is no JSON", {
+    throw new ErrInvalidKv("the value is not valid JSON", {
       phase: "put",
       hint: "leave --json-value out to put it as a text",
     });

@@ -144,7 +144,9 @@ function watchTheNight(
     untilMs === undefined
       ? () => {}
       : callAt(untilMs, () => {
-          onNotice("the time of --until has come: nothing new starts, what runs may end");
+          onNotice(
+            "the time of --until has come: nothing new starts, and running tasks go on to their end",
+          );
           supervisor.stop(true);
         });
   return () => {

@@ -26,7 +26,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   EROFS: "it is mounted read-only: remount it, or move the state tree",
   EACCES: "check its owner and rights, or run mailchute as its owner",
   EPERM: "check its owner and rights, or run mailchute as its owner",
-  ENOTDIR: "something in the path is no directory: check --state and MAILCHUTE_STATE",
+  ENOTDIR: "a part of the path is not a directory: check --state and MAILCHUTE_STATE",
   ENOENT: "something in the path is not there: check it, and --state",
   EMFILE: "raise the limit of open files (ulimit -n), and try again",
   EAGAIN:

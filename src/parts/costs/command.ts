@@ -13,7 +13,7 @@ import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts"
 export const command = defineCommand({
   usage: "[--by task|plan|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
-    "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs in progress count with what they have used so far. The figures are those of the programs. Where a program gives no price, the setting `prices` does.",
+    "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs in progress count with what they have used so far. The numbers are those that the programs report. Where a program gives no price, the setting `prices` does.",
   ],
   examples: ["cost --by day", "cost --since 12h --json | jq .total.cost_usd_micro"],
   options: {

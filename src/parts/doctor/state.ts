@@ -174,7 +174,7 @@ function checkJournal(name: string, path: string): CheckResult {
   if (fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false)
     return warned(
       name,
-      `${path} is no regular file: nothing is recorded`,
+      `${path} is not a regular file: nothing is recorded`,
       "move away what is there",
     );
   const lines = readTailLines(path, JOURNAL_TAIL_BYTES)

@@ -95,7 +95,9 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
       onRefused: (problems) => {
         telemetry.note("roadmap_refused", { problems: problems.slice(0, 20) });
         const inForce =
-          store.doc === undefined ? "there is no plan" : "the last good plan stays in force";
+          store.doc === undefined
+            ? "there is no plan"
+            : "mailchute goes on with the last good plan";
         const message = `${engine.status.problem ?? "the roadmap cannot be used"}; ${inForce}`;
         alerts.notice(message);
         alerts.raise("roadmap_refused", message);

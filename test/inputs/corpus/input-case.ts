@@ -25,7 +25,7 @@ export interface InputCase {
   name: string | Buffer;
   /** Content of a regular file … */
   content?: string | Buffer;
-  /** … or how to make what is no regular file, or not only one. `path` is where, `dir` a directory outside of the mailbox. */
+  /** … or how to make what is not a regular file, or not only one. `path` is where, `dir` a directory outside of the mailbox. */
   make?: (path: Buffer, dir: string) => void;
   /** … or what its producer does in the inbox itself, in steps. `path` is the name there. */
   write?: (path: string) => Promise<void>;

@@ -1,4 +1,4 @@
-/** Bytes that are no JSON object, or one that JSON.parse alone would take in silence. */
+/** Bytes that are not a JSON object, or one that JSON.parse alone would take in silence. */
 import { contents, GOOD, type InputCase, RUNS, refused } from "./input-case.ts";
 
 const bytes = (latin1: string): Buffer => Buffer.from(latin1, "latin1");

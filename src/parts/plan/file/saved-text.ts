@@ -32,7 +32,7 @@ export function readSaved(path: string): Saved | undefined {
     fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
     const before = fs.fstatSync(fd, { bigint: true });
     if (!before.isFile())
-      throw new ErrInvalidRoadmap("the roadmap is no regular file", {
+      throw new ErrInvalidRoadmap("the roadmap is not a regular file", {
         path,
         phase: "read",
       });

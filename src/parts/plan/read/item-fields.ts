@@ -148,7 +148,7 @@ export function readEnv(values: ItemValues): Record<string, string> | undefined 
   return Object.fromEntries(env);
 }
 
-/** Reads the form only: whether it is a budget is checked with the node's task. */
+/** Checks only that it is a map. Its limits are checked with the node's task. */
 export function readBudget(values: ItemValues, isOfContainer: boolean): TaskBudget | undefined {
   const entry = values.get("budget");
   if (entry?.value === undefined) return undefined;
