@@ -115,6 +115,8 @@ it("goes on in the session of a failed task, and tells it the new prompt only", 
   await pool.start();
   pool.drop("a", { agent: "claude", prompt: "FIRST" });
   await pool.error("a");
+  // A request that is refused for its content pauses the agent at once.
+  expect((await pool.run(["resume", "--agent", "claude"])).code).toBe(0);
   const b = await goOn(pool, "a", "try another way");
   expect(await pool.result(b)).toMatchObject({ output: "ok" });
   const shown = (await pool.run(["logs", b])).stdout;
