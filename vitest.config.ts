@@ -15,7 +15,7 @@ const SEARCHES = [
   "test/resources/*.test.ts",
   "test/parts/mail/killed.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
-  "test/parts/worktrees/every-kill.test.ts",
+  "test/parts/{landing,worktrees}/every-kill.test.ts",
   "test/soak/*.test.ts",
 ];
 /** The real coding agents against the mock API, installed first: `npm run test:agents`. */

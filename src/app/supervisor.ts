@@ -2,6 +2,7 @@
 import { accounts } from "../parts/accounts/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
 import { groups } from "../parts/groups/part.ts";
+import { landing } from "../parts/landing/part.ts";
 import { mail } from "../parts/mail/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
@@ -12,7 +13,16 @@ import {
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 
-const PARTS: readonly MakePart[] = [plan, accounts, breaker, groups, mail, metrics, questions];
+const PARTS: readonly MakePart[] = [
+  plan,
+  accounts,
+  breaker,
+  groups,
+  landing,
+  mail,
+  metrics,
+  questions,
+];
 
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */

@@ -35,6 +35,7 @@ const KINDS = [
   "verify",
   "worktree",
   "setup",
+  "landing",
   "reported",
   "no_result",
   "invalid_result",
@@ -50,6 +51,20 @@ const KINDS = [
 type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
 const _kinds: _Kinds = true;
 void _kinds;
+
+/** What a run has left on the branch of its worktree. */
+const WORK = {
+  landing: Type.Union([Type.Literal("pending"), Type.Literal("branch"), Type.Literal("nothing")], {
+    description: "pending: the task <id>.land brings the work into the target",
+  }),
+  branch: Type.String({ description: "the branch with the work" }),
+  base: Type.String({ description: "the commit at which the branch began" }),
+  target: Type.String({ description: "the branch into which the work is to be brought" }),
+  diffstat: Type.Object(
+    { files: Type.Integer(), insertions: Type.Integer(), deletions: Type.Integer() },
+    { description: "how much the work differs from its base" },
+  ),
+};
 
 /** `outbox/<id>_result.json` */
 export const ResultSchema = Type.Object(
@@ -68,7 +83,7 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
-    ...optional({ batch: Counts, task: TaskAsRun }),
+    ...optional({ batch: Counts, ...WORK, task: TaskAsRun }),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
 );

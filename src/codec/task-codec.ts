@@ -1,6 +1,7 @@
 /** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
 import { ErrInvalidTask } from "../core/errors.ts";
+import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
@@ -38,6 +39,25 @@ export const TASK_BUDGET = {
 /** One program or a list of them; decoded into a list. */
 export const Programs = (description: string) =>
   Type.Unsafe<string[][]>(Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], { description }));
+
+/** How the work of a task lands: in a task, and in the settings of an agent. */
+export const LAND_FIELDS = {
+  land: Type.Union(
+    LAND_MODES.map((mode) => Type.Literal(mode)) as [ReturnType<typeof Type.Literal<LandMode>>],
+    {
+      description:
+        "what becomes of its branch: it stays, is brought into target, or is handed to land_command; default: branch",
+    },
+  ),
+  target: Type.String({
+    pattern: "^[^\\u0000-\\u0020~^:?*\\[\\\\]+$",
+    description: "the branch into which the work is brought; default: mailchute/integration",
+  }),
+  land_command: Argv,
+  land_into_checkout: Type.Boolean({
+    description: "target may be a branch that a person has checked out, while that tree is clean",
+  }),
+};
 
 export const TaskSchema = Type.Object(
   optional({
@@ -99,6 +119,7 @@ export const TaskSchema = Type.Object(
         "auto: its runs work in a git worktree of their own; metadata.worktree is a path",
     }),
     setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
+    ...LAND_FIELDS,
     budget: Type.Object(optional(TASK_BUDGET), {
       additionalProperties: false,
       description: "how much its runs by a coding agent may spend",

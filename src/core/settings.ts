@@ -1,4 +1,6 @@
 /** The shapes, units and default values of all settings. Pure. `config/` reads them from files and the environment. */
+
+import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
 import type { Phase } from "./phases.ts";
 
@@ -7,7 +9,7 @@ export type AgentKind = "exec" | "module" | "codex" | "claude";
 /** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
 
-export interface AgentSettings {
+export interface AgentSettings extends LandFields {
   name: string;
   kind: AgentKind;
   /** How many of its tasks may be in work at once. Default: as many as there are slots. */

@@ -51,6 +51,11 @@ export function planBudgetOf({ dir }: Pick<StateTree, "dir">): string {
   return join(dir, "analytics", "plan-budget.json");
 }
 
+/** What is known of the landing of a task: see `worker/landing-files`. */
+export function landingFileOf(stateDir: string, id: string, what: string): string {
+  return join(stateDir, "landings", `${id}.${what}.json`);
+}
+
 /** @param mailboxDir the task mailbox, when it is outside the tree */
 export function stateTree(dir: string, mailboxDir?: string): StateTree {
   return {

@@ -24,6 +24,7 @@
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */
 import type { BatchCounts } from "./batch.ts";
+import type { LandMode, WorkFacts } from "./landing.ts";
 import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
@@ -78,6 +79,12 @@ export interface Task {
   worktree?: "auto" | "none";
   /** Programs, each as argv, that make a new worktree ready. */
   setup?: string[][];
+  /** What becomes of its branch: see `LandMode`. */
+  land?: LandMode;
+  /** The branch into which its work is brought. */
+  target?: string;
+  land_command?: string[];
+  land_into_checkout?: boolean;
   /** How much the runs of a coding agent may spend on this task. */
   budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */
@@ -103,6 +110,8 @@ export type FailureKind =
   | "worktree"
   /** A program of `setup` did not exit with 0. */
   | "setup"
+  /** Its work could not be brought into the target branch. */
+  | "landing"
   | "reported"
   | "no_result"
   | "invalid_result"
@@ -120,7 +129,7 @@ export type FailureKind =
   | "agent";
 
 /** `outbox/<id>_result.json` without the copy of the task in it. */
-export interface ResultRecord {
+export interface ResultRecord extends Partial<WorkFacts> {
   task_id: string;
   status: "completed";
   verdict: string;

@@ -17,6 +17,7 @@ import {
   lookInAnyCase,
   type TaskPlace,
 } from "./find-task.ts";
+import { type LandingView, lookForLanding } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
@@ -41,6 +42,8 @@ export interface Knowledge {
   events: JsonObject[];
   /** Why a held task, or one of a full group or agent, waits, as the supervisor reports; null for others. */
   held: string | null;
+  /** How far its work is, when that lands by a task of its own. */
+  landing: LandingView | null;
   /** For a batch: its progress, or the result of its lines. */
   batch: string | null;
   /** For a batch: `5 of 9 lines failed`. */
@@ -77,6 +80,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     })),
     events,
     held: heldText(tree, place, task),
+    landing: place?.state === "done" ? (lookForLanding(tree, id, bare) ?? null) : null,
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };

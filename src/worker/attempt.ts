@@ -176,10 +176,11 @@ function assign(
 /** Runs it in a worktree of its own. */
 async function runInWorkspace(
   tools: AttemptTools,
-  { claim, stop, decoded }: Attempt,
+  attempt: Attempt,
   assigned: AssignedAgent,
   run: () => Promise<AttemptOutcome>,
 ): Promise<AttemptOutcome> {
+  const { claim, stop, decoded } = attempt;
   const load = tools.loadWorkspaces;
   if (load === undefined)
     return invalid("ErrInvalidTask", "worktree: nothing here makes worktrees");
@@ -196,7 +197,8 @@ async function runInWorkspace(
   if (stop.reason === "fenced") return outcome;
   const policy = retryPolicyOf(tools.settings, decoded?.task);
   const { action } = decide(outcome, claim.name.attempt, policy, 0);
-  await workspace.finish(outcome, action === "complete" || action === "fail");
+  const work = await workspace.finish(outcome, action === "complete" || action === "fail");
+  if (work !== undefined) attempt.work = work;
   return outcome;
 }
 
@@ -257,6 +259,7 @@ function settlementOf(
       lease: subject.lease,
       exit_code: outcome.exitCode,
       run,
+      ...attempt.work,
       ...batch,
     };
     return newSettlement(claim, "completed", encodeRecord(record, decoded?.text), claim.name.token);

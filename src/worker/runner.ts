@@ -5,6 +5,7 @@ import type { AgentRegistry } from "../agents/registry.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
+import type { WorkFacts } from "../core/landing.ts";
 import type { AttemptOutcome, Decision } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -35,6 +36,8 @@ export interface Attempt {
   heldSinceMs?: number;
   /** Why no agent in this worker's settings fits: the task is left to other workers. */
   unfitReason?: string;
+  /** Set when its run has left work on a branch of its own. */
+  work?: WorkFacts;
   /** Only for a batch, once it has ended. */
   counts?: BatchCounts;
 }

@@ -1,7 +1,10 @@
 /** The port for a part that gives a run a directory of its own. */
+import type { WorkFacts } from "../core/landing.ts";
+import { isId } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import type { LandingOrder } from "./landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "./runner.ts";
 
 /** The directory of a run, with what belongs to it. */
@@ -11,17 +14,30 @@ export interface Workspace {
   /**
    * Called when nothing of the run is left. Never rejects.
    * @param isLast the task ends with this outcome
+   * @returns what the record of a completed task says about its work
    */
-  finish(outcome: AttemptOutcome, isLast: boolean): Promise<void>;
+  finish(outcome: AttemptOutcome, isLast: boolean): Promise<WorkFacts | undefined>;
 }
 
 export interface Workspaces {
   /** Makes the directory, or finds that of an earlier run. Never rejects. @returns the outcome of the run when there is none */
   prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome>;
+  /**
+   * Removes the directory of a task whose work is elsewhere now, unless it holds something else of worth.
+   * @param landed its branch goes, too, when it is at this commit; left out: the branch stays
+   * @returns why it stays; an empty list: it is gone
+   */
+  release(order: LandingOrder, landed?: string): Promise<string[]>;
 }
 
 /** Called for the first run that wants one, so that other workers do not load the code. */
 export type LoadWorkspaces = (tools: AttemptTools) => Promise<Workspaces>;
+
+/** The task whose worktree it is: its own, or that of the task whose work it mends. */
+export function worktreeIdOf({ id, metadata }: Pick<Task, "id" | "metadata">): string {
+  const other = metadata?.["worktree_of"];
+  return typeof other === "string" && isId(other) ? other : id;
+}
 
 /** Whether the runs of this task work in a worktree of their own. */
 export function wantsWorktree(

@@ -21,7 +21,12 @@ const SETTINGS: Settings = {
   groups: { "land-ours": { slots: 2 } },
 };
 const LANDINGS: Part = {
-  ports: { groups: { slotsOf: (group) => (group.startsWith("land-") ? 1 : undefined) } },
+  ports: {
+    groups: {
+      hasGroups: true,
+      slotsOf: (group) => (group.startsWith("land-") ? 1 : undefined),
+    },
+  },
   start: async () => {},
   work: () => {},
   nextMs: () => Number.POSITIVE_INFINITY,

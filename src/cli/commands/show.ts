@@ -1,9 +1,11 @@
 /** `show`: prints everything that the state tree knows about one task. */
 import { openIdReaders } from "../../app/id-readers.ts";
 import type { ErrTaskNotFound } from "../../core/errors.ts";
+import type { Diffstat } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import {
   ago,
+  counted,
   countText,
   duration,
   fold,
@@ -108,6 +110,8 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ...known.dependencies.map(({ id, state }): [string, string] => ["after", `${id} (${state})`]),
     ["verdict", record?.["verdict"]],
     ["reason", record?.["verdict_reason"]],
+    ["branch", branchText(record)],
+    ["landing", landingText(known)],
     ["took", took === null ? null : duration(took)],
     ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
     ["exit code", record?.["exit_code"]],
@@ -115,6 +119,23 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["output", record?.["output"]],
     ["dropped as", record?.["dropped_as"]],
   ];
+}
+
+function branchText(record: Knowledge["record"]): string | null {
+  const { branch, base, target, diffstat } = record ?? {};
+  if (typeof branch !== "string" || typeof base !== "string") return null;
+  const { files, insertions, deletions } = (diffstat ?? {}) as Partial<Diffstat>;
+  const changed = `${counted(files ?? 0, "file")}, +${insertions ?? 0} -${deletions ?? 0}`;
+  return `${branch}, from ${base.slice(0, 12)}, for ${textOf(target)}: ${changed}`;
+}
+
+function landingText({ id, record, landing }: Knowledge): string | null {
+  if (landing !== null) {
+    const why = landing.why === "" ? "" : `: ${landing.why}`;
+    return `${landing.id} ${landing.state === "open" ? "has not ended" : landing.state}${why}`;
+  }
+  if (record?.["landing"] === "branch") return `it stays on its branch: mailchute land ${id}`;
+  return record?.["landing"] === "nothing" ? "nothing was changed" : null;
 }
 
 function stateText({ state, failed_lines: failedLines }: Knowledge): string {

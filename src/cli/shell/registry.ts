@@ -192,6 +192,23 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../../parts/chat/command.ts"),
   },
 
+  review: {
+    group: "Look",
+    summary: "what a task has changed, and how far its landing is",
+    load: () => import("../../parts/landing/verbs/review.ts"),
+  },
+  land: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "bring the work of a task into its target branch",
+    load: () => import("../../parts/landing/verbs/land.ts"),
+  },
+  reject: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "give the work of a task back to its agent, with a text",
+    load: () => import("../../parts/landing/verbs/reject.ts"),
+  },
   worktrees: {
     group: "Upkeep",
     summary: "worktrees of tasks: what each holds, and why it stays",

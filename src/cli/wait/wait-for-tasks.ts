@@ -19,6 +19,7 @@ import {
   lookForTask,
   processingPlaces,
 } from "../../view/find-task.ts";
+import { lookForLanding } from "../../view/landing.ts";
 import { type Count, countNames, eachName, readJsonObject, textOf } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import type { WhyOpen } from "../../view/why-open.ts";
@@ -204,8 +205,13 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
     if (record === undefined) continue;
     // A failed task that was put back keeps its record until the retry is complete.
     if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") continue;
+    // A task whose work is to land has ended when it has landed.
+    const landing = record.state === "done" ? lookForLanding(tree, id) : undefined;
+    if (landing?.state === "open") continue;
     pending.delete(id);
-    if (record.state === "done") {
+    if (landing?.state === "failed")
+      settled.push({ id, status: "failed", error: `it did not land: ${landing.why}` });
+    else if (record.state === "done") {
       const counts = failedLines(tree, id);
       const lines =
         counts === undefined ? {} : { failed_lines: counts.failures, lines: counts.lines };

@@ -48,7 +48,11 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     const slotsOf = (group: string): number | undefined =>
       Object.hasOwn(own, group) ? own[group]?.slots : undefined;
     const hasOwn = Object.keys(own).length > 0;
-    this.ports = { startLimit: this, status: this, ...(hasOwn ? { groups: { slotsOf } } : {}) };
+    this.ports = {
+      startLimit: this,
+      status: this,
+      ...(hasOwn ? { groups: { hasGroups: true, slotsOf } } : {}),
+    };
     const { facts } = host.env;
     facts.on("processing:listed", (files) => this.take(files));
     facts.on("task:settled", (id) => this.leave(foldId(id)));

@@ -1,5 +1,6 @@
 /** Says whether the work of an item has landed. This is the one place that decides it. Pure. */
 
+import { landingIdOf } from "../../core/landing.ts";
 import type { Note } from "./notes.ts";
 
 /** How far a task is, as the trays or the journal say. */
@@ -41,16 +42,11 @@ function workStanding(
   if (task.state === "lost")
     return { state: "failed", reason: "its record is gone, and how it ended is not known" };
   if (task.state !== "completed") return task;
-  const landing = look(landingOf(id));
+  const landing = look(landingIdOf(id));
   if (landing === undefined)
     return task.isLandingPending ? { state: "waiting" } : { state: "landed", at: task.at };
   if (landing.state === "completed") return { state: "landed", at: landing.at };
   if (landing.state === "failed")
     return { state: "failed", reason: `it did not land: ${landing.reason}` };
   return landing.state === "lost" ? { state: "waiting" } : landing;
-}
-
-/** The id of the task that brings the work of another one into its target branch. */
-export function landingOf(id: string): string {
-  return `${id}.land`;
 }

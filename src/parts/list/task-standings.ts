@@ -1,13 +1,14 @@
 /** Learns how far many tasks are: from the trays, and for records that are gone from the journal. Reads only. */
 import { setTimeout as wait } from "node:timers/promises";
 import { parseObject } from "../../core/json-object.ts";
+import { landingIdOf } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { searchBack } from "../../journal/read-back.ts";
 import { lookForTask, type TaskPlace } from "../../view/find-task.ts";
 import { readJsonObject, textOf } from "../../view/scan.ts";
 import { numberIn } from "../../view/task-rows.ts";
-import { landingOf, type TaskStanding } from "./landed.ts";
+import type { TaskStanding } from "./landed.ts";
 import type { Note } from "./notes.ts";
 
 /** A task that moves between two trays can be missed by a look, but hardly by several in a row. */
@@ -33,13 +34,20 @@ export async function learnStandings(
     missing = missing.filter((id) => !lookAt(tree, id, known));
   }
   const completed = [...known].filter(([, { state }]) => state === "completed");
-  const landings = completed.map(([id]) => landingOf(id)).filter((id) => !lookAt(tree, id, known));
+  const landings = completed
+    .map(([id]) => landingIdOf(id))
+    .filter((id) => !lookAt(tree, id, known));
   // A landing without a trace in the trays is searched for only when the journal is read anyway, or its task says that there is one.
   const isExpected = [...known.values()].some(
     (one) => one.state === "completed" && one.isLandingPending,
   );
   if (missing.length > 0 || isExpected)
-    searchJournal(tree, stem, new Set([...missing, ...missing.map(landingOf), ...landings]), known);
+    searchJournal(
+      tree,
+      stem,
+      new Set([...missing, ...missing.map(landingIdOf), ...landings]),
+      known,
+    );
   return (id) => known.get(id);
 }
 

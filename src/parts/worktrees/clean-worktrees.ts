@@ -2,10 +2,11 @@
 import { messageOf } from "../../core/errors.ts";
 import { listRefs } from "../../git/refs.ts";
 import type { Repository } from "../../git/repository.ts";
+import { inTurn } from "../../git/turn.ts";
 import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
-import { dropStaleLocks, inTurn } from "./make.ts";
+import { dropStaleLocks } from "./make.ts";
 import { idOfBase } from "./names.ts";
 import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";

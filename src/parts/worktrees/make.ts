@@ -18,7 +18,7 @@ import {
 import { askGit } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { ignoredFiles } from "../../git/status.ts";
-import { lockFile } from "../../host/file-lock.ts";
+import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readMade, stampOf, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
@@ -43,9 +43,6 @@ export interface MadeWorktree {
   /** It is ready, from an earlier run. */
   isReady: boolean;
 }
-
-/** How long it waits for others that make or remove worktrees of the repository (ms). */
-const TURN_WAIT_MS = 10 * 60_000;
 
 /** @throws ErrGit and system errors; a later call goes on from there */
 export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> {
@@ -77,24 +74,6 @@ export async function markReady(
   const stamps = ignored.map((name) => [name, stampOf(join(path, name))] as const);
   const settings = await readSettings(repository);
   writeMade(gitDir, { v: 1, task_id: id, ignored: Object.fromEntries(stamps), settings });
-}
-
-/** Runs while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
-export async function inTurn<T>(repository: Repository, run: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + TURN_WAIT_MS;
-  const file = join(repository.commonDir, "mailchute-worktrees.lock");
-  let release = await lockFile(file);
-  while (release === undefined && performance.now() < deadline) release = await lockFile(file);
-  if (release === undefined)
-    throw new ErrGit("another process has made or removed worktrees for ten minutes", {
-      path: file,
-      hint: "see which one it is; if none is, remove this file",
-    });
-  try {
-    return await run();
-  } finally {
-    await release();
-  }
 }
 
 /**

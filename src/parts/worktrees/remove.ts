@@ -61,6 +61,20 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   return true;
 }
 
+/** Deletes the branch of a task whose work has landed, when nothing is checked out there and it is at this commit. */
+export async function dropLandedBranch(
+  repository: Repository,
+  id: string,
+  commit: string,
+): Promise<void> {
+  const name = `refs/heads/${branchOf(id)}`;
+  const call = atCommonDir(repository);
+  const where = await gitText(call, "for-each-ref", "--format=%(objectname)%(worktreepath)", name);
+  if (where !== commit) return;
+  const base = (await listRefs(repository, baseRefOf(id)))[0];
+  await deleteRefs(repository, [{ name, commit }, ...(base === undefined ? [] : [base])]);
+}
+
 /** The branch itself, or that of another task, which may be deleted as well. */
 function isOfTask(other: string, own: string): boolean {
   const isIntegration = other === "refs/heads/mailchute/integration";

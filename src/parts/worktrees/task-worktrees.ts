@@ -1,28 +1,32 @@
 /** Gives the runs of tasks their worktrees: made before a run, saved after it, removed when nothing of worth is only there. */
 import fs from "node:fs";
-import type { Assignment } from "../../agents/agent.ts";
+import { dirname } from "node:path";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import type { WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { makeRef } from "../../git/refs.ts";
-import { atCommonDir } from "../../git/repository.ts";
+import { atCommonDir, findGitDir, openRepository } from "../../git/repository.ts";
 import { askGit, isDiskFull } from "../../git/run-git.ts";
+import { inTurn } from "../../git/turn.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
+import type { LandingOrder } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
-import type { Workspace, Workspaces } from "../../worker/workspace.ts";
+import { runSetup } from "../../worker/setup.ts";
+import { type Workspace, type Workspaces, worktreeIdOf } from "../../worker/workspace.ts";
 import { commitWork } from "./commit-work.ts";
 import { lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
-import { inTurn, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
+import { type MadeWorktree, makeWorktree, markReady } from "./make.ts";
 import { changedRefOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
-import { removeWorktree } from "./remove.ts";
+import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
-import { runSetup } from "./setup.ts";
+import { noteWork, refuseBadLanding } from "./work-facts.ts";
 
 /** System errors that pass when there is room again. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"]);
@@ -37,10 +41,12 @@ export class TaskWorktrees implements Workspaces {
   async prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome> {
     const { assignment } = assigned;
     const { task, settings, stateDir, attempt, lease } = assignment;
+    const id = worktreeIdOf(task);
     try {
       const dir = resolveCwd(assignment);
+      await refuseBadLanding(assigned, dir);
       const made = await makeWorktree({
-        id: task.id,
+        id,
         attempt,
         dir,
         worktreesDir: worktreesDir(stateDir, settings),
@@ -56,10 +62,10 @@ export class TaskWorktrees implements Workspaces {
           assignment: { ...assignment, workspace },
         });
         if (fault !== undefined) return fault;
-        await markReady(task.id, made);
+        await markReady(id, made);
       }
       const finish: Workspace["finish"] = (outcome, isLast) =>
-        this.finish(assignment, made, outcome, isLast);
+        this.finish(assigned, made, outcome, isLast);
       return { ...workspace, finish };
     } catch (error) {
       return unmade(error);
@@ -68,14 +74,15 @@ export class TaskWorktrees implements Workspaces {
 
   /** The outcome stands, whatever happens here: what cannot be saved stays in the worktree. */
   private async finish(
-    assignment: Assignment,
+    assigned: AssignedAgent,
     made: MadeWorktree,
     outcome: AttemptOutcome,
     isLast: boolean,
-  ): Promise<void> {
-    const { task, attempt, settings, stateDir } = assignment;
+  ): Promise<WorkFacts | undefined> {
+    const { task, attempt, settings, stateDir } = assigned.assignment;
     const { repository, worktree } = made;
-    const { id } = task;
+    const id = worktreeIdOf(task);
+    let work: WorkFacts | undefined;
     try {
       const changed = await this.markChanges(id, made);
       const withoutFilters = changed.length > 0;
@@ -83,8 +90,10 @@ export class TaskWorktrees implements Workspaces {
       // What runs with other settings may have been changed by a filter.
       if (outcome.kind === "completed" && !withoutFilters) await this.commit(order, task);
       const { snapshot } = await saveWork(order);
-      const mayGo = isLast && snapshot.missing.length === 0 && !withoutFilters;
-      if (!mayGo) return;
+      if (isLast && outcome.kind === "completed") work = await noteWork(assigned, made, snapshot);
+      const isForLanding = work?.landing === "pending" || id !== task.id;
+      const mayGo = isLast && snapshot.missing.length === 0 && !withoutFilters && !isForLanding;
+      if (!mayGo) return work;
       await inTurn(repository, async () => {
         const reasons = reasonsToStay(await lookAt(repository, worktree, id));
         if (reasons.length === 0)
@@ -94,6 +103,26 @@ export class TaskWorktrees implements Workspaces {
       const what = `task ${id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", what);
     }
+    return work;
+  }
+
+  /** See `Workspaces.release`. */
+  async release(order: LandingOrder, landed?: string): Promise<string[]> {
+    const { task_id: id, branch, worktree: path } = order;
+    const repository = await openRepository(order.repository);
+    return inTurn(repository, async () => {
+      const gitDir = findGitDir(repository, path);
+      if (gitDir !== undefined) {
+        const worktree = { path: fs.existsSync(path) ? path : undefined, gitDir, branch };
+        const holdings = await lookAt(repository, worktree, id);
+        const reasons = reasonsToStay({ ...holdings, commits: 0 });
+        if (reasons.length > 0) return reasons;
+        const save = { repository, worktree, id, attempt: 0, withoutFilters: false };
+        await removeWorktree(save, dirname(path));
+      }
+      if (landed !== undefined) await dropLandedBranch(repository, id, landed);
+      return [];
+    });
   }
 
   /** What cannot be committed is saved by the caller. */

@@ -80,6 +80,8 @@ export interface StartLimit {
 
 /** A part that knows groups of tasks. */
 export interface GroupSource {
+  /** Whether there can be tasks of such groups: as long as there are none, nothing is counted for them. */
+  readonly hasGroups: boolean;
   /** How many tasks of this group may be in work at once, always the same number; undefined when it does not know the group. */
   slotsOf(group: string): number | undefined;
 }

@@ -127,7 +127,7 @@ export class Parts implements Service, Gates {
   }
 
   get hasGroups(): boolean {
-    return this.groups.length > 0;
+    return this.groups.some((source) => source.hasGroups);
   }
 
   canStart(): boolean {

@@ -2,9 +2,13 @@
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import { landingIdOf } from "../../../core/landing.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
 import { findInProcessing, findWaiting } from "../../../mailbox/locate.ts";
 import type { Trays } from "../../../mailbox/trays.ts";
 import { safe, table } from "../../../text/render.ts";
+import { lookForLanding } from "../../../view/landing.ts";
+import { readLanding } from "../../../worker/landing-files.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
 import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
 import { lookAt, reasonsToStay } from "../holdings.ts";
@@ -32,7 +36,7 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const { trays, loaded } = await openMailbox(ctx, true);
     const all = await findAll(tree.dir, loaded.settings);
-    const isLive = (id: string): boolean => isUnfinished(trays, id);
+    const isLive = (id: string): boolean => isUnfinished(tree, trays, id);
     if (ctx.subcommand === "clean") return clean(ctx, all, isLive);
     if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
       throw new ErrUsage(
@@ -44,10 +48,15 @@ export const command = defineCommand({
 });
 
 /** Looked for twice, because a task that goes back into the inbox may be missed once. */
-function isUnfinished(trays: Trays, id: string): boolean {
+function isUnfinished(tree: StateTree, trays: Trays, id: string): boolean {
+  const { fix } = readLanding(tree.dir, id, "state") ?? {};
+  // Its landing and an agent that mends its work use the worktree, too.
+  const users = [id, landingIdOf(id), ...(fix ? [fix.id] : [])];
   const look = (): boolean =>
-    findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;
-  return look() || look();
+    users.some(
+      (one) => findWaiting(trays, one) !== undefined || findInProcessing(trays, one) !== undefined,
+    );
+  return look() || look() || lookForLanding(tree, id)?.state === "open";
 }
 
 async function list(

@@ -1,13 +1,13 @@
 /** Runs the programs of `setup` in a new worktree: they make it ready for work, as `npm ci` does. */
 import { join } from "node:path";
-import { timeoutOf } from "../../agents/agent.ts";
-import { lastWords, runProgram } from "../../agents/program.ts";
-import { readPrograms } from "../../codec/task-codec.ts";
-import { type AttemptOutcome, failed } from "../../core/outcome.ts";
-import { RUN_DIR_DEPTH } from "../../core/state-tree.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { appendRegularText } from "../../host/regular-file.ts";
-import type { AssignedAgent } from "../../worker/runner.ts";
+import { timeoutOf } from "../agents/agent.ts";
+import { lastWords, runProgram } from "../agents/program.ts";
+import { readPrograms } from "../codec/task-codec.ts";
+import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
+import { makeDirs } from "../host/make-dirs.ts";
+import { appendRegularText } from "../host/regular-file.ts";
+import type { AssignedAgent } from "./runner.ts";
 
 /** @returns why the run fails or waits; undefined when all of them exited with 0 */
 export async function runSetup({

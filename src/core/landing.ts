@@ -1,0 +1,95 @@
+/** What becomes of the work on a task's branch: names and rules that workers, parts and commands share. Pure. */
+import { ID_CHARS_MAX } from "./limits.ts";
+import type { AgentSettings } from "./settings.ts";
+import type { Task } from "./task.ts";
+
+/**
+ * `branch`: it stays on its branch until a person lands it. `merge`: it is brought into the target branch. `exec`: a program of the user
+ * takes it over. `none`: it is not meant to land.
+ */
+export const LAND_MODES = ["none", "branch", "merge", "exec"] as const;
+export type LandMode = (typeof LAND_MODES)[number];
+
+/** Where work is brought together by default. It is checked out nowhere. */
+export const DEFAULT_TARGET = "mailchute/integration";
+
+/** How work lands: fields of a task, and settings of an agent. */
+export interface LandFields {
+  land?: LandMode;
+  /** A branch, without `refs/heads/`. */
+  target?: string;
+  /** The program of `exec`, with its arguments. */
+  land_command?: string[];
+  /** Lets a landing move a branch that a person has checked out, if that tree is clean. */
+  land_into_checkout?: boolean;
+}
+
+/** What a run has left on its branch, as its record says. */
+export interface WorkFacts {
+  /** `pending`: the task `<id>.land` brings it into the target. `nothing`: nothing was changed. */
+  landing: "pending" | "branch" | "nothing";
+  branch: string;
+  /** The commit at which the branch began. */
+  base: string;
+  target: string;
+  diffstat: Diffstat;
+}
+
+export interface Diffstat {
+  files: number;
+  insertions: number;
+  deletions: number;
+}
+
+/** The fields of the task, and where they are missing the settings of its agent. */
+export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { land: LandMode } {
+  const both: LandFields = { ...pick(agent), ...pick(task) };
+  return { ...both, land: both.land ?? "branch" };
+}
+
+function pick(from: LandFields): LandFields {
+  const names = ["land", "target", "land_command", "land_into_checkout"] as const;
+  return Object.fromEntries(
+    names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
+  );
+}
+
+/** The id of the task that lands the work of another one. */
+export function landingIdOf(id: string): string {
+  return withEnding(id, ".land");
+}
+
+/** The id of the task in which an agent mends work that could not land. @param n from 1 */
+export function fixIdOf(id: string, n: number): string {
+  return withEnding(id, `.fix-${n}`);
+}
+
+/** The gate at which a landing waits. */
+export function landingGateOf(id: string): string {
+  return `land-${hashOf(id.toLowerCase())}`;
+}
+
+/** The group of all landings of a repository: only one of them runs at a time. */
+export function landingGroupOf(repository: string): string {
+  return `land-${hashOf(repository)}`;
+}
+
+export const LANDING_GROUP = /^land-[0-9a-f]{16}$/;
+
+function withEnding(id: string, ending: string): string {
+  if (id.length + ending.length <= ID_CHARS_MAX) return id + ending;
+  const hash = hashOf(id.toLowerCase());
+  return `${id.slice(0, ID_CHARS_MAX - ending.length - hash.length - 1)}-${hash}${ending}`;
+}
+
+/** 16 hexadecimal digits: FNV-1a with two beginnings. Only for names: no person chooses them to be equal. */
+function hashOf(text: string): string {
+  return [0x811c9dc5, 0x01234567]
+    .map((seed) => {
+      let hash = seed;
+      for (let at = 0; at < text.length; at++)
+        hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+      return (hash >>> 0).toString(16).padStart(8, "0");
+    })
+    .join("");
+}

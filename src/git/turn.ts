@@ -1,0 +1,26 @@
+/** Takes turns: processes make and remove the worktrees of a repository one at a time, because git has one lock for all of them. */
+import { join } from "node:path";
+import { ErrGit } from "../core/errors.ts";
+import { lockFile } from "../host/file-lock.ts";
+import type { Repository } from "./repository.ts";
+
+/** How long it waits for others that make or remove worktrees of the repository (ms). */
+const TURN_WAIT_MS = 10 * 60_000;
+
+/** Runs while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
+export async function inTurn<T>(repository: Repository, run: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + TURN_WAIT_MS;
+  const file = join(repository.commonDir, "mailchute-worktrees.lock");
+  let release = await lockFile(file);
+  while (release === undefined && performance.now() < deadline) release = await lockFile(file);
+  if (release === undefined)
+    throw new ErrGit("another process has made or removed worktrees for ten minutes", {
+      path: file,
+      hint: "see which one it is; if none is, remove this file",
+    });
+  try {
+    return await run();
+  } finally {
+    await release();
+  }
+}

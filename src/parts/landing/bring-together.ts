@@ -1,0 +1,77 @@
+/** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
+import { commitOf, type Repository } from "../../git/repository.ts";
+import { askGit, type GitCall, gitLines, gitText } from "../../git/run-git.ts";
+import type { LandingWorktree } from "./landing-worktree.ts";
+
+export type Together =
+  /** @member commit has the target below it */
+  { kind: "ready"; commit: string } | { kind: "conflict"; files: string[]; text: string };
+
+/** Whatever the user's settings say: no other branch moves, nothing asks, nothing is signed. */
+const SETTINGS = [
+  "rebase.updateRefs=false",
+  "rebase.autoStash=false",
+  "rebase.autoSquash=false",
+  "rebase.rebaseMerges=false",
+  "merge.autoStash=false",
+  "merge.verifySignatures=false",
+  "commit.gpgSign=false",
+  "rerere.enabled=false",
+  "core.editor=true",
+  "sequence.editor=true",
+];
+/** How much of a conflict is shown (characters). */
+const TEXT_MAX = 6000;
+
+export async function isAncestor(call: GitCall, commit: string, of: string): Promise<boolean> {
+  const { code } = await askGit(
+    { ...call, answers: [1] },
+    "merge-base",
+    "--is-ancestor",
+    commit,
+    of,
+  );
+  return code === 0;
+}
+
+/**
+ * @param base where the branch began: commits below it are not its own
+ * @param at a fresh worktree at `tip`
+ * @throws ErrGit
+ */
+export async function bringTogether(
+  { env }: Repository,
+  { path, gitDir }: LandingWorktree,
+  { base, tip, target }: { base: string; tip: string; target: string },
+): Promise<Together> {
+  const call: GitCall = { cwd: path, gitDir, env, settings: SETTINGS, answers: [1] };
+  if (await isAncestor(call, target, tip)) return { kind: "ready", commit: tip };
+  const merges = await gitLines(call, "rev-list", "--merges", "--max-count=1", `${target}..${tip}`);
+  if (merges.length > 0) {
+    // A rebase would leave out how its merges solved conflicts.
+    await askGit(call, "reset", "--hard", "--quiet", target);
+    const message = `Merge commit '${tip.slice(0, 12)}'`;
+    const { code } = await askGit(call, "merge", "--no-ff", "--quiet", "-m", message, tip);
+    return code === 0 ? ready(call) : conflict(call);
+  }
+  const { code: isApart, out } = await askGit(call, "merge-base", target, tip);
+  const fork = out.toString().trim();
+  // The branch may have begun at commits that the target does not have, such as those of main since then: they are not its work.
+  const isOlder = isApart !== 0 || !(await isAncestor(call, base, fork));
+  const isOwnBase = isOlder && (await isAncestor(call, base, tip));
+  const upstream = isOwnBase ? ["--onto", target, base] : [target];
+  const { code } = await askGit(call, "rebase", "--quiet", ...upstream);
+  return code === 0 ? ready(call) : conflict(call);
+}
+
+async function ready(call: GitCall): Promise<Together> {
+  const commit = await commitOf(call, "HEAD");
+  if (commit === undefined) throw new Error("the worktree of the landing has no head");
+  return { kind: "ready", commit };
+}
+
+async function conflict(call: GitCall): Promise<Together> {
+  const files = await gitLines(call, "diff", "--name-only", "--diff-filter=U");
+  const text = await gitText(call, "diff", "--no-ext-diff", "--no-textconv", "--no-color");
+  return { kind: "conflict", files, text: text.slice(0, TEXT_MAX) };
+}

@@ -1,0 +1,249 @@
+/**
+ * One run of a landing: brings the work of a task together with its target, checks it there, and moves the target. Whether the work has
+ * landed is asked of git, so a run that was killed at any step is simply begun anew.
+ */
+import { join } from "node:path";
+import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
+import { runProgram } from "../../agents/program.ts";
+import { MailchuteError, messageOf } from "../../core/errors.ts";
+import { landingGateOf } from "../../core/landing.ts";
+import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
+import { listRefs, makeRef } from "../../git/refs.ts";
+import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
+import { isDiskFull } from "../../git/run-git.ts";
+import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { type LandingOrder, loadOrder, writeLanding } from "../../worker/landing-files.ts";
+import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
+import { runSetup } from "../../worker/setup.ts";
+import { runVerify } from "../../worker/verify.ts";
+import { bringTogether, isAncestor } from "./bring-together.ts";
+import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
+import {
+  type LandingWorktree,
+  makeLandingWorktree,
+  removeLandingWorktree,
+} from "./landing-worktree.ts";
+import { explainLeftovers } from "./leftovers.ts";
+import { moveTarget, placeOfTarget } from "./move-target.ts";
+import { canMend, sendBack, stateOf, submitFix } from "./send-back.ts";
+
+/** How long it waits for a person or an agent before it looks again (ms). */
+const WAIT_MS = 10_000;
+/** How often one run begins anew because others have moved the target. */
+const ROUNDS_MAX = 10;
+
+export class Landing {
+  private readonly tools: AttemptTools;
+  private readonly assigned: AssignedAgent;
+
+  constructor(tools: AttemptTools, assigned: AssignedAgent) {
+    this.tools = tools;
+    this.assigned = assigned;
+  }
+
+  /** Never rejects. */
+  async run(): Promise<AttemptOutcome> {
+    const { task, stateDir, lease } = this.assigned.assignment;
+    try {
+      const order = loadOrder(stateDir, String(task["landing_of"]));
+      if (order === undefined)
+        return forPerson("nothing is known of the work of that task: landings/ has no order of it");
+      const env = { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir };
+      const repository = await openRepository(order.repository, env);
+      const changed = await listRefs(repository, order.changed_ref);
+      if (changed.length > 0)
+        return forPerson(
+          `a run of ${order.task_id} changed settings or hooks of the repository, so its work does not land by itself. Look at them (git cat-file -p ${order.changed_ref}); then: git update-ref -d ${order.changed_ref}; mailchute land ${order.task_id}`,
+        );
+      try {
+        return (await this.afterFix(order)) ?? (await this.land(order, repository));
+      } finally {
+        // Also that of a run that was killed.
+        await removeLandingWorktree(repository, order);
+      }
+    } catch (error) {
+      const { hint } = error instanceof MailchuteError ? error : {};
+      const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
+      return isDiskFull(error) ? hindered(text) : failed("landing", "ErrLanding", text);
+    }
+  }
+
+  /** Waits for the agent that mends the work. Undefined: there is none, or it is ready. */
+  private async afterFix(order: LandingOrder): Promise<AttemptOutcome | undefined> {
+    const { fix } = stateOf(this.tools.tree.dir, order);
+    if (fix === null) return undefined;
+    switch (await submitFix(this.tools.tree, this.tools.trays, order, fix)) {
+      case "open":
+        return this.wait(order, `${fix.id} mends the work`, fix.id);
+      case "failed":
+        return forPerson(`${fix.id} could not mend it (mailchute show ${fix.id}). ${fix.text}`);
+      default:
+        return undefined;
+    }
+  }
+
+  private async land(order: LandingOrder, repository: Repository): Promise<AttemptOutcome> {
+    const { task_id, branch, target, land } = order;
+    const call = atCommonDir(repository);
+    const fault = await explainLeftovers(repository, order);
+    if (fault !== undefined) return this.refuse(order, fault);
+    const tip = await commitOf(call, `refs/heads/${branch}`);
+    const at = await commitOf(call, `refs/heads/${target}`);
+    const earlier = await readChecked(repository, order);
+    if (earlier !== undefined && at !== undefined && (tip === undefined || earlier.tip === tip))
+      if (await isAncestor(call, earlier.commit, at))
+        return this.landed(order, repository, earlier);
+    if (tip === undefined) return forPerson(`the branch ${branch} of ${task_id} is gone`);
+    if (tip === order.base) return success(order, "nothing", tip, "nothing to land");
+    if (land === "exec") return this.handOver(order, tip);
+    if (at === undefined)
+      await makeRef(repository, { name: `refs/heads/${target}`, commit: order.base });
+    else if (await isAncestor(call, tip, at))
+      return this.landed(order, repository, { commit: tip, tip });
+    return this.bringIn(order, repository, tip);
+  }
+
+  private async bringIn(
+    order: LandingOrder,
+    repository: Repository,
+    tip: string,
+  ): Promise<AttemptOutcome> {
+    const { target, base } = order;
+    const { stop } = this.assigned.assignment;
+    for (let round = 1; round <= ROUNDS_MAX; round++) {
+      const from = (await commitOf(atCommonDir(repository), `refs/heads/${target}`)) ?? base;
+      // Asked before the work is checked: that may take long.
+      const first = await placeOfTarget(repository, order);
+      if (first.kind === "busy") return this.wait(order, first.why);
+      const worktree = await makeLandingWorktree(repository, order, tip);
+      const together = await bringTogether(repository, worktree, { base, tip, target: from });
+      if (together.kind === "conflict")
+        return this.refuse(order, conflictText(order, together.files), together.text);
+      const red = await this.check(order, worktree);
+      if (red?.kind === "failed" && red.failure === "verify")
+        return this.refuse(order, redText(order, red.message), red.lastWords);
+      if (red !== undefined) return red;
+      if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
+      await noteChecked(repository, order, { commit: together.commit, tip });
+      const place = await placeOfTarget(repository, order);
+      if (place.kind === "busy") return this.wait(order, place.why);
+      if (await moveTarget(repository, order, place, from, together.commit))
+        return this.landed(order, repository, { commit: together.commit, tip });
+    }
+    return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
+  }
+
+  /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
+  private async check(
+    { checks, prefix }: LandingOrder,
+    { path }: LandingWorktree,
+  ): Promise<AttemptOutcome | undefined> {
+    if (checks.verify === undefined) return undefined;
+    const { agent } = this.assigned;
+    const workspace = { cwd: join(path, prefix), env: {} };
+    const task = { ...this.assigned.assignment.task, ...checks };
+    const assignment = { ...this.assigned.assignment, task, workspace };
+    const fault = await runSetup({ agent, assignment });
+    if (fault !== undefined) return fault;
+    const { clock } = this.tools.trays;
+    const limitMs = timeoutOf(assignment, agent.settings);
+    return runVerify(assignment, limitMs, clock.monotonicMs(), () => clock.monotonicMs());
+  }
+
+  /** The user's own program takes the branch over, for example as a pull request. */
+  private async handOver(order: LandingOrder, tip: string): Promise<AttemptOutcome> {
+    const { branch, base, target, command, worktree, prefix } = order;
+    const { agent, assignment } = this.assigned;
+    const { runDir } = assignment;
+    const limitMs = timeoutOf(assignment, agent.settings);
+    const end = await runProgram(
+      { ...assignment, workspace: { cwd: join(worktree, prefix), env: {} } },
+      {
+        argv: command,
+        stdoutLog: join(runDir, "stdout.log"),
+        stderrLog: join(runDir, "stderr.log"),
+        limitMs,
+        moreEnvironment: () => ({
+          MAILCHUTE_BRANCH: branch,
+          MAILCHUTE_BASE: base,
+          MAILCHUTE_TARGET: target,
+        }),
+      },
+    );
+    if (end.outcome !== undefined) return end.outcome;
+    if (end.exitCode === 0)
+      return success(order, "handed_over", tip, `handed over to ${command[0]}`);
+    const text = `land_command: ${JSON.stringify(command[0])} ended with exit code ${end.exitCode}`;
+    return failed("landing", "ErrLanding", text, { exitCode: end.exitCode });
+  }
+
+  private async landed(
+    order: LandingOrder,
+    repository: Repository,
+    { commit, tip }: Checked,
+  ): Promise<AttemptOutcome> {
+    const { task_id, target } = order;
+    if ((await readChecked(repository, order)) === undefined)
+      await noteChecked(repository, order, { commit, tip });
+    const spaces = await this.tools.loadWorkspaces?.(this.tools);
+    const reasons = (await spaces?.release(order, tip)) ?? [];
+    const stays = reasons.length === 0 ? "" : `; the worktree of ${task_id} stays: ${reasons[0]}`;
+    return success(
+      order,
+      "landed",
+      commit,
+      `landed on ${target} as ${commit.slice(0, 12)}${stays}`,
+    );
+  }
+
+  /** The agent gets it once; after that a person does. */
+  private async refuse(order: LandingOrder, why: string, more = ""): Promise<AttemptOutcome> {
+    const { tree, trays } = this.tools;
+    const { stop } = this.assigned.assignment;
+    if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
+    const { fix } = stateOf(tree.dir, order);
+    if (fix === null && canMend(order) && (order.land === "merge" || order.land === "exec")) {
+      const id = await sendBack(tree, trays, order, more === "" ? why : `${why}\n\n${more}`);
+      return this.wait(order, `${id} mends the work`, id);
+    }
+    return forPerson(why, more);
+  }
+
+  private wait(order: LandingOrder, why: string, on: string | null = null): Deferred {
+    const { dir } = this.tools.tree;
+    const state = stateOf(dir, order);
+    const until_ms = this.tools.trays.clock.wallMs() + WAIT_MS;
+    writeLanding(dir, order.task_id, "state", { ...state, wait: { why, on, until_ms } });
+    const gate = landingGateOf(order.task_id);
+    return { kind: "deferred", message: why, delayMs: WAIT_MS, hold: gate };
+  }
+}
+
+function success(
+  { task_id, branch, target, lease }: LandingOrder,
+  landing: "landed" | "nothing" | "handed_over",
+  commit: string,
+  reason: string,
+): AttemptOutcome {
+  return {
+    kind: "completed",
+    output: { landing, task_id, branch, target, commit, lease },
+    verdict: "pass",
+    verdictReason: reason,
+    exitCode: null,
+  };
+}
+
+/** No other run can help. */
+function forPerson(message: string, lastWords = ""): AttemptOutcome {
+  const text = lastWords === "" ? message : `${message}\n\n${lastWords}`;
+  return failed("landing", "ErrLanding", text, { canRetry: false });
+}
+
+function conflictText({ task_id, branch, target }: LandingOrder, files: readonly string[]): string {
+  return `The work of ${task_id} on ${branch} does not fit ${target}, which has moved on: conflict in ${files.join(", ")}. Bring ${target} into ${branch} in this worktree (git rebase ${target}, or git merge ${target}), solve the conflicts so that both changes hold, and commit.`;
+}
+
+function redText({ task_id, branch, target }: LandingOrder, message: string): string {
+  return `The work of ${task_id} on ${branch} was brought together with ${target}, and its check failed there: ${message}. Bring ${target} into ${branch} in this worktree (git rebase ${target}, or git merge ${target}), mend it so that the check passes, and commit.`;
+}

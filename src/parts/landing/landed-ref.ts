@@ -1,0 +1,42 @@
+/**
+ * The ref of a landing: a commit whose parents are the checked commit, and the tip of the branch that it was made of. It is written before
+ * the target moves. So after a crash git can be asked whether the work has landed, and the branch is kept although it was rebased.
+ */
+import { listRefs } from "../../git/refs.ts";
+import { atCommonDir, type Repository } from "../../git/repository.ts";
+import { askGit, gitText } from "../../git/run-git.ts";
+import type { LandingOrder } from "../../worker/landing-files.ts";
+
+export interface Checked {
+  commit: string;
+  /** Of the branch. */
+  tip: string;
+}
+
+const nameOf = ({ refs }: Pick<LandingOrder, "refs">): string => `${refs}landing`;
+
+export async function readChecked(
+  repository: Repository,
+  order: Pick<LandingOrder, "refs">,
+): Promise<Checked | undefined> {
+  const [ref] = await listRefs(repository, nameOf(order));
+  if (ref === undefined) return undefined;
+  const text = await gitText(atCommonDir(repository), "show", "-s", "--format=%B", ref.commit);
+  const [, commit] = /^commit ([0-9a-f]+)$/m.exec(text) ?? [];
+  const [, tip] = /^tip ([0-9a-f]+)$/m.exec(text) ?? [];
+  return commit === undefined || tip === undefined ? undefined : { commit, tip };
+}
+
+export async function noteChecked(
+  repository: Repository,
+  order: LandingOrder,
+  { commit, tip }: Checked,
+): Promise<void> {
+  const [before] = await listRefs(repository, nameOf(order));
+  const call = atCommonDir(repository);
+  const parents = new Set([commit, tip, ...(before === undefined ? [] : [before.commit])]);
+  const input = `Landing of ${order.task_id} on ${order.target}\n\ncommit ${commit}\ntip ${tip}\n`;
+  const named = [...parents].flatMap((one) => ["-p", one]);
+  const made = await gitText({ ...call, input }, "commit-tree", `${commit}^{tree}`, ...named);
+  await askGit(call, "update-ref", nameOf(order), made, before?.commit ?? "");
+}

@@ -1,0 +1,53 @@
+/** The worktree in which a landing puts work together and checks it. It has no branch, and holds nothing that is not elsewhere. */
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ErrGit } from "../../core/errors.ts";
+import { atCommonDir, findGitDir, type Repository } from "../../git/repository.ts";
+import { askGit } from "../../git/run-git.ts";
+import { inTurn } from "../../git/turn.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import type { LandingOrder } from "../../worker/landing-files.ts";
+
+export interface LandingWorktree {
+  path: string;
+  gitDir: string;
+}
+
+/** Makes it anew: what an earlier run left is thrown away. @throws ErrGit, system errors */
+export async function makeLandingWorktree(
+  repository: Repository,
+  order: LandingOrder,
+  commit: string,
+): Promise<LandingWorktree> {
+  const path = pathOf(order);
+  await removeLandingWorktree(repository, order);
+  const gitDir = await inTurn(repository, async () => {
+    makeDirs(dirname(path), 1);
+    const more = ["--quiet", "--detach", "--no-checkout"];
+    await askGit(atCommonDir(repository), "worktree", "add", ...more, path, commit);
+    return findGitDir(repository, path);
+  });
+  if (gitDir === undefined)
+    throw new ErrGit(`git does not know its new worktree ${path}`, { path });
+  await askGit({ cwd: path, gitDir, env: repository.env }, "reset", "--hard", "--quiet");
+  return { path, gitDir };
+}
+
+export async function removeLandingWorktree(
+  repository: Repository,
+  order: LandingOrder,
+): Promise<void> {
+  const path = pathOf(order);
+  if (findGitDir(repository, path) === undefined && !fs.existsSync(path)) return;
+  await inTurn(repository, async () => {
+    const gitDir = findGitDir(repository, path);
+    fs.rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+    // git itself removes none that a killed git has marked as "initializing".
+    if (gitDir !== undefined) fs.rmSync(gitDir, { recursive: true, force: true });
+  });
+}
+
+/** Beside the worktrees of tasks, in a folder that is no worktree. */
+function pathOf({ worktree, task_id }: LandingOrder): string {
+  return join(dirname(worktree), ".landing", task_id);
+}

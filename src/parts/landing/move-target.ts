@@ -1,0 +1,109 @@
+/** Moves the target branch to a commit that has it below it. It forces nothing, and touches a person's files only when it may. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import { atCommonDir, commitOf, listWorktrees, type Repository } from "../../git/repository.ts";
+import { askGit, gitLines } from "../../git/run-git.ts";
+import { statusOf } from "../../git/status.ts";
+import type { LandingOrder } from "../../worker/landing-files.ts";
+
+export type Place =
+  /** No tree of a person has it: one change of a ref moves it. */
+  | { kind: "free" }
+  | { kind: "checked_out"; path: string }
+  /** The landing has to wait. */
+  | { kind: "busy"; why: string };
+
+/** A lock of a killed git at a branch of ours is removed after this time (ms): git holds it for an instant. */
+const STALE_LOCK_MS = 5000;
+
+/** Where the target is checked out, and whether it may move there. @throws ErrGit */
+export async function placeOfTarget(
+  repository: Repository,
+  { target, into_checkout: mayMove }: Pick<LandingOrder, "target" | "into_checkout">,
+): Promise<Place> {
+  const ref = `refs/heads/${target}`;
+  const rebased = gitDirsOf(repository).find((dir) => isRebasing(dir, ref));
+  if (rebased !== undefined)
+    return { kind: "busy", why: `${target} is being rebased (${rebased}): end that rebase` };
+  const path = await checkoutOf(repository, ref);
+  if (path === undefined) return { kind: "free" };
+  if (!mayMove) {
+    const todo = "check out another branch there, or allow it with land_into_checkout: true";
+    return { kind: "busy", why: `${target} is checked out in ${path}: ${todo}` };
+  }
+  const { modified, unmerged, operation } = await statusOf(repository, {
+    path,
+    gitDir: join(path, ".git"),
+    branch: target,
+  });
+  if (modified.length === 0 && unmerged.length === 0 && operation === undefined)
+    return { kind: "checked_out", path };
+  const what = operation === undefined ? "uncommitted changes" : `a ${operation} that has stopped`;
+  return { kind: "busy", why: `${target} is checked out in ${path}, which has ${what}` };
+}
+
+/**
+ * @param from the commit at which the target must be
+ * @returns false: it is not at `from` any more, or git refuses to change the files of the checkout
+ * @throws ErrGit
+ */
+export async function moveTarget(
+  repository: Repository,
+  { target, task_id }: Pick<LandingOrder, "target" | "task_id">,
+  place: Place,
+  from: string,
+  to: string,
+): Promise<boolean> {
+  const ref = `refs/heads/${target}`;
+  const call = atCommonDir(repository);
+  if (place.kind === "checked_out") {
+    if ((await commitOf(call, ref)) !== from) return false;
+    const settings = ["merge.autoStash=false", "merge.verifySignatures=false"];
+    const there = { cwd: place.path, env: repository.env, settings, answers: [1, 128] };
+    await askGit(there, "merge", "--ff-only", "--quiet", to);
+  } else {
+    dropStaleLock(repository, target);
+    const message = `mailchute: landing of ${task_id}`;
+    try {
+      await askGit(call, "update-ref", "-m", message, ref, to, from);
+    } catch (error) {
+      if (!/is at [0-9a-f]+ but expected/.test(messageOf(error))) throw error;
+    }
+  }
+  return (await commitOf(call, ref)) === to;
+}
+
+/** The worktree that has the branch checked out. */
+async function checkoutOf(repository: Repository, ref: string): Promise<string | undefined> {
+  const lines = await gitLines(atCommonDir(repository), "worktree", "list", "--porcelain");
+  let path = "";
+  for (const line of lines) {
+    if (line.startsWith("worktree ")) path = line.slice("worktree ".length);
+    // One whose directory is gone has no files that could be wrong.
+    else if (line === `branch ${ref}` && fs.existsSync(path)) return path;
+  }
+  return undefined;
+}
+
+function gitDirsOf({ commonDir }: Repository): string[] {
+  return [commonDir, ...listWorktrees(commonDir).map(({ gitDir }) => gitDir)];
+}
+
+function isRebasing(gitDir: string, ref: string): boolean {
+  return ["rebase-merge", "rebase-apply"].some((name) => {
+    try {
+      return fs.readFileSync(join(gitDir, name, "head-name"), "utf8").trim() === ref;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function dropStaleLock({ commonDir }: Repository, target: string): void {
+  if (!target.startsWith("mailchute/")) return;
+  const lock = join(commonDir, "refs", "heads", `${target}.lock`);
+  const stats = fs.statSync(lock, { throwIfNoEntry: false });
+  if (stats !== undefined && Date.now() - stats.mtimeMs > STALE_LOCK_MS)
+    fs.rmSync(lock, { force: true });
+}

@@ -1,0 +1,259 @@
+/**
+ * Submits the landing of a task whose record says `landing: pending`, and lets a landing go on that waits for a person or an agent. It looks
+ * at the orders in `landings/`, which workers write before their tasks settle: so what a dead process has not done is done later.
+ */
+import fs from "node:fs";
+import { messageOf } from "../../core/errors.ts";
+import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
+import { foldId } from "../../core/names.ts";
+import type { Standing } from "../../core/unmet.ts";
+import { readLane } from "../../core/waiting-task.ts";
+import { locate } from "../../mailbox/locate.ts";
+import { readSettled } from "../../mailbox/settled-record.ts";
+import type {
+  DependencySource,
+  GroupSource,
+  Part,
+  PartReport,
+  StartLimit,
+  StatusSource,
+  WorkSource,
+} from "../../supervisor/environment/part.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import {
+  type LandingOrder,
+  landingsDir,
+  listOrders,
+  readLanding,
+  writeLanding,
+} from "../../worker/landing-files.ts";
+import { stateOf } from "./send-back.ts";
+import { isThere, submitLanding } from "./submit-landing.ts";
+
+/** Between two looks at a landing that is not submitted yet, or waits (ms). */
+const LOOK_MS = 300;
+
+type Step = "unsettled" | "submitted" | "landed" | "failed" | "void";
+
+class LandingPart
+  implements Part, DependencySource, GroupSource, StartLimit, StatusSource, WorkSource
+{
+  readonly ports = {
+    dependencies: this,
+    groups: this,
+    startLimit: this,
+    status: this,
+    work: this,
+  };
+  version = 0;
+  private readonly env: PartHost["env"];
+  /** Orders whose work has not landed, by folded id. */
+  private readonly open = new Map<string, { order: LandingOrder; step: Step }>();
+  /** Landings that wait at their gates: what for, by gate. */
+  private readonly waits = new Map<string, { order: LandingOrder; why: string; untilMs: number }>();
+  private readonly known = new Set<string>();
+  private dirMtimeMs = 0;
+  private isDue = true;
+  private lookAtMs = 0;
+  private busy: Promise<void> | undefined;
+
+  constructor({ env }: Pick<PartHost, "env">) {
+    this.env = env;
+    const note = (): void => {
+      this.isDue = true;
+    };
+    env.facts.on("task:settled", note);
+    env.facts.on("task:vanished", note);
+    env.facts.on("task:accepted", note);
+  }
+
+  async start(): Promise<void> {
+    await this.look();
+  }
+
+  work({ nowMs }: Tick): void {
+    if (!this.isDue && (nowMs < this.lookAtMs || this.nothingIsOpen)) return;
+    if (this.busy !== undefined || !this.hasOrders()) return;
+    this.isDue = false;
+    this.lookAtMs = nowMs + LOOK_MS;
+    this.busy = this.look().finally(() => {
+      this.busy = undefined;
+      this.env.wake();
+    });
+  }
+
+  nextMs(nowMs: number): number {
+    if (this.busy !== undefined) return NEVER;
+    if (this.isDue && this.hasOrders()) return nowMs;
+    return this.nothingIsOpen ? NEVER : this.lookAtMs;
+  }
+
+  async finish(): Promise<void> {
+    await this.busy;
+    await this.look();
+  }
+
+  close(): void {}
+
+  canStart(): boolean {
+    return false;
+  }
+
+  isBusy(): boolean {
+    return this.busy !== undefined || (this.isDue && this.hasOrders());
+  }
+
+  /** A task that has settled and whose landing is not submitted yet. */
+  isIdle(): boolean {
+    return !this.isBusy() && [...this.open.values()].every(({ step }) => step !== "unsettled");
+  }
+
+  isDone(id: string): boolean | undefined {
+    this.readNew();
+    const found = this.open.get(foldId(id));
+    return found === undefined || found.step === "void" ? undefined : false;
+  }
+
+  standing(id: string): Standing | undefined {
+    this.readNew();
+    const found = this.open.get(foldId(id));
+    if (found === undefined || found.step === "unsettled" || found.step === "void")
+      return undefined;
+    return found.step === "failed"
+      ? { is: "stuck", how: "did not land" }
+      : { is: "moving", how: "is about to land" };
+  }
+
+  mayStart(lane: string): boolean {
+    if (this.waits.size === 0) return true;
+    const wait = this.waits.get(readLane(lane).gate ?? "");
+    return wait === undefined || wait.untilMs <= this.env.trays.clock.wallMs();
+  }
+
+  /** See `GroupSource`. */
+  get hasGroups(): boolean {
+    return this.dirMtimeMs > 0;
+  }
+
+  /** One landing of a repository at a time. */
+  slotsOf(group: string): number | undefined {
+    return LANDING_GROUP.test(group) ? 1 : undefined;
+  }
+
+  report(): PartReport {
+    return {
+      gates: [...this.waits].map(([gate, { order, why, untilMs }]) => ({
+        gate,
+        agents: [],
+        until_ms: untilMs === NEVER ? 0 : untilMs,
+        why: `the landing of ${order.task_id} waits: ${why}`,
+        do: "wait, it looks again by itself",
+      })),
+    };
+  }
+
+  unmatched(): string[] {
+    return [];
+  }
+
+  wouldRun(): string[] {
+    return [];
+  }
+
+  /** Those that could not land are looked at when something happens. */
+  private get nothingIsOpen(): boolean {
+    return [...this.open.values()].every(({ step }) => step === "failed");
+  }
+
+  /** One look at a directory, which is missing as long as no work was to land. */
+  private hasOrders(): boolean {
+    return this.open.size > 0 || this.mtimeMs() !== this.dirMtimeMs;
+  }
+
+  private mtimeMs(): number {
+    const stats = fs.statSync(landingsDir(this.env.tree.dir), { throwIfNoEntry: false });
+    return stats?.mtimeMs ?? 0;
+  }
+
+  /** Takes over orders that are new. */
+  private readNew(): void {
+    const mtimeMs = this.mtimeMs();
+    if (mtimeMs === this.dirMtimeMs) return;
+    for (const id of listOrders(this.env.tree.dir)) {
+      const order = readLanding(this.env.tree.dir, id, "order");
+      if (order === undefined || this.known.has(order.lease)) continue;
+      // A branch lands when a person says so: nothing waits for that before.
+      const { lease } = readLanding(this.env.tree.dir, id, "sent") ?? {};
+      if (order.land === "branch" && lease !== order.lease) continue;
+      this.known.add(order.lease);
+      this.open.set(foldId(id), { order, step: "unsettled" });
+    }
+    this.dirMtimeMs = mtimeMs;
+  }
+
+  private async look(): Promise<void> {
+    try {
+      this.readNew();
+      for (const [key, entry] of this.open) {
+        const before = entry.step;
+        entry.step = await this.advance(entry.order);
+        if (entry.step === "landed" || entry.step === "void") {
+          this.open.delete(key);
+          if (entry.step === "landed")
+            this.env.facts.emit("journal:completed", entry.order.task_id);
+        }
+        if (entry.step !== before) this.version++;
+      }
+      this.readWaits();
+    } catch (error) {
+      this.env.alerts.report("landings", `cannot submit a landing: ${messageOf(error)}`);
+    }
+  }
+
+  /** Takes the landing of this order one step further. */
+  private async advance(order: LandingOrder): Promise<Step> {
+    const { trays, tree } = this.env;
+    const { task_id, lease } = order;
+    const landing = landingIdOf(task_id);
+    if (readLanding(tree.dir, task_id, "sent")?.lease !== lease) {
+      const settled = this.settledAs(order);
+      if (settled !== "completed") return settled;
+      await submitLanding(trays, order);
+      writeLanding(tree.dir, task_id, "sent", { v: 1, lease });
+    }
+    if (isThere(trays, landing)) return "submitted";
+    const status = readSettled(trays, landing)?.record.status;
+    if (status === "failed") return "failed";
+    // A program that reads the outbox may have taken its record away.
+    return status === undefined && isThere(trays, landing) ? "submitted" : "landed";
+  }
+
+  private settledAs({ task_id, lease }: LandingOrder): Step | "completed" {
+    const { trays } = this.env;
+    const record = readSettled(trays, task_id)?.record;
+    if (record?.lease === lease) return record.status === "completed" ? "completed" : "void";
+    if (isThere(trays, task_id)) return "unsettled";
+    // Looked for once more: it may have settled in between.
+    const again = readSettled(trays, task_id)?.record;
+    if (again?.lease === lease) return "completed";
+    if (again !== undefined || locate(trays, task_id) !== undefined) return "void";
+    // The run ended well, and its record is gone: a consumer has taken it.
+    return "completed";
+  }
+
+  private readWaits(): void {
+    const { tree, trays } = this.env;
+    this.readNew();
+    this.waits.clear();
+    for (const { order } of this.open.values()) {
+      const { wait } = stateOf(tree.dir, order);
+      if (wait === null) continue;
+      const isMending = wait.on !== null && isThere(trays, wait.on);
+      const untilMs = isMending ? NEVER : wait.on === null ? wait.until_ms : 0;
+      this.waits.set(landingGateOf(order.task_id), { order, why: wait.why, untilMs });
+    }
+  }
+}
+
+export const landing: MakePart = (host) => new LandingPart(host);

@@ -1,0 +1,114 @@
+/** Gives work that cannot land back to its agent: a task in the same worktree, and in the same session where there is one. */
+import { join } from "node:path";
+import { giveSession, lastName, readContinued } from "../../agents/stream/continued.ts";
+import { sessionOfRun } from "../../agents/stream/session-file.ts";
+import { fixIdOf } from "../../core/landing.ts";
+import { runOfLease } from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { isInFlight } from "../../mailbox/locate.ts";
+import { readSettled } from "../../mailbox/settled-record.ts";
+import { submitOnce } from "../../mailbox/submit-once.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import {
+  type LandingOrder,
+  type LandingState,
+  readLanding,
+  writeLanding,
+} from "../../worker/landing-files.ts";
+
+/** Whether its agent takes a text. A program that is named in the task itself does not. */
+export function canMend({ prompt, has_exec }: LandingOrder): boolean {
+  return prompt !== null && !has_exec;
+}
+
+/** The state of the landing of this order; that of an earlier one does not count. */
+export function stateOf(stateDir: string, { task_id, lease }: LandingOrder): LandingState {
+  const found = readLanding(stateDir, task_id, "state");
+  if (found?.lease === lease) return found;
+  return { v: 1, lease, fix: null, wait: null };
+}
+
+/**
+ * Notes what is to be mended, then submits the task. A crash in between leaves the note: call `submitFix` again.
+ * @returns the id of the task. @throws ErrTaskExists, ErrInvalidTask, system errors
+ */
+export async function sendBack(
+  tree: StateTree,
+  trays: Trays,
+  order: LandingOrder,
+  text: string,
+): Promise<string> {
+  const { task_id } = order;
+  const earlier = readLanding(tree.dir, task_id, "state");
+  let n = (earlier?.fix?.n ?? 0) + 1;
+  while (isUsed(trays, fixIdOf(task_id, n))) n++;
+  const fix = { id: fixIdOf(task_id, n), n, text };
+  writeLanding(tree.dir, task_id, "state", { v: 1, lease: order.lease, fix, wait: null });
+  await submitFix(tree, trays, order, fix);
+  return fix.id;
+}
+
+function isUsed(trays: Trays, id: string): boolean {
+  return isInFlight(trays, id) || readSettled(trays, id) !== undefined;
+}
+
+/** Submits it once. @returns whether it has ended */
+export async function submitFix(
+  tree: StateTree,
+  trays: Trays,
+  order: LandingOrder,
+  { id, text }: NonNullable<LandingState["fix"]>,
+): Promise<"open" | "completed" | "failed" | "gone"> {
+  const status = (): "completed" | "failed" | undefined => readSettled(trays, id)?.record.status;
+  if (isInFlight(trays, id) || isInFlight(trays, id)) return "open";
+  const settled = status();
+  if (settled !== undefined) return settled;
+  const session = giveTo(tree, trays, order, id);
+  const { verify, env, timeout_ms } = order.checks;
+  const task = {
+    id,
+    title: `mend ${order.task_id}: ${order.title}`,
+    agent: order.agent,
+    prompt: text,
+    ...(order.cwd === "" ? {} : { cwd: order.cwd }),
+    worktree: "auto",
+    land: "none",
+    verify,
+    env,
+    timeout_ms,
+    metadata: { worktree_of: order.task_id },
+    continues: order.task_id,
+    session,
+    parent_id: order.task_id,
+  };
+  const bytes = Buffer.from(`${JSON.stringify(task)}\n`, "utf8");
+  if ((await submitOnce(trays, { id, bytes })) === "submitted") return "open";
+  if (isInFlight(trays, id) || isInFlight(trays, id)) return "open";
+  return status() ?? "gone";
+}
+
+/** Assigns the session of the task to the new one. Undefined: it has none, or another task has it, and a new one begins. */
+function giveTo(
+  tree: StateTree,
+  trays: Trays,
+  { task_id, lease }: LandingOrder,
+  to: string,
+): string | undefined {
+  const session = sessionOfRun(join(tree.runs, runOfLease(task_id, lease)));
+  const { session_id } = session ?? {};
+  if (session === undefined || typeof session_id !== "string") return undefined;
+  const last = lastName(tree.dir, session_id);
+  const holder = last === undefined ? undefined : readContinued(tree.dir, last);
+  if (holder?.task_id === to) return last;
+  // One writer at a time.
+  if (holder !== undefined && isInFlight(trays, holder.task_id)) return undefined;
+  const given = {
+    ...session,
+    ...holder,
+    session_id,
+    task_id: to,
+    continues: task_id,
+    was_refused: false,
+  };
+  return giveSession(tree.dir, given, last, true);
+}

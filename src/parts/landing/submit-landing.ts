@@ -1,0 +1,43 @@
+/** Submits the landing of a task: once for each order, also when several processes try and die in between. */
+import { wallSeconds } from "../../core/clock.ts";
+import { landingGroupOf, landingIdOf } from "../../core/landing.ts";
+import { isInFlight, locate } from "../../mailbox/locate.ts";
+import { retry } from "../../mailbox/retry.ts";
+import { submit } from "../../mailbox/submit.ts";
+import { submitOnce } from "../../mailbox/submit-once.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import type { LandingOrder } from "../../worker/landing-files.ts";
+import { LANDING_TYPE } from "./landing-type.ts";
+
+/**
+ * Twice is the same as once: a landing asks git whether the work has landed.
+ * @throws ErrTaskExists when something else has the id; system errors
+ */
+export async function submitLanding(trays: Trays, order: LandingOrder): Promise<void> {
+  const { task_id: of, title, target, repository } = order;
+  const id = landingIdOf(of);
+  if (isThere(trays, id)) return;
+  // An earlier work of this task has landed, or could not land.
+  if (locate(trays, id) !== undefined) return retry(trays, id, { isRerun: true });
+  const task = {
+    id,
+    type: LANDING_TYPE,
+    title: `land ${title === of ? of : `${of}: ${title}`} on ${target}`,
+    exec: ["mailchute", "land", of],
+    landing_of: of,
+    group: landingGroupOf(repository),
+    parent_id: of,
+  };
+  const bytes = Buffer.from(`${JSON.stringify(task)}\n`, "utf8");
+  if ((await submitOnce(trays, { id, bytes })) === "submitted" || isThere(trays, id)) return;
+  // It was submitted before, and its record is gone.
+  if (locate(trays, id) === undefined) {
+    const anew = { ...task, created_at: wallSeconds(trays.clock) };
+    await submit(trays, { id, bytes: Buffer.from(`${JSON.stringify(anew)}\n`, "utf8") });
+  }
+}
+
+/** Looks twice, because a task that goes back into the inbox may be missed once. */
+export function isThere(trays: Trays, id: string): boolean {
+  return isInFlight(trays, id, ["bad"]) || isInFlight(trays, id, ["bad"]);
+}

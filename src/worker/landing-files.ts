@@ -1,0 +1,97 @@
+/**
+ * The files in `landings/` of the state tree, one set for each task whose work may land. A worker writes `<id>.order.json` before the
+ * task settles. The others belong to its landing: each has one writer, and names the lease of the order that it is about.
+ */
+import { join } from "node:path";
+import type { LandMode, WorkFacts } from "../core/landing.ts";
+import { landingFileOf } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
+import { loadDocument, readDocument, replaceDocument } from "../host/documents.ts";
+import { listDir } from "../host/list-dir.ts";
+
+export interface LandingOrder extends Omit<WorkFacts, "landing"> {
+  v: 1;
+  task_id: string;
+  /** Of the run whose work it is. */
+  lease: string;
+  title: string;
+  land: LandMode;
+  into_checkout: boolean;
+  command: string[];
+  /** The git directory that all worktrees of the repository share. */
+  repository: string;
+  /** Where in the worktree the task runs, with a slash at its end; "" at the top. */
+  prefix: string;
+  worktree: string;
+  /** Where the task would run without a worktree. */
+  cwd: string;
+  /** Below it are all refs of the task except its branch. */
+  refs: string;
+  /** It is there when a run has changed settings or hooks of the repository. */
+  changed_ref: string;
+  agent: string;
+  /** What checks the work again. */
+  checks: Pick<Task, "verify" | "setup" | "env" | "timeout_ms">;
+  /** The text of the whole task, for an agent that is asked to mend the work. */
+  prompt: string | null;
+  has_exec: boolean;
+}
+
+/** How far a landing is. Its runs write it, and `reject`. */
+export interface LandingState {
+  v: 1;
+  lease: string;
+  /** The agent that mends the work, and what it was told. */
+  fix: { id: string; n: number; text: string } | null;
+  /** What the landing waits for: the task `on`, or else until a time (epoch ms). */
+  wait: { why: string; on: string | null; until_ms: number } | null;
+}
+
+/** The landing of the order of this lease was submitted. */
+export interface LandingSent {
+  v: 1;
+  lease: string;
+}
+
+interface LandingFiles {
+  order: LandingOrder;
+  state: LandingState;
+  sent: LandingSent;
+}
+
+export const landingsDir = (stateDir: string): string => join(stateDir, "landings");
+
+const pathOf = (stateDir: string, id: string, what: keyof LandingFiles): string =>
+  landingFileOf(stateDir, id, what);
+
+/** Undefined when there is none, or it cannot be read now. */
+export function readLanding<What extends keyof LandingFiles>(
+  stateDir: string,
+  id: string,
+  what: What,
+): LandingFiles[What] | undefined {
+  const found = readDocument<LandingFiles[What]>(pathOf(stateDir, id, what));
+  return found?.v === 1 && typeof found.lease === "string" ? found : undefined;
+}
+
+/** Like `readLanding`. @throws a system error when it cannot be read: then it is not known */
+export function loadOrder(stateDir: string, id: string): LandingOrder | undefined {
+  return loadDocument<LandingOrder>(pathOf(stateDir, id, "order"));
+}
+
+export function writeLanding<What extends keyof LandingFiles>(
+  stateDir: string,
+  id: string,
+  what: What,
+  document: LandingFiles[What],
+): void {
+  replaceDocument(pathOf(stateDir, id, what), document, { missingMax: 2, isDurable: true });
+}
+
+/** The tasks that have an order. */
+export function listOrders(stateDir: string): string[] {
+  const ending = ".order.json";
+  return listDir(landingsDir(stateDir)).flatMap((name) =>
+    name.endsWith(ending) ? [name.slice(0, -ending.length)] : [],
+  );
+}

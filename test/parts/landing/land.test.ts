@@ -1,0 +1,160 @@
+/** Work of tasks lands on a branch: a real pool, real programs, a real git. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { inWorktree, newPlace } from "../worktrees/place.ts";
+
+const TARGET = "mailchute/integration";
+/** Each task adds a line of its own, or all change the same line. */
+const merged = (script: string, more: object = {}) =>
+  inWorktree(script, { land: "merge", ...more });
+
+test("the work is checked on top of the target, moves it, and worktree and branch go", async () => {
+  const { pool, repo, worktree } = newPlace();
+  const verify = ["sh", "-c", "test -e a.txt && git log --format=%s >> ../seen.log"];
+  pool.drop("a", merged("echo a > a.txt; commit", { verify, title: "add a" }));
+  await pool.start(["--drain"]);
+  const record = await pool.result("a");
+  expect(record).toMatchObject({
+    landing: "pending",
+    branch: "mailchute/a",
+    target: TARGET,
+    base: repo.git("rev-parse", "main"),
+    diffstat: { files: 1, insertions: 1, deletions: 0 },
+  });
+  const landing = await pool.result("a.land");
+  const commit = repo.git("rev-parse", TARGET);
+  expect(landing.output).toMatchObject({ landing: "landed", task_id: "a", target: TARGET, commit });
+  expect(repo.git("log", "--format=%s", TARGET)).toBe("work\nfirst");
+  expect(repo.git("log", "--format=%s", "main")).toBe("first");
+  expect(fs.existsSync(worktree("a"))).toBe(false);
+  expect(repo.git("for-each-ref", "--format=%(refname)", "refs/heads")).toBe(
+    `refs/heads/${TARGET}\nrefs/heads/main`,
+  );
+  expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
+});
+
+test("what a task left uncommitted lands, too, and a task that changed nothing has nothing to land", async () => {
+  const { pool, repo } = newPlace();
+  pool.drop("a", merged("echo a > a.txt", { title: "add a" }));
+  pool.drop("b", merged("true"));
+  await pool.start(["--drain"]);
+  await pool.result("a.land");
+  expect((await pool.result("b")).landing).toBe("nothing");
+  expect(repo.git("show", `${TARGET}:a.txt`)).toBe("a");
+  expect(repo.git("log", "--format=%s", TARGET)).toBe("add a\nfirst");
+  expect(pool.results()).toHaveLength(3);
+});
+
+test("ten branches of which three conflict: seven land one after the other, three stay with a person", async () => {
+  const { pool, repo, worktree } = newPlace("processes: 2\n");
+  const ids = Array.from({ length: 10 }, (_, index) => `t${index}`);
+  // Of four that write the same file the first one lands.
+  const isRival = (id: string): boolean => Number(id.slice(1)) >= 6;
+  for (const id of ids) {
+    const file = isRival(id) ? "same.txt" : `${id}.txt`;
+    pool.drop(id, merged(`echo ${id} > ${file}; commit`, { verify: ["test", "-e", file] }));
+  }
+  await (await pool.start(["--drain", "--workers", "8"])).ended;
+  const landed = pool.results().filter(({ task_id }) => task_id.endsWith(".land"));
+  const failed = pool.errors();
+  expect(landed).toHaveLength(7);
+  expect(failed).toHaveLength(3);
+  for (const { kind, code, error, attempts } of failed) {
+    expect({ kind, code, attempts }).toEqual({ kind: "landing", code: "ErrLanding", attempts: 1 });
+    expect(error).toContain("conflict in same.txt");
+  }
+  expect(repo.git("rev-list", "--count", TARGET)).toBe("8");
+  expect(repo.git("rev-list", "--merges", "--count", TARGET)).toBe("0");
+  for (const { task_id } of failed) {
+    const id = task_id.replace(".land", "");
+    expect(repo.git("show", `mailchute/${id}:same.txt`)).toBe(id);
+    expect(fs.existsSync(worktree(id))).toBe(true);
+  }
+  expect(repo.git("fsck", "--strict", "--no-dangling")).toBe("");
+});
+
+test("a check that fails on top of the target keeps it from landing", async () => {
+  const { pool, repo } = newPlace();
+  repo.git("branch", TARGET);
+  repo.git("worktree", "add", "-q", join(pool.dir, "other"), TARGET);
+  fs.writeFileSync(join(pool.dir, "other", "forbidden.txt"), "x");
+  repo.git("-C", join(pool.dir, "other"), "add", ".");
+  repo.git("-C", join(pool.dir, "other"), "commit", "-qm", "other work");
+  repo.git("worktree", "remove", join(pool.dir, "other"));
+  const before = repo.git("rev-parse", TARGET);
+  const verify = ["sh", "-c", "test ! -e forbidden.txt || { echo not both >&2; exit 3; }"];
+  pool.drop("a", merged("echo a > a.txt; commit", { verify }));
+  await pool.start(["--drain"]);
+  const record = await pool.error("a.land");
+  expect(record.error).toContain("not both");
+  expect(repo.git("rev-parse", TARGET)).toBe(before);
+});
+
+test("a hook that came in with the branch does not run, and a run that changed hooks does not land", async () => {
+  const { pool, repo } = newPlace();
+  const hook = "mkdir -p hooks; printf '#!/bin/sh\\ntouch ../../../ran\\n' > hooks/post-checkout";
+  const all = `${hook}; chmod +x hooks/*; for h in post-merge post-rewrite pre-rebase reference-transaction post-commit; do cp hooks/post-checkout hooks/$h; done`;
+  pool.drop("a", merged(`${all}; commit`));
+  pool.drop(
+    "b",
+    merged("git config core.hooksPath hooks; echo b > b.txt", {
+      metadata: { dependencies: ["a"] },
+    }),
+  );
+  await pool.start(["--drain"]);
+  await pool.result("a.land");
+  const told = await pool.error("b.land");
+  expect(told.error).toContain("changed settings or hooks");
+  expect(repo.git("ls-tree", "--name-only", "-r", TARGET)).toContain("hooks/post-merge");
+  expect(repo.git("ls-tree", "--name-only", TARGET)).not.toContain("b.txt");
+  const ran = fs.readdirSync(pool.dir, { recursive: true, encoding: "utf8" });
+  expect(ran.filter((name) => name.endsWith("/ran") || name === "ran")).toEqual([]);
+});
+
+test("a target that a person has checked out moves only when that is allowed and the tree is clean", async () => {
+  const { pool, repo } = newPlace();
+  fs.writeFileSync(join(repo.dir, "README.md"), "a person is writing\n");
+  pool.drop("a", merged("echo a > a.txt; commit", { target: "main", land_into_checkout: true }));
+  pool.drop("b", merged("echo b > b.txt; commit", { target: "main" }));
+  await pool.start();
+  await pool.result("a");
+  await pool.result("b");
+  const isTold = async (id: string, why: string): Promise<void> => {
+    await expect
+      .poll(async () => (await pool.run(["show", id])).stdout, { timeout: 15_000 })
+      .toContain(why);
+  };
+  await isTold("a.land", "which has uncommitted changes");
+  await isTold("b.land", "allow it with land_into_checkout");
+  expect(repo.git("log", "--format=%s", "main")).toBe("first");
+  repo.git("checkout", "-q", "README.md");
+  await pool.result("a.land", 30_000);
+  expect(fs.readFileSync(join(repo.dir, "a.txt"), "utf8")).toBe("a\n");
+  expect(repo.git("status", "--porcelain")).toBe("");
+  repo.git("checkout", "-q", "--detach");
+  await pool.result("b.land", 30_000);
+  expect(repo.git("show", "main:b.txt")).toBe("b");
+  expect(fs.existsSync(join(repo.dir, "b.txt"))).toBe(false);
+}, 60_000);
+
+test("land: exec hands the branch to a program of the user, and it stays", async () => {
+  const { pool, repo } = newPlace();
+  const command = [
+    "sh",
+    "-c",
+    'echo "$MAILCHUTE_BRANCH $MAILCHUTE_BASE $MAILCHUTE_TARGET"; git rev-parse HEAD',
+  ];
+  pool.drop(
+    "a",
+    inWorktree("echo a > a.txt; commit", { land: "exec", land_command: command, target: "main" }),
+  );
+  pool.drop("b", inWorktree("echo b > b.txt; commit", { land: "exec" }));
+  await pool.start(["--drain"]);
+  const record = await pool.result("a.land");
+  expect(record.output).toMatchObject({ landing: "handed_over", branch: "mailchute/a" });
+  const log = fs.readFileSync(join(pool.state, "runs", record.run ?? "", "stdout.log"), "utf8");
+  const tip = repo.git("rev-parse", "mailchute/a");
+  expect(log).toBe(`mailchute/a ${repo.git("rev-parse", "main")} main\n${tip}\n`);
+  expect((await pool.error("b")).error).toContain("land: exec has no program");
+});
