@@ -20,6 +20,7 @@ const CODES = [
   "ErrLeaseLost",
   "ErrInvalidKv",
   "ErrInvalidList",
+  "ErrInvalidMessage",
   "ErrInvalidRoadmap",
   "ErrForeignKey",
   "ErrSupervisorRunning",

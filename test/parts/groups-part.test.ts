@@ -46,7 +46,7 @@ describe("groups", () => {
     fs.mkdirSync(join(tree.dir, "mailbox", "processing"), { recursive: true });
     env = openEnvironment({ tree, settings }, () => {});
     parts = new Parts();
-    parts.add(groups({ env, groups: parts } as unknown as PartHost));
+    parts.add(groups({ env, limits: { groups: parts } } as unknown as PartHost));
     parts.add(LANDINGS);
   }
   const list = (): void =>

@@ -30,7 +30,7 @@ interface Place {
 class GroupsPart implements Part, StartLimit, StatusSource {
   readonly ports: PartPorts;
   version = 0;
-  private readonly host: Pick<PartHost, "env" | "groups">;
+  private readonly host: Pick<PartHost, "env" | "limits">;
   /** The tasks in `processing/`, by folded id. */
   private readonly places = new Map<string, Place>();
   private readonly groups = new Map<string, number>();
@@ -41,7 +41,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   /** Before the first listing it is not known what runs. */
   private isListed = false;
 
-  constructor(host: Pick<PartHost, "env" | "groups">) {
+  constructor(host: Pick<PartHost, "env" | "limits">) {
     this.host = host;
     const { agents, groups: own } = host.env.settings;
     for (const { name, slots } of agents) if (slots !== undefined) this.agentSlots.set(name, slots);
@@ -109,12 +109,12 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   }
 
   private slotsOf(group: string): number | undefined {
-    return this.host.groups.slotsOf(group);
+    return this.host.limits.groups.slotsOf(group);
   }
 
   /** Without any limit there is nothing to count. */
   private get isUsed(): boolean {
-    return this.agentSlots.size > 0 || this.host.groups.hasGroups;
+    return this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
   }
 
   private hasRoom(count = 0, slots = Number.POSITIVE_INFINITY): boolean {

@@ -93,6 +93,11 @@ export class StartLimits {
     return this.limits.parts.mayStart(laneOf({ agentId }));
   }
 
+  /** What all parts say about groups of tasks. */
+  get groups(): Pick<Parts, "slotsOf" | "hasGroups"> {
+    return this.limits.parts;
+  }
+
   /** How many more tasks may start. */
   get left(): number {
     return Math.max(0, this.launchesMax - this.queue.dispatcher.launchedCount);
