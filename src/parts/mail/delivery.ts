@@ -35,6 +35,8 @@ export class Delivery {
   /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
   private agentOf = new Map<string, string>();
   private readonly told = new Set<string>();
+  /** Wake-ups that this process has submitted, or found submitted. */
+  private readonly submitted = new Set<string>();
   private readonly offers = new Map<string, MailOffer | undefined>();
 
   constructor(
@@ -95,8 +97,9 @@ export class Delivery {
       this.tellHeld(name, cursor.n, verdict.held);
       return false;
     }
-    const inc = readAgent(this.folder, name)?.inc ?? 1;
-    const task = wakeIdOf({ ...this.folder.scope, name }, inc, cursor);
+    const agent = readAgent(this.folder, name);
+    if (agent === undefined || agent.archived_at !== null) return false;
+    const task = wakeIdOf({ ...this.folder.scope, name }, agent.inc, cursor);
     await this.offer(name, bundle, task, true);
     return true;
   }
@@ -146,12 +149,14 @@ export class Delivery {
   }
 
   private async submitWake(name: string, { task: id, hops }: MailOffer): Promise<void> {
+    if (this.submitted.has(id)) return;
     const { trays, tree } = this.env;
     const agent = this.names.get(name) ?? name;
     const task = wakeTask({ id, agent, name, scope: this.folder.scope, hops }, dirname(tree.dir));
     const bytes = Buffer.from(`${JSON.stringify(task)}\n`);
     if ((await submitOnce(trays, { id, bytes })) === "submitted")
       this.env.facts.emit("inbox:written", `${id}.json`);
+    this.submitted.add(id);
   }
 
   private isLive(id: string): boolean {

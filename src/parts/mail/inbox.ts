@@ -17,11 +17,17 @@ export function isMailFor(message: Message, address: string, reader: string): bo
   return recipientsOf(message).includes(address);
 }
 
+/** Texts of which each line of the reader's mail has one. */
+export function textsIn(address: string, reader: string): string[] {
+  return [JSON.stringify(address), ...(reader === HUMAN ? ['"requires_human":true'] : [])];
+}
+
 /** The mail that the reader has not provably read. @param reader a name in lower case */
 export function unreadOf(folder: MailFolder, reader: string): Unread {
   const log = new MessageReader(folder, readCursor(folder, reader).upto);
   const address = formatAddress({ ...folder.scope, name: reader });
-  const texts = [JSON.stringify(address), ...(reader === HUMAN ? ['"requires_human":true'] : [])];
-  const messages = [...log.next(texts)].filter((message) => isMailFor(message, address, reader));
+  const messages = [...log.next(textsIn(address, reader))].filter((message) =>
+    isMailFor(message, address, reader),
+  );
   return { messages, upto: log.last };
 }

@@ -11,53 +11,52 @@ const LOOK_MS = 300;
 class MailPart implements Part {
   readonly ports: PartPorts;
   private readonly env: PartHost["env"];
+  private readonly isOn: boolean;
   private watch: MailWatch | undefined;
   private lookAtMs = 0;
   private isLooking = false;
+  /** False until the first look: then it is not known whether there is mail. */
+  private hasLooked = false;
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
-    const isIdle = (): boolean => this.watch?.hasWork !== true;
+    this.isOn = env.settings.mail_enabled;
+    const isIdle = (): boolean => this.hasLooked && this.watch?.hasWork !== true;
     const work = { canStart: () => false, isBusy: () => this.isLooking, isIdle };
-    this.ports = env.settings.mail_enabled ? { work } : {};
+    this.ports = this.isOn ? { work } : {};
   }
 
-  async start(): Promise<void> {
-    if (!this.env.settings.mail_enabled) return;
-    try {
-      const { openWatch } = await import("./mail-watch.ts");
-      this.watch = await openWatch(this.env);
-      await this.watch.look(true);
-    } catch (error) {
-      this.report(error);
-    }
-  }
+  /** The first tick opens the files, because a dry run has no ticks and must make none. */
+  async start(): Promise<void> {}
 
   work({ nowMs }: Tick): void {
-    if (this.watch === undefined || this.isLooking || nowMs < this.lookAtMs) return;
+    if (!this.isOn || nowMs < this.lookAtMs) return;
+    this.lookAtMs = nowMs + LOOK_MS;
+    if (this.isLooking) return;
     this.isLooking = true;
-    const done = (): void => {
-      this.isLooking = false;
-      this.lookAtMs = this.env.trays.clock.monotonicMs() + LOOK_MS;
-    };
-    this.watch
-      .look()
-      .catch((error: unknown) => this.report(error))
-      .finally(done);
+    void this.look();
   }
 
   nextMs(): number {
-    return this.watch === undefined || this.isLooking ? NEVER : this.lookAtMs;
+    return this.isOn ? this.lookAtMs : NEVER;
   }
 
   async finish(): Promise<void> {}
 
-  close(): void {
-    this.watch = undefined;
-  }
+  close(): void {}
 
-  private report(error: unknown): void {
-    this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);
+  /** Never rejects: the next look tries again. */
+  private async look(): Promise<void> {
+    const isStart = this.watch === undefined;
+    try {
+      const { openWatch } = await import("./mail-watch.ts");
+      this.watch ??= await openWatch(this.env);
+      await this.watch.look(isStart);
+    } catch (error) {
+      this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);
+    }
+    this.isLooking = false;
+    this.hasLooked = true;
   }
 }
 

@@ -70,7 +70,8 @@ export class PendingMail {
     this.waiting.set(name, waiting);
     if (waiting.messages.some(({ n }) => n === message.n)) return;
     waiting.lastMs = nowMs;
-    if (waiting.messages.length < KEPT_MAX) waiting.messages.push(message);
-    else waiting.isCut = true;
+    // Once one is left out, those behind it are, too: a cursor that moves over them must not move over it.
+    waiting.isCut ||= waiting.messages.length >= KEPT_MAX;
+    if (!waiting.isCut) waiting.messages.push(message);
   }
 }

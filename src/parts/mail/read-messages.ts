@@ -48,7 +48,7 @@ export class MessageReader {
    * @param texts only messages that contain one of these, as an address; without them all messages
    */
   *next(texts?: readonly string[]): Generator<Numbered> {
-    for (const line of this.lines()) {
+    for (const line of this.lines(texts)) {
       if (texts !== undefined && !texts.some((text) => line.bytes.includes(text))) continue;
       const message = this.decode(line);
       if (message !== undefined) yield message;
@@ -81,11 +81,12 @@ export class MessageReader {
     return { ...message, n };
   }
 
-  private *lines(): Generator<Line> {
+  /** @param texts may leave out lines that contain none of them */
+  private *lines(texts?: readonly string[]): Generator<Line> {
     for (;;) {
       this.place ??= this.begin();
       if (this.place === undefined) return;
-      const isAtEnd = yield* this.readOn(this.place);
+      const isAtEnd = yield* this.readOn(this.place, texts);
       if (!isAtEnd || !this.goOn(this.place)) return;
     }
   }
@@ -102,24 +103,26 @@ export class MessageReader {
   }
 
   /** Reads this segment to its end. @returns true when no more lines of it can come */
-  private *readOn(place: NonNullable<typeof this.place>): Generator<Line, boolean> {
+  private *readOn(
+    place: NonNullable<typeof this.place>,
+    texts: readonly string[] | undefined,
+  ): Generator<Line, boolean> {
     const fd = openToRead(place.segment.path);
     let isSucceeded = false;
     try {
       for (;;) {
         const bytes = readAt(fd, place.offset, place.offset + PIECE_BYTES);
+        // Most pieces have no mail of one reader, and their lines are only counted.
+        const isHit = texts === undefined || texts.some((text) => bytes.includes(text));
         let at = 0;
         for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, at)) {
           if (isSeal(bytes, at, end)) return true;
-          const line = {
-            n: place.n,
-            bytes: bytes.subarray(at, end),
-            place: [place.segment.k, place.offset] as const,
-          };
+          const [n, from, offset] = [place.n, at, place.offset];
           place.offset += end + 1 - at;
           place.n++;
           at = end + 1;
-          if (line.n > this.after) yield line;
+          if (isHit && n > this.after)
+            yield { n, bytes: bytes.subarray(from, end), place: [place.segment.k, offset] };
         }
         if (at > 0) continue;
         // Lines may have come between the read and the look for a successor: then read once more.

@@ -10,6 +10,7 @@ import { moveCursor, readCursor } from "../../../src/parts/mail/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/inbox.ts";
 import { dataDirOf, listScopes, MailFolder } from "../../../src/parts/mail/mail-folder.ts";
 import { decodeMessage, type Message } from "../../../src/parts/mail/message.ts";
+import { PendingMail } from "../../../src/parts/mail/pending-mail.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/read-messages.ts";
 import { removeOld } from "../../../src/parts/mail/remove-old.ts";
 import { makeNext, SEAL, SEGMENT_BYTES } from "../../../src/parts/mail/segments.ts";
@@ -384,6 +385,32 @@ describe("a cursor", () => {
     expect(textsOf(unreadOf(folder, "impl-1").messages)).toEqual(["@impl-1 status?"]);
     expect(textsOf(unreadOf(folder, "human").messages)).toEqual(["help"]);
     expect(unreadOf(folder, "human").upto).toBe(3);
+  });
+});
+
+describe("mail that waits in a supervisor", () => {
+  it("is passed on in order and without a gap, however much there is", () => {
+    const folder = newFolder();
+    let sent = 0;
+    const sendSome = (count: number): void => {
+      for (let n = 0; n < count; n++) sendTo(folder, { text: `text ${++sent}` });
+    };
+    sendSome(450);
+    const pending = new PendingMail(folder, ["june", "ann"], 0);
+    const seen: number[] = [];
+    for (let round = 0; seen.length < 600; round++) {
+      if (sent < 600) sendSome(30);
+      pending.look(round);
+      const upto = readCursor(folder, "june").upto;
+      const taken = pending.of("june", upto, round)?.messages.slice(0, 50) ?? [];
+      expect(taken.length, `round ${round}`).toBeGreaterThan(0);
+      seen.push(...taken.map(({ n }) => n));
+      moveCursor(folder, "june", taken.at(-1)?.n ?? 0, { by: "run", atMs: NOW });
+    }
+    expect(seen).toEqual(Array.from({ length: 600 }, (_, n) => n + 1));
+    expect(pending.of("june", 600, 0)).toBeUndefined();
+    expect(pending.has("june")).toBe(false);
+    expect(pending.has("ann")).toBe(false);
   });
 });
 

@@ -5,7 +5,7 @@ import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
 import { visibleJson } from "../../../core/visible.ts";
 import { localTime } from "../../../text/local-time.ts";
 import { readCursor } from "../cursors.ts";
-import { isMailFor } from "../inbox.ts";
+import { isMailFor, textsIn } from "../inbox.ts";
 import type { MailFolder } from "../mail-folder.ts";
 import { recipientsOf } from "../message.ts";
 import { MessageReader, type Numbered } from "../read-messages.ts";
@@ -33,7 +33,7 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const { folder } = await openMail(ctx, ctx.options.scope);
-    const { after, isWanted } = filterOf(ctx, folder);
+    const { after, texts, isWanted } = filterOf(ctx, folder);
     const reader = new MessageReader(folder, after);
     const { last, follow } = ctx.options;
     for (const message of last === undefined ? [] : reader.lastOf(last, isWanted))
@@ -41,7 +41,8 @@ export const command = defineCommand({
     for (;;) {
       // Watching begins before the read, so nothing is missed in between.
       const change = follow ? new ChangeSignal([folder.dir]) : undefined;
-      for (const message of reader.next()) if (isWanted(message)) await print(ctx, folder, message);
+      for (const message of reader.next(texts))
+        if (isWanted(message)) await print(ctx, folder, message);
       if (change === undefined) break;
       await change.next();
       change.close();
@@ -61,11 +62,19 @@ type Options = Readonly<{
   thread: string | undefined;
 }>;
 
-/** Which messages are asked for, and above which number they are. @throws ErrUsage */
+interface Filter {
+  /** They have higher numbers. */
+  after: number;
+  /** Their lines have one of these; undefined: that is not known. */
+  texts: string[] | undefined;
+  isWanted: (message: Numbered) => boolean;
+}
+
+/** Which messages are asked for. @throws ErrUsage */
 function filterOf(
   { options, env }: { options: Options; env: NodeJS.ProcessEnv },
   folder: MailFolder,
-): { after: number; isWanted: (message: Numbered) => boolean } {
+): Filter {
   const { from, mentions, thread } = options;
   const sender = from === undefined ? undefined : nameIn(folder.scope, from);
   const named = mentions === undefined ? undefined : nameIn(folder.scope, mentions);
@@ -76,7 +85,12 @@ function filterOf(
     (named === undefined || recipientsOf(message).includes(addressFor(named))) &&
     (thread === undefined || [message.id, message.thread, message.reply_to].includes(thread)) &&
     (reader === undefined || isMailFor(message, addressFor(reader), reader));
-  return { after: reader === undefined ? 0 : readCursor(folder, reader).upto, isWanted };
+  const of = reader ?? named;
+  return {
+    after: reader === undefined ? 0 : readCursor(folder, reader).upto,
+    texts: of === undefined ? undefined : textsIn(addressFor(of), of),
+    isWanted,
+  };
 }
 
 async function print(
