@@ -119,7 +119,8 @@ it("is taken when others remove it several times just as it is made, after that 
   const real = fs.utimes;
   let robberies = 0;
   const utimes = vi.spyOn(fs, "utimes").mockImplementation((path, atime, mtime, done) => {
-    if (robberies < 5) {
+    // On a busy machine the lock of the dead process can go first.
+    if (robberies < 5 && fs.existsSync(tree.lockDir)) {
       robberies++;
       fs.rmdirSync(tree.lockDir);
     }
