@@ -36,6 +36,8 @@ export interface PoolOptions {
   prefix?: readonly string[];
   /** The launcher of another build. */
   launcher?: string;
+  /** The folder in which its directory is made; default the system's for temporary files. */
+  parent?: string;
   /** When everything goes away: by default with the running test; Vitest's `afterAll` for a whole suite. */
   onEnd?: OnEnd;
 }
@@ -109,7 +111,7 @@ export interface Pool {
 /** Makes a state tree with its `config.yaml`; nothing runs yet. Everything goes away at the end of the test. */
 export function newPool(options: PoolOptions = {}): Pool {
   const { onEnd = onTestFinished } = options;
-  const dir = tempDir(onEnd);
+  const dir = tempDir(onEnd, options.parent);
   const state = join(dir, "state");
   const mailbox = join(state, "mailbox");
   const tray = (name: string): string => join(mailbox, name);

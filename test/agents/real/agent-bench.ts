@@ -26,18 +26,26 @@ export interface AgentBenchOptions {
   settings?: Record<string, unknown>;
   retries?: number;
   isSubscription?: boolean;
+  /** The folder in which all of it lies. The sandbox of codex lets tools write to the temporary folder. */
+  parent?: string;
 }
 
 /** A pool with the agent `coder` of this kind. Nothing runs yet. */
 export async function newAgentBench(
   kind: Kind,
   scenario: Scenario,
-  { agent = {}, settings: more = {}, retries = 1, isSubscription = false }: AgentBenchOptions = {},
+  {
+    agent = {},
+    settings: more = {},
+    retries = 1,
+    isSubscription = false,
+    parent,
+  }: AgentBenchOptions = {},
 ): Promise<AgentBench> {
   const api = await startMockApi(scenario);
   onTestFinished(() => api.close());
   const env: Record<string, string> = {};
-  const pool = newPool({ env });
+  const pool = newPool({ env, ...(parent === undefined ? {} : { parent }) });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const home = join(pool.dir, "home");
   fs.mkdirSync(home);

@@ -9,11 +9,13 @@ import { type Bench, newBench, type Step } from "./bench.ts";
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;
-const KINDS = ["claude", "codex", "exec"] as const;
+const KINDS = ["claude", "codex", "app-server", "exec"] as const;
 
 /** An agent `coder` whose run is this shell script. */
 function benchOf(kind: (typeof KINDS)[number], script: string): Bench {
   const turns: Step[][] = [[{ run: script }, { say: "done" }]];
+  if (kind === "app-server")
+    return newBench([{ name: "coder", kind: "codex", turns, settings: { mode: "app-server" } }]);
   if (kind !== "exec") return newBench([{ name: "coder", kind, turns }]);
   const bench = newBench([]);
   const config = join(bench.pool.state, "config.yaml");
