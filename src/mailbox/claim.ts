@@ -14,7 +14,7 @@ import {
 } from "../core/names.ts";
 import { explainBadClaim } from "./dropped-file.ts";
 import { randomToken } from "./random.ts";
-import { moved } from "./steps.ts";
+import { isGone, moved } from "./steps.ts";
 import { closeTickets } from "./tickets.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -184,8 +184,8 @@ function moveBack(
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {
+    if (isGone(trays, error)) return undefined;
     const code = systemCode(error);
-    if (code === "ENOENT") return undefined;
     // We cannot set the time of another user's file. Such a file can only be put back once its delay is over.
     if (code !== "EPERM" || delayMs > 0) throw error;
   }

@@ -18,7 +18,7 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
 }
 
 /** Whether the error says that the file is missing, while the mailbox is there. */
-function isGone(trays: Trays, error: unknown): boolean {
+export function isGone(trays: Trays, error: unknown): boolean {
   return systemCode(error) === "ENOENT" && trays.storage.look(trays.dir) !== undefined;
 }
 
