@@ -244,7 +244,7 @@ function hear() {
       // Runs that wait for their turn after a limit begin several times.
       const isAfter = closedUntilMs !== undefined && event.t >= closedUntilMs;
       const again = event.attempt > 1 ? `, run ${event.attempt}` : isAfter ? " again" : "";
-      if (!told.has(id + again)) tell(id, `${agent} works on it${again}`, 36);
+      if (!told.has(id + again)) tell(id, `${agent} takes it${again}`, 36);
       told.add(id + again);
     } else if (id === NODE.id) {
       // Its first run ends with a question. What it came to is told below.

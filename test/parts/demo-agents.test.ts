@@ -55,7 +55,7 @@ it("plays a limit, a killed worker, a resume, a denied tool, a question and a bu
 it("leaves nothing behind when it is interrupted", async () => {
   const pool = newPool();
   const demo = startDemo(pool);
-  await waitFor(() => demo.text().includes("bob works on it"), {
+  await waitFor(() => demo.text().includes("bob takes it"), {
     what: "its first act",
     timeoutMs: 30_000,
   });
