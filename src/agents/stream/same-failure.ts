@@ -15,7 +15,10 @@ export function countFailure(
   outcome: AttemptOutcome,
   isLast: boolean,
 ): AttemptOutcome {
-  if (outcome.kind !== "failed") return outcome;
+  if (outcome.kind !== "failed") {
+    if (outcome.kind === "completed") delete session.failing;
+    return outcome;
+  }
   const how = `${outcome.failure} ${outcome.code}`;
   const count = session.failing?.how === how ? session.failing.count + 1 : 1;
   session.failing = { how, count };
