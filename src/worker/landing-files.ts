@@ -79,6 +79,13 @@ export function loadOrder(stateDir: string, id: string): LandingOrder | undefine
   return loadDocument<LandingOrder>(pathOf(stateDir, id, "order"));
 }
 
+/** The state of the landing of this order; that of an earlier one does not count. */
+export function stateOf(stateDir: string, { task_id, lease }: LandingOrder): LandingState {
+  const found = readLanding(stateDir, task_id, "state");
+  if (found?.lease === lease) return found;
+  return { v: 1, lease, fix: null, wait: null };
+}
+
 export function writeLanding<What extends keyof LandingFiles>(
   stateDir: string,
   id: string,

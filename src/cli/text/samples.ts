@@ -58,6 +58,8 @@ agents:
 #     types: [implementer, planner]
 #     capabilities: [typescript]
 #     phases: [IMPLEMENT]     # the program is run once
+#     worktree: auto          # its tasks work in git worktrees of their own
+#     land: merge             # none | branch | merge | exec: then their work is brought into mailchute/integration
 `;
 
 export const SAMPLE_AGENT = `/** A sample agent: a function that gets the task, and in ctx the phase of the work. What it returns is its result. */

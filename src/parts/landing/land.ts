@@ -12,7 +12,7 @@ import { listRefs, makeRef } from "../../git/refs.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
-import { type LandingOrder, loadOrder, writeLanding } from "../../worker/landing-files.ts";
+import { type LandingOrder, loadOrder, stateOf, writeLanding } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
@@ -25,7 +25,7 @@ import {
 } from "./landing-worktree.ts";
 import { explainLeftovers } from "./leftovers.ts";
 import { moveTarget, placeOfTarget } from "./move-target.ts";
-import { canMend, sendBack, stateOf, submitFix } from "./send-back.ts";
+import { canMend, sendBack, submitFix } from "./send-back.ts";
 
 /** How long it waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;

@@ -26,9 +26,9 @@ import {
   landingsDir,
   listOrders,
   readLanding,
+  stateOf,
   writeLanding,
 } from "../../worker/landing-files.ts";
-import { stateOf } from "./send-back.ts";
 import { isThere, submitLanding } from "./submit-landing.ts";
 
 /** Between two looks at a landing that is not submitted yet, or waits (ms). */

@@ -21,13 +21,6 @@ export function canMend({ prompt, has_exec }: LandingOrder): boolean {
   return prompt !== null && !has_exec;
 }
 
-/** The state of the landing of this order; that of an earlier one does not count. */
-export function stateOf(stateDir: string, { task_id, lease }: LandingOrder): LandingState {
-  const found = readLanding(stateDir, task_id, "state");
-  if (found?.lease === lease) return found;
-  return { v: 1, lease, fix: null, wait: null };
-}
-
 /**
  * Notes what is to be mended, then submits the task. A crash in between leaves the note: call `submitFix` again.
  * @returns the id of the task. @throws ErrTaskExists, ErrInvalidTask, system errors

@@ -5,8 +5,7 @@ import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { landingIdOf } from "../../../core/landing.ts";
 import { safe } from "../../../text/render.ts";
-import { writeLanding } from "../../../worker/landing-files.ts";
-import { stateOf } from "../send-back.ts";
+import { stateOf, writeLanding } from "../../../worker/landing-files.ts";
 import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderToLand } from "./order-of.ts";
 

@@ -4,8 +4,7 @@ import { landingIdOf } from "../../../core/landing.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import type { Trays } from "../../../mailbox/trays.ts";
 import { findTask, noSuchTask } from "../../../view/find-task.ts";
-import { type LandingOrder, readLanding } from "../../../worker/landing-files.ts";
-import { stateOf } from "../send-back.ts";
+import { type LandingOrder, readLanding, stateOf } from "../../../worker/landing-files.ts";
 import { isThere } from "../submit-landing.ts";
 
 /** @throws ErrTaskNotFound when the task has left none */

@@ -12,9 +12,8 @@ import { gitLines } from "../../../git/run-git.ts";
 import { counted, safe } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
 import { readJsonObject, textOf } from "../../../view/scan.ts";
-import type { LandingOrder } from "../../../worker/landing-files.ts";
+import { type LandingOrder, stateOf } from "../../../worker/landing-files.ts";
 import { readChecked } from "../landed-ref.ts";
-import { stateOf } from "../send-back.ts";
 import { orderOf } from "./order-of.ts";
 
 /** How much of a log is read (bytes), and how many lines of a text are shown: its end counts. */
