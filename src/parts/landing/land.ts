@@ -120,7 +120,8 @@ export class Landing {
       if (together.kind === "conflict")
         return this.refuse(order, conflictText(order, together.files), together.text);
       const red = await this.check(order, worktree);
-      if (red?.kind === "failed" && red.failure === "verify")
+      // A check that a signal has ended says nothing about the work: it is tried again.
+      if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
         return this.refuse(order, redText(order, red.message), red.lastWords);
       if (red !== undefined) return red;
       if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);

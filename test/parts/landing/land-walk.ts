@@ -47,7 +47,7 @@ export async function walkLanding(kill: Kill | undefined): Promise<number> {
   const old = repo.commit({ "other.txt": "other\n" }, "other work");
   repo.git("checkout", "-q", "main");
   // The checks write down what they saw: the tree, which nothing but that commit has.
-  const verify = ["sh", "-c", 'git rev-parse "HEAD^{tree}" >> "$WALK/checked"'];
+  const verify = ["sh", "-c", `${GIT} rev-parse "HEAD^{tree}" >> "$WALK/checked"`];
   const script = "echo one > a.txt; commit; echo two >> a.txt; commit; echo three > left.txt";
   const land = { land: "branch", verify, max_attempts: 10, metadata: { dependencies: [] } };
   pool.drop("a", inWorktree(script, land));

@@ -91,6 +91,18 @@ test("a check that fails on top of the target keeps it from landing", async () =
   expect(repo.git("rev-parse", TARGET)).toBe(before);
 });
 
+test("a check that a signal ends is tried again, and its work lands", async () => {
+  const { pool, repo } = newPlace();
+  const seen = join(pool.dir, "seen");
+  // The check of the task, then that of the landing, which a signal ends the first time.
+  const verify = ["sh", "-c", `echo x >> ${seen}; [ $(wc -l < ${seen}) -ne 2 ] || kill -KILL $$`];
+  pool.drop("a", merged("echo a > a.txt; commit", { verify }));
+  await (await pool.start(["--drain"])).ended;
+  expect(await pool.result("a.land")).toMatchObject({ attempts: 2 });
+  expect(fs.readFileSync(seen, "utf8")).toBe("x\nx\nx\n");
+  expect(repo.git("show", `${TARGET}:a.txt`)).toBe("a");
+});
+
 test("a hook that came in with the branch does not run, and a run that changed hooks does not land", async () => {
   const { pool, repo } = newPlace();
   const hook = "mkdir -p hooks; printf '#!/bin/sh\\ntouch ../../../ran\\n' > hooks/post-checkout";
