@@ -1,6 +1,7 @@
 /** A supervisor delivers mail: into a run that is on, or by waking the agent; through real processes, with stand-ins for the programs. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readCursor } from "../../../src/parts/mail/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/inbox.ts";
@@ -9,9 +10,11 @@ import { readOffer, writeOffer } from "../../../src/parts/mail/offers.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope.ts";
 import { type Draft, send } from "../../../src/parts/mail/send.ts";
 import { newTalkPool, UNTIL_GO } from "../../agents/talk/talk-pool.ts";
-import type { Pool } from "../../support/pool.ts";
+import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
+const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));
 const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
 
 interface MailPool {
@@ -23,13 +26,9 @@ interface MailPool {
 }
 
 /** A pool whose mail is in its tree, in the scope unknown:main. */
-function newMailPool(
-  tasks: Record<string, object[][]> = {},
-  turns?: object[][],
-  config = "mail_enabled: true\ndata: .\n",
-): MailPool {
+function newMailPool(tasks: Record<string, object[][]> = {}, turns?: object[][]): MailPool {
   const pool = newTalkPool(tasks, turns);
-  fs.appendFileSync(join(pool.state, "config.yaml"), config);
+  fs.appendFileSync(join(pool.state, "config.yaml"), "mail_enabled: true\ndata: .\n");
   const store = { dataDir: pool.state, isDurable: false };
   const folder = new MailFolder(store, OUTSIDE);
   const post = (more: Partial<Draft> = {}): string => {
@@ -211,11 +210,25 @@ it("mail that follows from 12 wake-ups is held and told, and a person's word pas
   expect(wakesOf(pool)).toHaveLength(1);
 });
 
-it("without mail_enabled nothing is made, and no agent is woken", async () => {
-  const { pool, folder } = newMailPool({}, undefined, "data: .\n");
-  pool.drop("a", { exec: ["true"] });
-  await pool.start();
-  await pool.result("a");
-  expect(fs.existsSync(folder.dir)).toBe(false);
-  expect(fs.existsSync(join(pool.state, "post"))).toBe(false);
+describe("a pool without mail", () => {
+  /** How many calls a supervisor makes on files of mail while it runs a task. */
+  async function callsFor(config: string): Promise<number> {
+    const report = join(tempDir(), "report");
+    const env: Record<string, string> = { NODE_OPTIONS: `--require ${HOOK}` };
+    const pool = newPool({ config: `${QUICK_CONFIG}${config}`, env });
+    const only = "^\\w+ (post|scopes)";
+    const plan = { role: "main", root: pool.state, at: 0, hasReads: true, only, report };
+    env["MAILCHUTE_CRASH"] = JSON.stringify(plan);
+    const running = pool.spawn(["run", "--drain"]);
+    pool.drop("a", { exec: ["true"] });
+    expect((await running.ended).exitCode).toBe(0);
+    expect(pool.settledCount()).toBe(1);
+    const lines = fs.readFileSync(report, "utf8").trimEnd().split("\n");
+    return JSON.parse(lines.at(-1) ?? "{}").count;
+  }
+
+  it("makes no call for mail, and no file", async () => {
+    expect(await callsFor("")).toBe(0);
+    expect(await callsFor("mail_enabled: true\ndata: .\n")).toBeGreaterThan(10);
+  });
 });
