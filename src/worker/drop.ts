@@ -1,7 +1,8 @@
 /**
  * The folder through which a run speaks: `drops/<id>@<lease>/`, `MAILCHUTE_DROP` for its program. A task that is dropped there is
- * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that: after a crash in
- * between the same task is submitted once more, which changes nothing. What a dead worker left is taken by the next one.
+ * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that. After a crash in
+ * between the task is submitted once more, which changes nothing while the task or its record is there. The next worker takes what a
+ * dead one left.
  */
 import fs from "node:fs";
 import { basename, join } from "node:path";
