@@ -224,8 +224,9 @@ export function checkBody(
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
-  if (task.exec?.[0] === "")
-    throw new ErrInvalidTask("exec[0]: the program's name is empty", where);
+  for (const field of ["exec", "land_command"] as const)
+    if (task[field]?.[0] === "")
+      throw new ErrInvalidTask(`${field}[0]: the program's name is empty`, where);
   for (const field of ["verify", "setup"] as const) {
     if (task[field] === undefined) continue;
     task[field] = readPrograms(task[field]);

@@ -193,29 +193,29 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   },
 
   review: {
-    group: "Look",
+    group: "Repository",
     summary: "what a task has changed, and how far its landing is",
     load: () => import("../../parts/landing/verbs/review.ts"),
   },
   land: {
-    group: "Steer",
+    group: "Repository",
     insteadInRun: ASK,
     summary: "bring the work of a task into its target branch",
     load: () => import("../../parts/landing/verbs/land.ts"),
   },
   reject: {
-    group: "Steer",
+    group: "Repository",
     insteadInRun: ASK,
     summary: "give the work of a task back to its agent, with a text",
     load: () => import("../../parts/landing/verbs/reject.ts"),
   },
   worktrees: {
-    group: "Upkeep",
+    group: "Repository",
     summary: "worktrees of tasks: what each holds, and why it stays",
     load: () => import("../../parts/worktrees/verbs/worktrees.ts"),
   },
   rescue: {
-    group: "Upkeep",
+    group: "Repository",
     summary: "bring back work that was saved from worktrees",
     load: () => import("../../parts/worktrees/verbs/rescue.ts"),
   },

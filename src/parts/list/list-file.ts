@@ -86,7 +86,7 @@ function readBytes(path: string): { bytes: Buffer; mtimeMs: number } {
     const stats = fs.fstatSync(fd);
     if (stats.isDirectory())
       throw invalid(path, "it is a directory, and no list", "name a Markdown file in it");
-    if (!stats.isFile()) throw invalid(path, "it is no regular file", "name a Markdown file");
+    if (!stats.isFile()) throw invalid(path, "it is not a regular file", "name a Markdown file");
     if (stats.size > LIST_BYTES_MAX)
       throw invalid(
         path,

@@ -73,7 +73,7 @@ describe("reading", () => {
   });
 
   test.each([
-    ["a directory", (path: string) => fs.mkdirSync(path), /no regular file/],
+    ["a directory", (path: string) => fs.mkdirSync(path), /not a regular file/],
     ["no UTF-8", (path: string) => fs.writeFileSync(path, Buffer.from([0x61, 0xff])), /not UTF-8/],
     ["too large", (path: string) => fs.writeFileSync(path, Buffer.alloc(17 * 2 ** 20)), /limit/],
   ])("refuses %s", async (_what, make, message) => {
