@@ -13,11 +13,14 @@ const SEARCHES = [
   "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
-  "test/parts/mail/killed.test.ts",
+  "test/parts/mail/{killed,wake}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
-  "test/parts/{landing,worktrees}/every-kill.test.ts",
+  "test/parts/landing/{kills,review}.test.ts",
+  "test/parts/worktrees/{any-git,clean,kills}.test.ts",
   "test/soak/*.test.ts",
 ];
+/** A kill at each call of git, some minutes for each walk: `npm run test:git-kills`. The searches take samples of them. */
+const GIT_KILLS = "test/parts/*/every-kill.test.ts";
 /** The real coding agents against the mock API, installed first: `npm run test:agents`. */
 const AGENTS = "test/agents/real/*.test.ts";
 
@@ -36,12 +39,13 @@ export default defineConfig({
         test: {
           name: "mailchute",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, ...SEARCHES],
+          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, GIT_KILLS, ...SEARCHES],
           // What tests share is on disk, each in its own directory: a process for each file would only load all of it again.
           isolate: false,
         },
       },
       { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
+      { extends: true, test: { name: "git-kills", include: [GIT_KILLS], isolate: false } },
       {
         extends: true,
         test: {
