@@ -93,7 +93,7 @@ it.each([
   expect(answer.code, answer.stderr).toBe(code);
   if (code !== 0) expect(answer.stderr).toContain(`where: ${at}`);
   if (args[0] === "doctor")
-    expect(answer.stdout.replaceAll(/\s+/g, "")).toContain(`${at}isnoregularfile`);
+    expect(answer.stdout.replaceAll(/\s+/g, "")).toContain(`${at}isnotaregularfile`);
   expect(fs.lstatSync(at).isFIFO()).toBe(true);
 });
 
