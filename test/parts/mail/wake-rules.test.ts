@@ -79,10 +79,10 @@ describe("an agent is woken", () => {
     expect(wakeIdOf(address, 2, { ...cursor, upto: 8 })).toBe(id);
     expect(wakeIdOf({ ...address, branch: "dev" }, 2, cursor)).not.toBe(id);
     const wake = { id, agent: "June", name: "june", scope: SCOPE, hops: 4 };
-    expect(wakeTask(wake, "/work/app")).toMatchObject({
+    expect(wakeTask(wake, "/home/me/app")).toMatchObject({
       id,
       agent: "June",
-      cwd: "/work/app",
+      cwd: "/home/me/app",
       env: { MAILCHUTE_SCOPE: "app:main", MAILCHUTE_AGENT: "june", MAILCHUTE_HOPS: "5" },
     });
   });
