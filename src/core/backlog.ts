@@ -150,6 +150,11 @@ export class Backlog {
     return freed;
   }
 
+  /** Whether a blocked task waits for this id. */
+  isAwaited(id: string): boolean {
+    return this.dependents.has(foldId(id));
+  }
+
   /** Ids that blocked tasks wait for. */
   *dependencies(): IterableIterator<string> {
     for (const { id } of this.dependents.values()) yield id;

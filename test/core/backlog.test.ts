@@ -111,7 +111,9 @@ describe("the backlog", () => {
     const backlog = new Backlog();
     expect(backlog.add(task("c", { unmet: ["a", "b"] }), 0, 0)).toBe("blocked");
     expect([...backlog.dependencies()].sort()).toEqual(["a", "b"]);
+    expect(["a", "A", "c"].map((id) => backlog.isAwaited(id))).toEqual([true, true, false]);
     expect(backlog.resolveDependency("a")).toBe(0);
+    expect(backlog.isAwaited("a")).toBe(false);
     expect(takeAll(backlog)).toEqual([]);
     expect(backlog.resolveDependency("b")).toBe(1);
     expect(takeAll(backlog)).toEqual(["c"]);

@@ -73,20 +73,21 @@ class LandingPart
   }
 
   work({ nowMs }: Tick): void {
-    if (!this.isDue && (nowMs < this.lookAtMs || this.nothingIsOpen)) return;
-    if (this.busy !== undefined || !this.hasOrders()) return;
-    this.isDue = false;
+    if (this.busy !== undefined || nowMs < this.lookAtMs) return;
+    if (!this.isDue && this.nothingIsOpen) return;
+    // Not at each tick: while tasks settle by the thousand, each look would cost a call.
     this.lookAtMs = nowMs + LOOK_MS;
+    this.isDue = false;
+    if (!this.hasOrders()) return;
     this.busy = this.look().finally(() => {
       this.busy = undefined;
       this.env.wake();
     });
   }
 
-  nextMs(nowMs: number): number {
-    if (this.busy !== undefined) return NEVER;
-    if (this.isDue && this.hasOrders()) return nowMs;
-    return this.nothingIsOpen ? NEVER : this.lookAtMs;
+  nextMs(): number {
+    if (this.busy !== undefined || (!this.isDue && this.nothingIsOpen)) return NEVER;
+    return this.lookAtMs;
   }
 
   async finish(): Promise<void> {
@@ -151,14 +152,6 @@ class LandingPart
         do: "wait, it looks again by itself",
       })),
     };
-  }
-
-  unmatched(): string[] {
-    return [];
-  }
-
-  wouldRun(): string[] {
-    return [];
   }
 
   /** Those that could not land are looked at when something happens. */

@@ -132,7 +132,9 @@ export class Completions implements Service {
 
   /** Handles a completed task. A part may know that its own task, such as a question, completed without the wanted result. */
   private noteCompleted(id: string): void {
-    if (this.parts.isDone(id) !== false) this.queue.backlog.resolveDependency(id);
+    const { backlog } = this.queue;
+    // Most tasks have no dependents, and a part may have to look at a file.
+    if (backlog.isAwaited(id) && this.parts.isDone(id) !== false) backlog.resolveDependency(id);
   }
 
   /** Whether the dependency has completed, ignoring case. Also false while a different spelling is being looked for. */
