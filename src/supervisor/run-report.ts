@@ -52,7 +52,7 @@ export class RunReport {
     while (settings.mailbox_enabled && scanner.hasWork) scanner.work(clock.monotonicMs() + LOOK_MS);
     backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
     await parts.start(true);
-    const wouldRun = parts.statuses.flatMap((status) => status.wouldRun());
+    const wouldRun = parts.statuses.flatMap((status) => status.wouldRun?.() ?? []);
     for (let task = backlog.takeBest(); task !== undefined; task = backlog.takeBest())
       wouldRun.push(task.id);
     return { ...this.summary("once"), wouldRun };

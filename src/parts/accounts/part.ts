@@ -77,14 +77,6 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     return { gates: this.closed };
   }
 
-  unmatched(): string[] {
-    return [];
-  }
-
-  wouldRun(): string[] {
-    return [];
-  }
-
   private accountsOfLane(lane: string): readonly string[] {
     return this.accounts.get(readLane(lane).agent) ?? [];
   }

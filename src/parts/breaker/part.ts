@@ -62,14 +62,6 @@ class BreakerPart implements Part, StartLimit, StatusSource {
     };
   }
 
-  unmatched(): string[] {
-    return [];
-  }
-
-  wouldRun(): string[] {
-    return [];
-  }
-
   async finish(): Promise<void> {}
 
   close(): void {}

@@ -100,14 +100,6 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return { gates };
   }
 
-  unmatched(): string[] {
-    return [];
-  }
-
-  wouldRun(): string[] {
-    return [];
-  }
-
   private slotsOf(group: string): number | undefined {
     return this.host.limits.groups.slotsOf(group);
   }

@@ -71,14 +71,6 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     return { gates: this.open.map((question) => this.gateOf(question)) };
   }
 
-  unmatched(): string[] {
-    return [];
-  }
-
-  wouldRun(): string[] {
-    return [];
-  }
-
   async finish(): Promise<void> {}
 
   close(): void {}

@@ -98,9 +98,9 @@ export interface StatusSource {
   readonly version: number;
   report(): PartReport;
   /** The first of its own items for which no agent fits and which wait for nothing else, one line each. */
-  unmatched(max: number): string[];
+  unmatched?(max: number): string[];
   /** The tasks it would start, best first. */
-  wouldRun(): string[];
+  wouldRun?(): string[];
 }
 
 export interface PartReport {

@@ -26,7 +26,7 @@ export class MissingAgents {
       found.add(`task ${id} cannot run: ${reason ?? "no agent fits"}`);
     }
     for (const status of this.parts.statuses)
-      for (const line of status.unmatched(LOOKED_AT_MAX)) found.add(line);
+      for (const line of status.unmatched?.(LOOKED_AT_MAX) ?? []) found.add(line);
     for (const message of found)
       if (!this.told.has(message)) this.alerts.alert("no_agent", message);
     this.told = found;
