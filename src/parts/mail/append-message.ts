@@ -7,6 +7,7 @@
  */
 import fs from "node:fs";
 import { ErrInvalidMessage } from "../../core/errors.ts";
+import { randomToken } from "../../mailbox/random.ts";
 import { findMessage } from "./find-message.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "./message.ts";
@@ -25,6 +26,7 @@ import {
 } from "./segments.ts";
 
 const NEWLINE = 0x0a;
+const NONCE_CHARS = 8;
 
 /**
  * Once this returns, the message is recorded. A crash before leaves it there or not.
@@ -47,7 +49,8 @@ export function appendMessage(
       if (folder.isDurable) syncMessages(folder);
       return known;
     }
-    const line = Buffer.from(encodeMessage(checked ? { ...message, checked } : message));
+    const own = checked ? { ...message, checked, nonce: randomToken(NONCE_CHARS) } : message;
+    const line = Buffer.from(encodeMessage(own));
     if (line.length >= LINE_BYTES_MAX)
       throw new ErrInvalidMessage(
         `without its text the message has ${line.length} bytes, and a line has less than ${LINE_BYTES_MAX}`,

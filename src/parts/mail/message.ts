@@ -43,6 +43,8 @@ export interface Message extends Scope {
   t: string;
   /** Left out when the id was made at random: it cannot be there twice. */
   checked?: Checked;
+  /** Made at random for each line with `checked`: two processes may send the same message in the same millisecond. */
+  nonce?: string;
 }
 
 /** A line has at most this many bytes, with its end. A longer text goes into a file of its own. */

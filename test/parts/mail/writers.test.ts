@@ -1,8 +1,9 @@
 /** Processes that write messages at once, also while some of them are killed. */
 import fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { MailFolder } from "../../../src/parts/mail/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/read-messages.ts";
+import { type Sent, send } from "../../../src/parts/mail/send.ts";
 import { type Program, startProgram } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -106,5 +107,30 @@ describe("processes that write at once", () => {
     ).toEqual([...all].sort());
     const added = programs.flatMap((one) => answersOf(one).filter(({ word }) => word === "sent"));
     expect(added.map(({ id }) => id).sort()).toEqual([...all].sort());
+  });
+
+  it("two that send the same message in the same millisecond: it is there once, and one sender added it", () => {
+    const store = { dataDir: tempDir(), isDurable: false };
+    const draft = {
+      id: "same",
+      scope: SCOPE,
+      from: "bob",
+      via: "cli" as const,
+      to: ["june"],
+      text: "hello",
+    };
+    const wallMs = Date.now();
+    send(store, { ...draft, id: "earlier" }, wallMs);
+    const { writeSync } = fs;
+    let other: Sent | undefined;
+    // The other one writes after this one has looked for the id, and before it writes.
+    vi.spyOn(fs, "writeSync").mockImplementationOnce(((...args: Parameters<typeof writeSync>) => {
+      other = send(store, draft, wallMs);
+      return writeSync(...args);
+    }) as typeof writeSync);
+    const own = send(store, draft, wallMs);
+    vi.restoreAllMocks();
+    expect([own.isNew, other?.isNew]).toEqual([false, true]);
+    expect(readAll(store.dataDir).messages.map(({ id }) => id)).toEqual(["earlier", "same"]);
   });
 });
