@@ -1,5 +1,5 @@
 /**
- * Takes the answers that people write into the files of `questions/open/`, and tells of new questions. Tasks that wait for an answer
+ * Takes the answers that people write into the files of `questions/open/`, and tells of open questions. Tasks that wait for an answer
  * do not start before it: those in the inbox are not accepted, those that a worker put back stay held.
  */
 import type { ClosedGate } from "../../core/documents.ts";
@@ -16,6 +16,7 @@ import type {
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { agentsOf, HeldLanes } from "./held-lanes.ts";
+import { Reminders } from "./reminders.ts";
 
 /** Between two looks at the files (ms). While none is open, the look around that comes next is soon enough. */
 const LOOK_MS = 500;
@@ -27,7 +28,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
   private readonly env: PartHost["env"];
   private readonly store: QuestionStore;
   private readonly lanes = new HeldLanes();
-  private readonly told = new Set<string>();
+  private readonly reminders = new Reminders();
   private open: QuestionText[] = [];
   private lookAtMs = 0;
   private forgetAtMs = 0;
@@ -87,11 +88,8 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
         Number.POSITIVE_INFINITY,
       );
     this.note(this.store.open(wallMs));
-    for (const { id, question } of this.open) {
-      if (this.told.has(id)) continue;
-      this.told.add(id);
+    for (const { id, question } of this.reminders.due(this.open, wallMs))
       alerts.alert("question", `${question} Answer with: mailchute answer ${id} TEXT`);
-    }
   }
 
   private note(open: QuestionText[]): void {
