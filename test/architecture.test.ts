@@ -81,6 +81,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git"],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
 };
+/** Folders in a part, ground first; the part's own files stand above them. */
+const ROOMS_OF_PARTS: Readonly<Record<string, readonly string[]>> = {
+  "parts/mail": ["scope", "store", "agents", "send", "post", "delivery", "verbs"],
+};
 /** The rooms and files that name parts, and nothing else does; and who may import those of `app/`: where a process begins. */
 const LISTS = ["app", "cli/shell/registry.ts"];
 const STARTS = [
@@ -146,6 +150,23 @@ describe("the dependency rule", () => {
       }
     }
   });
+
+  test.each(Object.keys(ROOMS_OF_PARTS))(
+    "in src/%s a folder imports only those before it",
+    (part) => {
+      const order = ROOMS_OF_PARTS[part] ?? [];
+      const rooms = fs.readdirSync(join(SRC, part), { withFileTypes: true });
+      const folders = rooms.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+      expect(folders.sort()).toEqual([...order].sort());
+      for (const path of order.flatMap((room) => sources(`${part}/${room}`)))
+        for (const target of importsOf(path)) {
+          const [own, other] = [relative(join(SRC, part), path), relative(part, target)];
+          if (other.startsWith("..")) continue;
+          const [from = "", to = ""] = [own.split(sep)[0], other.split(sep)[0]];
+          expect(order.slice(0, order.indexOf(from) + 1), `${own} imports ${other}`).toContain(to);
+        }
+    },
+  );
 
   test("every room has its line, and no line is without a room", () => {
     const rooms = new Set(sources(".").map((path) => roomOf(relative(SRC, resolve(path)))));

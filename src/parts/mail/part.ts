@@ -3,7 +3,7 @@ import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import type { MailWatch } from "./mail-watch.ts";
+import type { MailWatch } from "./delivery/mail-watch.ts";
 
 /** Between two looks at the files (ms). */
 const LOOK_MS = 300;
@@ -49,7 +49,7 @@ class MailPart implements Part {
   private async look(): Promise<void> {
     const isStart = this.watch === undefined;
     try {
-      const { openWatch } = await import("./mail-watch.ts");
+      const { openWatch } = await import("./delivery/mail-watch.ts");
       this.watch ??= await openWatch(this.env);
       await this.watch.look(isStart);
     } catch (error) {

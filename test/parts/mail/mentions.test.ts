@@ -1,7 +1,7 @@
 /** Mentions: which agents a text names. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findMentions } from "../../../src/parts/mail/mentions.ts";
+import { findMentions } from "../../../src/parts/mail/scope/mentions.ts";
 
 const SCOPE = { project: "app", branch: "feature/login" };
 const find = (text: string): string[] => findMentions(text, SCOPE);

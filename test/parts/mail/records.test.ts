@@ -3,19 +3,24 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { changeAgent, createAgent, listAgents, readAgent } from "../../../src/parts/mail/agents.ts";
-import { appendMessage } from "../../../src/parts/mail/append-message.ts";
-import { textOf } from "../../../src/parts/mail/blobs.ts";
-import { moveCursor, readCursor } from "../../../src/parts/mail/cursors.ts";
-import { unreadOf } from "../../../src/parts/mail/inbox.ts";
-import { dataDirOf, listScopes, MailFolder } from "../../../src/parts/mail/mail-folder.ts";
-import { decodeMessage, type Message } from "../../../src/parts/mail/message.ts";
-import { PendingMail } from "../../../src/parts/mail/pending-mail.ts";
-import { MessageReader, type Numbered } from "../../../src/parts/mail/read-messages.ts";
-import { removeOld } from "../../../src/parts/mail/remove-old.ts";
-import { makeNext, SEAL, SEGMENT_BYTES } from "../../../src/parts/mail/segments.ts";
-import { type Draft, send } from "../../../src/parts/mail/send.ts";
-import { createTask, listTasks } from "../../../src/parts/mail/tasks.ts";
+import {
+  changeAgent,
+  createAgent,
+  listAgents,
+  readAgent,
+} from "../../../src/parts/mail/agents/agents.ts";
+import { createTask, listTasks } from "../../../src/parts/mail/agents/tasks.ts";
+import { PendingMail } from "../../../src/parts/mail/delivery/pending-mail.ts";
+import { appendMessage } from "../../../src/parts/mail/send/append-message.ts";
+import { removeOld } from "../../../src/parts/mail/send/remove-old.ts";
+import { type Draft, send } from "../../../src/parts/mail/send/send.ts";
+import { textOf } from "../../../src/parts/mail/store/blobs.ts";
+import { moveCursor, readCursor } from "../../../src/parts/mail/store/cursors.ts";
+import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
+import { dataDirOf, listScopes, MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
+import { decodeMessage, type Message } from "../../../src/parts/mail/store/message.ts";
+import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
+import { makeNext, SEAL, SEGMENT_BYTES } from "../../../src/parts/mail/store/segments.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const NOW = 1_795_500_000_123;

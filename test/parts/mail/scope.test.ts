@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { currentScope, findScope } from "../../../src/parts/mail/find-scope.ts";
+import { currentScope, findScope } from "../../../src/parts/mail/scope/find-scope.ts";
 import {
   explainBadScope,
   folderOf,
@@ -11,7 +11,7 @@ import {
   parseAddress,
   parseScope,
   scopeOf,
-} from "../../../src/parts/mail/scope.ts";
+} from "../../../src/parts/mail/scope/scope.ts";
 import { newRepository } from "../../support/git-repository.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

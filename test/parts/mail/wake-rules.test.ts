@@ -1,10 +1,14 @@
 /** When an agent is woken, and what it is told: decisions over plain data. */
 import { describe, expect, it } from "vitest";
-import { makeBundle } from "../../../src/parts/mail/bundle.ts";
-import { decodeMessage } from "../../../src/parts/mail/message.ts";
-import type { Numbered } from "../../../src/parts/mail/read-messages.ts";
-import { judgeWake, type WakeFacts, wakeIdOf } from "../../../src/parts/mail/wake-rules.ts";
-import { wakeTask } from "../../../src/parts/mail/wake-task.ts";
+import { makeBundle } from "../../../src/parts/mail/delivery/bundle.ts";
+import {
+  judgeWake,
+  type WakeFacts,
+  wakeIdOf,
+} from "../../../src/parts/mail/delivery/wake-rules.ts";
+import { wakeTask } from "../../../src/parts/mail/delivery/wake-task.ts";
+import { decodeMessage } from "../../../src/parts/mail/store/message.ts";
+import type { Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 
 const SCOPE = { project: "app", branch: "main" };
 const WALL = 1_795_500_000_000;

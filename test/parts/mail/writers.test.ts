@@ -1,9 +1,9 @@
 /** Processes that write messages at once, also while some of them are killed. */
 import fs from "node:fs";
 import { describe, expect, it, vi } from "vitest";
-import { MailFolder } from "../../../src/parts/mail/mail-folder.ts";
-import { MessageReader, type Numbered } from "../../../src/parts/mail/read-messages.ts";
-import { type Sent, send } from "../../../src/parts/mail/send.ts";
+import { type Sent, send } from "../../../src/parts/mail/send/send.ts";
+import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
+import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import { type Program, startProgram } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";

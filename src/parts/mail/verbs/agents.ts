@@ -2,8 +2,8 @@
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { safe, table } from "../../../text/render.ts";
-import { listAgents } from "../agents.ts";
-import { unreadOf } from "../inbox.ts";
+import { listAgents } from "../agents/agents.ts";
+import { unreadOf } from "../store/inbox.ts";
 import { openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 export const command = defineCommand({

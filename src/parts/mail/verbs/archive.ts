@@ -2,7 +2,7 @@
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
-import { changeAgent, readAgent } from "../agents.ts";
+import { changeAgent, readAgent } from "../agents/agents.ts";
 import { nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 export const command = defineCommand({

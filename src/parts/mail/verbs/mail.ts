@@ -2,8 +2,8 @@
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { localTime } from "../../../text/local-time.ts";
-import { moveCursor } from "../cursors.ts";
-import { unreadOf } from "../inbox.ts";
+import { moveCursor } from "../store/cursors.ts";
+import { unreadOf } from "../store/inbox.ts";
 import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 export const command = defineCommand({

@@ -4,12 +4,12 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
 import { visibleJson } from "../../../core/visible.ts";
 import { localTime } from "../../../text/local-time.ts";
-import { readCursor } from "../cursors.ts";
-import { isMailFor, textsIn } from "../inbox.ts";
-import type { MailFolder } from "../mail-folder.ts";
-import { recipientsOf } from "../message.ts";
-import { MessageReader, type Numbered } from "../read-messages.ts";
-import { formatAddress } from "../scope.ts";
+import { formatAddress } from "../scope/scope.ts";
+import { readCursor } from "../store/cursors.ts";
+import { isMailFor, textsIn } from "../store/inbox.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { recipientsOf } from "../store/message.ts";
+import { MessageReader, type Numbered } from "../store/read-messages.ts";
 import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 const COUNT_MAX = 1_000_000;

@@ -6,12 +6,12 @@ import { parseObject } from "../../../core/json-object.ts";
 import type { Settings } from "../../../core/settings.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import { safe } from "../../../text/render.ts";
-import { textOf } from "../blobs.ts";
-import { currentScope } from "../find-scope.ts";
-import { hasPost } from "../has-post.ts";
-import { dataDirOf, MailFolder, type MailStore } from "../mail-folder.ts";
-import type { Numbered } from "../read-messages.ts";
-import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope.ts";
+import { hasPost } from "../post/has-post.ts";
+import { currentScope } from "../scope/find-scope.ts";
+import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
+import { textOf } from "../store/blobs.ts";
+import { dataDirOf, MailFolder, type MailStore } from "../store/mail-folder.ts";
+import type { Numbered } from "../store/read-messages.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -47,7 +47,7 @@ export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMa
 }
 
 async function takePost(ctx: MailContext, settings: Settings, store: MailStore): Promise<void> {
-  const { openPost, sweepPost } = await import("../open-post.ts");
+  const { openPost, sweepPost } = await import("../post/open-post.ts");
   const note = (error: unknown): void => ctx.out.note(`post/: ${messageOf(error)}`);
   const { box, trays } = await openPost(ctx.stateDir, settings, store, note);
   await box.take();

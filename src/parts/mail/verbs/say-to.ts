@@ -3,11 +3,11 @@ import { ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import type { MessageSender, SayContext } from "../../../cli/shell/message-sender.ts";
 import { compact } from "../../../core/compact.ts";
-import { readAgent } from "../agents.ts";
-import { MailFolder, type MailStore } from "../mail-folder.ts";
-import { findMentions } from "../mentions.ts";
-import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope.ts";
-import { type Draft, send } from "../send.ts";
+import { readAgent } from "../agents/agents.ts";
+import { findMentions } from "../scope/mentions.ts";
+import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
+import { type Draft, send } from "../send/send.ts";
+import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { callerOf, isInRun, openMail } from "./open-mail.ts";
 
 export const sayTo: MessageSender = async (ctx) => {

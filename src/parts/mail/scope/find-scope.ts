@@ -1,8 +1,8 @@
 /** Finds the scope of a directory in the files of its git repository. It starts git only where these files do not name the branch. */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { ErrInvalidMessage } from "../../core/errors.ts";
-import { readRegularText } from "../../host/regular-file.ts";
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { readRegularText } from "../../../host/regular-file.ts";
 import { OUTSIDE, parseScope, type Scope, scopeOf } from "./scope.ts";
 
 /** How many characters of its commit stand for a branch where none is checked out. */
@@ -81,7 +81,7 @@ function branchOf(gitDir: string): string | undefined {
 
 /** The branch, else the commit, else "". */
 async function askBranch(cwd: string): Promise<string> {
-  const { askGit } = await import("../../git/run-git.ts");
+  const { askGit } = await import("../../../git/run-git.ts");
   try {
     const call = { cwd, answers: [1, 128] };
     const head = await askGit(call, "symbolic-ref", "--quiet", "--short", "HEAD");

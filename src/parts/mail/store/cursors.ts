@@ -3,11 +3,11 @@
  * changed. The next one is linked as n+1, which only one process can do, so no evidence is lost between two processes.
  */
 import fs from "node:fs";
-import { readDocument } from "../../host/documents.ts";
-import { listDir } from "../../host/list-dir.ts";
-import { syncMessages } from "./append-message.ts";
+import { readDocument } from "../../../host/documents.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "./mail-folder.ts";
-import { folderOf } from "./scope.ts";
+import { syncMessages } from "./segments.ts";
 
 export interface Cursor {
   /** The number of the record; 0 when there is none. */

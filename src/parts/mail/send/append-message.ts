@@ -6,24 +6,24 @@
  * must stand alone, and not behind a seal.
  */
 import fs from "node:fs";
-import { ErrInvalidMessage } from "../../core/errors.ts";
-import { randomToken } from "../../mailbox/random.ts";
-import { findMessage } from "./find-message.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "./message.ts";
-import { removeOld } from "./remove-old.ts";
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { randomToken } from "../../../mailbox/random.ts";
+import { findMessage } from "../store/find-message.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "../store/message.ts";
 import {
   currentSegment,
   findSeal,
   isSealed,
-  listSegments,
   makeNext,
   openSegment,
   readAt,
   SEGMENT_BYTES,
   type Segment,
   seal,
-} from "./segments.ts";
+  syncMessages,
+} from "../store/segments.ts";
+import { removeOld } from "./remove-old.ts";
 
 const NEWLINE = 0x0a;
 const NONCE_CHARS = 8;
@@ -110,19 +110,6 @@ function endOf(segment: Segment): Checked {
     // No line of ours is longer.
     const from = Math.max(0, size - 2 * LINE_BYTES_MAX);
     return [segment.k, from + readAt(fd, from, size).lastIndexOf(NEWLINE) + 1];
-  } finally {
-    fs.closeSync(fd);
-  }
-}
-
-/** What stands in the scope now survives a power cut after this. @throws a system error */
-export function syncMessages(folder: MailFolder): void {
-  const last = listSegments(folder).at(-1);
-  // A segment that has a successor was synced when it was sealed.
-  if (last === undefined) return;
-  const fd = openSegment(last);
-  try {
-    fs.fsyncSync(fd);
   } finally {
     fs.closeSync(fd);
   }

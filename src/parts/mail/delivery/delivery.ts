@@ -4,23 +4,23 @@
  * said at least once, each time with the same ids, and never counts as read without proof.
  */
 import { dirname } from "node:path";
-import { SayBox } from "../../agents/stream/say-box.ts";
-import { decodeTask } from "../../codec/task-codec.ts";
-import { systemCode } from "../../core/errors.ts";
-import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { matchAgent } from "../../core/matching.ts";
-import { prefixOf } from "../../core/names.ts";
-import { findInProcessing, findWaiting, listLive } from "../../mailbox/locate.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
-import type { Environment } from "../../supervisor/environment/environment.ts";
-import { readAgent } from "./agents.ts";
-import { textOf } from "./blobs.ts";
+import { SayBox } from "../../../agents/stream/say-box.ts";
+import { decodeTask } from "../../../codec/task-codec.ts";
+import { systemCode } from "../../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../../core/limits.ts";
+import { matchAgent } from "../../../core/matching.ts";
+import { prefixOf } from "../../../core/names.ts";
+import { findInProcessing, findWaiting, listLive } from "../../../mailbox/locate.ts";
+import { submitOnce } from "../../../mailbox/submit-once.ts";
+import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { readAgent } from "../agents/agents.ts";
+import { formatAddress } from "../scope/scope.ts";
+import { textOf } from "../store/blobs.ts";
+import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
-import { moveCursor, noteFailure, readCursor } from "./cursors.ts";
-import type { MailFolder } from "./mail-folder.ts";
 import { dropOffer, type MailOffer, readOffer, writeOffer } from "./offers.ts";
 import type { PendingMail } from "./pending-mail.ts";
-import { formatAddress } from "./scope.ts";
 import { judgeWake, wakeIdOf } from "./wake-rules.ts";
 import { wakeTask } from "./wake-task.ts";
 

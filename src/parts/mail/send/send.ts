@@ -1,13 +1,19 @@
 /** Sends a message: records it in the scope of its sender, and in the scope of each agent to whom it goes. */
-import { ErrInvalidMessage } from "../../core/errors.ts";
-import { isoTime } from "../../core/iso-time.ts";
-import { newId } from "../../mailbox/random.ts";
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { isoTime } from "../../../core/iso-time.ts";
+import { newId } from "../../../mailbox/random.ts";
+import { findMentions } from "../scope/mentions.ts";
+import {
+  explainBadScope,
+  formatAddress,
+  parseAddress,
+  type Scope,
+  sameScope,
+} from "../scope/scope.ts";
+import { CONTENT_BYTES_MAX, keepText } from "../store/blobs.ts";
+import { MailFolder, type MailStore } from "../store/mail-folder.ts";
+import { type Message, recipientsOf, type Way, type When } from "../store/message.ts";
 import { appendMessage } from "./append-message.ts";
-import { CONTENT_BYTES_MAX, keepText } from "./blobs.ts";
-import { MailFolder, type MailStore } from "./mail-folder.ts";
-import { findMentions } from "./mentions.ts";
-import { type Message, recipientsOf, type Way, type When } from "./message.ts";
-import { explainBadScope, formatAddress, parseAddress, type Scope, sameScope } from "./scope.ts";
 
 export interface Draft {
   /** Left out: a new one. With the same id a message is recorded once. */

@@ -6,9 +6,9 @@
  * is final, and any process can make the next segment, with the same first line.
  */
 import fs from "node:fs";
-import { parseObject } from "../../core/json-object.ts";
-import { listDir } from "../../host/list-dir.ts";
-import { openToRead } from "../../host/regular-file.ts";
+import { parseObject } from "../../../core/json-object.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { openToRead } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 
 /** A segment of at least this many bytes is sealed. No seal stands before this place. */
@@ -76,6 +76,19 @@ export function isSealed(fd: number, size: number): boolean {
 export function seal(fd: number): void {
   // The line before it may be torn.
   fs.writeSync(fd, SEAL_LINE);
+}
+
+/** What stands in the scope now survives a power cut after this. @throws a system error */
+export function syncMessages(folder: MailFolder): void {
+  const last = listSegments(folder).at(-1);
+  // A segment that has a successor was synced when it was sealed.
+  if (last === undefined) return;
+  const fd = openSegment(last);
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
 }
 
 /** @returns where a seal begins in these bytes; -1 when there is none */

@@ -1,11 +1,11 @@
 /** Retention: removes old segments whose mail is read, and the texts that only they had. A process that begins a new segment does this. */
 import fs from "node:fs";
-import { listDir } from "../../host/list-dir.ts";
-import { listAgents } from "./agents.ts";
-import { unreadOf } from "./inbox.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import { HUMAN } from "./scope.ts";
-import { headOf, listSegments, readBytes, type Segment } from "./segments.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { listAgents } from "../agents/agents.ts";
+import { HUMAN } from "../scope/scope.ts";
+import { unreadOf } from "../store/inbox.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { headOf, listSegments, readBytes, type Segment } from "../store/segments.ts";
 
 /**
  * The oldest first; it stops at the first one that stays. Mail that an agent on the list or a person has not read keeps its segment.

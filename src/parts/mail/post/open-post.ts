@@ -1,11 +1,11 @@
 /** Opens `post/` of a state tree: the mailbox for messages of any program. */
 import { dirname } from "node:path";
-import type { Settings } from "../../core/settings.ts";
-import { Sweep } from "../../mailbox/sweep.ts";
-import { openTrays, type Trays } from "../../mailbox/trays.ts";
-import { findScope } from "./find-scope.ts";
+import type { Settings } from "../../../core/settings.ts";
+import { Sweep } from "../../../mailbox/sweep.ts";
+import { openTrays, type Trays } from "../../../mailbox/trays.ts";
+import { findScope } from "../scope/find-scope.ts";
+import type { MailStore } from "../store/mail-folder.ts";
 import { postOf } from "./has-post.ts";
-import type { MailStore } from "./mail-folder.ts";
 import { PostBox } from "./post-box.ts";
 
 export interface OpenPost {

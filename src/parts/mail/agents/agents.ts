@@ -1,12 +1,12 @@
 /** The agents of a scope, `agents/<name>.json` each. Reads records of earlier versions, in which fields are missing. */
-import { ErrInvalidMessage, ErrInvalidTransition } from "../../core/errors.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
-import { lockFile } from "../../host/file-lock.ts";
-import { listDir } from "../../host/list-dir.ts";
-import { moveCursor } from "./cursors.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import { MessageReader } from "./read-messages.ts";
-import { explainBadName, folderOf, HUMAN, type Scope } from "./scope.ts";
+import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
+import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { lockFile } from "../../../host/file-lock.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { explainBadName, folderOf, HUMAN, type Scope } from "../scope/scope.ts";
+import { moveCursor } from "../store/cursors.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { MessageReader } from "../store/read-messages.ts";
 
 export interface AgentRecord extends Scope {
   v: 1;

@@ -1,6 +1,7 @@
 /** Puts unread messages into one text for an agent: as data, with senders and ids, and of a bounded size. Pure. */
-import type { Numbered } from "./read-messages.ts";
-import { type Scope, sameScope } from "./scope.ts";
+
+import { type Scope, sameScope } from "../scope/scope.ts";
+import type { Numbered } from "../store/read-messages.ts";
 
 /** A bundle has at most about this many bytes, and a message in it at most half of that. */
 const BUNDLE_BYTES_MAX = 8 * 1024;

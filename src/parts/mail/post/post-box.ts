@@ -3,26 +3,26 @@
  * record and before the settlement is no harm: the message is recorded again under its id, which adds nothing.
  */
 import os from "node:os";
-import { encodeRecord } from "../../codec/records.ts";
-import { wallSeconds } from "../../core/clock.ts";
-import { MailchuteError, systemCode } from "../../core/errors.ts";
-import { RECOVER_MS } from "../../core/limits.ts";
-import { isReadyFile, leaseOf, parseName } from "../../core/names.ts";
-import { judgeOwner, ownerSequence } from "../../host/identity.ts";
-import { type Claim, claimFromInbox, claimReady, readBytes } from "../../mailbox/claim.ts";
-import { dropStagedLink, SECOND_LINK } from "../../mailbox/dropped-file.ts";
-import { beginQuarantine, finishQuarantine, refuseClaim } from "../../mailbox/quarantine.ts";
-import { LeaseObserver } from "../../mailbox/recover.ts";
-import { requeue } from "../../mailbox/requeue.ts";
-import { newSettlement, settleAll } from "../../mailbox/settle.ts";
-import type { Trays } from "../../mailbox/trays.ts";
-import { type DropRules, type Fault, inspectFile } from "../../supervisor/inbox/inspect-file.ts";
-import { IncompleteFiles } from "../../supervisor/inbox/pending-files.ts";
-import { Rescuer } from "../../supervisor/maintenance/rescuer.ts";
+import { encodeRecord } from "../../../codec/records.ts";
+import { wallSeconds } from "../../../core/clock.ts";
+import { MailchuteError, systemCode } from "../../../core/errors.ts";
+import { RECOVER_MS } from "../../../core/limits.ts";
+import { isReadyFile, leaseOf, parseName } from "../../../core/names.ts";
+import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
+import { type Claim, claimFromInbox, claimReady, readBytes } from "../../../mailbox/claim.ts";
+import { dropStagedLink, SECOND_LINK } from "../../../mailbox/dropped-file.ts";
+import { beginQuarantine, finishQuarantine, refuseClaim } from "../../../mailbox/quarantine.ts";
+import { LeaseObserver } from "../../../mailbox/recover.ts";
+import { requeue } from "../../../mailbox/requeue.ts";
+import { newSettlement, settleAll } from "../../../mailbox/settle.ts";
+import type { Trays } from "../../../mailbox/trays.ts";
+import { type DropRules, type Fault, inspectFile } from "../../../supervisor/inbox/inspect-file.ts";
+import { IncompleteFiles } from "../../../supervisor/inbox/pending-files.ts";
+import { Rescuer } from "../../../supervisor/maintenance/rescuer.ts";
+import type { Scope } from "../scope/scope.ts";
+import { type Draft, type Sent, send } from "../send/send.ts";
+import type { MailStore } from "../store/mail-folder.ts";
 import { decodePost } from "./decode-post.ts";
-import type { MailStore } from "./mail-folder.ts";
-import type { Scope } from "./scope.ts";
-import { type Draft, type Sent, send } from "./send.ts";
 
 /** A round takes at most so many files, so that a flood delays nothing else for long. */
 const TAKEN_MAX = 64;

@@ -3,7 +3,7 @@
  * one counts.
  */
 import fs from "node:fs";
-import { openToRead } from "../../host/regular-file.ts";
+import { openToRead } from "../../../host/regular-file.ts";
 import { findMessage } from "./find-message.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Checked, decodeMessage, type Message } from "./message.ts";

@@ -5,13 +5,13 @@
 import fs from "node:fs";
 import os from "node:os";
 import { join, resolve } from "node:path";
-import { ErrMailboxDir, messageOf, systemCode } from "../../core/errors.ts";
-import { readDocument, replaceDocument, syncDir } from "../../host/documents.ts";
-import { listDir } from "../../host/list-dir.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { randomToken } from "../../mailbox/random.ts";
-import { checkStateDir } from "../../mailbox/trays.ts";
-import { folderOf, type Scope, sameScope } from "./scope.ts";
+import { ErrMailboxDir, messageOf, systemCode } from "../../../core/errors.ts";
+import { readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+import { randomToken } from "../../../mailbox/random.ts";
+import { checkStateDir } from "../../../mailbox/trays.ts";
+import { folderOf, type Scope, sameScope } from "../scope/scope.ts";
 
 /** Of `~/.local/share/mailchute`, all but the home directory may be missing. */
 const DATA_DEPTH = 3;

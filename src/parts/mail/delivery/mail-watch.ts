@@ -3,17 +3,17 @@
  * delivered. It decides by what is there, and remembers nothing that a crash could lose.
  */
 import { dirname } from "node:path";
-import { messageOf, systemCode } from "../../core/errors.ts";
-import { CODING_AGENTS } from "../../core/settings.ts";
-import type { Environment } from "../../supervisor/environment/environment.ts";
-import { createAgent, readAgent } from "./agents.ts";
+import { messageOf, systemCode } from "../../../core/errors.ts";
+import { CODING_AGENTS } from "../../../core/settings.ts";
+import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { createAgent, readAgent } from "../agents/agents.ts";
+import { openPost, sweepPost } from "../post/open-post.ts";
+import type { PostBox } from "../post/post-box.ts";
+import { findScope } from "../scope/find-scope.ts";
+import { explainBadName, HUMAN } from "../scope/scope.ts";
+import { dataDirOf, MailFolder } from "../store/mail-folder.ts";
 import { Delivery } from "./delivery.ts";
-import { findScope } from "./find-scope.ts";
-import { dataDirOf, MailFolder } from "./mail-folder.ts";
-import { openPost, sweepPost } from "./open-post.ts";
 import { PendingMail } from "./pending-mail.ts";
-import type { PostBox } from "./post-box.ts";
-import { explainBadName, HUMAN } from "./scope.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60 * 60 * 1000;

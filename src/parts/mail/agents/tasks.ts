@@ -1,9 +1,9 @@
 /** The list of what is to be done in a scope, `tasks.json`: a plan of the agents' own, not the tasks of the mailbox. */
-import { ErrInvalidTransition } from "../../core/errors.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
-import { lockFile } from "../../host/file-lock.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import type { Scope } from "./scope.ts";
+import { ErrInvalidTransition } from "../../../core/errors.ts";
+import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { lockFile } from "../../../host/file-lock.ts";
+import type { Scope } from "../scope/scope.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 
 export interface ScopeTask extends Scope {
   id: string;

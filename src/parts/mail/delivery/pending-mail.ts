@@ -1,9 +1,10 @@
 /** Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. */
-import { unreadOf } from "./inbox.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import { recipientsOf } from "./message.ts";
-import { MessageReader, type Numbered } from "./read-messages.ts";
-import { formatAddress } from "./scope.ts";
+
+import { formatAddress } from "../scope/scope.ts";
+import { unreadOf } from "../store/inbox.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { recipientsOf } from "../store/message.ts";
+import { MessageReader, type Numbered } from "../store/read-messages.ts";
 
 /** So many messages of an agent are kept in memory. The others are read when these are done. */
 const KEPT_MAX = 200;

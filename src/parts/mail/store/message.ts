@@ -1,7 +1,7 @@
 /** A message as it is kept: one line of JSON. Reads lines of earlier versions, in which fields are missing. Pure. */
-import { isoTime } from "../../core/iso-time.ts";
-import { isObject, parseObject } from "../../core/json-object.ts";
-import { formatAddress, parseAddress, type Scope } from "./scope.ts";
+import { isoTime } from "../../../core/iso-time.ts";
+import { isObject, parseObject } from "../../../core/json-object.ts";
+import { formatAddress, parseAddress, type Scope } from "../scope/scope.ts";
 
 /** How a message came in. */
 export const WAYS = ["cli", "file", "run", "mcp", "system"] as const;

@@ -1,12 +1,12 @@
 /** Decodes a file of `post/inbox`: a message that any program may send. */
-import { JsonFault, parseObject } from "../../codec/json.ts";
-import { compileCheck, optional, shorten } from "../../codec/schema.ts";
-import { Type } from "../../codec/typebox.ts";
-import { compact } from "../../core/compact.ts";
-import { ErrInvalidMessage } from "../../core/errors.ts";
-import { TIMES, type When } from "./message.ts";
-import { HUMAN, type Scope } from "./scope.ts";
-import type { Draft } from "./send.ts";
+import { JsonFault, parseObject } from "../../../codec/json.ts";
+import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
+import { Type } from "../../../codec/typebox.ts";
+import { compact } from "../../../core/compact.ts";
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { HUMAN, type Scope } from "../scope/scope.ts";
+import type { Draft } from "../send/send.ts";
+import { TIMES, type When } from "../store/message.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 1024 });
 

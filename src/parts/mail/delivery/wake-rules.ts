@@ -1,8 +1,8 @@
 /** When an agent is woken for its mail: after a moment of quiet, later after failures, and not at all once it looks like a loop. Pure. */
 import { createHash } from "node:crypto";
+import { type Address, formatAddress } from "../scope/scope.ts";
+import type { Cursor } from "../store/cursors.ts";
 import type { Bundle } from "./bundle.ts";
-import type { Cursor } from "./cursors.ts";
-import { type Address, formatAddress } from "./scope.ts";
 
 /** Messages that come close together are one wake-up (ms). */
 const QUIET_MS = 2000;

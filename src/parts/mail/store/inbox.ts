@@ -1,9 +1,10 @@
 /** The mail of a reader in a scope: the messages that are addressed to it or mention it. */
+
+import { formatAddress, HUMAN } from "../scope/scope.ts";
 import { readCursor } from "./cursors.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Message, recipientsOf } from "./message.ts";
 import { MessageReader, type Numbered } from "./read-messages.ts";
-import { formatAddress, HUMAN } from "./scope.ts";
 
 export interface Unread {
   messages: Numbered[];

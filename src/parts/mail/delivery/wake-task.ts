@@ -1,6 +1,6 @@
 /** The task that wakes an agent for its mail. The mail itself is in the messages of this task. Pure. */
-import type { Task } from "../../core/task.ts";
-import type { Scope } from "./scope.ts";
+import type { Task } from "../../../core/task.ts";
+import type { Scope } from "../scope/scope.ts";
 
 export interface Wake {
   id: string;

@@ -3,9 +3,9 @@
  * is written before the offer is made, so after a crash it is known what may have been said to whom.
  */
 import fs from "node:fs";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
-import type { MailFolder } from "./mail-folder.ts";
-import { folderOf } from "./scope.ts";
+import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { folderOf } from "../scope/scope.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 
 export interface MailOffer {
   v: 1;

@@ -1,7 +1,7 @@
 /** Texts that are too long for a line: `blobs/<sha256>`, each named by its content, so the same text is kept once. */
 import { createHash } from "node:crypto";
-import { replaceText } from "../../host/documents.ts";
-import { readRegularText } from "../../host/regular-file.ts";
+import { replaceText } from "../../../host/documents.ts";
+import { readRegularText } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 
 /** A longer text is kept in a file (bytes). With the other fields a line stays below its limit. */
