@@ -234,6 +234,11 @@ export function checkBody(
     if (unnamed !== -1)
       throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
   }
+  // It becomes a part of paths and of refs.
+  const { worktree_of: other } = task.metadata ?? {};
+  const badOf = typeof other === "string" ? explainBadId(other) : undefined;
+  if (badOf !== undefined)
+    throw new ErrInvalidTask(`metadata.worktree_of: ${shorten(other)}: ${badOf}`, where);
   for (const dependency of task.metadata?.dependencies ?? []) {
     // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);

@@ -33,7 +33,7 @@ export interface Workspaces {
 /** Called for the first run that wants one, so that other workers do not load the code. */
 export type LoadWorkspaces = (tools: AttemptTools) => Promise<Workspaces>;
 
-/** The task whose worktree it is: its own, or that of the task whose work it mends. */
+/** The task whose worktree it is: its own, or that of the task whose work it mends, or that it continues. */
 export function worktreeIdOf({ id, metadata }: Pick<Task, "id" | "metadata">): string {
   const other = metadata?.["worktree_of"];
   return typeof other === "string" && isId(other) ? other : id;

@@ -12,12 +12,14 @@ import { wallSeconds } from "../../core/clock.ts";
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import type { Task } from "../../core/task.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/random.ts";
 import { submit } from "../../mailbox/submit.ts";
 import { safe } from "../../text/render.ts";
 import { findRun, findTask, noSuchTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { wantsWorktree, worktreeIdOf } from "../../worker/workspace.ts";
 import { defineCommand, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
@@ -29,7 +31,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "Puts a new task into the inbox and prints its id. A coding agent then goes on in the session of the task ID, which has ended well or badly: with TEXT as its prompt, in the same folder, as the same agent. It knows all that was said before.",
+    "Puts a new task into the inbox and prints its id. A coding agent then goes on in the session of the task ID, which has ended well or badly: with TEXT as its prompt, in the same folder or worktree, as the same agent. It knows all that was said before.",
     "Exit code 3: there is no such task, 4: it waits or runs, it has left no session, or another task has the session.",
   ],
   examples: ['continue build "now update the changelog, too"'],
@@ -42,7 +44,8 @@ export const command = defineCommand({
     const { tree, trays, loaded } = await openMailbox(ctx);
     const [id = "", ...words] = ctx.positionals;
     const found = await sessionOf(tree, id);
-    refuseChanged(found, loaded.settings, id);
+    const worktree = await worktreeOf(tree, id, loaded.settings);
+    refuseChanged(found, loaded.settings, id, worktree !== undefined);
     const newOne = ctx.options.id ?? newId(systemClock.wallMs());
     const isDurable = loaded.settings.durability === "power";
     const { name, session } = await take(tree, id, found, newOne, isDurable);
@@ -51,7 +54,7 @@ export const command = defineCommand({
       created_at: wallSeconds(systemClock),
       agent: session.agent,
       prompt: words.join(" "),
-      cwd: session.cwd,
+      ...(worktree ?? { cwd: session.cwd }),
       continues: id,
       session: name,
     };
@@ -99,15 +102,49 @@ async function sessionOf(tree: StateTree, id: string): Promise<Session> {
   return session as Session;
 }
 
+type InWorktree = Pick<Task, "worktree" | "cwd" | "metadata" | "setup">;
+
+/**
+ * The fields with which the new task gets the worktree of the ended one, where its session was. It is made again if it is gone.
+ * @returns undefined when that task had none
+ */
+async function worktreeOf(
+  tree: StateTree,
+  id: string,
+  { agents }: Settings,
+): Promise<InWorktree | undefined> {
+  const place = await findTask(tree, id);
+  const record = place === undefined ? undefined : readJsonObject(place.path);
+  const task = record?.["task"] as Task | undefined;
+  if (task === undefined) return undefined;
+  const agent = agents.find((one) => one.name === record?.["agent_id"]);
+  if (agent === undefined || !wantsWorktree(task, agent)) return undefined;
+  const path = task.metadata?.worktree;
+  return {
+    worktree: "auto",
+    metadata: {
+      worktree_of: worktreeIdOf({ ...task, id }),
+      ...(path === undefined ? {} : { worktree: path }),
+    },
+    ...(task.cwd === undefined ? {} : { cwd: task.cwd }),
+    ...(task.setup === undefined ? {} : { setup: task.setup }),
+  };
+}
+
 /** @throws ErrInvalidTransition when the session cannot be resumed as it was */
-function refuseChanged(session: Session, { agents }: Settings, id: string): void {
+function refuseChanged(
+  session: Session,
+  { agents }: Settings,
+  id: string,
+  hasWorktree: boolean,
+): void {
   const agent = agents.find((one) => one.name === session.agent);
   const why =
     agent === undefined
       ? `its agent ${session.agent} is not in the settings any more`
       : agent.kind !== session.kind
         ? `its agent ${session.agent} is of kind ${agent.kind} now, and was ${session.kind}`
-        : fs.existsSync(session.cwd)
+        : hasWorktree || fs.existsSync(session.cwd)
           ? undefined
           : `its folder ${session.cwd} is gone`;
   if (why !== undefined) throw new ErrInvalidTransition(why, { id, phase: "continue" });

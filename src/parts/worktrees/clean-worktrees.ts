@@ -10,6 +10,7 @@ import { dropStaleLocks } from "./make.ts";
 import { idOfBase } from "./names.ts";
 import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
+import { userOf } from "./worktree-user.ts";
 
 export interface CleanWish {
   /** These go even when they hold work, which is saved first. Empty: all whose work is safe elsewhere. */
@@ -54,7 +55,8 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
   try {
     return await inTurn(repository, async () => {
       // Asked in turn: a run that begins now waits for its turn to see the worktree.
-      if (wish.isLive(id)) return { ...stays, reasons: [LIVE] };
+      const user = userOf(worktree.gitDir, id);
+      if (wish.isLive(id) || wish.isLive(user)) return { ...stays, reasons: [LIVE] };
       dropStaleLocks(repository, id, worktree.gitDir);
       const holdings = await lookAt(repository, worktree, id);
       const reasons = reasonsToStay(holdings);

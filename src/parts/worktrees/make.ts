@@ -22,11 +22,18 @@ import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readMade, stampOf, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
+import { headOfSave, restoreFiles } from "./restore.ts";
 import { saveWork } from "./save.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
+import { noteUser, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 export interface WorktreeOrder {
+  /** The task whose worktree it is. */
   id: string;
+  /** The task that works there. */
+  user: string;
+  /** Whether this task waits or runs. */
+  isUnfinished: (id: string) => boolean;
   attempt: number;
   /** Where the task would run without a worktree. */
   dir: string;
@@ -51,10 +58,15 @@ export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> 
   const path = worktreePath(fs.realpathSync(makeFolder(worktreesDir)), id);
   noteRepository(worktreesDir, repository.commonDir);
   const branch = branchOf(id);
-  const gitDir = await inTurn(repository, () => register(order, repository, path));
+  const gitDir = await inTurn(repository, async () => {
+    refuseTaken(order, repository, path);
+    const made = await register(order, repository, path);
+    noteUser(made, id, order.user);
+    return made;
+  });
   const worktree = { path, gitDir, branch };
   const isReady = readMade(gitDir) !== undefined;
-  if (!fs.existsSync(join(gitDir, "index"))) await checkOut(repository, worktree);
+  if (!fs.existsSync(join(gitDir, "index"))) await checkOut(order, repository, worktree);
   else await saveEarlier(order, repository, worktree);
   const cwd = join(path, repository.prefix);
   if (!fs.existsSync(cwd))
@@ -109,7 +121,11 @@ async function register(
   const call = atCommonDir(repository);
   const name = `refs/heads/${branch}`;
   const existing = await commitOf(call, name);
-  const base = existing ?? (await headOf(order.dir, repository));
+  const saved =
+    existing === undefined && isContinued(order)
+      ? await headOfSave(repository, order.id)
+      : undefined;
+  const base = existing ?? saved ?? (await headOf(order.dir, repository));
   await checkLargeFiles(repository, base);
   if (existing === undefined) await makeRef(repository, { name, commit: base });
   // Where the branch has been from its start; a branch that an earlier task left begins where it is.
@@ -158,10 +174,25 @@ async function forget(
 
 /** Writes the files of the branch. Only before the first run: without an index nothing has been done in it. */
 async function checkOut(
-  { env }: Repository,
-  { path, gitDir }: Worktree & { path: string },
+  order: WorktreeOrder,
+  repository: Repository,
+  worktree: Worktree & { path: string },
 ): Promise<void> {
-  await askGit({ cwd: path, gitDir, env }, "reset", "--hard", "--quiet");
+  if (isContinued(order)) await restoreFiles(repository, order.id, worktree);
+  const { path, gitDir } = worktree;
+  if (fs.existsSync(join(gitDir, "index"))) return;
+  await askGit({ cwd: path, gitDir, env: repository.env }, "reset", "--hard", "--quiet");
+}
+
+function isContinued({ id, user }: WorktreeOrder): boolean {
+  return id !== user;
+}
+
+/** @throws WorktreeTaken */
+function refuseTaken(order: WorktreeOrder, repository: Repository, path: string): void {
+  const known = findGitDir(repository, path);
+  const last = known === undefined ? order.user : userOf(known, order.id);
+  if (last !== order.user && order.isUnfinished(last)) throw new WorktreeTaken(path, last);
 }
 
 /** A run before this one may have been killed: its work is saved, and stays as it is. */

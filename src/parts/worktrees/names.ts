@@ -37,6 +37,11 @@ export function changedRefOf(id: string): string {
   return `${refsOf(id)}settings-changed`;
 }
 
+/** The last commit of a branch that another branch had when it was deleted: saves from before it are of the past. */
+export function endedRefOf(id: string): string {
+  return `${refsOf(id)}ended`;
+}
+
 /** The ref of a save. @param repeat from 1; a task that is submitted again counts its runs anew */
 export function saveRefOf(id: string, attempt: number, repeat: number): string {
   return `${refsOf(id)}${attempt}${repeat === 1 ? "" : `.${repeat}`}`;

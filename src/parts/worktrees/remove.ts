@@ -9,9 +9,9 @@ import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import { baseRefOf, branchOf, trashDir, worktreePath } from "./names.ts";
+import { baseRefOf, branchOf, endedRefOf, trashDir, worktreePath } from "./names.ts";
 import { dropPorts } from "./ports.ts";
-import { type Saved, type SaveOrder, saveWork } from "./save.ts";
+import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
 
 /**
  * Call it in turn (`inTurn`), and when no program of the task runs.
@@ -57,6 +57,7 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   const isKept = (await branchesWith(repository, commit)).some((other) => !isOfTask(other, name));
   // Its first commit has no name but this one when the branch from which it began is gone.
   if (!isKept) return false;
+  if (commit !== base?.commit) await noteEnded(repository, id, commit);
   await deleteRefs(repository, [{ name, commit }, ...bases]);
   return true;
 }
@@ -72,7 +73,14 @@ export async function dropLandedBranch(
   const where = await gitText(call, "for-each-ref", "--format=%(objectname)%(worktreepath)", name);
   if (where !== commit) return;
   const base = (await listRefs(repository, baseRefOf(id)))[0];
+  await noteEnded(repository, id, commit);
   await deleteRefs(repository, [{ name, commit }, ...(base === undefined ? [] : [base])]);
+}
+
+/** Only a task with saves needs it. */
+async function noteEnded(repository: Repository, id: string, commit: string): Promise<void> {
+  if ((await savesOf(repository, id)).length === 0) return;
+  await askGit(atCommonDir(repository), "update-ref", endedRefOf(id), commit);
 }
 
 /** The branch itself, or that of another task, which may be deleted as well. */

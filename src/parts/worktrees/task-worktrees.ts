@@ -27,9 +27,12 @@ import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
 import { changesBetween, readSettings } from "./settings-watch.ts";
 import { noteWork, refuseBadLanding } from "./work-facts.ts";
+import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 /** System errors that pass when there is room again. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"]);
+/** Pause before a task looks again whether its worktree is free (ms). */
+const TAKEN_AGAIN_MS = 2000;
 
 export class TaskWorktrees implements Workspaces {
   private readonly tools: AttemptTools;
@@ -45,8 +48,11 @@ export class TaskWorktrees implements Workspaces {
     try {
       const dir = resolveCwd(assignment);
       await refuseBadLanding(assigned, dir);
+      const { trays } = this.tools;
       const made = await makeWorktree({
         id,
+        user: task.id,
+        isUnfinished: (one) => isUnfinished(trays, one),
         attempt,
         dir,
         worktreesDir: worktreesDir(stateDir, settings),
@@ -100,7 +106,7 @@ export class TaskWorktrees implements Workspaces {
           await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
       });
     } catch (error) {
-      const what = `task ${id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
+      const what = `task ${task.id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", what);
     }
     return work;
@@ -113,6 +119,9 @@ export class TaskWorktrees implements Workspaces {
     return inTurn(repository, async () => {
       const gitDir = findGitDir(repository, path);
       if (gitDir !== undefined) {
+        const user = userOf(gitDir, id);
+        if (user !== id && isUnfinished(this.tools.trays, user))
+          return [`the task ${user} goes on there`];
         const worktree = { path: fs.existsSync(path) ? path : undefined, gitDir, branch };
         const holdings = await lookAt(repository, worktree, id);
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
@@ -161,6 +170,8 @@ export class TaskWorktrees implements Workspaces {
 }
 
 function unmade(error: unknown): AttemptOutcome {
+  if (error instanceof WorktreeTaken)
+    return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS };
   if (isDiskFull(error) || NO_ROOM.has(systemCode(error)))
     return hindered(`its worktree cannot be made: ${messageOf(error)}`);
   const hint = error instanceof MailchuteError && error.hint !== undefined ? `; ${error.hint}` : "";

@@ -88,4 +88,39 @@ describe.each(KINDS)("%s", (kind) => {
     expect(repo.git("show", "refs/mailchute/task/1:half.txt")).toBe("half");
     expect(filesOf(place, "mailchute/task")).toContain("rest.txt");
   });
+
+  it("continue goes on in that worktree, on that branch, also after the worktree was removed", async () => {
+    const more = { run: "cat half.txt >> more.txt" };
+    const place = placeOf(kind, [
+      [HALF, { exit: 1 }],
+      [more, DONE],
+      [more, DONE],
+    ]);
+    const { pool, repo, worktree } = place;
+    drop(place, { max_attempts: 1 });
+    await pool.start();
+    await pool.error("task");
+    expect((await pool.run(["worktrees", "clean", "task"])).code).toBe(0);
+    expect(fs.existsSync(worktree)).toBe(false);
+    const goOn = async (id: string, after: string): Promise<void> => {
+      const { code, stderr } = await pool.run(["continue", after, "Go on", "--id", id]);
+      expect(code, stderr).toBe(0);
+      expect(await pool.result(id)).toMatchObject({ output: "Done." });
+    };
+    await goOn("second", "task");
+    // What the first task had left uncommitted was saved, and is there again.
+    expect(filesOf(place, "mailchute/task")).toEqual(
+      expect.arrayContaining(["half.txt", "more.txt"]),
+    );
+    repo.git("merge", "--quiet", "--ff-only", "mailchute/task");
+    await pool.run(["worktrees", "clean"]);
+    expect(repo.git("branch", "--list", "mailchute/*")).toBe("");
+    await goOn("third", "second");
+    expect(repo.git("show", "mailchute/task:more.txt")).toBe("half\nhalf");
+    expect(repo.git("branch", "--list", "mailchute/*")).toContain("mailchute/task");
+    expect(repo.git("log", "--format=%s", "mailchute/task")).toBe("Go on\nGo on\nfirst");
+    const [, first, ...others] = place.resumed("coder");
+    expect(first).toEqual(expect.any(String));
+    expect(others).toEqual([first]);
+  });
 });

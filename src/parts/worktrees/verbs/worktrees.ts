@@ -12,6 +12,7 @@ import { readLanding } from "../../../worker/landing-files.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
 import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
 import { lookAt, reasonsToStay } from "../holdings.ts";
+import { userOf } from "../worktree-user.ts";
 
 const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }, { title: "HOLDS", min: 20 }];
 
@@ -68,7 +69,7 @@ async function list(
   for (const { id, repository, worktree } of found) {
     const holdings = await lookAt(repository, worktree, id);
     const reasons = reasonsToStay(holdings);
-    const is_live = isLive(id);
+    const is_live = isLive(id) || isLive(userOf(worktree.gitDir, id));
     rows.push({ ...holdings, repository: repository.commonDir, is_live, reasons });
   }
   if (ctx.json) ctx.out.json({ worktrees: rows, problems });

@@ -1,0 +1,59 @@
+/** Puts saved files into a worktree that is made anew, for a task that goes on where another one has ended. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
+import type { Worktree } from "../../git/snapshot.ts";
+import { readHeld } from "../../git/snapshot.ts";
+import { endedRefOf } from "./names.ts";
+import { savesOf } from "./save.ts";
+
+const INDEX = "mailchute-restore";
+
+/** What the newest save of a task holds; undefined: nothing is saved, or all that it was made from is gone. */
+interface Newest {
+  commit: string;
+  /** The commit on which its files were made. */
+  head: string;
+}
+
+async function newestSave(repository: Repository, id: string): Promise<Newest | undefined> {
+  const save = (await savesOf(repository, id)).at(-1);
+  if (save === undefined) return undefined;
+  const text = await gitText(atCommonDir(repository), "show", "-s", "--format=%B", save.commit);
+  const head = readHeld(text).find(([what]) => what === "head")?.[1];
+  return head === undefined ? undefined : { commit: save.commit, head };
+}
+
+/** Where the branch of a task begins again when it is gone; undefined: the save is from before the end of the branch. */
+export async function headOfSave(repository: Repository, id: string): Promise<string | undefined> {
+  const head = (await newestSave(repository, id))?.head;
+  const call = atCommonDir(repository);
+  const ended = await commitOf(call, endedRefOf(id));
+  if (head === undefined || ended === undefined || ended === head) return head;
+  const asked = ["merge-base", "--is-ancestor", head, ended];
+  return (await askGit({ ...call, answers: [1] }, ...asked)).code === 0 ? undefined : head;
+}
+
+/**
+ * Writes the files of the newest save, if the branch is where they were made. Nothing of it is staged. Call it before the worktree has an
+ * index: killed in the middle, it is called again.
+ */
+export async function restoreFiles(
+  repository: Repository,
+  id: string,
+  { path, gitDir, branch }: Worktree & { path: string },
+): Promise<void> {
+  const newest = await newestSave(repository, id);
+  const tip = await commitOf(atCommonDir(repository), `refs/heads/${branch}`);
+  if (newest === undefined || newest.head !== tip) return;
+  const call: GitCall = { cwd: path, gitDir, env: repository.env };
+  const index = join(gitDir, INDEX);
+  fs.rmSync(index, { force: true });
+  const own = { ...call, env: { ...call.env, GIT_INDEX_FILE: index } };
+  await askGit(own, "read-tree", newest.commit);
+  await askGit(own, "checkout-index", "--all", "--force");
+  fs.rmSync(index, { force: true });
+  // The index of the branch: what differs is modified, new or deleted, and nothing is staged.
+  await askGit(call, "reset", "--quiet");
+}

@@ -1,0 +1,44 @@
+/**
+ * Who works in a worktree: the task that it was made for, or one that continues that. A file in the git directory of the worktree names
+ * the other one. As long as the one that has it has not ended, no other one gets it.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { isId } from "../../core/names.ts";
+import { findInProcessing, findWaiting } from "../../mailbox/locate.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+
+const NAME = "mailchute-user";
+
+/** Another task works in the worktree. */
+export class WorktreeTaken extends Error {
+  constructor(path: string, user: string) {
+    super(`the worktree ${path} is in use by the task ${user}`);
+  }
+}
+
+/** The task that has, or had last, the worktree of the task `id`. */
+export function userOf(gitDir: string, id: string): string {
+  try {
+    const user = fs.readFileSync(join(gitDir, NAME), "utf8");
+    // Half of a file, after a crash: the run that wrote it had not begun.
+    return isId(user) ? user : id;
+  } catch {
+    return id;
+  }
+}
+
+/** Call it in turn. */
+export function noteUser(gitDir: string, id: string, user: string): void {
+  const path = join(gitDir, NAME);
+  if (userOf(gitDir, id) === user) return;
+  if (user === id) fs.rmSync(path, { force: true });
+  else fs.writeFileSync(path, user, { flush: true });
+}
+
+/** Whether the task waits or runs. Looked for twice, because a task that goes back into the inbox may be missed once. */
+export function isUnfinished(trays: Trays, id: string): boolean {
+  const look = (): boolean =>
+    findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;
+  return look() || look();
+}
