@@ -4,6 +4,7 @@ import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
+import { explainBadOwned, OWNED_MAX } from "../core/owned-paths.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
@@ -58,6 +59,15 @@ export const LAND_FIELDS = {
     description: "target may be a branch that a person has checked out, while that tree is clean",
   }),
 };
+
+const OwnedList = Type.Array(
+  Type.String({ minLength: 1, maxLength: 1024, pattern: "^[^\\u0000]*$" }),
+  {
+    maxItems: OWNED_MAX,
+    description:
+      "paths from the top of the repository, with *, ? and **; each stands for all below it, too",
+  },
+);
 
 export const TaskSchema = Type.Object(
   optional({
@@ -126,6 +136,11 @@ export const TaskSchema = Type.Object(
     }),
     not_before: Seconds,
     group: Text,
+    owns: Type.Object(optional({ read: OwnedList, write: OwnedList }), {
+      additionalProperties: false,
+      description:
+        "files that it reads and writes; tasks that would meet there run one after the other",
+    }),
     dedup_key: Text,
   }),
   { $id: "task", title: "mailchute task", additionalProperties: true },
@@ -234,6 +249,12 @@ export function checkBody(
     if (unnamed !== -1)
       throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
   }
+  for (const list of ["read", "write"] as const)
+    for (const path of task.owns?.[list] ?? []) {
+      const fault = explainBadOwned(path);
+      if (fault !== undefined)
+        throw new ErrInvalidTask(`owns.${list}: ${shorten(path)}: ${fault}`, where);
+    }
   // It becomes a part of paths and of refs.
   const { worktree_of: other } = task.metadata ?? {};
   const badOf = typeof other === "string" ? explainBadId(other) : undefined;

@@ -67,6 +67,7 @@ export class Backlog {
       seenInScan: 0,
     };
     this.byId.set(foldId(task.id), entry);
+    if (task.owns !== undefined) this.ownerCount++;
     for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
     this.counts[entry.state]++;
@@ -120,6 +121,16 @@ export class Backlog {
     for (const task of others)
       if (task !== undefined && (best === undefined || compareTasks(task, best) < 0)) best = task;
     return best;
+  }
+
+  /** How many waiting tasks own files. */
+  ownerCount = 0;
+
+  /** The first runnable task of each lane whose tasks own files. Without a limit each such list of files has one. */
+  owners(): WaitingTask[] {
+    return [...this.planners.heads(), ...this.runnable.heads()].filter(
+      (task) => task.owns !== undefined && (task.tray === "inbox" || task.gate !== undefined),
+    );
   }
 
   /** Makes delayed tasks runnable when their time has come. @returns ms until the next one, or undefined without delayed tasks */
@@ -288,6 +299,7 @@ export class Backlog {
 
   private discard(entry: Entry): void {
     entry.isGone = true;
+    if (entry.task.owns !== undefined) this.ownerCount--;
     this.counts[entry.state]--;
     for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
@@ -318,6 +330,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
     task.dueMs === undefined &&
     task.isPlanner !== true &&
     task.group === undefined &&
+    task.owns === undefined &&
     !task.isSelected &&
     task.file === inboxName(task)
   );
@@ -347,6 +360,11 @@ class Lanes {
       if (mayStart === undefined || mayStart(lane)) first = entry;
     }
     return first;
+  }
+
+  /** The first runnable task of each lane. */
+  heads(): WaitingTask[] {
+    return [...this.heaps.values()].flatMap((heap) => firstRunnable(heap)?.task ?? []);
   }
 
   /** See `Heap.compact`. */

@@ -48,6 +48,8 @@ export interface ClosedGate {
   agents: string[];
   /** The group whose tasks do not start. */
   group?: string;
+  /** The files whose tasks do not start: see `ownsKeyOf`. */
+  owns?: string;
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */

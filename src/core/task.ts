@@ -25,6 +25,7 @@
  */
 import type { BatchCounts } from "./batch.ts";
 import type { LandMode, WorkFacts } from "./landing.ts";
+import type { OwnedPaths } from "./owned-paths.ts";
 import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
@@ -90,6 +91,8 @@ export interface Task {
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;
+  /** The files that it reads and writes: tasks that would meet there do not run together. */
+  owns?: OwnedPaths;
   dedup_key?: string;
   [key: string]: unknown;
 }

@@ -1,6 +1,7 @@
 /** A waiting task, as the backlog holds it. Makes it from a task file, and decides which of two runs first. Pure. */
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
 import { foldId } from "./names.ts";
+import { ownsKeyOf } from "./owned-paths.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
 
@@ -34,6 +35,8 @@ export interface WaitingTask {
   dueMs?: number;
   /** The group that it belongs to, of which only so many may be in work at once. */
   group?: string;
+  /** The files that it reads and writes: see `ownsKeyOf`. */
+  owns?: string;
   /** The gate that it waits for in `processing/`: the token of stage "hold" in its name. */
   gate?: string;
   /** True for a task that makes plans. During a replan no other task starts. */
@@ -47,21 +50,24 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** Begins the end of a lane, which is a group; an empty one for a task that has its place already. */
+/** Begins the end of a lane, which is a group, and what it owns; nothing for a task that has its place already. */
 const LANE_END = "\u0000";
 
 /**
- * The lane of a task: its agent, the gate if it waits at one, and its group. Either all tasks of a lane may start, or none of them. A
+ * The lane of a task: its agent, the gate if it waits at one, its group, and what it owns. Either all tasks of a lane may start, or none of them. A
  * task that waits for its next run in `processing/` has kept its place there.
  */
 export function laneOf({
   gate,
   agentId = "",
   group = "",
+  owns,
   tray = "inbox",
-}: Pick<WaitingTask, "gate" | "agentId"> & Partial<Pick<WaitingTask, "group" | "tray">>): string {
+}: Pick<WaitingTask, "gate" | "agentId"> &
+  Partial<Pick<WaitingTask, "group" | "owns" | "tray">>): string {
   const lane = gate === undefined ? agentId : `~${gate} ${agentId}`;
   if (tray === "processing" && gate === undefined) return lane + LANE_END;
+  if (owns !== undefined) return lane + LANE_END + group + LANE_END + owns;
   return group === "" ? lane : lane + LANE_END + group;
 }
 
@@ -69,6 +75,7 @@ export interface Lane {
   gate?: string;
   agent: string;
   group?: string;
+  owns?: string;
   /** Its tasks are in work already, and only wait for their next run. */
   hasPlaces: boolean;
 }
@@ -77,13 +84,25 @@ export interface Lane {
 export function readLane(lane: string): Lane {
   const end = lane.indexOf(LANE_END);
   const head = end === -1 ? lane : lane.slice(0, end);
-  const group = end === -1 ? "" : lane.slice(end + 1);
+  const [group = "", owns] = end === -1 ? [] : lane.slice(end + 1).split(LANE_END);
   const at = head.startsWith("~") ? head.indexOf(" ") : -1;
   return {
     agent: head.slice(at + 1),
-    hasPlaces: end !== -1 && group === "",
+    hasPlaces: end !== -1 && group === "" && owns === undefined,
     ...(at === -1 ? {} : { gate: head.slice(1, at) }),
     ...(group === "" ? {} : { group }),
+    ...(owns === undefined ? {} : { owns }),
+  };
+}
+
+/** The limits of a task beside its agent. */
+export function limitsOf(
+  task: Pick<Task, "group" | "owns" | "cwd" | "metadata">,
+): Pick<WaitingTask, "group" | "owns"> {
+  const owns = ownsKeyOf(task);
+  return {
+    ...(task.group === undefined || task.group === "" ? {} : { group: task.group }),
+    ...(owns === undefined ? {} : { owns }),
   };
 }
 
@@ -121,7 +140,7 @@ export function waitingTask(
     ...(match.agent === undefined ? { reason: match.reason } : {}),
     ...(dependencies.length > 0 ? { dependencies } : {}),
     ...(unmet.length > 0 ? { unmet } : {}),
-    ...(task.group === undefined || task.group === "" ? {} : { group: task.group }),
+    ...limitsOf(task),
     ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
   };
 }

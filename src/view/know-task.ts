@@ -1,7 +1,6 @@
 /** Collects what the state tree knows of one task, to show it. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
-import type { ClosedGate } from "../core/documents.ts";
 import { leaseOf } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -19,7 +18,7 @@ import {
 } from "./find-task.ts";
 import { type LandingView, lookForLanding } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, readSupervisor } from "./supervisor.ts";
+import { closedGates, gateTest, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
@@ -134,10 +133,11 @@ function heldText(
   if (place?.state !== "waiting" && token === undefined) return null;
   const gates = closedGates(readSupervisor(tree, Date.now()));
   if (token === undefined) {
-    const { group, agent } = task ?? {};
-    const isAt = ({ group: full, agents }: ClosedGate): boolean =>
-      (full !== undefined && full === group) || agents.some((one) => one === agent);
-    return gates.find(isAt)?.why ?? null;
+    const { agent } = task ?? {};
+    const isAt = gateTest(task ?? {});
+    return (
+      gates.find((gate) => isAt(gate) || gate.agents.some((one) => one === agent))?.why ?? null
+    );
   }
   return gates.find(({ gate }) => gate === token)?.why ?? token;
 }

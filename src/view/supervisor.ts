@@ -1,7 +1,9 @@
 /** Finds who runs a state tree, from its file and from the process itself. Reads only. */
+
 import fs from "node:fs";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
+import { ownsKeyOf } from "../core/owned-paths.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
@@ -41,6 +43,19 @@ export function intakeStopped(
 ): NonNullable<SupervisorDocument["intake_stopped"]> | undefined {
   const stopped = isAttended(view) ? view.document?.intake_stopped : undefined;
   return isObject(stopped) ? stopped : undefined;
+}
+
+/** Says whether a gate holds this task back because of its group, or of the files that it owns. Its file may be invalid. */
+export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => boolean {
+  let key: string | undefined;
+  try {
+    key = ownsKeyOf(task);
+  } catch {
+    // Its `owns` is no list: it will be refused.
+  }
+  const { group: own } = task;
+  return ({ group, owns }) =>
+    (group !== undefined && group === own) || (owns !== undefined && owns === key);
 }
 
 /** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */

@@ -13,7 +13,7 @@ import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, isAttended, readSupervisor } from "./supervisor.ts";
+import { closedGates, gateTest, isAttended, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, readTask } from "./task-rows.ts";
 
 /** How often a task whose id differs only in case is looked for (ms). */
@@ -101,8 +101,7 @@ export class WhyOpen {
     if (task === undefined || this.agents === undefined || this.gates.length === 0)
       return undefined;
     const { agent } = matchAgent(task as unknown as Task, this.agents);
-    const { group } = task;
-    const full = this.gates.find((one) => one.group !== undefined && one.group === group);
+    const full = this.gates.find(gateTest(task));
     return this.gateOf(agent?.name) ?? this.atGate(full);
   }
 

@@ -65,6 +65,10 @@ export class LineRuns {
       this.refuse(number, "worktree: a line of a batch has none; make it a task of its own");
       return undefined;
     }
+    if (task.owns !== undefined) {
+      this.refuse(number, "owns: a line of a batch owns no files; make it a task of its own");
+      return undefined;
+    }
     return {
       number,
       text,

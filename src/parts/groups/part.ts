@@ -1,5 +1,5 @@
 /**
- * Limits how many tasks of a group, and of an agent, are in work at once. A task has its place from its acceptance until its name has left
+ * Limits how many tasks of a group, and of an agent, are in work at once, and keeps tasks apart that own the same files. A task has its place from its acceptance until its name has left
  * `processing/`, also while it waits there for its next run: whatever process claims it then, no limit is passed. The names in
  * `processing/` are the truth, so a new supervisor counts the same.
  */
@@ -9,7 +9,7 @@ import { systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { BATCH_AGENT, matchAgent } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
-import { readLane } from "../../core/waiting-task.ts";
+import { limitsOf, readLane } from "../../core/waiting-task.ts";
 import { pathIn } from "../../mailbox/trays.ts";
 import type {
   Part,
@@ -20,17 +20,24 @@ import type {
 } from "../../supervisor/environment/part.ts";
 import { NEVER } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { Ownership } from "./ownership.ts";
 
 /** What a task in `processing/` counts for. */
 interface Place {
   group: string;
   agent: string;
+  owns?: string | undefined;
 }
+
+type Host = Pick<PartHost, "env" | "limits" | "queue">;
 
 class GroupsPart implements Part, StartLimit, StatusSource {
   readonly ports: PartPorts;
   version = 0;
-  private readonly host: Pick<PartHost, "env" | "limits">;
+  private readonly host: Host;
+  private readonly ownership: Ownership;
+  /** A task that owns files has been seen. */
+  private hasOwners = false;
   /** The tasks in `processing/`, by folded id. */
   private readonly places = new Map<string, Place>();
   private readonly groups = new Map<string, number>();
@@ -41,8 +48,9 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   /** Before the first listing it is not known what runs. */
   private isListed = false;
 
-  constructor(host: Pick<PartHost, "env" | "limits">) {
+  constructor(host: Host) {
     this.host = host;
+    this.ownership = new Ownership(host.env.tree.dir);
     const { agents, groups: own } = host.env.settings;
     for (const { name, slots } of agents) if (slots !== undefined) this.agentSlots.set(name, slots);
     const slotsOf = (group: string): number | undefined =>
@@ -61,16 +69,31 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   async start(): Promise<void> {}
   async finish(): Promise<void> {}
   close(): void {}
-  work(): void {}
+
+  /** Decides which tasks that own files may start in this tick. */
+  work(): void {
+    const { backlog } = this.host.queue;
+    const owners = backlog.ownerCount === 0 ? [] : backlog.owners();
+    if (owners.length > 0 && !this.hasOwners) {
+      const wasUsed = this.isUsed;
+      this.hasOwners = true;
+      // What runs is not known yet.
+      if (!wasUsed) this.take(this.list());
+    }
+    if (!this.hasOwners) return;
+    const heads = this.isListed ? owners : [];
+    if (this.ownership.decide(heads, this.host.limits.groups.mayStart)) this.version++;
+  }
 
   nextMs(): number {
     return NEVER;
   }
 
   mayStart(lane: string): boolean {
-    if (!this.isUsed) return true;
-    const { agent, group, hasPlaces } = readLane(lane);
+    if (!this.isUsed) return lane.indexOf("\u0000") === -1 || readLane(lane).owns === undefined;
+    const { agent, group, owns, hasPlaces } = readLane(lane);
     if (hasPlaces) return true;
+    if (owns !== undefined && !this.ownership.mayStart(owns)) return false;
     const groupSlots = group === undefined ? undefined : this.slotsOf(group);
     return (
       this.hasRoom(this.groups.get(group ?? ""), groupSlots) &&
@@ -80,8 +103,8 @@ class GroupsPart implements Part, StartLimit, StatusSource {
 
   noteStart(lane: string, id: string): void {
     if (!this.isUsed) return;
-    const { agent, group = "", hasPlaces } = readLane(lane);
-    if (!hasPlaces) this.enter(foldId(id), { group, agent });
+    const { agent, group = "", owns, hasPlaces } = readLane(lane);
+    if (!hasPlaces) this.enter(foldId(id), id, { group, agent, owns });
   }
 
   /** The groups and agents that are full. */
@@ -97,7 +120,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       const full = explainFull("agent", agent, this.agents.get(agent), slots);
       if (full !== undefined) gates.push({ ...full, agents: [agent] });
     }
-    return { gates };
+    return { gates: [...gates, ...this.ownership.report()] };
   }
 
   private slotsOf(group: string): number | undefined {
@@ -106,7 +129,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
 
   /** Without any limit there is nothing to count. */
   private get isUsed(): boolean {
-    return this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
+    return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
   }
 
   private hasRoom(count = 0, slots = Number.POSITIVE_INFINITY): boolean {
@@ -124,7 +147,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       if (id === undefined || this.places.has(key)) continue;
       const place = parseName(file)?.isBatch === true ? BATCH : this.placeOf(file, id);
       if (place === undefined) isWhole = false;
-      else this.enter(key, place);
+      else this.enter(key, id, place);
     }
     // A file that was renamed before it was read may run: nothing limited starts before the next listing shows what it is.
     this.isListed = isWhole;
@@ -170,15 +193,16 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       if (bytes === undefined) return NONE;
       const { task } = decodeTask(bytes, id);
       const { agent } = matchAgent(task, settings.agents);
-      return { group: task.group ?? "", agent: agent?.name ?? "" };
+      return { ...limitsOf(task), group: task.group ?? "", agent: agent?.name ?? "" };
     } catch (error) {
       return systemCode(error) === "ENOENT" ? undefined : NONE;
     }
   }
 
   /** What has no limit is not counted, but its name is kept, so that its file is read once only. */
-  private enter(key: string, { group, agent }: Place): void {
+  private enter(key: string, id: string, { group, agent, owns }: Place): void {
     this.leave(key);
+    if (owns !== undefined) this.ownership.enter(key, id, owns);
     const place = {
       group: group !== "" && this.slotsOf(group) !== undefined ? group : "",
       agent: this.agentSlots.has(agent) ? agent : "",
@@ -191,6 +215,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     const place = this.places.get(key);
     if (place === undefined) return;
     this.places.delete(key);
+    this.ownership.leave(key);
     this.absentOnce.delete(key);
     this.count(place, -1);
   }

@@ -13,7 +13,7 @@ import {
 } from "../../core/names.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
-import { waitingBatch } from "../../core/waiting-task.ts";
+import { limitsOf, waitingBatch } from "../../core/waiting-task.ts";
 import { readyWait } from "../../mailbox/ready-waits.ts";
 import { pathIn } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -107,7 +107,7 @@ export class ProcessingTray {
       arrivedMs: 0,
       agentId: agent?.name ?? "none",
       isSelected: false,
-      ...(task?.group === undefined || task.group === "" ? {} : { group: task.group }),
+      ...limitsOf(task ?? {}),
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
       ...(runsAlone || isBeyond ? { runsAlone: true } : {}),
     };

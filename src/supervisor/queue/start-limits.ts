@@ -94,7 +94,7 @@ export class StartLimits {
   }
 
   /** What all parts say about groups of tasks. */
-  get groups(): Pick<Parts, "slotsOf" | "hasGroups"> {
+  get groups(): Pick<Parts, "slotsOf" | "hasGroups" | "mayStart"> {
     return this.limits.parts;
   }
 
