@@ -7,7 +7,7 @@ import { inWorktree, newPlace } from "./place.ts";
 
 /** Says so in the file `$OVER` when another program works there at the same time. */
 const ALONE = `
-if [ -e .pid ] && kill -0 "$(cat .pid)" 2>/dev/null; then echo two >> "$OVER"; fi
+if [ -e .pid ] && grep -q '^State:[[:space:]]*[RSDTtI]' "/proc/$(cat .pid)/status" 2>/dev/null; then echo two >> "$OVER"; fi
 echo $$ > .pid; sleep 0.2; [ "$(cat .pid)" = $$ ] || echo two >> "$OVER"
 rm .pid; echo "$MAILCHUTE_TASK_ID" >> who.txt; pwd`;
 
