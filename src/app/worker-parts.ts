@@ -1,17 +1,21 @@
-/** Lists what a worker can run besides plain tasks, the kinds of its agents, and where they may run. */
+/** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for. */
 import { batch } from "../parts/batch/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
+import { mailRequests } from "../parts/mail/requests/taker.ts";
 import { node } from "../parts/plan/runner.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
+import type { RequestTaker } from "../worker/request-taker.ts";
 import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
 import type { LoadWorkspaces } from "../worker/workspace.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
 
 const RUNNERS: readonly MakeRunner[] = [batch, node, landing];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
+const REQUESTS: readonly RequestTaker[] = [mailRequests];
 
 export const WORKER_PARTS: WorkerParts = {
   runners: RUNNERS,
   kinds: AGENT_KINDS,
   workspaces: WORKSPACES,
+  requests: REQUESTS,
 };

@@ -2,15 +2,17 @@
  * The folder through which a run speaks: `drops/<id>@<lease>/`, `MAILCHUTE_DROP` for its program. A task that is dropped there is
  * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that. After a crash in
  * between the task is submitted once more, which changes nothing while the task or its record is there. The next worker takes what a
- * dead one left.
+ * dead one left. Files with other endings are requests, which a part takes in the same way.
  */
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import { JsonFault } from "../codec/json.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { ErrInvalidTask, MailchuteError, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { runOfLease } from "../core/names.ts";
-import type { StateTree } from "../core/state-tree.ts";
+import { isId, runOfLease } from "../core/names.ts";
+import { RUN_DIR_DEPTH, type StateTree } from "../core/state-tree.ts";
+import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { judgeOwner } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
@@ -18,15 +20,18 @@ import { makeDirs } from "../host/make-dirs.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { submit } from "../mailbox/submit.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { RequestPlace, RequestTaker, RunRequest } from "./request-taker.ts";
 
 /** Between two looks into the folder of a run that is on (ms). */
 const LOOK_MS = 200;
 
-export interface DropPlace {
-  readonly tree: StateTree;
-  readonly trays: Trays;
+export interface DropPlace extends RequestPlace {
+  readonly requests?: readonly RequestTaker[];
 }
+
+/** Where the answer to a request is put: in the folder of the run, into which a program in a sandbox cannot write. */
+export const answerPathOf = (runDir: string, id: string): string =>
+  join(runDir, "answers", `${id}.json`);
 
 const dropsDir = ({ dir }: Pick<StateTree, "dir">): string => join(dir, "drops");
 
@@ -84,28 +89,32 @@ export async function takeLeftDrops(place: DropPlace): Promise<void> {
 async function takeAll(place: DropPlace, dir: string, isLast: boolean): Promise<void> {
   for (const name of listDir(dir)) {
     const path = join(dir, name);
-    // A name without its ending is being written.
-    if (!name.endsWith(".json")) {
+    const taker = place.requests?.find(({ ending }) => name.endsWith(ending));
+    // Another name is that of a file that is being written.
+    if (taker === undefined && !name.endsWith(".json")) {
       if (isLast) fs.rmSync(path, { recursive: true, force: true });
       continue;
     }
     try {
-      await takeOne(place, path);
+      if (taker === undefined) await takeTask(place, path);
+      else await takeRequest(place, path, taker);
       fs.rmSync(path, { force: true });
     } catch (error) {
       if (systemCode(error) === "ErrIo" || !(error instanceof MailchuteError)) continue;
-      if (error instanceof ErrInvalidTask && !isLast) continue;
+      if (isIncomplete(error) && !isLast) continue;
       refuse(place, path, error);
     }
   }
 }
 
-async function takeOne({ trays }: DropPlace, path: string): Promise<void> {
+/** It may be a file whose end is not written yet. */
+function isIncomplete(error: MailchuteError): boolean {
+  return error instanceof ErrInvalidTask || error.cause instanceof JsonFault;
+}
+
+async function takeTask({ trays }: DropPlace, path: string): Promise<void> {
   const id = basename(path, ".json");
-  const { isFile, size } = kindOf(path);
-  if (!isFile || size > TASK_BYTES_MAX)
-    throw new ErrInvalidTask("it is no file of a task, or too large", { id, path, phase: "drop" });
-  const bytes = fs.readFileSync(path);
+  const bytes = readFile(path, id);
   const { task } = decodeTask(bytes, id, path);
   if (task["sender"] !== undefined)
     throw new ErrInvalidTask("it names its sender, which mailchute does", {
@@ -115,6 +124,37 @@ async function takeOne({ trays }: DropPlace, path: string): Promise<void> {
       hint: "leave the field `sender` out",
     });
   await submit(trays, { id, bytes: withSender(bytes, senderOf(path)) });
+}
+
+/** The answer is there before the file goes: after a crash in between, the request is carried out again. */
+async function takeRequest(place: DropPlace, path: string, taker: RequestTaker): Promise<void> {
+  const id = basename(path, taker.ending);
+  const sender = { taskId: senderOf(path), lease: leaseOf(path), runDir: runDirOf(place, path) };
+  const request = (): RunRequest => ({ id, bytes: readFile(path, id), path, sender });
+  try {
+    if (!isId(id)) throw new ErrInvalidTask("its name is no id", { id, path, phase: "drop" });
+    answer(sender.runDir, id, await taker.take(place, request()));
+  } catch (error) {
+    if (isId(id) && error instanceof MailchuteError) {
+      const { code, hint } = error;
+      answer(sender.runDir, id, { error: { code, message: messageOf(error), hint } });
+    }
+    throw error;
+  }
+}
+
+function answer(runDir: string, id: string, text: object): void {
+  const path = answerPathOf(runDir, id);
+  makeDirs(join(path, ".."), RUN_DIR_DEPTH + 1);
+  replaceDocument(path, text);
+}
+
+/** @throws ErrInvalidTask, a system error */
+function readFile(path: string, id: string): Buffer {
+  const { isFile, size } = kindOf(path);
+  if (!isFile || size > TASK_BYTES_MAX)
+    throw new ErrInvalidTask("it is no file of a task, or too large", { id, path, phase: "drop" });
+  return fs.readFileSync(path);
 }
 
 /** Its digits stay as they were typed: it is not written anew. */
@@ -129,14 +169,13 @@ function kindOf(path: string): { isFile: boolean; size: number } {
   return { isFile: stats.isFile(), size: stats.size };
 }
 
-/** A task that is refused is kept beside what the run has left, and a person is told why. */
-function refuse({ tree }: DropPlace, path: string, error: MailchuteError): void {
-  const folder = basename(join(path, ".."));
-  const lease = folder.slice(folder.lastIndexOf("@") + 1);
+/** What is refused is kept beside what the run has left, and a person is told why. */
+function refuse(place: DropPlace, path: string, error: MailchuteError): void {
+  const { tree } = place;
   const sender = senderOf(path);
-  const kept = join(tree.runs, runOfLease(sender, lease), "refused");
+  const kept = join(runDirOf(place, path), "refused");
   try {
-    makeDirs(kept, 4);
+    makeDirs(kept, RUN_DIR_DEPTH + 1);
     fs.renameSync(path, join(kept, basename(path)));
   } catch {
     // It stays where it is, and is refused again.
@@ -151,6 +190,15 @@ function refuse({ tree }: DropPlace, path: string, error: MailchuteError): void 
 function senderOf(path: string): string {
   const folder = basename(join(path, ".."));
   return folder.slice(0, folder.lastIndexOf("@"));
+}
+
+function leaseOf(path: string): string {
+  const folder = basename(join(path, ".."));
+  return folder.slice(folder.lastIndexOf("@") + 1);
+}
+
+function runDirOf({ tree }: DropPlace, path: string): string {
+  return join(tree.runs, runOfLease(senderOf(path), leaseOf(path)));
 }
 
 /** The owner in `<id>@<submission>.<attempt>.<owner>`. */

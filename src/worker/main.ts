@@ -48,8 +48,9 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
 /** A worker in its own process: its timers, its supervisor, its signals. */
 class WorkerProcess {
   private readonly boot: WorkerBoot;
-  readonly tree: StateTree;
-  readonly trays: Trays;
+  private readonly parts: WorkerParts;
+  private readonly tree: StateTree;
+  private readonly trays: Trays;
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private bell: Doorbell | undefined;
@@ -67,6 +68,7 @@ class WorkerProcess {
     const identity = thisProcess();
     const document = new OwnDocument(tree, boot);
     this.boot = boot;
+    this.parts = parts;
     this.tree = tree;
     this.trays = trays;
     this.document = document;
@@ -118,7 +120,9 @@ class WorkerProcess {
   private async takeLeftDrops(): Promise<void> {
     if (!fs.existsSync(join(this.tree.dir, "drops"))) return;
     const { takeLeftDrops } = await import("./drop.ts");
-    await takeLeftDrops(this);
+    const { boot, parts, tree, trays } = this;
+    const { settings } = boot;
+    await takeLeftDrops({ tree, trays, settings, requests: parts.requests ?? [] });
   }
 
   private sayHello(): void {

@@ -12,6 +12,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim.ts";
 import type { Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import type { RequestTaker } from "./request-taker.ts";
 import type { LoadWorkspaces } from "./workspace.ts";
 
 export interface Attempt {
@@ -49,6 +50,7 @@ export interface AttemptTools {
   readonly tree: StateTree;
   /** Undefined: there is no part that makes worktrees. */
   readonly loadWorkspaces?: LoadWorkspaces | undefined;
+  readonly requests?: readonly RequestTaker[];
 }
 
 /** Callbacks of a running attempt. */
@@ -88,6 +90,7 @@ export interface WorkerParts {
   readonly kinds: readonly AgentKindEntry[];
   /** The first one is used. */
   readonly workspaces?: readonly LoadWorkspaces[];
+  readonly requests?: readonly RequestTaker[];
 }
 
 export interface AssignedAgent {

@@ -69,7 +69,8 @@ export class Worker {
     const { tree, trays, settings } = place;
     this.o = options;
     const agents = new AgentRegistry(settings.agents, options.parts.kinds);
-    this.tools = { ...place, agents, loadWorkspaces: options.parts.workspaces?.[0] };
+    const { requests = [], workspaces } = options.parts;
+    this.tools = { ...place, agents, loadWorkspaces: workspaces?.[0], requests };
     this.runners = options.parts.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };
     const telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);

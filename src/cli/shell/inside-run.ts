@@ -1,10 +1,15 @@
 /** Commands inside the run of an agent: it speaks through its own folder, and steers nothing. */
 import fs from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { ErrIo, ErrTaskExists, MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
-import { syncDir } from "../../host/documents.ts";
+import { readDocument, syncDir } from "../../host/documents.ts";
 import { DROP_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import type { Context } from "./command-spec.ts";
+
+/** So long a command waits until the worker outside has carried out what it asks for (ms); the worker looks each 200 ms. */
+const ANSWER_MS = 30_000;
+const LOOK_MS = 20;
 
 /** The folder of the run that calls, when it uses its own state tree; undefined outside of a run. */
 export function dropOf({ env, stateDir }: Pick<Context, "env" | "stateDir">): string | undefined {
@@ -28,7 +33,48 @@ export function insideRun(verb: string, hint: string): MailchuteError {
  * @throws ErrTaskExists, ErrIo
  */
 export function dropTask(drop: string, id: string, text: string): "submitted" | "unchanged" {
-  const path = join(drop, `${id}.json`);
+  return leave(drop, { id, ending: ".json", text });
+}
+
+/**
+ * Asks the worker outside for something that a run cannot do itself, and waits for its answer.
+ * @param id a new one
+ * @param request the file's ending says which part takes it
+ * @returns undefined when no answer came in time; the file is there, and will be taken
+ * @throws MailchuteError when it is refused, ErrIo
+ */
+export async function askOutside(
+  { env }: Pick<Context, "env">,
+  drop: string,
+  id: string,
+  request: { ending: string; body: object },
+): Promise<Record<string, unknown> | undefined> {
+  const { ending, body } = request;
+  leave(drop, { id, ending, text: `${JSON.stringify(body)}\n` });
+  const answer = join(dirname(env["MAILCHUTE_RESULT_FILE"] ?? ""), "answers", `${id}.json`);
+  const untilMs = performance.now() + ANSWER_MS;
+  for (;;) {
+    const found = readDocument<Record<string, unknown>>(answer);
+    if (found !== undefined) return accepted(found);
+    if (performance.now() > untilMs) return undefined;
+    await pause(LOOK_MS);
+  }
+}
+
+/** @throws MailchuteError with the reason of the worker */
+function accepted(found: Record<string, unknown>): Record<string, unknown> {
+  const error = found["error"] as Partial<Record<string, string>> | undefined;
+  if (error === undefined) return found;
+  const { code = "ErrInvalidMessage", message = "it was refused", hint } = error;
+  throw new MailchuteError(code, message, hint === undefined ? {} : { hint });
+}
+
+/** @throws ErrTaskExists, ErrIo */
+function leave(
+  drop: string,
+  { id, ending, text }: { id: string; ending: string; text: string },
+): "submitted" | "unchanged" {
+  const path = join(drop, `${id}${ending}`);
   const staged = join(drop, `.${id}.${process.pid}`);
   try {
     fs.writeFileSync(staged, text, { mode: 0o600, flush: true });

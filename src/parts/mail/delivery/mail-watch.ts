@@ -11,21 +11,16 @@ import { openPost, sweepPost } from "../post/open-post.ts";
 import type { PostBox } from "../post/post-box.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
-import { dataDirOf, MailFolder } from "../store/mail-folder.ts";
+import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { Delivery } from "./delivery.ts";
 import { PendingMail } from "./pending-mail.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60 * 60 * 1000;
 
 /** @throws ErrMailboxDir, a system error */
 export async function openWatch(env: Environment): Promise<MailWatch> {
   const { tree, settings, alerts, trays } = env;
-  const store = {
-    dataDir: dataDirOf(settings.data, tree.dir, process.env),
-    isDurable: settings.durability === "power",
-    keepMs: settings.retention.journal_days * DAY_MS,
-  };
+  const store = storeOf(settings, tree.dir, process.env);
   const onError = (error: unknown): void =>
     alerts.report(`post:${systemCode(error)}`, `post/: ${messageOf(error)}`);
   const post = await openPost(tree.dir, settings, store, onError);

@@ -1,10 +1,10 @@
-/** Decodes a file of `post/inbox`: a message that any program may send. */
+/** Decodes a message that any program may send with a file of `post/inbox`, or a run with one of its own folder. */
 import { JsonFault, parseObject } from "../../../codec/json.ts";
 import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
 import { Type } from "../../../codec/typebox.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { HUMAN, type Scope } from "../scope/scope.ts";
+import { HUMAN, type Scope, sameScope } from "../scope/scope.ts";
 import type { Draft } from "../send/send.ts";
 import { TIMES, type When } from "../store/message.ts";
 
@@ -12,9 +12,9 @@ const Text = Type.String({ minLength: 1, maxLength: 1024 });
 
 const PostSchema = Type.Object(
   {
-    from_agent: Text,
     content: Type.String({ minLength: 1 }),
     ...optional({
+      from_agent: Text,
       id: Text,
       project: Text,
       branch: Text,
@@ -35,8 +35,8 @@ const PostSchema = Type.Object(
 const check = compileCheck(PostSchema);
 
 interface Post {
-  from_agent: string;
   content: string;
+  from_agent?: string;
   id?: string;
   project?: string;
   branch?: string;
@@ -49,19 +49,64 @@ interface Post {
 }
 
 /**
+ * A message of `post/inbox`, which says who sends it.
  * @param id by the name of the file
  * @param home the scope of a message that names none
  * @throws ErrInvalidMessage; its `cause` is a JsonFault when the text is not valid JSON
  */
 export function decodePost(bytes: Buffer, id: string, home: Scope): Draft & { id: string } {
-  const fail = (message: string, found?: unknown): never => {
-    throw new ErrInvalidMessage(message, {
+  const post = decode(bytes, id);
+  const { project = home.project, branch = home.branch, from_agent: from = "" } = post;
+  if (post.id !== undefined && post.id !== id)
+    throw invalid(`the body says id ${shorten(post.id)} but the file is named ${id}`, id);
+  if (from === "") throw invalid("from_agent is missing: who sends it", id);
+  if (from.toLowerCase() === HUMAN)
+    throw invalid(
+      `a file cannot speak as ${HUMAN}: only a person does, with \`mailchute say\``,
       id,
-      phase: "post",
-      hint: "see docs/messages.md",
-      found,
-    });
+    );
+  return { ...draftOf(post, id), scope: { project, branch }, from, via: "file" };
+}
+
+/**
+ * A message of a run, which speaks as its agent.
+ * @param id of the message when its body names none
+ * @throws ErrInvalidMessage, like `decodePost`; also when the body says that another one sends it
+ */
+export function decodeRunMessage(
+  bytes: Buffer,
+  id: string,
+  { scope, name }: { scope: Scope; name: string },
+): Draft & { id: string } {
+  const post = decode(bytes, id);
+  const { project = scope.project, branch = scope.branch, from_agent: from = name } = post;
+  if (from.toLowerCase() !== name)
+    throw invalid(
+      `this run cannot speak as ${shorten(from)}: it is a run of ${name}`,
+      id,
+      "leave out from_agent, or --from",
+    );
+  if (!sameScope({ project, branch }, scope))
+    throw invalid(
+      `this run cannot speak in another scope than ${scope.project}:${scope.branch}`,
+      id,
+      "write to agents of other scopes as PROJECT:BRANCH:NAME",
+    );
+  return { ...draftOf(post, post.id ?? id), scope, from: name, via: "run" };
+}
+
+function draftOf(post: Post, id: string) {
+  const { to = [], type, thread, reply_to: replyTo, when, requires_human: requiresHuman } = post;
+  return {
+    id,
+    to: Array.isArray(to) ? to : [to],
+    text: post.content,
+    ...compact({ type, thread, replyTo, when, requiresHuman }),
   };
+}
+
+/** @throws ErrInvalidMessage */
+function decode(bytes: Buffer, id: string): Post {
   let value: Record<string, unknown>;
   try {
     ({ value } = parseObject(bytes));
@@ -75,21 +120,13 @@ export function decodePost(bytes: Buffer, id: string, home: Scope): Draft & { id
     });
   }
   const fault = check(value);
-  if (fault !== undefined) fail(fault.message, fault.found);
-  const post = value as unknown as Post;
-  if (post.id !== undefined && post.id !== id)
-    fail(`the body says id ${shorten(post.id)} but the file is named ${id}`);
-  if (post.from_agent.toLowerCase() === HUMAN)
-    fail(`a file cannot speak as ${HUMAN}: only a person does, with \`mailchute say\``);
-  const { project = home.project, branch = home.branch, to = [] } = post;
-  const { type, thread, reply_to: replyTo, when, requires_human: requiresHuman } = post;
-  return {
-    id,
-    scope: { project, branch },
-    from: post.from_agent,
-    via: "file",
-    to: Array.isArray(to) ? to : [to],
-    text: post.content,
-    ...compact({ type, thread, replyTo, when, requiresHuman }),
-  };
+  if (fault !== undefined) {
+    const details = { id, phase: "post", hint: "see docs/messages.md", found: fault.found };
+    throw new ErrInvalidMessage(fault.message, details);
+  }
+  return value as unknown as Post;
+}
+
+function invalid(message: string, id: string, hint = "see docs/messages.md"): ErrInvalidMessage {
+  return new ErrInvalidMessage(message, { id, phase: "post", hint });
 }

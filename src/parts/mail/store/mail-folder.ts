@@ -6,6 +6,8 @@ import fs from "node:fs";
 import os from "node:os";
 import { join, resolve } from "node:path";
 import { ErrMailboxDir, messageOf, systemCode } from "../../../core/errors.ts";
+import { DAY_MS } from "../../../core/retention.ts";
+import type { Settings } from "../../../core/settings.ts";
 import { readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -26,6 +28,16 @@ export interface MailStore {
   isDurable: boolean;
   /** How long messages are kept once they are read (ms); left out: for ever. */
   keepMs?: number;
+}
+
+/** Where the mail of a state tree lies. */
+export function storeOf(settings: Settings, stateDir: string, env: NodeJS.ProcessEnv): MailStore {
+  const { data, durability, retention } = settings;
+  return {
+    dataDir: dataDirOf(data, stateDir, env),
+    isDurable: durability === "power",
+    keepMs: retention.journal_days * DAY_MS,
+  };
 }
 
 /**

@@ -1,7 +1,10 @@
 /** `mail`: prints the unread mail of an agent or of the caller, and marks it as read when asked to. */
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { askOutside } from "../../../cli/shell/inside-run.ts";
+import { newId } from "../../../mailbox/random.ts";
 import { localTime } from "../../../text/local-time.ts";
+import { REQUEST } from "../requests/taker.ts";
 import { moveCursor } from "../store/cursors.ts";
 import { unreadOf } from "../store/inbox.ts";
 import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
@@ -20,9 +23,10 @@ export const command = defineCommand({
     ack: { type: "flag", help: "mark what is printed as read" },
   },
   async run(ctx) {
-    const { folder } = await openMail(ctx, ctx.options.scope);
+    const { folder, drop } = await openMail(ctx, ctx.options.scope);
     const [named] = ctx.positionals;
     const reader = named === undefined ? callerOf(ctx.env) : nameIn(folder.scope, named);
+    const { ack } = ctx.options;
     const { messages, upto } = unreadOf(folder, reader);
     if (ctx.json) {
       const documents = messages.map((message) => documentOf(folder, message));
@@ -33,10 +37,13 @@ export const command = defineCommand({
           ctx.out.line(line);
       if (messages.length === 0) ctx.out.line("no unread mail");
     }
-    if (ctx.options.ack && messages.length > 0) {
-      // Resolves when all that was printed before is written.
-      await ctx.out.raw("");
-      moveCursor(folder, reader, upto, { by: "ack", atMs: Date.now() });
+    if (!ack || messages.length === 0) return EXIT.ok;
+    // Resolves when all that was printed before is written.
+    await ctx.out.raw("");
+    if (drop === undefined) moveCursor(folder, reader, upto, { by: "ack", atMs: Date.now() });
+    else {
+      const request = { ending: REQUEST, body: { ack: upto, reader } };
+      await askOutside(ctx, drop, newId(Date.now(), "r"), request);
     }
     return EXIT.ok;
   },

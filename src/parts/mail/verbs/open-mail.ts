@@ -1,5 +1,7 @@
 /** What the verbs of mail have in common: where mail is kept, in which scope a command works, and who calls it. */
+import { dirname } from "node:path";
 import { type Context, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { dropOf } from "../../../cli/shell/inside-run.ts";
 import { openSettings } from "../../../cli/shell/options.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
@@ -10,10 +12,8 @@ import { hasPost } from "../post/has-post.ts";
 import { currentScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import { textOf } from "../store/blobs.ts";
-import { dataDirOf, MailFolder, type MailStore } from "../store/mail-folder.ts";
+import { MailFolder, type MailStore, storeOf } from "../store/mail-folder.ts";
 import type { Numbered } from "../store/read-messages.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The option of all verbs of mail. */
 export const SCOPE_OPTION = {
@@ -27,6 +27,8 @@ export const SCOPE_OPTION = {
 export interface OpenMail {
   store: MailStore;
   folder: MailFolder;
+  /** In a run: the folder for what the worker outside does for it. */
+  drop: string | undefined;
 }
 
 type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
@@ -37,13 +39,14 @@ type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
  */
 export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMail> {
   const { settings } = await openSettings(ctx);
-  const store = {
-    dataDir: dataDirOf(settings.data, ctx.stateDir, ctx.env),
-    isDurable: settings.durability === "power",
-    keepMs: settings.retention.journal_days * DAY_MS,
-  };
-  if (hasPost(ctx.stateDir)) await takePost(ctx, settings, store);
-  return { store, folder: new MailFolder(store, await currentScope(ctx.cwd, ctx.env, scope)) };
+  const store = storeOf(settings, ctx.stateDir, ctx.env);
+  const drop = dropOf(ctx);
+  // In a run only the worker outside may be able to write.
+  if (drop === undefined && hasPost(ctx.stateDir)) await takePost(ctx, settings, store);
+  // A run may be in a worktree, whose branch is no scope of its own.
+  const base = drop === undefined ? ctx.cwd : dirname(ctx.stateDir);
+  const folder = new MailFolder(store, await currentScope(base, ctx.env, scope));
+  return { store, folder, drop };
 }
 
 async function takePost(ctx: MailContext, settings: Settings, store: MailStore): Promise<void> {

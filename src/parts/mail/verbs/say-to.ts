@@ -1,24 +1,35 @@
 /** What `say TEXT --to NAME` does: it sends a message to agents, or to people, of a scope. */
 import { ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { askOutside } from "../../../cli/shell/inside-run.ts";
 import type { MessageSender, SayContext } from "../../../cli/shell/message-sender.ts";
 import { compact } from "../../../core/compact.ts";
+import { newId } from "../../../mailbox/random.ts";
 import { readAgent } from "../agents/agents.ts";
+import { REQUEST } from "../requests/taker.ts";
 import { findMentions } from "../scope/mentions.ts";
 import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
-import { type Draft, send } from "../send/send.ts";
+import { type Draft, type Sent, send } from "../send/send.ts";
 import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { callerOf, isInRun, openMail } from "./open-mail.ts";
 
+/** `isLeft`: it is in the folder of the run, and the worker will record it. */
+type Told = Sent & { isLeft?: boolean };
+
 export const sayTo: MessageSender = async (ctx) => {
-  const { store, folder } = await openMail(ctx, ctx.options.scope);
+  const { store, folder, drop } = await openMail(ctx, ctx.options.scope);
   const { scope } = folder;
-  const sent = send(store, draftOf(ctx, scope), Date.now());
-  if (ctx.json)
-    ctx.out.json({ id: sent.id, scope, to: sent.to, state: "recorded", is_new: sent.isNew });
+  checkText(ctx, scope);
+  const sent: Told =
+    drop === undefined
+      ? send(store, draftOf(ctx, scope), Date.now())
+      : await sendOutside(ctx, drop);
+  const { id, to, isNew, isLeft = false } = sent;
+  if (ctx.json) ctx.out.json({ id, scope, to, state: isLeft ? "left" : "recorded", is_new: isNew });
   else {
-    const state = sent.isNew ? "recorded" : "was recorded before";
-    ctx.out.line(`message ${sent.id} to ${sent.to.join(", ")}: ${state}`);
+    const recorded = isNew ? "recorded" : "was recorded before";
+    const state = isLeft ? "left for the worker of this run" : recorded;
+    ctx.out.line(`message ${id} to ${to.join(", ")}: ${state}`);
     const absent = sent.to.filter((address) => !isThere(store, scope, address));
     if (absent.length > 0)
       ctx.out.note(`kept for an agent of that name, which is not there: ${absent.join(", ")}`);
@@ -26,8 +37,33 @@ export const sayTo: MessageSender = async (ctx) => {
   return EXIT.ok;
 };
 
+/** In a run: the worker outside sends it, as the agent of the run. @throws MailchuteError when it is refused */
+async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
+  const { options, positionals } = ctx;
+  if (options.scope !== undefined)
+    throw new ErrUsage(
+      "a run speaks in the scope of its state tree",
+      "leave out --scope, and write to others as PROJECT:BRANCH:NAME",
+    );
+  const { from, thread, to, "needs-human": isForHuman, "reply-to": replyTo } = options;
+  const id = options.id ?? newId(Date.now(), "m");
+  const body = compact({
+    id,
+    from_agent: from,
+    to,
+    content: positionals.join(" "),
+    thread,
+    reply_to: replyTo,
+    requires_human: isForHuman,
+  });
+  // A file of its own for each call: an id may be said again.
+  const answer = await askOutside(ctx, drop, newId(Date.now(), "r"), { ending: REQUEST, body });
+  if (answer === undefined) return { id, to, isNew: true, isLeft: true };
+  return { id, to: answer["to"] as string[], isNew: answer["is_new"] === true };
+}
+
 /** @throws ErrUsage */
-function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft {
+function checkText({ options, positionals }: SayContext, scope: Scope): void {
   const text = positionals.join(" ");
   if (text.trim() === "") throw new ErrUsage("there is no text");
   if (options.to.length === 0 && findMentions(text, scope).length === 0)
@@ -35,6 +71,11 @@ function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft
       "it is not said to whom",
       "say it to a task: say ID TEXT; or to an agent: --to NAME, or @NAME in the text",
     );
+}
+
+/** @throws ErrUsage */
+function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft {
+  const text = positionals.join(" ");
   const { id, thread, "reply-to": replyTo } = options;
   return {
     scope,

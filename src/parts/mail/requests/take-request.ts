@@ -1,0 +1,53 @@
+/**
+ * Carries out what a run asks for: the worker outside does this, where no sandbox is, for the agent whose lease the run has. Each
+ * request may come twice, after a crash, and the second one changes nothing.
+ */
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { parseObject } from "../../../core/json-object.ts";
+import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
+import { decodeRunMessage } from "../post/decode-post.ts";
+import { send } from "../send/send.ts";
+import { moveCursor, readCursor } from "../store/cursors.ts";
+import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { MessageReader } from "../store/read-messages.ts";
+import { type RunSender, senderOf } from "./run-sender.ts";
+
+/** @throws ErrInvalidMessage, ErrMailboxDir, a system error */
+export async function takeRequest(place: RequestPlace, request: RunRequest): Promise<object> {
+  const { settings, tree } = place;
+  const sender = await senderOf(place, request);
+  const store = storeOf(settings, tree.dir, process.env);
+  const fields = parseObject(request.bytes.toString());
+  if (fields?.["ack"] !== undefined)
+    return acknowledge(new MailFolder(store, sender.scope), sender, fields, request.id);
+  const { hops, name, scope } = sender;
+  const draft = decodeRunMessage(request.bytes, request.id, { scope, name });
+  const sent = send(store, { ...draft, hops }, Date.now());
+  return { id: sent.id, to: sent.to, is_new: sent.isNew };
+}
+
+/** The run has read its mail up to a number. @throws ErrInvalidMessage */
+function acknowledge(
+  folder: MailFolder,
+  { name }: RunSender,
+  { ack, reader = name }: Record<string, unknown>,
+  id: string,
+): object {
+  if (reader !== name)
+    throw new ErrInvalidMessage(`this run reads the mail of ${name}, and of no other`, {
+      id,
+      phase: "ack",
+      hint: "leave out the name",
+    });
+  const log = new MessageReader(folder, readCursor(folder, name).upto);
+  for (const _ of log.next([]));
+  const isKnown = typeof ack === "number" && Number.isInteger(ack) && ack > 0 && ack <= log.last;
+  if (!isKnown)
+    throw new ErrInvalidMessage("`ack` is no number of a message of this scope", {
+      id,
+      phase: "ack",
+      hint: "use `mailchute mail --ack`",
+    });
+  moveCursor(folder, name, ack, { by: "ack", atMs: Date.now() });
+  return { reader: name, upto: ack };
+}
