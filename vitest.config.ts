@@ -15,7 +15,7 @@ const SEARCHES = [
   "test/resources/*.test.ts",
   "test/parts/mail/{killed,wake}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
-  "test/parts/landing/{kills,review}.test.ts",
+  "test/parts/landing/{kills,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,kills}.test.ts",
   "test/soak/*.test.ts",
 ];

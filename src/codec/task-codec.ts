@@ -58,6 +58,11 @@ export const LAND_FIELDS = {
   land_into_checkout: Type.Boolean({
     description: "target may be a branch that a person has checked out, while that tree is clean",
   }),
+  review_by: Type.String({
+    minLength: 1,
+    maxLength: 128,
+    description: "another agent, whose verdict on the work must be pass before it lands",
+  }),
 };
 
 const OwnedList = Type.Array(
@@ -260,6 +265,11 @@ export function checkBody(
   const badOf = typeof other === "string" ? explainBadId(other) : undefined;
   if (badOf !== undefined)
     throw new ErrInvalidTask(`metadata.worktree_of: ${shorten(other)}: ${badOf}`, where);
+  if (task.review_by !== undefined && task.review_by === task.agent)
+    throw new ErrInvalidTask(`review_by: ${shorten(task.review_by)} would review its own work`, {
+      ...where,
+      hint: "name another agent",
+    });
   for (const dependency of task.metadata?.dependencies ?? []) {
     // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);

@@ -22,6 +22,8 @@ export interface LandFields {
   land_command?: string[];
   /** Lets a landing move a branch that a person has checked out, if that tree is clean. */
   land_into_checkout?: boolean;
+  /** Another agent, whose verdict on the work must be `pass` before it lands. */
+  review_by?: string;
 }
 
 /** What a run has left on its branch, as its record says. */
@@ -48,7 +50,7 @@ export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { l
 }
 
 function pick(from: LandFields): LandFields {
-  const names = ["land", "target", "land_command", "land_into_checkout"] as const;
+  const names = ["land", "target", "land_command", "land_into_checkout", "review_by"] as const;
   return Object.fromEntries(
     names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
   );
@@ -62,6 +64,11 @@ export function landingIdOf(id: string): string {
 /** The id of the task in which an agent mends work that could not land. @param n from 1 */
 export function fixIdOf(id: string, n: number): string {
   return withEnding(id, `.fix-${n}`);
+}
+
+/** The id of the task that reviews work at this commit. There is one for each commit, so it is reviewed once. */
+export function reviewIdOf(id: string, commit: string): string {
+  return withEnding(id, `.review-${commit.slice(0, 12)}`);
 }
 
 /** The gate at which a landing waits. */

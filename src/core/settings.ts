@@ -221,6 +221,12 @@ export function explainBadSettings(s: Settings): string | undefined {
     const fault = explainBadAgent(agent);
     if (fault !== undefined) return `agents: ${fault}`;
   }
+  for (const { name, review_by: reviewer } of s.agents) {
+    if (reviewer === undefined) continue;
+    if (reviewer === name) return `agents: ${name} has itself in review_by: name another agent`;
+    if (!names.has(reviewer))
+      return `agents: review_by of ${name} names ${JSON.stringify(reviewer)}, which is no agent here`;
+  }
   return undefined;
 }
 

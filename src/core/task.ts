@@ -86,6 +86,7 @@ export interface Task {
   target?: string;
   land_command?: string[];
   land_into_checkout?: boolean;
+  review_by?: string;
   /** How much the runs of a coding agent may spend on this task. */
   budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */

@@ -35,6 +35,8 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   /** The text of the whole task, for an agent that is asked to mend the work. */
   prompt: string | null;
   has_exec: boolean;
+  /** The agent whose `pass` it needs. */
+  review_by?: string;
 }
 
 /** How far a landing is. Its runs write it, and `reject`. */
@@ -45,6 +47,24 @@ export interface LandingState {
   fix: { id: string; n: number; text: string } | null;
   /** What the landing waits for: the task `on`, or else until a time (epoch ms). */
   wait: { why: string; on: string | null; until_ms: number } | null;
+  /** Why the agent has got the work back already: once for each reason. */
+  sent_back?: SentBack[];
+  /** The commit that a person accepts without the reviewer. */
+  accepted?: string;
+}
+
+/** `work`: it did not fit or a check failed, or a person rejected it. */
+export type SentBack = "work" | "review";
+
+/** What a reviewer says of a commit. The run of the review writes it, under its id, before it settles. */
+export interface ReviewVerdict {
+  v: 1;
+  /** Of the order. */
+  lease: string;
+  commit: string;
+  by: string;
+  verdict: "pass" | "fail";
+  text: string;
 }
 
 /** The landing of the order of this lease was submitted. */
@@ -57,6 +77,7 @@ interface LandingFiles {
   order: LandingOrder;
   state: LandingState;
   sent: LandingSent;
+  verdict: ReviewVerdict;
 }
 
 export const landingsDir = (stateDir: string): string => join(stateDir, "landings");
@@ -77,6 +98,11 @@ export function readLanding<What extends keyof LandingFiles>(
 /** Like `readLanding`. @throws a system error when it cannot be read: then it is not known */
 export function loadOrder(stateDir: string, id: string): LandingOrder | undefined {
   return loadDocument<LandingOrder>(pathOf(stateDir, id, "order"));
+}
+
+/** What the task of this id says of the work that it reviews. @throws a system error when it cannot be read */
+export function loadVerdict(stateDir: string, reviewId: string): ReviewVerdict | undefined {
+  return loadDocument<ReviewVerdict>(pathOf(stateDir, reviewId, "verdict"));
 }
 
 /** The state of the landing of this order; that of an earlier one does not count. */

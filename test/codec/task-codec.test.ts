@@ -75,6 +75,7 @@ const BAD: [string, string[]][] = [
   ["target", ['""', "1", "null", "{}", '"a\\u0000b"']],
   ["land_command", ['"git push"', "null", "{}", "[1]", '[""]', '["","a"]']],
   ["land_into_checkout", ['"yes"', "1", "null", "[]"]],
+  ["review_by", ['""', "1", "null", "[]"]],
   ["expect_files", ['"a"', "null", "{}", "[1]", '["a\\u0000b"]']],
   ["budget", ['"1"', "null", "[]", "5"]],
   ["budget.soft_usd", ['{"soft_usd":-1}', '{"soft_usd":"1"}'].map((value) => `@${value}`)],

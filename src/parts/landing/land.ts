@@ -12,19 +12,28 @@ import { listRefs, makeRef } from "../../git/refs.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
-import { type LandingOrder, loadOrder, stateOf, writeLanding } from "../../worker/landing-files.ts";
+import {
+  type LandingOrder,
+  loadOrder,
+  type SentBack,
+  stateOf,
+  writeLanding,
+} from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
+import { askReviewer } from "./ask-reviewer.ts";
 import { bringTogether, isAncestor } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import {
   type LandingWorktree,
+  landingPathOf,
   makeLandingWorktree,
   removeLandingWorktree,
 } from "./landing-worktree.ts";
 import { explainLeftovers } from "./leftovers.ts";
 import { moveTarget, placeOfTarget } from "./move-target.ts";
+import { startOf } from "./review-packet.ts";
 import { canMend, sendBack, submitFix } from "./send-back.ts";
 
 /** How long it waits for a person or an agent before it looks again (ms). */
@@ -59,7 +68,7 @@ export class Landing {
         return (await this.afterFix(order)) ?? (await this.land(order, repository));
       } finally {
         // Also that of a run that was killed.
-        await removeLandingWorktree(repository, order);
+        await removeLandingWorktree(repository, landingPathOf(order));
       }
     } catch (error) {
       const { hint } = error instanceof MailchuteError ? error : {};
@@ -95,7 +104,8 @@ export class Landing {
         return this.landed(order, repository, earlier);
     if (tip === undefined) return forPerson(`the branch ${branch} of ${task_id} is gone`);
     if (tip === order.base) return success(order, "nothing", tip, "nothing to land");
-    if (land === "exec") return this.handOver(order, tip);
+    if (land === "exec")
+      return (await this.review(order, repository, tip, at)) ?? (await this.handOver(order, tip));
     if (at === undefined)
       await makeRef(repository, { name: `refs/heads/${target}`, commit: order.base });
     else if (await isAncestor(call, tip, at))
@@ -115,10 +125,12 @@ export class Landing {
       // Asked before the work is checked: that may take long.
       const first = await placeOfTarget(repository, order);
       if (first.kind === "busy") return this.wait(order, first.why);
-      const worktree = await makeLandingWorktree(repository, order, tip);
+      const worktree = await makeLandingWorktree(repository, landingPathOf(order), tip);
       const together = await bringTogether(repository, worktree, { base, tip, target: from });
       if (together.kind === "conflict")
         return this.refuse(order, conflictText(order, together.files), together.text);
+      const unreviewed = await this.review(order, repository, tip, from);
+      if (unreviewed !== undefined) return unreviewed;
       const red = await this.check(order, worktree);
       // A check that a signal has ended says nothing about the work: it is tried again.
       if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
@@ -132,6 +144,37 @@ export class Landing {
         return this.landed(order, repository, { commit: together.commit, tip });
     }
     return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
+  }
+
+  /** Asks the reviewer, when there is one. @returns undefined when it says `pass` */
+  private async review(
+    order: LandingOrder,
+    repository: Repository,
+    tip: string,
+    target: string | undefined,
+  ): Promise<AttemptOutcome | undefined> {
+    const { task_id, review_by: reviewer } = order;
+    if (reviewer === undefined) return undefined;
+    const start = await startOf(atCommonDir(repository), order, tip, target);
+    const found = await askReviewer(this.tools, order, repository, { start, tip });
+    const at = `${task_id} at ${tip.slice(0, 12)}`;
+    switch (found.is) {
+      case "passed":
+        return undefined;
+      case "open":
+        return this.wait(order, `${reviewer} reviews it (${found.id})`, found.id);
+      case "refused":
+        return this.refuse(
+          order,
+          `${reviewer} does not pass the work of ${at}: ${found.text}`,
+          "",
+          "review",
+        );
+      case "silent":
+        return forPerson(
+          `${reviewer} has not reviewed ${at}: ${found.why}. To ask it again: mailchute land ${task_id}; to land it as it is: mailchute land ${task_id} --no-review`,
+        );
+    }
   }
 
   /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
@@ -198,13 +241,20 @@ export class Landing {
   }
 
   /** The agent gets it once; after that a person does. */
-  private async refuse(order: LandingOrder, why: string, more = ""): Promise<AttemptOutcome> {
+  private async refuse(
+    order: LandingOrder,
+    why: string,
+    more = "",
+    cause: SentBack = "work",
+  ): Promise<AttemptOutcome> {
     const { tree, trays } = this.tools;
     const { stop } = this.assigned.assignment;
     if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
-    const { fix } = stateOf(tree.dir, order);
-    if (fix === null && canMend(order) && (order.land === "merge" || order.land === "exec")) {
-      const id = await sendBack(tree, trays, order, more === "" ? why : `${why}\n\n${more}`);
+    const { sent_back: before = [] } = stateOf(tree.dir, order);
+    const isFirst = !before.includes(cause);
+    if (isFirst && canMend(order) && (order.land === "merge" || order.land === "exec")) {
+      const text = more === "" ? why : `${why}\n\n${more}`;
+      const id = await sendBack(tree, trays, order, text, cause);
       return this.wait(order, `${id} mends the work`, id);
     }
     return forPerson(why, more);

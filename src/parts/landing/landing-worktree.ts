@@ -1,4 +1,4 @@
-/** The worktree in which a landing puts work together and checks it. It has no branch, and holds nothing that is not elsewhere. */
+/** The worktrees in which a landing puts work together, and a reviewer looks at it. They have no branch, and hold nothing that is not elsewhere. */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
@@ -16,11 +16,10 @@ export interface LandingWorktree {
 /** Makes it anew: what an earlier run left is thrown away. @throws ErrGit, system errors */
 export async function makeLandingWorktree(
   repository: Repository,
-  order: LandingOrder,
+  path: string,
   commit: string,
 ): Promise<LandingWorktree> {
-  const path = pathOf(order);
-  await removeLandingWorktree(repository, order);
+  await removeLandingWorktree(repository, path);
   const gitDir = await inTurn(repository, async () => {
     makeDirs(dirname(path), 1);
     const more = ["--quiet", "--detach", "--no-checkout"];
@@ -33,11 +32,7 @@ export async function makeLandingWorktree(
   return { path, gitDir };
 }
 
-export async function removeLandingWorktree(
-  repository: Repository,
-  order: LandingOrder,
-): Promise<void> {
-  const path = pathOf(order);
+export async function removeLandingWorktree(repository: Repository, path: string): Promise<void> {
   if (findGitDir(repository, path) === undefined && !fs.existsSync(path)) return;
   await inTurn(repository, async () => {
     const gitDir = findGitDir(repository, path);
@@ -48,6 +43,11 @@ export async function removeLandingWorktree(
 }
 
 /** Beside the worktrees of tasks, in a folder that is no worktree. */
-function pathOf({ worktree, task_id }: LandingOrder): string {
+export function landingPathOf({ worktree, task_id }: LandingOrder): string {
   return join(dirname(worktree), ".landing", task_id);
+}
+
+/** @param reviewId of the task that reviews */
+export function reviewPathOf({ worktree }: LandingOrder, reviewId: string): string {
+  return join(dirname(worktree), ".review", reviewId);
 }

@@ -1,12 +1,22 @@
-/** Lets a worker run the landing of a task. Its code is loaded for the first one. */
+/** Lets a worker run the landing of a task, and the review before it. Their code is loaded for the first one. */
 import type { MakeRunner } from "../../worker/runner.ts";
-import { LANDING_TYPE } from "./landing-type.ts";
+import { LANDING_TYPE, REVIEW_TYPE } from "./landing-type.ts";
+
+/** The field that names the task whose work it is about. */
+const OF: Readonly<Record<string, string>> = {
+  [LANDING_TYPE]: "landing_of",
+  [REVIEW_TYPE]: "review_of",
+};
 
 export const landing: MakeRunner = (tools) => ({
-  fits: ({ decoded }) =>
-    decoded?.task.type === LANDING_TYPE && typeof decoded.task["landing_of"] === "string",
-  run: async (_attempt, _hooks, assigned) => {
-    if (assigned === undefined) throw new Error("a landing has an agent");
+  fits: ({ decoded }) => {
+    const field = OF[decoded?.task.type ?? ""];
+    return field !== undefined && typeof decoded?.task[field] === "string";
+  },
+  run: async ({ decoded }, _hooks, assigned) => {
+    if (assigned === undefined) throw new Error("a landing and a review have an agent");
+    if (decoded?.task.type === REVIEW_TYPE)
+      return (await import("./review-run.ts")).runReview(assigned);
     const { Landing } = await import("./land.ts");
     return new Landing(tools, assigned).run();
   },

@@ -13,6 +13,8 @@ import {
   type LandingOrder,
   type LandingState,
   readLanding,
+  type SentBack,
+  stateOf,
   writeLanding,
 } from "../../worker/landing-files.ts";
 
@@ -30,13 +32,17 @@ export async function sendBack(
   trays: Trays,
   order: LandingOrder,
   text: string,
+  cause: SentBack = "work",
 ): Promise<string> {
   const { task_id } = order;
+  const { sent_back: before = [] } = stateOf(tree.dir, order);
   const earlier = readLanding(tree.dir, task_id, "state");
   let n = (earlier?.fix?.n ?? 0) + 1;
   while (isUsed(trays, fixIdOf(task_id, n))) n++;
   const fix = { id: fixIdOf(task_id, n), n, text };
-  writeLanding(tree.dir, task_id, "state", { v: 1, lease: order.lease, fix, wait: null });
+  const sent_back = [...new Set([...before, cause])];
+  const state = { v: 1, lease: order.lease, fix, wait: null, sent_back } as const;
+  writeLanding(tree.dir, task_id, "state", state);
   await submitFix(tree, trays, order, fix);
   return fix.id;
 }

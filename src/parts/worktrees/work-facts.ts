@@ -19,11 +19,14 @@ export async function refuseBadLanding(
     land,
     target = DEFAULT_TARGET,
     land_command: command,
+    review_by: reviewer,
   } = landFieldsOf(task, agent.settings);
   if (land === "none") return;
   const fault = (message: string, hint: string): ErrGit => new ErrGit(message, { path: dir, hint });
   if (land === "exec" && (command ?? []).length === 0)
     throw fault("land: exec has no program", "give it land_command, a program with its arguments");
+  if (reviewer === agent.name)
+    throw fault(`review_by: ${reviewer} would review its own work`, "name another agent");
   const call = { ...atCommonDir(await openRepository(dir)), answers: [1] };
   const { code } = await askGit(call, "check-ref-format", `refs/heads/${target}`);
   if (code !== 0 || target.startsWith("-"))
@@ -76,6 +79,7 @@ export async function noteWork(
     },
     prompt: task.prompt ?? null,
     has_exec: task.exec !== undefined,
+    ...(fields.review_by === undefined ? {} : { review_by: fields.review_by }),
   });
   return { landing: land === "branch" ? "branch" : "pending", ...work };
 }

@@ -32,10 +32,18 @@ case $moment in
 esac
 `;
 
-/** Lands one branch on a target that has moved, so that it is rebased. @returns how many git calls a landing made */
-export async function walkLanding(kill: Kill | undefined): Promise<number> {
+/** Notes the commit that it sees, and passes it. */
+const REVIEWER = `agents: [{name: rev, kind: exec, program: sh, args: [-ec, '${GIT} rev-parse HEAD >> "$WALK/reviewed"; echo "<result>{\\"verdict\\": \\"pass\\"}</result>"']}]\n`;
+
+/**
+ * Lands one branch on a target that has moved, so that it is rebased.
+ * @param isReviewed another agent has to pass it: calls of the review count, too
+ * @returns how many git calls a landing made
+ */
+export async function walkLanding(kill: Kill | undefined, isReviewed = false): Promise<number> {
   const env: Record<string, string> = { ...GIT_ENVIRONMENT };
-  const pool = newPool({ config: `${QUICK_CONFIG}env_allow: [WALK]\n`, env });
+  const config = `${QUICK_CONFIG}env_allow: [WALK]\n${isReviewed ? REVIEWER : ""}`;
+  const pool = newPool({ config, env });
   const place = join(pool.dir, "walk");
   fs.mkdirSync(place);
   fs.writeFileSync(join(place, "git"), COUNTING_GIT, { mode: 0o755 });
@@ -50,7 +58,7 @@ export async function walkLanding(kill: Kill | undefined): Promise<number> {
   const verify = ["sh", "-c", `${GIT} rev-parse "HEAD^{tree}" >> "$WALK/checked"`];
   const script = "echo one > a.txt; commit; echo two >> a.txt; commit; echo three > left.txt";
   const land = { land: "branch", verify, max_attempts: 10, metadata: { dependencies: [] } };
-  pool.drop("a", inWorktree(script, land));
+  pool.drop("a", inWorktree(script, isReviewed ? { ...land, review_by: "rev" } : land));
   await (await pool.start(["--drain"])).ended;
   const tip = repo.git("rev-parse", "mailchute/a");
 
@@ -86,12 +94,21 @@ export async function walkLanding(kill: Kill | undefined): Promise<number> {
   expect(repo.git("show", `${now}:left.txt`)).toBe("three");
   const checked = fs.readFileSync(join(place, "checked"), "utf8").split("\n");
   expect(checked).toContain(repo.git("rev-parse", `${now}^{tree}`));
+  if (isReviewed) {
+    const seen = fs.readFileSync(join(place, "reviewed"), "utf8").trim().split("\n");
+    expect(new Set(seen)).toEqual(new Set([tip]));
+    const reviews = pool.results().filter(({ task_id }) => task_id.startsWith("a.review-"));
+    expect(reviews).toMatchObject([{ verdict: "pass" }]);
+    // A killed run may have been seen by the reviewer: another one only when that one has left no verdict.
+    expect(seen.length).toBeLessThanOrEqual(kill === undefined ? 1 : 2);
+  }
   // Nothing of ours is left, and what the branch had is kept although it was rebased.
   expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
   expect(repo.git("for-each-ref", "--format=%(refname)", "refs/heads/mailchute/a")).toBe("");
   const isKept = repo.git("rev-list", "refs/mailchute/a/landing").split("\n");
   expect(isKept).toContain(tip);
-  expect(repo.git("fsck", "--connectivity-only")).toBe("");
+  // A rebase that was begun anew in another second has left commits without a name.
+  expect(repo.git("fsck", "--connectivity-only", "--no-dangling")).toBe("");
   expect(repo.git("status", "--porcelain")).toBe("");
   return calls;
 }

@@ -3,14 +3,18 @@ import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
-import { landingIdOf } from "../../../core/landing.ts";
+import { landingIdOf, reviewIdOf } from "../../../core/landing.ts";
+import { atCommonDir, commitOf, openRepository } from "../../../git/repository.ts";
+import { retry } from "../../../mailbox/retry.ts";
+import { readSettled } from "../../../mailbox/settled-record.ts";
+import type { Trays } from "../../../mailbox/trays.ts";
 import { safe } from "../../../text/render.ts";
-import { stateOf, writeLanding } from "../../../worker/landing-files.ts";
+import { type LandingOrder, stateOf, writeLanding } from "../../../worker/landing-files.ts";
 import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderToLand } from "./order-of.ts";
 
 export const command = defineCommand({
-  usage: "ID [--wait]",
+  usage: "ID [--wait] [--no-review]",
   args: { min: 1, max: 1 },
   details: [
     "Submits the task ID.land and prints its id: it brings the branch of the task on top of its target, checks it there and moves the target. For work with `land: branch`, and for work that could not land, after you have mended it.",
@@ -18,6 +22,10 @@ export const command = defineCommand({
   ],
   examples: ["land fix-login --wait"],
   options: {
+    "no-review": {
+      type: "flag",
+      help: "land it as it is now, although its reviewer has not passed it",
+    },
     wait: { type: "flag", help: "wait until it has landed; exit 1 when it could not" },
   },
   async run(ctx) {
@@ -28,8 +36,13 @@ export const command = defineCommand({
     const landing = landingIdOf(id);
     const sinceMs = Date.now();
     // What an agent could not mend a person has looked at now.
-    if (!isThere(trays, landing))
-      writeLanding(tree.dir, id, "state", { ...stateOf(tree.dir, order), fix: null, wait: null });
+    if (!isThere(trays, landing)) {
+      const state = stateOf(tree.dir, order);
+      const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
+      const accepted = await reviewAgain(trays, order, ctx.options["no-review"]);
+      const now = { ...state, fix: null, wait: null, sent_back, ...accepted };
+      writeLanding(tree.dir, id, "state", now);
+    }
     await submitLanding(trays, order);
     writeLanding(tree.dir, id, "sent", { v: 1, lease: order.lease });
     if (!ctx.json) ctx.out.line(landing);
@@ -50,3 +63,20 @@ export const command = defineCommand({
     return end?.status === "completed" ? EXIT.ok : EXIT.failed;
   },
 });
+
+/** A reviewer that has failed is asked once more. @returns the commit that a person takes without it */
+async function reviewAgain(
+  trays: Trays,
+  { task_id, branch, repository, review_by: reviewer }: LandingOrder,
+  isAccepted: boolean,
+): Promise<{ accepted?: string }> {
+  if (reviewer === undefined) return {};
+  const call = atCommonDir(await openRepository(repository));
+  const tip = await commitOf(call, `refs/heads/${branch}`);
+  if (tip === undefined) return {};
+  if (isAccepted) return { accepted: tip };
+  const id = reviewIdOf(task_id, tip);
+  if (!isThere(trays, id) && readSettled(trays, id)?.record.status === "failed")
+    await retry(trays, id);
+  return {};
+}

@@ -1,6 +1,5 @@
 /** `review`: what a task has changed, what it says about it, how its checks ended, and how far its landing is. */
 import fs from "node:fs";
-import { join } from "node:path";
 import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../../cli/shell/options.ts";
@@ -13,11 +12,12 @@ import { counted, safe } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
 import { readJsonObject, textOf } from "../../../view/scan.ts";
 import { type LandingOrder, stateOf } from "../../../worker/landing-files.ts";
+import { verdictOn } from "../ask-reviewer.ts";
 import { readChecked } from "../landed-ref.ts";
+import { summaryOf, verifyEndOf } from "../what-it-says.ts";
 import { orderOf } from "./order-of.ts";
 
-/** How much of a log is read (bytes), and how many lines of a text are shown: its end counts. */
-const LOG_BYTES_MAX = 2000;
+/** How many lines of a text are shown: its end counts. */
 const SECTION_LINES_MAX = 20;
 
 interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "base" | "target"> {
@@ -26,6 +26,8 @@ interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "ba
   uncommitted: string[];
   summary: string;
   verify: string;
+  /** Null when the task has none. */
+  reviewer: { name: string; verdict: "pass" | "fail" | null; text: string } | null;
   landing: { state: string; why: string };
   worktree: string;
 }
@@ -86,8 +88,9 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
       };
     }),
     uncommitted: status.map((line) => line.slice(3)),
-    summary: textOf(record?.["verdict_reason"], "") || summaryOf(record?.["output"]),
-    verify: run === undefined ? "" : endOf(join(run, "verify.log")),
+    summary: summaryOf(record),
+    verify: run === undefined ? "" : verifyEndOf(run),
+    reviewer: reviewerOf(tree, order, tip),
     landing: await landingOf(tree, order),
   };
 }
@@ -97,18 +100,12 @@ function numberOf(text: string): number | null {
   return text === "-" ? null : Number(text);
 }
 
-function summaryOf(output: unknown): string {
-  if (typeof output === "string") return output.trim();
-  const { summary, result } = (output ?? {}) as { summary?: unknown; result?: unknown };
-  return typeof summary === "string" ? summary : typeof result === "string" ? result : "";
-}
-
-function endOf(path: string): string {
-  try {
-    return fs.readFileSync(path, "utf8").slice(-LOG_BYTES_MAX).trim();
-  } catch {
-    return "";
-  }
+/** What the reviewer says of the branch as it is now. */
+function reviewerOf(tree: StateTree, order: LandingOrder, tip: string): Review["reviewer"] {
+  const { review_by: name } = order;
+  if (name === undefined) return null;
+  const { verdict = null, text = "" } = verdictOn(tree.dir, order, tip) ?? {};
+  return { name, verdict, text };
 }
 
 async function landingOf(tree: StateTree, order: LandingOrder): Promise<Review["landing"]> {
@@ -136,6 +133,9 @@ function print(ctx: Context, review: Review): void {
     "landing",
     `${review.landing.state}${review.landing.why === "" ? "" : `: ${review.landing.why}`}`,
   );
+  const { reviewer } = review;
+  if (reviewer !== null)
+    put("reviewer", `${reviewer.name}: ${reviewer.verdict ?? "no verdict on this commit"}`);
   put("worktree", fs.existsSync(review.worktree) ? review.worktree : "gone");
   put("changed", counted(review.files.length, "file"));
   for (const { path, insertions, deletions } of review.files)
@@ -145,6 +145,7 @@ function print(ctx: Context, review: Review): void {
   for (const commit of review.commits) out.line(safe(`  ${commit}`));
   section(ctx, "says", review.summary);
   section(ctx, "verify", review.verify);
+  section(ctx, "verdict", reviewer?.text ?? "");
 }
 
 function section({ out }: Context, name: string, text: string): void {

@@ -1,0 +1,130 @@
+/**
+ * One run of a review: the reviewer looks at the work in a worktree of its own, at the commit that is to land, and gives its verdict. The
+ * verdict is on disk before the review settles, so that it counts also when its record is taken away.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { lastResultBlock, readResults } from "../../agents/report.ts";
+import { MailchuteError, messageOf } from "../../core/errors.ts";
+import { isObject } from "../../core/json-object.ts";
+import { type AttemptOutcome, type Completed, failed, hindered } from "../../core/outcome.ts";
+import { openRepository } from "../../git/repository.ts";
+import { isDiskFull } from "../../git/run-git.ts";
+import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import {
+  type LandingOrder,
+  loadOrder,
+  type ReviewVerdict,
+  writeLanding,
+} from "../../worker/landing-files.ts";
+import type { AssignedAgent } from "../../worker/runner.ts";
+import { verdictOn } from "./ask-reviewer.ts";
+import { makeLandingWorktree, removeLandingWorktree, reviewPathOf } from "./landing-worktree.ts";
+
+/** How much of a verdict's text is kept (characters). */
+const TEXT_MAX = 20_000;
+
+/** Never rejects. */
+export async function runReview(assigned: AssignedAgent): Promise<AttemptOutcome> {
+  const { task, stateDir } = assigned.assignment;
+  try {
+    const order = loadOrder(stateDir, String(task["review_of"]));
+    const { base, commit } = isObject(task.payload) ? task.payload : {};
+    if (order === undefined || typeof base !== "string" || typeof commit !== "string")
+      return failed("landing", "ErrLanding", "nothing is known of the work that it reviews", {
+        canRetry: false,
+      });
+    // A run that was killed may have got that far.
+    const earlier = verdictOn(stateDir, order, commit);
+    return earlier === undefined
+      ? await review(assigned, order, { base, commit })
+      : completed(earlier);
+  } catch (error) {
+    const { hint } = error instanceof MailchuteError ? error : {};
+    const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
+    return isDiskFull(error) ? hindered(text) : failed("landing", "ErrLanding", text);
+  }
+}
+
+async function review(
+  { agent, assignment }: AssignedAgent,
+  order: LandingOrder,
+  { base, commit }: { base: string; commit: string },
+): Promise<AttemptOutcome> {
+  const { task, stateDir, lease, runDir, stop } = assignment;
+  const { branch, target, repository: commonDir, prefix } = order;
+  const env = { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir };
+  const repository = await openRepository(commonDir, env);
+  const path = reviewPathOf(order, task.id ?? "");
+  const logFrom = clearReports(runDir);
+  const { path: top } = await makeLandingWorktree(repository, path, commit);
+  const inside = join(top, prefix);
+  let outcome: AttemptOutcome;
+  try {
+    outcome = await agent.run({
+      ...assignment,
+      workspace: {
+        cwd: fs.existsSync(inside) ? inside : top,
+        env: {
+          MAILCHUTE_BRANCH: branch,
+          MAILCHUTE_BASE: base,
+          MAILCHUTE_COMMIT: commit,
+          MAILCHUTE_TARGET: target,
+        },
+      },
+    });
+  } finally {
+    await removeLandingWorktree(repository, path);
+  }
+  // A program that says `"status": "fail"` beside its verdict has ended well, too.
+  const hasEnded =
+    outcome.kind === "completed" ||
+    (outcome.kind === "failed" && outcome.code === "ErrReportedFailure");
+  if (!hasEnded || stop.reason === "fenced") return outcome;
+  const said = saidBy(outcome, runDir, logFrom);
+  if (said === undefined)
+    return failed(
+      "no_result",
+      "ErrNoResult",
+      'it ended without a verdict: print <result>{"verdict": "pass", "summary": "…"}</result> at the end, or "fail"',
+    );
+  const { lease: of } = order;
+  const verdict: ReviewVerdict = { v: 1, lease: of, commit, by: agent.name, ...said };
+  writeLanding(stateDir, task.id ?? "", "verdict", verdict);
+  return completed(verdict);
+}
+
+/** A run that was put back may have used the same folder: what it left is no verdict of this one. @returns where its own log begins */
+function clearReports(runDir: string): number {
+  fs.rmSync(join(runDir, "result.json"), { force: true });
+  return fs.statSync(join(runDir, "stdout.log"), { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The last verdict that it gave: a program in its result file or on stdout, a coding agent at its end, a function in what it returns. */
+function saidBy(
+  outcome: AttemptOutcome,
+  runDir: string,
+  logFrom: number,
+): Pick<ReviewVerdict, "verdict" | "text"> | undefined {
+  const output = outcome.kind === "completed" ? outcome.output : undefined;
+  const end = typeof output === "string" ? lastResultBlock(output) : output;
+  const results = readResults(join(runDir, "result.json"), join(runDir, "stdout.log"), logFrom);
+  for (const result of [...results, ...(isObject(end) ? [end] : [])]) {
+    const { verdict } = result;
+    if (verdict !== "pass" && verdict !== "fail") continue;
+    const texts = [result["summary"], result["verdict_reason"], result["text"], result["error"]];
+    const text = texts.find((one): one is string => typeof one === "string" && one.trim() !== "");
+    return { verdict, text: (text ?? "").trim().slice(0, TEXT_MAX) };
+  }
+  return undefined;
+}
+
+function completed({ verdict, text, commit, by }: ReviewVerdict): Completed {
+  return {
+    kind: "completed",
+    output: { verdict, summary: text, commit, by },
+    verdict,
+    verdictReason: text,
+    exitCode: null,
+  };
+}
