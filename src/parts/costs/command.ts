@@ -1,6 +1,7 @@
 /** `cost`: what coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
+import { COST_KEYS, type CostKey, type CostSum, CostSums } from "../../agents/cost-sums.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
@@ -8,7 +9,6 @@ import { costsOf } from "../../core/state-tree.ts";
 import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
 import { counted, safe, table } from "../../text/render.ts";
-import { COST_KEYS, type CostKey, type CostSum, CostSums } from "./sum-costs.ts";
 
 export const command = defineCommand({
   usage: "[--by task|plan|agent|account|model|day] [--since TIME] [--task ID]",

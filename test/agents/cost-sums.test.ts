@@ -1,7 +1,7 @@
 /** What runs of coding agents used, added up. */
 import { describe, expect, it } from "vitest";
-import { type CostRecord, readCostRecord } from "../../../src/agents/cost-records.ts";
-import { CostSums } from "../../../src/parts/costs/sum-costs.ts";
+import { type CostRecord, readCostRecord } from "../../src/agents/cost-records.ts";
+import { CostSums } from "../../src/agents/cost-sums.ts";
 
 const record = (more: Partial<CostRecord>): CostRecord => ({
   at: 1_795_478_400,

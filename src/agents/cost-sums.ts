@@ -1,7 +1,8 @@
 /** Sums of what runs of coding agents used. Pure. */
-import { type CostRecord, costKeyOf, priceOfRecord } from "../../agents/cost-records.ts";
-import type { Price } from "../../core/settings.ts";
-import { dayOf } from "../../journal/daily.ts";
+
+import type { Price } from "../core/settings.ts";
+import { dayOf } from "../journal/daily.ts";
+import { type CostRecord, costKeyOf, priceOfRecord } from "./cost-records.ts";
 
 export const COST_KEYS = ["task", "plan", "agent", "account", "model", "day"] as const;
 export type CostKey = (typeof COST_KEYS)[number];

@@ -1,0 +1,109 @@
+/** `report`: what happened in a period, for the morning after. Reads journals and other files of the tree; changes nothing. */
+import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
+import { CostSums } from "../../agents/cost-sums.ts";
+import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
+import { EXIT } from "../../cli/shell/exit-codes.ts";
+import { existingTree, openSettings } from "../../cli/shell/options.ts";
+import { costsOf, type StateTree } from "../../core/state-tree.ts";
+import { filesOfDays } from "../../journal/daily.ts";
+import { rotatedOf } from "../../journal/journal.ts";
+import { readJournal } from "../../journal/read.ts";
+import type { Failure } from "./cause.ts";
+import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
+import { pageOf } from "./page.ts";
+import { Period } from "./period.ts";
+import { makeReport, type Report } from "./report.ts";
+import { readStanding, readWork } from "./standing.ts";
+import { readPast } from "./times.ts";
+
+const DEFAULT_MS = 12 * 60 * 60 * 1000;
+/** Alerts about what the report has in sections of its own. */
+const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set(["task_failed", "needs_human", "question"]);
+
+export const command = defineCommand({
+  usage: "[--since TIME] [--until TIME] [--format text|md|html]",
+  details: [
+    "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 12 hours.",
+    "What happened in the period comes from the journals of the tree; they are kept for retention.journal_days. What waits and what can be done next is how it stands now.",
+  ],
+  examples: [
+    "report --since 22:00",
+    "report --since 22:00 --until 07:00 --format html > night.html",
+    "report --json | jq .failures",
+  ],
+  options: {
+    since: textOption("TIME", "from when (default: 12h)"),
+    until: textOption("TIME", "up to when (default: now)"),
+    format: {
+      type: "text",
+      value: "FORMAT",
+      choices: FORMATS,
+      help: "text (default), Markdown, or one HTML file",
+    },
+  },
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const nowMs = Date.now();
+    const { since, until, format = "text" } = ctx.options;
+    const toMs = until === undefined ? nowMs : readPast(until, nowMs, "--until");
+    const fromMs = since === undefined ? toMs - DEFAULT_MS : readPast(since, nowMs, "--since");
+    if (fromMs >= toMs)
+      throw new ErrUsage("--since is not before --until", "name an earlier time, as 22:00 or 12h");
+    const report = await readReport(ctx, tree, fromMs, toMs);
+    if (ctx.json) ctx.out.json(report);
+    else await ctx.out.raw(`${print(report, format as Format, ctx).join("\n")}\n`);
+    return EXIT.ok;
+  },
+});
+
+async function readReport(
+  ctx: Context,
+  tree: StateTree,
+  fromMs: number,
+  toMs: number,
+): Promise<Report> {
+  const { settings } = await openSettings(ctx);
+  const counts = { records: 0, bad: 0 };
+  const work = readWork(tree);
+  const period = new Period(fromMs, toMs, new Set(work.map((one) => one.landing_id)));
+  for (const file of [...rotatedOf(tree.events), tree.events])
+    for await (const line of readJournal(file, counts)) period.add(line);
+  const sums = new CostSums("agent", settings.prices);
+  const isInPeriod = ({ at }: CostRecord): boolean => at * 1000 >= fromMs && at * 1000 < toMs;
+  for (const file of filesOfDays(costsOf(tree)))
+    for await (const line of readJournal(file, counts)) {
+      const record = readCostRecord(line);
+      if (record !== undefined && isInPeriod(record)) sums.add(record);
+    }
+  return makeReport({
+    fromMs,
+    toMs,
+    period,
+    alerts: await readAlerts(tree, fromMs, toMs, counts),
+    costs: { rows: sums.rows(), total: sums.total },
+    work,
+    standing: readStanding(tree, Date.now()),
+    badLines: counts.bad,
+  });
+}
+
+async function readAlerts(
+  tree: StateTree,
+  fromMs: number,
+  toMs: number,
+  counts: { records: number; bad: number },
+): Promise<Failure[]> {
+  const alerts: Failure[] = [];
+  for (const file of [...rotatedOf(tree.alerts), tree.alerts])
+    for await (const { t, alert, message } of readJournal(file, counts)) {
+      if (typeof t !== "number" || t < fromMs || t >= toMs || TOLD_ELSEWHERE.has(alert)) continue;
+      alerts.push({ id: "", kind: String(alert), error: String(message), atMs: t });
+    }
+  return alerts;
+}
+
+function print(report: Report, format: Format, { columns, colour }: Context): string[] {
+  const page = pageOf(report);
+  if (format === "md") return asMarkdown(page);
+  return format === "html" ? asHtml(page) : asText(page, columns, colour);
+}

@@ -1,0 +1,49 @@
+/** What a person can do next. Pure. */
+import { shellWord } from "../../text/shell-word.ts";
+import type { Obstacle } from "../../view/snapshot.ts";
+import type { Cause } from "./cause.ts";
+import type { Work } from "./standing.ts";
+
+export interface NextStep {
+  why: string;
+  /** A command line to paste, or an advice. */
+  do: string;
+}
+
+interface Sources {
+  obstacles: readonly Obstacle[];
+  work: readonly Work[];
+  failures: readonly Cause[];
+}
+
+/** A command line names at most so many tasks. */
+const NAMED_MAX = 10;
+const STEPS_MAX = 30;
+
+/** First what keeps the pool from moving, with the questions that wait; then work that has not landed, then what failed. */
+export function nextSteps({ obstacles, work, failures }: Sources): NextStep[] {
+  const steps = [
+    ...obstacles.map(({ what, do: todo }) => ({ why: what, do: todo })),
+    ...work
+      .filter(({ state }) => state === "failed" || state === "branch")
+      .map(({ task_id: id, state, why, target }) => ({
+        why:
+          state === "failed"
+            ? `the work of ${id} could not land: ${why}`
+            : `the work of ${id} is on its branch, and not in ${target}`,
+        do: `mailchute review ${shellWord(id)}`,
+      })),
+    ...failures.map(({ tasks, error, count }) => ({
+      why: count === 1 ? `${tasks[0]} failed: ${error}` : `${count} tasks failed: ${error}`,
+      do: failureCommand(tasks, count),
+    })),
+  ];
+  return steps.slice(0, STEPS_MAX);
+}
+
+function failureCommand(tasks: readonly string[], count: number): string {
+  const [first = ""] = tasks;
+  if (count === 1) return `mailchute show ${shellWord(first)}`;
+  const named = tasks.slice(0, NAMED_MAX).map(shellWord);
+  return ["mailchute", "retry", ...named].join(" ");
+}

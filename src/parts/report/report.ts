@@ -1,0 +1,109 @@
+/** The report of a period as data, as `--json` prints it. Pure. */
+import type { CostSum } from "../../agents/cost-sums.ts";
+import type { Obstacle } from "../../view/snapshot.ts";
+import { type Cause, type Failure, groupByCause } from "./cause.ts";
+import { type NextStep, nextSteps } from "./next-steps.ts";
+import type { Crash, Ended, GateWait, Period } from "./period.ts";
+import type { OpenQuestion, Standing, Work } from "./standing.ts";
+
+export interface Report {
+  /** ISO 8601; `to` is excluded. */
+  from: string;
+  to: string;
+  counts: {
+    /** Tasks that completed, without landings and without nodes that asked a question. */
+    completed: number;
+    /** Tasks whose last run in the period failed for good. */
+    failed: number;
+    cancelled: number;
+    /** Files that were no task. */
+    refused: number;
+    /** Tasks that failed and completed later, both in the period. */
+    mended: number;
+    /** Failed runs that were followed by another. */
+    retries: number;
+    /** Batches of which some lines failed. */
+    with_failed_lines: number;
+    landed: number;
+    crashes: number;
+    /** Runs that were taken back from a dead or silent worker. */
+    reclaimed: number;
+  };
+  /** What waits and runs now. */
+  now: { waiting: number; running: number; held: number };
+  questions: OpenQuestion[];
+  failures: Cause[];
+  refused: Cause[];
+  /** Work on branches: what landed in the period, and what has not landed. */
+  work: Work[];
+  completed: { id: string; agent: string; at_ms: number; attempts: number }[];
+  gates: GateWait[];
+  crashes: Crash[];
+  costs: { rows: CostSum[]; total: CostSum };
+  slowest: { id: string; agent: string; duration_ms: number }[];
+  alerts: Cause[];
+  obstacles: Obstacle[];
+  next: NextStep[];
+  /** Lines of journals that could not be read. */
+  bad_lines: number;
+}
+
+interface Sources {
+  fromMs: number;
+  toMs: number;
+  period: Period;
+  alerts: readonly Failure[];
+  costs: Report["costs"];
+  work: readonly Work[];
+  standing: Standing;
+  badLines: number;
+}
+
+export function makeReport(sources: Sources): Report {
+  const { period, standing } = sources;
+  const { counts } = standing.snapshot;
+  const landedIds = new Set(period.landed.map(({ id }) => id));
+  const report: Omit<Report, "next"> = {
+    from: new Date(sources.fromMs).toISOString(),
+    to: new Date(sources.toMs).toISOString(),
+    counts: {
+      completed: period.completedCount,
+      failed: period.failures.size,
+      cancelled: period.cancelledCount,
+      refused: period.refusedCount,
+      mended: period.mendedCount,
+      retries: period.retryCount,
+      with_failed_lines: period.linesFailedCount,
+      landed: period.landed.length,
+      crashes: period.crashCount,
+      reclaimed: period.reclaimedCount,
+    },
+    now: {
+      waiting: counts.waiting.count + counts.ready + counts.delayed,
+      running: counts.running,
+      held: counts.held,
+    },
+    questions: standing.questions,
+    failures: groupByCause(period.failures.values()),
+    refused: groupByCause(period.refused),
+    work: sources.work.filter((one) => one.state !== "landed" || landedIds.has(one.landing_id)),
+    completed: period.completed.map(({ id, agent, atMs, attempts }) => ({
+      id,
+      agent,
+      at_ms: atMs,
+      attempts,
+    })),
+    gates: period.gateWaits(),
+    crashes: period.crashes,
+    costs: sources.costs,
+    slowest: period.slowest.map(slowOf),
+    alerts: groupByCause(sources.alerts),
+    obstacles: standing.snapshot.obstacles,
+    bad_lines: sources.badLines,
+  };
+  return { ...report, next: nextSteps(report) };
+}
+
+function slowOf({ id, agent, durationMs }: Ended): Report["slowest"][number] {
+  return { id, agent, duration_ms: durationMs ?? 0 };
+}
