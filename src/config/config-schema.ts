@@ -177,6 +177,7 @@ export const ConfigSchema = Settings(
     roots: Texts("directories under which cwd and worktree must lie"),
     worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },
     mail_enabled: Type.Boolean({ description: "true: agents are woken for their mail" }),
+    accept_mail_from: Texts('projects whose agents may write to yours, beside your own; "*": all'),
     data: { ...Text, description: "where the mail of all scopes is kept" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {
       description: "users, beside you and root, whose files are accepted",

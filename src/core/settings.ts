@@ -135,6 +135,8 @@ export interface Settings {
   worktrees_dir: string;
   /** True: the supervisor takes messages from `post/`, and wakes coding agents for their mail. */
   mail_enabled: boolean;
+  /** Projects whose agents may write to those of this tree, besides its own one; "*": all of them. */
+  accept_mail_from: string[];
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
   data: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
@@ -192,6 +194,7 @@ export const DEFAULT_SETTINGS: Settings = {
   roots: ["/"],
   worktrees_dir: "worktrees",
   mail_enabled: false,
+  accept_mail_from: [],
   data: "",
   uids: [],
   mailbox_enabled: true,

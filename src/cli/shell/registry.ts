@@ -157,6 +157,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "agents of a scope, and how much unread mail each has",
     load: () => import("../../parts/mail/verbs/agents.ts"),
   },
+  release: {
+    group: "Mail",
+    insteadInRun: ASK,
+    summary: "pass on mail of other projects, which is held for you",
+    load: () => import("../../parts/mail/verbs/release.ts"),
+  },
   archive: {
     group: "Mail",
     insteadInRun: ASK,

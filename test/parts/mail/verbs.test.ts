@@ -224,6 +224,48 @@ describe("agents", () => {
   });
 });
 
+describe("mail of agents of another project", () => {
+  const foreign = {
+    scope: { project: "backend", branch: "main" },
+    from: "ann",
+    via: "run",
+    to: ["app:feature/login:june"],
+    text: "the schema is merged, @june",
+  } as const;
+
+  it("is held for a person, who passes it on", async () => {
+    const { cli, run } = newMail();
+    const store = { dataDir: join(cli.dir, "data"), isDurable: false };
+    const { id } = send(store, foreign, Date.now());
+    expect(textsOf(await run(["mail", "june", "--json"]))).toEqual([]);
+    expect(said(await run(["mail"]))).toContain("(held)");
+    expect(said(await run(["messages"]))).toContain("(held)");
+    for (let twice = 0; twice < 2; twice++)
+      expect(said(await run(["release", id]))).toContain(`to app:feature/login:june: recorded`);
+    const { messages } = json(await run(["mail", "june", "--json"]));
+    expect(messages).toMatchObject([{ from_agent: "human", reply_to: id, mentions: [] }]);
+    expect(messages[0].content).toContain("backend:main:ann wrote");
+    expect(await run(["release", `release.${id}`])).toMatchObject({ code: 4 });
+    expect(await run(["release", "nothing"])).toMatchObject({ code: 3 });
+  });
+
+  it.each(["backend", "*"])("is not held when accept_mail_from has %j", async (project) => {
+    const { cli, run } = newMail();
+    await cli(["init"]);
+    const config = join(cli.dir, "state", "config.yaml");
+    fs.appendFileSync(config, `accept_mail_from: ["${project}"]\n`);
+    send({ dataDir: join(cli.dir, "data"), isDurable: false }, foreign, Date.now());
+    expect(textsOf(await run(["mail", "june", "--json"]))).toEqual([foreign.text]);
+    expect(textsOf(await run(["mail", "--json"]))).toEqual([]);
+  });
+
+  it("is not held when a person writes it", async () => {
+    const { run } = newMail();
+    await run(["say", "hi", "--to", "app:feature/login:june"], {}, "backend");
+    expect(textsOf(await run(["mail", "june", "--json"]))).toEqual(["hi"]);
+  });
+});
+
 it("the setting `data` keeps mail in the state tree", async () => {
   const cli = newCli();
   await cli(["init"]);

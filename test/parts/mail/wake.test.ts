@@ -210,6 +210,22 @@ it("mail that follows from 12 wake-ups is held and told, and a person's word pas
   expect(wakesOf(pool)).toHaveLength(1);
 });
 
+it("mail of an agent of another project wakes nobody before a person passes it on", async () => {
+  const { pool, post, cursorOf } = newMailPool();
+  await pool.start();
+  const scope = { project: "backend", branch: "main" };
+  const id = post({ scope, from: "ann", via: "run", to: ["unknown:main:claude"] });
+  await waitFor(() => JSON.stringify(pool.alerts()).includes(`mailchute release ${id}`), {
+    what: "the alert",
+    timeoutMs: 30_000,
+  });
+  expect(wakesOf(pool)).toEqual([]);
+  const released = await pool.run(["release", id, "--scope", "unknown:main"]);
+  expect(released).toMatchObject({ code: 0 });
+  await waitFor(() => cursorOf("claude") === 2, { what: "the mail", timeoutMs: 30_000 });
+  expect(streamsOf(pool).join()).toContain("backend:main:ann wrote");
+});
+
 describe("a pool without mail", () => {
   /** How many calls a supervisor makes on files of mail while it runs a task. */
   async function callsFor(config: string): Promise<number> {

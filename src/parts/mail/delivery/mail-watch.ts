@@ -75,6 +75,11 @@ export class MailWatch {
     const { clock } = this.env.trays;
     await this.post.take(isStart);
     this.pending.look(clock.monotonicMs());
+    for (const { id, project, branch, from_agent: from } of this.pending.held.splice(0))
+      this.env.alerts.alert(
+        "mail_held",
+        `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
+      );
     await this.delivery.work();
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;

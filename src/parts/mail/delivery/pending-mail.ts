@@ -1,7 +1,7 @@
 /** Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. */
 
-import { formatAddress } from "../scope/scope.ts";
-import { unreadOf } from "../store/inbox.ts";
+import { formatAddress, HUMAN } from "../scope/scope.ts";
+import { isHeld, unreadOf } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
@@ -18,6 +18,8 @@ interface Waiting {
 }
 
 export class PendingMail {
+  /** Messages that wait for a person. The reader of this list empties it. */
+  readonly held: Numbered[];
   private readonly folder: MailFolder;
   /** Names by addresses. */
   private readonly names: ReadonlyMap<string, string>;
@@ -30,6 +32,7 @@ export class PendingMail {
     // What comes while these are read is read twice, and kept once.
     this.reader = new MessageReader(folder);
     for (const _ of this.reader.next([]));
+    this.held = unreadOf(folder, HUMAN).messages.filter((one) => isHeld(folder, one));
     for (const name of names) this.load(name, nowMs);
   }
 
@@ -38,10 +41,12 @@ export class PendingMail {
     for (const message of this.reader.next(
       [...this.names.keys()].map((one) => JSON.stringify(one)),
     ))
-      for (const address of recipientsOf(message)) {
-        const name = this.names.get(address);
-        if (name !== undefined) this.add(name, message, nowMs);
-      }
+      if (isHeld(this.folder, message)) this.held.push(message);
+      else
+        for (const address of recipientsOf(message)) {
+          const name = this.names.get(address);
+          if (name !== undefined) this.add(name, message, nowMs);
+        }
   }
 
   /** Whether an agent may have unread mail. */

@@ -31,6 +31,8 @@ export interface Draft {
   requiresHuman?: boolean;
   /** How many wake-ups led to it since a person spoke. */
   hops?: number;
+  /** Left out: those in the text. */
+  mentions?: readonly string[];
 }
 
 export interface Sent {
@@ -91,7 +93,7 @@ function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message 
       "name a file in it",
     );
   const to = draft.to.map((name) => addressOf(name, scope, id));
-  const mentions = findMentions(text, scope);
+  const mentions = [...(draft.mentions ?? findMentions(text, scope))];
   if (recipientsOf({ to, mentions }).length > RECIPIENTS_MAX)
     fail(`the message names more than ${RECIPIENTS_MAX} agents`, "send it in parts");
   const sender = parseAddress(from, scope);

@@ -1,6 +1,6 @@
 /** The mail of a reader in a scope: the messages that are addressed to it or mention it. */
 
-import { formatAddress, HUMAN } from "../scope/scope.ts";
+import { formatAddress, HUMAN, parseAddress, sameScope } from "../scope/scope.ts";
 import { readCursor } from "./cursors.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Message, recipientsOf } from "./message.ts";
@@ -12,23 +12,38 @@ export interface Unread {
   upto: number;
 }
 
-/** Whether the message is mail for this reader. A message that needs a person is mail for `human`. */
-export function isMailFor(message: Message, address: string, reader: string): boolean {
-  if (reader === HUMAN && message.requires_human) return true;
-  return recipientsOf(message).includes(address);
+/** Whether the message is mail for this reader. A message that needs a person, or is held, is mail for `human`. */
+export function isMailFor(folder: MailFolder, message: Message, reader: string): boolean {
+  if (reader === HUMAN && (message.requires_human || isHeld(folder, message))) return true;
+  const isTo = recipientsOf(message).includes(formatAddress({ ...folder.scope, name: reader }));
+  return isTo && (reader === HUMAN || !isHeld(folder, message));
 }
 
-/** Texts of which each line of the reader's mail has one. */
-export function textsIn(address: string, reader: string): string[] {
-  return [JSON.stringify(address), ...(reader === HUMAN ? ['"requires_human":true'] : [])];
+/** Whether an agent of a project that may not write here has sent it to agents of this scope. A person may always write. */
+export function isHeld(folder: MailFolder, message: Message): boolean {
+  if (folder.accepted(message.project) || message.via === "cli") return false;
+  return agentsIn(folder, message).length > 0;
+}
+
+/** The addresses of the agents of this scope to which a message goes. */
+export function agentsIn({ scope }: MailFolder, message: Message): string[] {
+  return recipientsOf(message).filter((one) => {
+    const address = parseAddress(one, scope);
+    return address !== undefined && address.name !== HUMAN && sameScope(address, scope);
+  });
+}
+
+/** Texts of which each line of the reader's mail has one; undefined: any line may be. */
+export function textsIn({ scope }: MailFolder, reader: string): string[] | undefined {
+  // What is held is to be found by its other project.
+  return reader === HUMAN ? undefined : [JSON.stringify(formatAddress({ ...scope, name: reader }))];
 }
 
 /** The mail that the reader has not provably read. @param reader a name in lower case */
 export function unreadOf(folder: MailFolder, reader: string): Unread {
   const log = new MessageReader(folder, readCursor(folder, reader).upto);
-  const address = formatAddress({ ...folder.scope, name: reader });
-  const messages = [...log.next(textsIn(address, reader))].filter((message) =>
-    isMailFor(message, address, reader),
+  const messages = [...log.next(textsIn(folder, reader))].filter((message) =>
+    isMailFor(folder, message, reader),
   );
   return { messages, upto: log.last };
 }

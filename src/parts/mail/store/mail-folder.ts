@@ -28,15 +28,18 @@ export interface MailStore {
   isDurable: boolean;
   /** How long messages are kept once they are read (ms); left out: for ever. */
   keepMs?: number;
+  /** Projects whose agents may write to those of a scope, besides its own; "*": all. Left out: no other. */
+  accepts?: readonly string[];
 }
 
 /** Where the mail of a state tree lies. */
 export function storeOf(settings: Settings, stateDir: string, env: NodeJS.ProcessEnv): MailStore {
-  const { data, durability, retention } = settings;
+  const { accept_mail_from: accepts, data, durability, retention } = settings;
   return {
     dataDir: dataDirOf(data, stateDir, env),
     isDurable: durability === "power",
     keepMs: retention.journal_days * DAY_MS,
+    accepts,
   };
 }
 
@@ -58,14 +61,26 @@ export class MailFolder {
   readonly isDurable: boolean;
   readonly keepMs: number;
   private readonly dataDir: string;
+  private readonly accepts: readonly string[];
   private isChecked = false;
 
-  constructor({ dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY }: MailStore, scope: Scope) {
+  constructor(
+    { dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY, accepts = [] }: MailStore,
+    scope: Scope,
+  ) {
+    this.accepts = accepts;
     this.scope = scope;
     this.dataDir = dataDir;
     this.isDurable = isDurable;
     this.keepMs = keepMs;
     this.dir = join(dataDir, "scopes", folderOf(scope.project), folderOf(scope.branch));
+  }
+
+  /** Whether agents of this project may write to those of this scope. */
+  accepted(project: string): boolean {
+    return (
+      project === this.scope.project || this.accepts.some((one) => one === project || one === "*")
+    );
   }
 
   path(...names: string[]): string {

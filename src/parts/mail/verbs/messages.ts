@@ -84,11 +84,11 @@ function filterOf(
     (sender === undefined || message.from_agent === sender) &&
     (named === undefined || recipientsOf(message).includes(addressFor(named))) &&
     (thread === undefined || [message.id, message.thread, message.reply_to].includes(thread)) &&
-    (reader === undefined || isMailFor(message, addressFor(reader), reader));
+    (reader === undefined || isMailFor(folder, message, reader));
   const of = reader ?? named;
   return {
     after: reader === undefined ? 0 : readCursor(folder, reader).upto,
-    texts: of === undefined ? undefined : textsIn(addressFor(of), of),
+    texts: of === undefined ? undefined : textsIn(folder, of),
     isWanted,
   };
 }

@@ -12,6 +12,7 @@ import { hasPost } from "../post/has-post.ts";
 import { currentScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import { textOf } from "../store/blobs.ts";
+import { isHeld } from "../store/inbox.ts";
 import { MailFolder, type MailStore, storeOf } from "../store/mail-folder.ts";
 import type { Numbered } from "../store/read-messages.ts";
 
@@ -111,6 +112,7 @@ export function linesOf(folder: MailFolder, message: Numbered, showTime: string)
     ...(names.length === 0 ? [] : [`to ${names.join(", ")}`]),
     ...(message.type === "say" ? [] : [`(${message.type})`]),
     ...(isForHuman ? ["(needs a person)"] : []),
+    ...(isHeld(folder, message) ? ["(held)"] : []),
   ];
   const text = textOf(folder, message) ?? `(its text is missing: blobs/${message.content_ref})`;
   return [
