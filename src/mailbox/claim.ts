@@ -119,10 +119,13 @@ export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   });
 }
 
-/** Whether we still hold the lease. A missing directory proves nothing: the answer is then true. */
-export function isHeld(trays: Trays, claim: Claim): boolean {
-  if (trays.storage.look(claim.path) !== undefined) return true;
-  return trays.storage.look(trays.processing) === undefined;
+/**
+ * Whether we still hold the lease. A missing directory proves nothing: the answer is then true. It may have come back between two
+ * looks, so the last one is for the file.
+ */
+export function isHeld({ processing, storage }: Trays, claim: Claim): boolean {
+  const isThere = (): boolean => storage.look(claim.path) !== undefined;
+  return isThere() || storage.look(processing) === undefined || isThere();
 }
 
 /** Shows observers that the lease is alive. False when another process took it. */
@@ -133,9 +136,9 @@ export function renewClaim(trays: Trays, claim: Claim): boolean {
   } catch (error) {
     // Only the owner of a file may set its times. For a file of another user we cannot renew the lease; others respect it until it
     // expires.
-    if (systemCode(error) === "EPERM") return isHeld(trays, claim);
-    if (systemCode(error) !== "ENOENT") throw error;
-    return trays.storage.look(trays.processing) === undefined;
+    const code = systemCode(error);
+    if (code !== "EPERM" && code !== "ENOENT") throw error;
+    return isHeld(trays, claim);
   }
 }
 
@@ -184,7 +187,7 @@ function moveBack(
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {
-    if (isGone(trays, error)) return undefined;
+    if (isGone(trays, error, claim.path)) return undefined;
     const code = systemCode(error);
     // We cannot set the time of another user's file. Such a file can only be put back once its delay is over.
     if (code !== "EPERM" || delayMs > 0) throw error;

@@ -12,14 +12,18 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
     trays.storage.rename(from, to);
     return true;
   } catch (error) {
-    if (isGone(trays, error)) return false;
+    if (isGone(trays, error, from)) return false;
     throw error;
   }
 }
 
-/** Whether the error says that the file is missing, while the mailbox is there. */
-export function isGone(trays: Trays, error: unknown): boolean {
-  return systemCode(error) === "ENOENT" && trays.storage.look(trays.dir) !== undefined;
+/**
+ * Whether the error says that the file is missing, while the mailbox is there. The mailbox may have come back after the error, so the file
+ * is looked for once more.
+ */
+export function isGone({ dir, storage }: Trays, error: unknown, path: string | Buffer): boolean {
+  if (systemCode(error) !== "ENOENT") return false;
+  return storage.look(dir) !== undefined && storage.look(path) === undefined;
 }
 
 /** One link. False when the target name is used already. */
@@ -37,7 +41,7 @@ export function unlinkIfThere(trays: Trays, path: string): void {
   try {
     trays.storage.unlink(path);
   } catch (error) {
-    if (!isGone(trays, error)) throw error;
+    if (!isGone(trays, error, path)) throw error;
   }
 }
 
