@@ -13,6 +13,8 @@ import { type BreakerDocument, pauseText, resumeText } from "../breaker/breaker-
 
 /** How much of the text of a failure is shown (characters). */
 const TEXT_MAX = 300;
+/** What a person has decided says nothing about the agent. */
+const DECIDED: ReadonlySet<Failed["failure"]> = new Set(["cancelled", "budget"]);
 
 export class AgentAlerts {
   private readonly agent: AgentSettings;
@@ -27,6 +29,7 @@ export class AgentAlerts {
     // A run that was put off says nothing about the agent.
     if (outcome.kind !== "failed" && outcome.kind !== "completed") return;
     const failed = outcome.kind === "failed" ? outcome : undefined;
+    if (failed !== undefined && DECIDED.has(failed.failure)) return;
     const paused = await this.count(stateDir, taskId, failed);
     if (failed === undefined) return;
     const { name } = this.agent;

@@ -84,6 +84,23 @@ describe.each(KINDS)("%s", (kind) => {
   });
 });
 
+it("is not paused when a person cancels one run after another", async () => {
+  const busy = Array.from({ length: 6 }, (): Step[] => [{ run: "sleep 300" }]);
+  const bench = newBench([{ name: "coder", kind: "claude", turns: [...busy, [{ say: "ok" }]] }]);
+  const { pool } = bench;
+  await pool.start();
+  const ids = busy.map((_, n) => `t${n}`);
+  for (const id of ids) drop(pool, id);
+  const isBusy = (): boolean =>
+    bench.log("coder").filter((one) => one.event_type === "tool_started").length === ids.length;
+  await waitFor(isBusy, { what: "all tools" });
+  for (const id of ids) expect((await pool.run(["cancel", id])).code).toBe(0);
+  for (const id of ids) expect(await pool.error(id)).toMatchObject({ kind: "cancelled" });
+  drop(pool, "later");
+  expect(await pool.result("later")).toMatchObject({ output: "ok" });
+  expect(pool.alerts()).toEqual([]);
+});
+
 it("a task that was offered when its agent was paused is held, and not run", async () => {
   const bench = newBench([
     { name: "coder", kind: "claude", turns: [[{ sleepMs: 500 }, { fail: 401 }], [{ fail: 401 }]] },

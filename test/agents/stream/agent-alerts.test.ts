@@ -62,6 +62,18 @@ describe("alerts of an agent", () => {
     ]);
   });
 
+  it.each([
+    ["cancelled", "ErrCancelled"],
+    ["budget", "ErrBudget"],
+  ] as const)("do not count what a person has decided: %s", async (kind, code) => {
+    const decided = failed(kind, code, "no", { canRetry: false });
+    const four = ["a", "b", "c", "d"].map((task) => [task, BROKEN] as const);
+    expect(await alertsOf(...Array.from({ length: 6 }, () => ["x", decided] as const))).toEqual([]);
+    expect(await alertsOf(...four, ["x", decided])).toEqual([]);
+    // It has not shown either that the agent works.
+    expect(await alertsOf(...four, ["x", decided], ["e", BROKEN])).toHaveLength(1);
+  });
+
   it("say once that the program does not exit after its work", () => {
     const stateDir = tempDir();
     fs.mkdirSync(join(stateDir, "analytics"));
