@@ -150,3 +150,21 @@ it("says until when the account of an agent is closed", async () => {
   ]);
   expect(of("account default")).toMatchObject([{ status: "ok", message: "open" }]);
 });
+
+it("warns of accounts of an agent that lead to one login", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "codex", { turns: [[{ say: "ok" }]] });
+  const agent = (name: string, accounts: string): string =>
+    `{name: ${name}, kind: codex, program: ${path}, permissions: {mode: full}, accounts: [${accounts}]}`;
+  const agents = [agent("a", "work, home, spare"), agent("b", "work, home"), agent("c", "new, x")];
+  const homes = "work: {env: {CODEX_HOME: /w}}, home: {env: {CODEX_HOME: /h}}";
+  const same = "spare: {env: {CODEX_HOME: /w}, reserve_pct: 20}";
+  put(cli, "config.yaml", `agents: [${agents.join(", ")}]\naccounts: {${homes}, ${same}}\n`);
+  const { code, of } = await doctor(cli);
+  expect(of("accounts")).toMatchObject([
+    { status: "warn", message: expect.stringContaining("a: work and spare lead to one login") },
+    // Accounts without variables of their own use the login of the agent.
+    { status: "warn", message: expect.stringContaining("c: new and x lead to one login") },
+  ]);
+  expect(code).toBe(0);
+});
