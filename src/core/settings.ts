@@ -250,3 +250,6 @@ export function explainBadAgent({
     return `${name} has both account and accounts: name all of them in accounts`;
   return undefined;
 }
+  mode,
+  if (mode !== undefined && kind !== "codex")
+    return `${name} is of kind ${kind}, and only kind codex has a mode: remove mode, or permissions: {mode: …} was meant`;

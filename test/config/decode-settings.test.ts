@@ -128,6 +128,24 @@ test.each([
   expect(fault.path).toMatch(/config\.yaml:3:11$/);
 });
 
+test.each([
+  ["claude", ""],
+  ["exec", ", program: x"],
+  ["module", ", module: ./x.mjs"],
+])("a mode of an agent of kind %s is refused with its place and what to do", (kind, more) => {
+  const text = `agents:\n  - {name: a, kind: ${kind}${more}, mode: app-server}\n`;
+  const fault = faultOf(text);
+  expect(fault.code).toBe("ErrInvalidConfig");
+  expect(fault.message).toContain(`line 2, column 21: agents.0: a is of kind ${kind}`);
+  expect(fault.message).toContain("only kind codex has a mode: remove mode");
+  expect(fault.path).toMatch(/config\.yaml:2:21$/);
+  const { settings } = loadSettings({
+    stateDir: stateWith(text.replace(`kind: ${kind}${more}`, "kind: codex")),
+    env: {},
+  });
+  expect(settings.agents).toMatchObject([{ kind: "codex", mode: "app-server" }]);
+});
+
 test("values without content and empty files count as not set", () => {
   expect(
     loadSettings({ stateDir: stateWith("workers:\nretry:\n  # max_attempts: 5\n"), env: {} })
