@@ -33,8 +33,11 @@ export const TASK_BUDGET = {
   soft_usd: Usd("US dollars; above it a person is asked before another turn or run; 0 = no limit"),
   hard_usd: Usd("US dollars; above it the run is interrupted; 0 = no limit"),
   tokens: Whole("input and output tokens; 0 = no limit"),
+  hard_tokens: Whole("tokens; above them the run is interrupted; 0 = no limit"),
   turns: Whole("turns of the model; 0 = no limit"),
+  hard_turns: Whole("turns; above them the run is interrupted; 0 = no limit"),
   time_ms: Whole("time of all its runs; 0 = no limit"),
+  hard_time_ms: Whole("time; above it the run is interrupted; 0 = no limit"),
 };
 
 /** One program or a list of them; decoded into a list. */

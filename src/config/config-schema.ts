@@ -38,12 +38,16 @@ const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
 
 const Usd = (description: string) => Type.Number({ minimum: 0, description });
+const Whole = (description: string) => Count(0, Number.MAX_SAFE_INTEGER, description);
 const DAY_BUDGET = {
   day_usd: Usd("US dollars on a day of UTC; above it a person is asked; 0 = no limit"),
   day_hard_usd: Usd("US dollars on a day; above it runs are interrupted; 0 = no limit"),
-  day_tokens: Count(0, Number.MAX_SAFE_INTEGER, "tokens on a day; 0 = no limit"),
-  day_turns: Count(0, Number.MAX_SAFE_INTEGER, "turns on a day; 0 = no limit"),
-  day_time_ms: Count(0, Number.MAX_SAFE_INTEGER, "time of all runs on a day; 0 = no limit"),
+  day_tokens: Whole("tokens on a day; 0 = no limit"),
+  day_hard_tokens: Whole("tokens on a day; above them runs are interrupted; 0 = no limit"),
+  day_turns: Whole("turns on a day; 0 = no limit"),
+  day_hard_turns: Whole("turns on a day; above them runs are interrupted; 0 = no limit"),
+  day_time_ms: Whole("time of all runs on a day; 0 = no limit"),
+  day_hard_time_ms: Whole("time on a day; above it runs are interrupted; 0 = no limit"),
 };
 
 const ACCOUNT = "^[a-z0-9][a-z0-9-]{0,31}$";

@@ -57,10 +57,13 @@ export interface TaskBudget {
   soft_usd?: number;
   /** US dollars. Above this, the run is interrupted and a person is asked. */
   hard_usd?: number;
-  /** Input and output tokens. A person is asked as for `soft_usd`; this is also true for the two fields below. */
+  /** Input and output tokens, with a soft limit and a hard one as in dollars. So have the fields below. */
   tokens?: number;
+  hard_tokens?: number;
   turns?: number;
+  hard_turns?: number;
   time_ms?: number;
+  hard_time_ms?: number;
 }
 
 /** The same limits for one day (UTC). */
@@ -68,8 +71,11 @@ export interface DayBudget {
   day_usd?: number;
   day_hard_usd?: number;
   day_tokens?: number;
+  day_hard_tokens?: number;
   day_turns?: number;
+  day_hard_turns?: number;
   day_time_ms?: number;
+  day_hard_time_ms?: number;
 }
 
 export type AgentBudget = TaskBudget & DayBudget;
@@ -201,7 +207,16 @@ export const DEFAULT_SETTINGS: Settings = {
   agents: [],
   accounts: {},
   groups: {},
-  budgets: { day_usd: 0, day_hard_usd: 0, day_tokens: 0, day_turns: 0, day_time_ms: 0 },
+  budgets: {
+    day_usd: 0,
+    day_hard_usd: 0,
+    day_tokens: 0,
+    day_hard_tokens: 0,
+    day_turns: 0,
+    day_hard_turns: 0,
+    day_time_ms: 0,
+    day_hard_time_ms: 0,
+  },
   prices: {},
 };
 
@@ -213,8 +228,11 @@ export function explainBadSettings(s: Settings): string | undefined {
     return "lease_ttl_ms must be at least twice heartbeat_ms, or live tasks would be taken for dead";
   if (s.retry.backoff_ms > s.retry.backoff_max_ms)
     return "retry.backoff_ms must not be above retry.backoff_max_ms";
-  const { day_usd: soft, day_hard_usd: hard } = s.budgets;
-  if (hard > 0 && soft > hard) return "budgets.day_usd must not be above budgets.day_hard_usd";
+  for (const unit of ["usd", "tokens", "turns", "time_ms"] as const) {
+    const hard = s.budgets[`day_hard_${unit}`];
+    if (hard > 0 && s.budgets[`day_${unit}`] > hard)
+      return `budgets.day_${unit} must not be above budgets.day_hard_${unit}`;
+  }
   if (s.workers > WORKERS_MAX) return `workers must not be above ${WORKERS_MAX}`;
   const names = new Set<string>();
   for (const agent of s.agents) {
@@ -241,6 +259,7 @@ export function explainBadAgent({
   module,
   account,
   accounts,
+  mode,
 }: AgentSettings): string | undefined {
   if (kind === "exec" && program === undefined)
     return `${name} is of kind exec and needs a program`;
@@ -248,8 +267,7 @@ export function explainBadAgent({
     return `${name} is of kind module and needs a module`;
   if (account !== undefined && accounts !== undefined)
     return `${name} has both account and accounts: name all of them in accounts`;
-  return undefined;
-}
-  mode,
   if (mode !== undefined && kind !== "codex")
     return `${name} is of kind ${kind}, and only kind codex has a mode: remove mode, or permissions: {mode: …} was meant`;
+  return undefined;
+}

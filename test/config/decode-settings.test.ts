@@ -146,6 +146,14 @@ test.each([
   expect(settings.agents).toMatchObject([{ kind: "codex", mode: "app-server" }]);
 });
 
+test.each(["usd", "tokens", "turns", "time_ms"])(
+  "a soft limit in %s above the hard one is refused",
+  (unit) => {
+    const { message } = faultOf(`budgets: {day_${unit}: 3, day_hard_${unit}: 2}\n`);
+    expect(message).toContain(`budgets.day_${unit} must not be above budgets.day_hard_${unit}`);
+  },
+);
+
 test("values without content and empty files count as not set", () => {
   expect(
     loadSettings({ stateDir: stateWith("workers:\nretry:\n  # max_attempts: 5\n"), env: {} })

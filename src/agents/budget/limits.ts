@@ -145,23 +145,30 @@ export function scopesOf(owner: RunOwner, budgets: Budgets, nowMs: number): Scop
 }
 
 function limitsOfTask(b: TaskBudget): Limit[] {
-  return limits(b.soft_usd, b.hard_usd, b.tokens, b.turns, b.time_ms);
+  return [
+    limit("usd", micro(b.soft_usd), micro(b.hard_usd)),
+    limit("tokens", b.tokens, b.hard_tokens),
+    limit("turns", b.turns, b.hard_turns),
+    limit("time", b.time_ms, b.hard_time_ms),
+  ].filter(({ soft }) => soft > 0);
 }
 
 function limitsOfDay(b: DayBudget): Limit[] {
-  return limits(b.day_usd, b.day_hard_usd, b.day_tokens, b.day_turns, b.day_time_ms);
+  return [
+    limit("usd", micro(b.day_usd), micro(b.day_hard_usd)),
+    limit("tokens", b.day_tokens, b.day_hard_tokens),
+    limit("turns", b.day_turns, b.day_hard_turns),
+    limit("time", b.day_time_ms, b.day_hard_time_ms),
+  ].filter(({ soft }) => soft > 0);
 }
 
-/** A limit of 0 means no limit. */
-function limits(softUsd = 0, hardUsd = 0, tokens = 0, turns = 0, timeMs = 0): Limit[] {
-  const hard = hardUsd === 0 ? undefined : Math.round(hardUsd * USD_MICRO);
-  const all: Limit[] = [
-    { measure: "usd", soft: Math.round((softUsd || hardUsd) * USD_MICRO), hard },
-    { measure: "tokens", soft: tokens, hard: undefined },
-    { measure: "turns", soft: turns, hard: undefined },
-    { measure: "time", soft: timeMs, hard: undefined },
-  ];
-  return all.filter(({ soft }) => soft > 0);
+/** A limit of 0 means no limit. A hard one alone asks when it is reached. */
+function limit(measure: Measure, soft = 0, hard = 0): Limit {
+  return { measure, soft: soft === 0 ? hard : soft, hard: hard === 0 ? undefined : hard };
+}
+
+function micro(usd = 0): number {
+  return Math.round(usd * USD_MICRO);
 }
 
 /** A limit together with the answers of people. */

@@ -160,23 +160,46 @@ describe("the budget of a task", () => {
   };
   const PRICES = { prices: "{claude-sonnet-4-5: {input_usd: 1, output_usd: 1}}" };
 
-  it("interrupts a turn above its hard limit, and the session goes on after the answer", async () => {
-    const turn = [...used(400_000), { sleepMs: 50 }, ...used(500_000), { hang: true }];
-    const bench = withSettings(
-      newBench([{ name: "coder", kind: "claude", turns: [turn, TURN] }]),
-      PRICES,
-    );
-    bench.pool.drop("t", { prompt: "Do it.", agent: "coder", budget: { hard_usd: 0.8 } });
+  it.each([
+    ["usd", { hard_usd: 0.8 }],
+    ["tokens", { tokens: 500_000, hard_tokens: 800_000 }],
+    ["time", { hard_time_ms: 2500 }],
+  ])(
+    "interrupts a turn above its hard limit in %s, and the session goes on after the answer",
+    async (measure, budget) => {
+      const turn = [...used(400_000), { sleepMs: 50 }, ...used(500_000), { hang: true }];
+      const bench = withSettings(
+        newBench([{ name: "coder", kind: "claude", turns: [turn, TURN] }]),
+        PRICES,
+      );
+      bench.pool.drop("t", { prompt: "Do it.", agent: "coder", budget });
+      await bench.pool.start();
+      const question = await asked(bench.pool);
+      expect(question).toMatch(new RegExp(`^budget\\.task\\.t\\.\\w+\\.${measure}\\.1$`));
+      expect(bench.costs("coder")).toMatchObject([
+        { outcome: "deferred", input_tokens: 900_000, cost_usd_micro: 900_000, turns: 0 },
+      ]);
+      await answer(bench.pool, question, measure === "tokens" ? "9000000" : "90");
+      expect(await bench.pool.result("t")).toMatchObject({ attempts: 1, output: "Done." });
+      expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);
+      expect(bench.costs("coder")).toMatchObject([{}, { cost_usd_micro: 100_000, turns: 1 }]);
+    },
+  );
+
+  it("interrupts its turn above a hard limit in turns that a run beside it has passed", async () => {
+    const turns = [[{ hang: true }], [{ run: "sleep 0.1", background: true }, ...TURN], TURN];
+    const settings = { budget: { day_turns: 2, day_hard_turns: 2 } };
+    const bench = newBench([{ name: "coder", kind: "claude", turns, settings }]);
+    bench.pool.drop("first", { prompt: "Do it.", agent: "coder" });
     await bench.pool.start();
+    await waitFor(() => bench.messages("coder").length === 1, { what: "the first run" });
+    bench.pool.drop("beside", { prompt: "Do it.", agent: "coder" });
     const question = await asked(bench.pool);
-    expect(question).toMatch(/^budget\.task\.t\.\w+\.usd\.1$/);
-    expect(bench.costs("coder")).toMatchObject([
-      { outcome: "deferred", input_tokens: 900_000, cost_usd_micro: 900_000 },
-    ]);
+    expect(question).toMatch(/^budget\.agent\.coder\..*\.turns\.1$/);
+    expect(await bench.pool.result("beside")).toMatchObject({ attempts: 1 });
     await answer(bench.pool, question, "yes");
-    expect(await bench.pool.result("t")).toMatchObject({ attempts: 1, output: "Done." });
-    expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);
-    expect(bench.costs("coder")).toMatchObject([{}, { cost_usd_micro: 100_000, turns: 1 }]);
+    expect(await bench.pool.result("first")).toMatchObject({ attempts: 1 });
+    expect(bench.resumed("coder")).toEqual([undefined, undefined, expect.any(String)]);
   });
 
   it("counts codex, which tells no price, by the prices of the settings", async () => {

@@ -10,10 +10,11 @@ import {
   type Spent,
   scopesOf,
 } from "../../../src/agents/budget/limits.ts";
+import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 
 const NOW = Date.UTC(2026, 10, 24, 23, 0);
 const OWNER = { taskId: "a", submission: "abcdefgh261124", agent: "coder" };
-const NO_DAY = { day_usd: 0, day_hard_usd: 0, day_tokens: 0, day_turns: 0, day_time_ms: 0 };
+const NO_DAY = DEFAULT_SETTINGS.budgets;
 const spent = (more: Partial<Spent>): Spent => ({ ...NOTHING_SPENT, runs: 1, ...more });
 
 describe("scopes", () => {
@@ -43,6 +44,24 @@ describe("scopes", () => {
     // A hard limit alone asks when it is reached.
     expect(scopes[2]?.limits).toEqual([{ measure: "usd", soft: 3_000_000, hard: 3_000_000 }]);
   });
+});
+
+it("of each measure have a soft limit and a hard one, and a hard one alone asks when it is reached", () => {
+  const task = { tokens: 100, hard_tokens: 200, turns: 3, hard_turns: 0, hard_time_ms: 60_000 };
+  const day = { ...NO_DAY, day_hard_tokens: 5, day_turns: 6, day_hard_turns: 7, day_time_ms: 8 };
+  const scopes = scopesOf(OWNER, { task, agent: undefined, day }, NOW);
+  expect(scopes.map(({ limits }) => limits)).toEqual([
+    [
+      { measure: "tokens", soft: 100, hard: 200 },
+      { measure: "turns", soft: 3, hard: undefined },
+      { measure: "time", soft: 60_000, hard: 60_000 },
+    ],
+    [
+      { measure: "tokens", soft: 5, hard: 5 },
+      { measure: "turns", soft: 6, hard: 7 },
+      { measure: "time", soft: 8, hard: undefined },
+    ],
+  ]);
 });
 
 it("of a node have its plan after the node, with a sum for the name of the plan", () => {
