@@ -202,6 +202,32 @@ describe("the budget of a task", () => {
     expect(bench.resumed("coder")).toEqual([undefined, undefined, expect.any(String)]);
   });
 
+  it("has a codex app-server end its turn above a hard limit, and go on in its thread", async () => {
+    const turn: readonly Step[] = [{ spend: { input: 900_000, output: 5 } }, { run: "sleep 60" }];
+    const settings = { mode: "app-server" };
+    const turns = [turn, [{ say: "Done." }]];
+    const bench = newBench([{ name: "coder", kind: "codex", turns, settings }]);
+    const { pool } = bench;
+    pool.drop("t", { prompt: "Do it.", agent: "coder", budget: { hard_tokens: 800_000 } });
+    await pool.start();
+    const question = await asked(pool);
+    expect(question).toMatch(/^budget\.task\.t\.\w+\.tokens\.1$/);
+    const used = { outcome: "deferred", input_tokens: 900_000, output_tokens: 5 };
+    expect(bench.costs("coder")).toMatchObject([used]);
+    const stream = (): string =>
+      pool
+        .runs()
+        .map((run) => fs.readFileSync(join(pool.state, "runs", run, "events.jsonl"), "utf8"))
+        .join("");
+    expect(stream()).toContain('"status":"interrupted"');
+    await answer(pool, question, "yes");
+    expect(await pool.result("t")).toMatchObject({ attempts: 1, output: "Done." });
+    expect(bench.messages("coder")[1]).toContain("because its budget was used up");
+    expect(new Set(bench.costs("coder").map(({ session_id: id }) => id)).size).toBe(1);
+    // What its thread had used before is not counted again.
+    expect(bench.costs("coder")[1]).toMatchObject({ input_tokens: 1000, turns: 1 });
+  });
+
   it("counts codex, which tells no price, by the prices of the settings", async () => {
     const turns = [[{ usage: { input: 500_000, output: 0 } }, { say: "Done." }]];
     const settings = { model: "m", budget: { day_usd: 0.4 } };

@@ -4,13 +4,17 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Kind, newBench } from "./bench.ts";
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly (readonly [string, Kind, object])[] = [
+  ["claude", "claude", {}],
+  ["codex", "codex", {}],
+  ["codex app-server", "codex", { mode: "app-server" }],
+];
 const said = (status: string): string =>
   `I am done.\n\n<result>${JSON.stringify({ status, summary: `it is a ${status}` })}</result>`;
 
-describe.each(KINDS)("%s", (kind) => {
+describe.each(KINDS)("%s", (_, kind, more) => {
   it("reports the result of each phase in its last words", async () => {
-    const settings = { phases: ["IMPLEMENT", "VERIFY"] };
+    const settings = { phases: ["IMPLEMENT", "VERIFY"], ...more };
     const bench = newBench([
       { name: "good", kind, settings, turns: [[{ say: said("success") }]] },
       { name: "bad", kind, settings, turns: [[{ say: said("fail") }]] },
