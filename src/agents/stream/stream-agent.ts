@@ -60,10 +60,10 @@ export class StreamAgent extends Agent {
 
   /** A message came while the checks ran: the session, which the end of the run has closed, goes on with it. */
   override reopen(assignment: Assignment): AttemptOutcome | undefined {
-    const { stateDir, task, lease, runDir, claimFile } = assignment;
+    const { stateDir, task, runDir, claimFile } = assignment;
     if (new SayBox(stateDir, task.id, false).unread().length === 0) return undefined;
     const session = sessionOfRun(runDir);
-    const file = new SessionFile(stateTree(stateDir).sessions, sessionKey({ task, lease }));
+    const file = new SessionFile(stateTree(stateDir).sessions, sessionKey(assignment));
     try {
       // Without its claim file another process has the task, and its session.
       if (session !== undefined && fs.existsSync(claimFile))

@@ -84,6 +84,29 @@ it.each(["claude", "codex"])(
   },
 );
 
+it.each(["claude", "codex", "server"])(
+  "gives %s what was said while the checks of a node ran in one more run of its last phase",
+  async (agent) => {
+    const said = `<result>{"status": "success", "summary": "done"}</result>`;
+    const pool = newTalkPool({}, [[{ say: said }]], { phases: ["SPEC", "IMPLEMENT"] });
+    const verify = ["sh", "-c", `cd ${pool.dir}; echo x >> verifying; ${UNTIL_GO}`];
+    const node = { id: "a", title: "a", agent, verify: [verify] };
+    fs.writeFileSync(join(pool.state, "roadmap.yaml"), `nodes:\n  - ${JSON.stringify(node)}\n`);
+    await pool.start();
+    await waitFor(() => fs.existsSync(join(pool.dir, "verifying")), { what: "the checks" });
+    expect(await pool.run(["say", "a", "look at X"])).toMatchObject({ code: 0 });
+    letGo(pool);
+    expect(await pool.result("a")).toMatchObject({ attempts: 1, verdict: "success" });
+    expect(fs.readFileSync(join(pool.dir, "verifying"), "utf8")).toBe("x\nx\n");
+    expect(fs.existsSync(join(pool.state, "say", "a", "1.read.json"))).toBe(true);
+    const told = fs.readFileSync(join(pool.dir, "fake", "messages.jsonl"), "utf8").split("\n");
+    expect(told.map((text) => text.includes("look at X"))).toEqual([false, false, true, false]);
+    const ids = [...streamOf(pool).matchAll(/"(?:thread_id|session_id)":"([^"]+)"/g)];
+    // A session for each phase: the last one goes on.
+    if (agent !== "server") expect(new Set(ids.map(([, id]) => id)).size).toBe(2);
+  },
+);
+
 it("gives a task that waits its messages with its first run, in one packet", async () => {
   const pool = newTalkPool({});
   pool.drop("a", { agent: "claude", prompt: "x" });

@@ -11,10 +11,12 @@ export const UNTIL_GO = "until test -e go; do sleep 0.05; done";
 /**
  * @param tasks steps by a word of the prompt: see `fake-agent/script.mjs`
  * @param turns those of other prompts, as of a resume
+ * @param more settings of all agents
  */
 export function newTalkPool(
   tasks: Record<string, object[][]>,
   turns: object[][] = [[{ say: "ok" }]],
+  more: object = {},
 ): Pool {
   const pool = newPool({ env: { XDG_STATE_HOME: join(tempDir(), "home") } });
   const agent = (kind: "claude" | "codex"): object => ({
@@ -22,6 +24,7 @@ export function newTalkPool(
     kind,
     program: programPath(`fake-${kind}.mjs`),
     permissions: { mode: "full" },
+    ...more,
     env: {
       FAKE_AGENT: JSON.stringify({ tasks, turns }),
       FAKE_AGENT_STATE: join(pool.dir, "fake"),

@@ -13,7 +13,7 @@ import { makeDirs } from "../../../host/make-dirs.ts";
 
 export interface PhaseRecord {
   phase: Phase;
-  /** Only `finished` phases are not run again. `reopened`: the phase was finished, but its work turned out to be bad later. */
+  /** Only `finished` phases are not run again. `reopened`: it was finished, but its work turned out to be bad, or a message came. */
   status: "finished" | "failed" | "checkpoint" | "reopened";
   /** From 1. */
   attempt: number;
@@ -81,7 +81,7 @@ export class PhaseLog {
     this.write();
   }
 
-  /** Marks the phases from this one on to run again, because their work turned out to be bad. */
+  /** Marks the phases from this one on to run again. */
   reopenFrom(from: Phase, phases: readonly Phase[]): void {
     const again = new Set(phases.slice(Math.max(0, phases.indexOf(from))));
     for (const record of this.document.phases)

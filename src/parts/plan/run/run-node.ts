@@ -105,7 +105,7 @@ async function runPhases(
     exitCode: last?.kind === "completed" ? last.exitCode : null,
   };
   const fault = await verify(run);
-  if (fault === undefined) return { outcome, envelope };
+  if (fault === undefined) return reopenLast(run, phases, log) ?? { outcome, envelope };
   if (fault.kind !== "failed") return judgePhase(fault, { by: "module" });
   if (run.isHeld()) log.reopenFrom(phaseToRepeat(phases, undefined), phases);
   const failed: Envelope = {
@@ -116,6 +116,22 @@ async function runPhases(
     next: { addNodes: [], setStatus: [] },
   };
   return { outcome: { ...fault, output: failed }, envelope: failed };
+}
+
+/** A message came while the checks ran: the last phase runs once more with it, in its session, and then the checks. */
+function reopenLast(
+  run: NodeRun,
+  phases: readonly Phase[],
+  log: PhaseLog,
+): PhaseVerdict | undefined {
+  const { agent, assignment } = run;
+  const phase = phases.at(-1);
+  if (phase === undefined || !run.isHeld()) return undefined;
+  const packetFile = join(assignment.runDir, "packet.md");
+  const again = agent.reopen({ ...assignment, node: { phase, packetFile, stdoutFrom: 0 } });
+  if (again === undefined) return undefined;
+  log.reopenFrom(phase, phases);
+  return judgePhase(again, { by: "module" });
 }
 
 async function verify(run: NodeRun): Promise<AttemptOutcome | undefined> {
