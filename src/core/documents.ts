@@ -78,14 +78,15 @@ export interface WaitingCounts {
   unreadable?: number;
   /** False until the supervisor has looked once at every file in the inbox. */
   is_complete: boolean;
-  /** Examples of blocked, unmatched and unreadable tasks, at most five of each. Missing in documents of earlier versions. */
+  /** Some blocked, unmatched and unreadable tasks, at most five of each. Missing in documents of earlier versions. */
   held?: HeldTask[];
 }
 
 /** A task that does not start, and why: "no agent "a" is configured". */
 export interface HeldTask {
   id: string;
-  state: "blocked" | "unmatched" | "unreadable";
+  /** `closed`: its group or its agent has 0 slots. */
+  state: "blocked" | "unmatched" | "unreadable" | "closed";
   why: string;
   /** Some dependencies that a blocked task waits for. Missing in documents of earlier versions. */
   on?: HeldOn[];

@@ -71,6 +71,20 @@ export function resolveAgent(
   );
 }
 
+/** The same, but an agent with 0 slots takes no node. */
+export function resolveOpenAgent(
+  node: Parameters<typeof resolveAgent>[0],
+  agents: readonly AgentSettings[],
+): Match {
+  const match = resolveAgent(node, agents);
+  return match.agent?.slots === 0 ? unmatched(closedText("agent", match.agent.name)) : match;
+}
+
+/** Why nothing of a group or an agent with 0 slots starts, and what to do. */
+export function closedText(kind: "group" | "agent", name: string): string {
+  return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and start run anew`;
+}
+
 /** The agent that `exec` or `agent` names; undefined when neither is given. */
 function namedAgent(
   { exec, agent: name }: Pick<Task, "exec" | "agent">,

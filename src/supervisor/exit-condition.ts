@@ -79,8 +79,12 @@ export class ExitCondition implements Service {
 
   private isDrained(): boolean {
     const { backlog, scanner, dispatcher, processing } = this.p.queue;
-    const left = backlog.count("runnable") + backlog.count("delayed") + scanner.unsettledCount;
-    if (left > 0 || dispatcher.inFlight.size > 0) return false;
+    if (backlog.count("delayed") + scanner.unsettledCount > 0) return false;
+    // Whatever else can run would wait for a group or an agent with 0 slots.
+    const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
+    if (backlog.best(false, isOpen) !== undefined) return false;
+    for (const id of dispatcher.inFlight.values())
+      if (backlog.stateOfId(id) !== "runnable") return false;
     // An unfinished retry ends in the inbox: then there is more to do.
     const wasHalfWay = this.isHalfWay;
     this.isHalfWay = processing.hasHalfMoves();

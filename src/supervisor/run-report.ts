@@ -1,4 +1,6 @@
 /** The summary of a run, and of a dry run. */
+import type { HeldTask } from "../core/documents.ts";
+import { laneOf } from "../core/waiting-task.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { EndReason } from "./environment/lifecycle.ts";
 import type { RunSummary } from "./environment/options.ts";
@@ -16,6 +18,8 @@ export interface RunReportParts {
   rejections: Rejections;
 }
 
+/** How many tasks of groups and agents with 0 slots are named. */
+const NAMED_MAX = 5;
 /** A dry run looks at the inbox for this long at a time (ms). */
 const LOOK_MS = 100;
 
@@ -31,15 +35,34 @@ export class RunReport {
   summary(endedBy: EndReason): RunSummary {
     const { completions, parts, queue, rejections } = this.p;
     const { backlog, scanner } = queue;
+    const closed = this.takeClosed();
     return {
       ...completions.counts,
       refused: rejections.count,
-      blocked: backlog.count("blocked") + backlog.count("unmatched") + scanner.unreadableCount,
-      held: findBlockedTasks(this.env.trays, this.p),
+      blocked:
+        backlog.count("blocked") +
+        backlog.count("unmatched") +
+        scanner.unreadableCount +
+        closed.count,
+      held: [...closed.named, ...findBlockedTasks(this.env.trays, this.p)],
       wouldRun: [],
       endedBy,
       ...reportOf(parts),
     };
+  }
+
+  /** Takes the tasks of groups and agents with 0 slots out of the backlog, which is not used after the summary. */
+  private takeClosed(): { count: number; named: HeldTask[] } {
+    const { parts, queue } = this.p;
+    const isClosed = (lane: string): boolean => parts.whyClosed(lane) !== undefined;
+    const named: HeldTask[] = [];
+    for (let count = 0; ; count++) {
+      const task = queue.backlog.takeBest(false, isClosed);
+      if (task === undefined) return { count, named };
+      if (count >= NAMED_MAX) continue;
+      const why = parts.whyClosed(laneOf(task)) ?? "";
+      named.push({ id: task.id, state: "closed", why });
+    }
   }
 
   /** Looks at all waiting tasks, and changes nothing. */
@@ -53,8 +76,9 @@ export class RunReport {
     backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
     await parts.start(true);
     const wouldRun = parts.statuses.flatMap((status) => status.wouldRun?.() ?? []);
+    const summary = this.summary("once");
     for (let task = backlog.takeBest(); task !== undefined; task = backlog.takeBest())
       wouldRun.push(task.id);
-    return { ...this.summary("once"), wouldRun };
+    return { ...summary, wouldRun };
   }
 }

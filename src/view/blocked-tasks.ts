@@ -17,7 +17,7 @@ export function liveWaiting(
   waiting: WaitingCounts,
   inboxCount: number,
 ): WaitingCounts {
-  const gone = { blocked: 0, unmatched: 0, unreadable: 0 };
+  const gone = { blocked: 0, unmatched: 0, unreadable: 0, closed: 0 };
   const told = waiting.held ?? [];
   const held = liveHeld(tree, told);
   for (const { state } of told) gone[state]++;
@@ -41,8 +41,9 @@ export function liveHeld(tree: StateTree, held: readonly HeldTask[]): HeldTask[]
 /** Undefined when the task is not held any more. */
 function lookAgain(tree: StateTree, one: HeldTask): HeldTask | undefined {
   const waits = findWaiting(traysOf(tree), one.id) !== undefined;
-  // A task that no agent fits may have been accepted before the settings were changed.
-  const isAccepted = !waits && one.state === "unmatched" && isInProcessing(tree, one.id);
+  // It may have been accepted before the settings were changed.
+  const mayBeAccepted = one.state === "unmatched" || one.state === "closed";
+  const isAccepted = !waits && mayBeAccepted && isInProcessing(tree, one.id);
   if (!waits && !isAccepted) return undefined;
   if (one.state !== "blocked" || one.on === undefined) return one;
   const outbox = join(tree.mailbox, "outbox");

@@ -104,6 +104,47 @@ test("a node whose agent is full stays open, and wait says why", { timeout: 60_0
   await pool.result("second");
 });
 
+test("a drain ends without what waits for a group or an agent with 0 slots, and names it with what to do", {
+  timeout: 60_000,
+}, async () => {
+  const shut = { name: "shut", kind: "exec", program: "true", slots: 0, result: "optional" };
+  const settings = `groups: {gpu: {slots: 0}}\nagents: [${JSON.stringify(shut)}]\n`;
+  const pool = newPool({ config: `${QUICK_CONFIG}${settings}` });
+  for (let n = 0; n < 3; n++) pool.drop(`gpu-${n}`, { exec: ["true"], group: "gpu" });
+  for (let n = 0; n < 4; n++) pool.drop(`shut-${n}`, { agent: "shut", payload: n });
+  pool.drop("later", {
+    exec: ["true"],
+    group: "gpu",
+    not_before: Math.floor(Date.now() / 1000) + 1,
+  });
+  pool.drop("open", { exec: ["true"] });
+  const node = "  - {id: node, agent: shut}\n  - {id: after, agent: shut, dependencies: [node]}\n";
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), `nodes:\n${node}`);
+  const planned = await pool.run(["run", "--dry-run"]);
+  expect(planned.stdout).toContain("would run open\n");
+  expect(planned.stdout).not.toMatch(/would run (?!open)/);
+  const { code, stdout } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("1 completed, 0 failed, 8 cannot run:");
+  expect(stdout).toMatch(
+    / {2}(gpu-\d|later): group gpu has 0 slots: give it some in config.yaml \(groups\) and start run anew/,
+  );
+  expect(stdout).toContain("and 3 more: `mailchute status` says why");
+  expect(stdout).toContain("node: agent shut has 0 slots: give it some in config.yaml (agents)");
+  expect((await pool.run(["wait", "node", "--timeout", "1s"])).stderr).toContain("has 0 slots");
+  expect(fs.readdirSync(pool.inbox)).toHaveLength(8);
+  const again = await pool.run(["run", "--drain", "--json"]);
+  const { held, blocked } = JSON.parse(again.stdout) as { held: object[]; blocked: number };
+  expect(blocked).toBe(8);
+  expect(held).toHaveLength(5);
+  expect(held[0]).toMatchObject({ state: "closed", why: expect.stringContaining("has 0 slots") });
+  fs.writeFileSync(
+    join(pool.state, "config.yaml"),
+    `${QUICK_CONFIG}${settings.replace(/slots([":]+) ?0/g, "slots$1 1")}`,
+  );
+  expect((await pool.run(["run", "--drain"])).stdout).toContain("10 completed, 0 failed");
+});
+
 test("the lines of a batch have no group", { timeout: 60_000 }, async () => {
   const pool = newPool({ config: `${QUICK_CONFIG}groups: {x: {slots: 0}}\n` });
   const line = JSON.stringify({ exec: ["true"], group: "x" });

@@ -7,7 +7,7 @@ import { decodeTask } from "../../codec/task-codec.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { BATCH_AGENT, matchAgent } from "../../core/matching.ts";
+import { BATCH_AGENT, closedText, matchAgent } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
 import { limitsOf, readLane } from "../../core/waiting-task.ts";
 import { pathIn } from "../../mailbox/trays.ts";
@@ -99,6 +99,13 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       this.hasRoom(this.groups.get(group ?? ""), groupSlots) &&
       this.hasRoom(this.agents.get(agent), this.agentSlots.get(agent))
     );
+  }
+
+  whyClosed(lane: string): string | undefined {
+    const { agent, group, hasPlaces } = readLane(lane);
+    if (hasPlaces) return undefined;
+    if (group !== undefined && this.slotsOf(group) === 0) return closedText("group", group);
+    return this.agentSlots.get(agent) === 0 ? closedText("agent", agent) : undefined;
   }
 
   noteStart(lane: string, id: string): void {

@@ -42,13 +42,13 @@ class PlanView implements IdReader {
       return;
     }
     this.code ??= await loadCode();
-    const { parseRoadmap, planNext, resolveAgent } = this.code;
+    const { parseRoadmap, planNext, resolveOpenAgent } = this.code;
     this.stamp = stamp;
     this.doc = parseRoadmap(text);
     const { agents } = this;
     const { waiting } = planNext(
       this.doc.nodes,
-      agents === undefined ? {} : { matchAgent: (node) => resolveAgent(node, agents) },
+      agents === undefined ? {} : { matchAgent: (node) => resolveOpenAgent(node, agents) },
     );
     this.waiting = new Map(waiting.map((one) => [one.node, one]));
     const endMs = performance.now();
@@ -94,13 +94,13 @@ export const planReader: MakeIdReader = (tree, agents) => new PlanView(tree, age
 type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode"> &
   Pick<typeof import("./rules/next.ts"), "planNext"> &
   Pick<typeof import("./rules/node-standing.ts"), "nodeStanding"> &
-  Pick<typeof import("../../core/matching.ts"), "resolveAgent">;
+  Pick<typeof import("../../core/matching.ts"), "resolveAgent" | "resolveOpenAgent">;
 
 /** Loads the YAML code only when it is needed: loading it takes longer than most commands take. */
 async function loadCode(): Promise<Code> {
   const { parseRoadmap, findNode } = await import("./read/document.ts");
   const { planNext } = await import("./rules/next.ts");
   const { nodeStanding } = await import("./rules/node-standing.ts");
-  const { resolveAgent } = await import("../../core/matching.ts");
-  return { parseRoadmap, findNode, planNext, nodeStanding, resolveAgent };
+  const { resolveAgent, resolveOpenAgent } = await import("../../core/matching.ts");
+  return { parseRoadmap, findNode, planNext, nodeStanding, resolveAgent, resolveOpenAgent };
 }

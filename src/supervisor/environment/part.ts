@@ -74,6 +74,8 @@ export interface StartLimit {
   choice?(): Choice | undefined;
   /** Whether a task of this lane may start now: see `laneOf`. It is called for each start, so it must be quick. */
   mayStart?(lane: string): boolean;
+  /** Why no task of this lane starts as long as this supervisor runs; undefined when one may. */
+  whyClosed?(lane: string): string | undefined;
   /** Called when a task of this lane starts. */
   noteStart?(lane: string, id: string): void;
 }

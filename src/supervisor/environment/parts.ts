@@ -113,6 +113,15 @@ export class Parts implements Service, Gates {
   readonly mayStart = (lane: string): boolean =>
     this.limits.every((limit) => limit.mayStart?.(lane) !== false);
 
+  /** See `StartLimit`. The first reason counts. */
+  whyClosed(lane: string): string | undefined {
+    for (const limit of this.limits) {
+      const why = limit.whyClosed?.(lane);
+      if (why !== undefined) return why;
+    }
+    return undefined;
+  }
+
   noteStart(lane: string, id: string): void {
     for (const limit of this.limits) limit.noteStart?.(lane, id);
   }

@@ -83,3 +83,25 @@ describe.each(KINDS)("%s", (kind) => {
     expect(await pool.result("task")).toMatchObject({ output: "ok", attempts: 1 });
   });
 });
+
+it("a drain ends without a task and a node that were held when their agent lost its slots", async () => {
+  const turns = [[{ sleepMs: 500 }, { fail: 429 }]];
+  const bench = newBench([{ name: "coder", kind: "claude", turns, settings: { slots: 2 } }]);
+  const { pool } = bench;
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), "nodes:\n  - {id: node, agent: coder}\n");
+  pool.drop("task", { agent: "coder", prompt: "go" });
+  await pool.start();
+  const held = (): number =>
+    fs.readdirSync(pool.processing).filter((name) => name.includes("~hold-quota")).length;
+  await waitFor(() => held() === 2, { what: "both to be held" });
+  await pool.stop();
+  const config = join(pool.state, "config.yaml");
+  fs.writeFileSync(config, fs.readFileSync(config, "utf8").replace('"slots":2', '"slots":0'));
+  fs.rmSync(bench.gatePath("coder"));
+  const { code, stdout } = await pool.run(["run", "--drain"]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("0 completed, 0 failed, 2 cannot run:");
+  for (const id of ["task", "node"]) expect(stdout).toContain(`${id}: agent coder has 0 slots`);
+  expect(stdout).toContain("1 in progress");
+  expect(held()).toBe(2);
+});

@@ -189,10 +189,11 @@ export class PlanEngine {
     );
   }
 
-  /** True if no node is in flight, none could be launched, and no question has a time limit. */
+  /** True if no node is in flight that will go on, none could be launched, and no question has a time limit. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
-      !this.isMoving() &&
+      this.active.countBut((id) => this.launcher.isStuck(id)) === 0 &&
+      !this.isApplying() &&
       !this.launcher.canLaunch(onlyPlanners) &&
       this.questions.nextInMs() === undefined
     );

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { resolveAgent } from "../../../core/matching.ts";
+import { resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
@@ -102,6 +102,13 @@ export class NodeLauncher {
     return agent === undefined || (this.p.mayStart(agent.name) && this.hasSlot(agent));
   }
 
+  /** True if the task of this node waits for an agent that has 0 slots since it was launched. */
+  isStuck(id: string): boolean {
+    const node = this.p.store.find(id);
+    if (node === undefined || !this.p.isDelayed(id)) return false;
+    return resolveAgent(node, this.p.env.settings.agents).agent?.slots === 0;
+  }
+
   /** Nodes in progress whose tasks are not accepted yet have their places, too. */
   private hasSlot({ name, slots }: AgentSettings): boolean {
     if (slots === undefined) return true;
@@ -163,7 +170,7 @@ export class NodeLauncher {
     if (this.readyOf === store.doc) return;
     this.readyOf = store.doc;
     const next = this.chooser.next(store.nodes, {
-      matchAgent: (node) => resolveAgent(node, settings.agents),
+      matchAgent: (node) => resolveOpenAgent(node, settings.agents),
     });
     this.ready = next.ready;
     this.waiting = next.waiting;

@@ -6,7 +6,7 @@ import { isDebugging } from "../../../cli/shell/found-value.ts";
 import { openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
-import { resolveAgent } from "../../../core/matching.ts";
+import { resolveOpenAgent } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
 import {
   isContainer,
@@ -145,7 +145,7 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
 async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): Promise<number> {
   const { doc } = await readGoodPlan(ctx);
   const { settings } = await openSettings(ctx);
-  const matchAgent = (node: RoadmapNode) => resolveAgent(node, settings.agents);
+  const matchAgent = (node: RoadmapNode) => resolveOpenAgent(node, settings.agents);
   const { ready, waiting } = planNext(doc.nodes, { matchAgent, filters });
   const code = ready.length > 0 ? EXIT.ok : EXIT.notFound;
   const agentOf = (node: RoadmapNode): string => matchAgent(node).agent?.name ?? "";
