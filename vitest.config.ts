@@ -18,6 +18,7 @@ const SEARCHES = [
   "test/parts/landing/{kills,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,kills}.test.ts",
   "test/soak/*.test.ts",
+  "test/support/left-over.test.ts",
 ];
 /** A kill at each call of git, some minutes for each walk: `npm run test:git-kills`. The searches take samples of them. */
 const GIT_KILLS = "test/parts/*/every-kill.test.ts";

@@ -2,17 +2,30 @@
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
+import { endWithThisProcess, TEMP_NAME } from "./left-over.ts";
 
-/** Says what is to be done at the end: of the running test, or with Vitest's `afterAll` of a whole suite. */
+/** Says what is to be done at the end: of the running test, or with Vitest's `afterAll` of the suite that is being declared. */
 export type OnEnd = (work: () => void | Promise<void>) => void;
+
+/**
+ * For what a `beforeAll` makes. Call it where the file declares its tests: once they run, Vitest takes an `afterAll` and never calls it.
+ */
+export function endOfFile(): OnEnd {
+  const works: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const work of works.reverse()) await work();
+  });
+  return (work) => void works.push(work);
+}
 
 /**
  * Makes an empty directory that is removed at the end (by default of the running test), whatever the outcome.
  * @param parent the folder in which it is made
  */
 export function tempDir(onEnd: OnEnd = onTestFinished, parent: string = os.tmpdir()): string {
-  const dir = fs.mkdtempSync(join(fs.realpathSync(parent), "mailchute-test-"));
+  endWithThisProcess();
+  const dir = fs.mkdtempSync(join(fs.realpathSync(parent), TEMP_NAME));
   onEnd(() => {
     fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   });

@@ -1,7 +1,8 @@
 /** What a run of a coding agent comes to, case by case: outcome, attempts, the session that goes on, costs, logs. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { endOfFile } from "../../support/temp-dir.ts";
 import { type Bench, type FakeAgent, type Kind, newBench, type Step } from "./bench.ts";
 
 interface Case {
@@ -246,10 +247,11 @@ const ALL = CASES.flatMap((one) =>
 );
 
 let bench: Bench;
+const atEnd = endOfFile();
 
 beforeAll(async () => {
   const agents = ALL.map(({ id, kind, turns }): FakeAgent => ({ name: id, kind, turns }));
-  bench = newBench(agents, { onEnd: afterAll, programs: programsOf() });
+  bench = newBench(agents, { onEnd: atEnd, programs: programsOf() });
   const { pool } = bench;
   await pool.start();
   for (const { id, maxAttempts } of ALL)

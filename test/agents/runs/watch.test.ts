@@ -1,5 +1,6 @@
 /** Watchdogs of a run: silence, a background task without an end, stops in the middle. Nothing of a run lives on after it. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { endOfFile } from "../../support/temp-dir.ts";
 import { type Bench, type FakeAgent, type Kind, newBench, type Step } from "./bench.ts";
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
@@ -35,6 +36,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 let bench: Bench;
+const atEnd = endOfFile();
 
 beforeAll(async () => {
   const agents = KINDS.flatMap((kind) =>
@@ -53,7 +55,7 @@ beforeAll(async () => {
     turns: [[{ run: BUSY, background: true }, { say: "It runs." }]],
     settings: { background_ms: 1500 },
   });
-  bench = newBench(agents, { onEnd: afterAll });
+  bench = newBench(agents, { onEnd: atEnd });
   await bench.pool.start();
   for (const { name } of agents)
     bench.pool.drop(name, {

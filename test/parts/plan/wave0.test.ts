@@ -3,8 +3,8 @@ import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { tempDir } from "../../support/temp-dir.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { endOfFile, tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -14,6 +14,7 @@ const hasJq = spawnSync("jq", ["--version"]).status === 0;
 
 /** A project as the specification lays it out: `state/`, and the tool in `tools/wvo_mcp/`. */
 let project = "";
+const atEnd = endOfFile();
 const sh = (script: string): { code: number | null; stdout: string } => {
   const { status, stdout } = spawnSync("bash", ["-c", script], {
     cwd: project,
@@ -24,7 +25,7 @@ const sh = (script: string): { code: number | null; stdout: string } => {
 };
 
 beforeAll(async () => {
-  project = tempDir(afterAll);
+  project = tempDir(atEnd);
   const tool = join(project, "tools", "wvo_mcp");
   fs.mkdirSync(tool, { recursive: true });
   for (const name of ["src", "bin", "dist", "scripts", "templates", "node_modules"])
