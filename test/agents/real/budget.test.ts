@@ -70,7 +70,13 @@ describe.each(KINDS)("%s", (kind: Kind) => {
     expect(usdIn(pool)).toBeCloseTo(ids.length * TURN_USD, 2);
     expect(costsIn(pool)).toHaveLength(ids.length);
   });
+});
 
+describe.each([
+  ["claude", "claude", {}],
+  ["codex", "codex", {}],
+  ["codex app-server", "codex", { mode: "app-server" }],
+] as const)("%s", (_, kind, agent) => {
   it("is interrupted above a hard limit, goes on in its session after the answer, and uses no attempt", async () => {
     const { api, pool, drop } = await newAgentBench(
       kind,
@@ -78,7 +84,7 @@ describe.each(KINDS)("%s", (kind: Kind) => {
         { think: "Hm.", run: LONG_TOOL, usage: { input: 2 * USAGE.input, output: 1 } },
         { say: "Done.", usage: USAGE },
       ],
-      { settings: { prices: PRICES } },
+      { agent, settings: { prices: PRICES } },
     );
     await pool.start();
     drop("t", { budget: { soft_usd: 0.15, hard_usd: 0.19 } });
