@@ -36,8 +36,8 @@ export interface Knowledge {
   record: JsonObject | null;
   run: string | null;
   runs: string[];
-  /** Ids in metadata.dependencies, each with its state. */
-  dependencies: { id: string; state: string }[];
+  /** Ids in metadata.dependencies, each with its state, and how far its work is when that lands. */
+  dependencies: { id: string; state: string; landing: LandingView | null }[];
   events: JsonObject[];
   /** Why a held task, or one of a full group or agent, waits, as the supervisor reports; null for others. */
   held: string | null;
@@ -73,10 +73,11 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     record: record === undefined ? null : bare,
     run: run ?? null,
     runs: listRuns(tree, id),
-    dependencies: dependencyIds(task).map((one) => ({
-      id: one,
-      state: lookInAnyCase(tree, one)?.state ?? "unknown",
-    })),
+    dependencies: dependencyIds(task).map((one) => {
+      const { id: found = one, state = "unknown" } = lookInAnyCase(tree, one) ?? {};
+      const landing = state === "done" ? (lookForLanding(tree, found) ?? null) : null;
+      return { id: one, state, landing };
+    }),
     events,
     held: heldText(tree, place, task),
     landing: place?.state === "done" ? (lookForLanding(tree, id, bare) ?? null) : null,

@@ -2,6 +2,7 @@
 import { landingIdOf } from "../core/landing.ts";
 import { headlineOf } from "../core/outcome.ts";
 import { landingFileOf, type StateTree } from "../core/state-tree.ts";
+import type { Standing } from "../core/unmet.ts";
 import { isThere, lookForTask } from "./find-task.ts";
 import { readJsonObject, textOf } from "./scan.ts";
 
@@ -11,6 +12,13 @@ export interface LandingView {
   state: "open" | "landed" | "failed";
   /** What it waits for, why it could not land, or where the work is. */
   why: string;
+}
+
+/** For those that wait for the task: undefined when its work has landed, or has no landing. */
+export function explainUnlanded(tree: StateTree, id: string): Standing | undefined {
+  const { state, why } = lookForLanding(tree, id) ?? {};
+  if (state === "failed") return { is: "stuck", how: `did not land: ${why}` };
+  return state === "open" ? { is: "moving", how: `has not landed: ${why}` } : undefined;
 }
 
 /** Undefined when the task has no landing. @param record of the task; read when it is left out */

@@ -12,6 +12,7 @@ import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
+import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, gateTest, isAttended, readSupervisor } from "./supervisor.ts";
 import { dependencyIds, readTask } from "./task-rows.ts";
@@ -162,7 +163,7 @@ export class WhyOpen {
       case undefined:
         return UNKNOWN;
       case "done":
-        return { is: "met", how: "has completed" };
+        return explainUnlanded(this.tree, place.id) ?? { is: "met", how: "has completed" };
       case "failed":
         return { is: "stuck", how: "failed" };
       case "waiting": {

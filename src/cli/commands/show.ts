@@ -16,6 +16,7 @@ import {
 } from "../../text/render.ts";
 import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
+import type { LandingView } from "../../view/landing.ts";
 import { countNames, findFiles, textOf } from "../../view/scan.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
@@ -107,7 +108,10 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["worker", owner === null ? null : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
     ["created", created === null ? null : ago(created * 1000, nowMs)],
     ["not before", due * 1000 > nowMs ? ago(due * 1000, nowMs) : null],
-    ...known.dependencies.map(({ id, state }): [string, string] => ["after", `${id} (${state})`]),
+    ...known.dependencies.map(({ id, state, landing }): [string, string] => [
+      "after",
+      `${id} (${landing === null ? state : `${state}; ${landingWords(landing)}`})`,
+    ]),
     ["verdict", record?.["verdict"]],
     ["reason", record?.["verdict_reason"]],
     ["branch", branchText(record)],
@@ -130,12 +134,13 @@ function branchText(record: Knowledge["record"]): string | null {
 }
 
 function landingText({ id, record, landing }: Knowledge): string | null {
-  if (landing !== null) {
-    const why = landing.why === "" ? "" : `: ${landing.why}`;
-    return `${landing.id} ${landing.state === "open" ? "has not ended" : landing.state}${why}`;
-  }
+  if (landing !== null) return landingWords(landing);
   if (record?.["landing"] === "branch") return `it stays on its branch: mailchute land ${id}`;
   return record?.["landing"] === "nothing" ? "nothing was changed" : null;
+}
+
+function landingWords({ id, state, why }: LandingView): string {
+  return `${id} ${state === "open" ? "has not ended" : state}${why === "" ? "" : `: ${why}`}`;
 }
 
 function stateText({ state, failed_lines: failedLines }: Knowledge): string {

@@ -121,9 +121,10 @@ class LandingPart
     const found = this.open.get(foldId(id));
     if (found === undefined || found.step === "unsettled" || found.step === "void")
       return undefined;
-    return found.step === "failed"
-      ? { is: "stuck", how: "did not land" }
-      : { is: "moving", how: "is about to land" };
+    if (found.step === "failed")
+      return { is: "stuck", how: `did not land (mailchute show ${landingIdOf(id)})` };
+    const why = this.waits.get(landingGateOf(found.order.task_id))?.why;
+    return { is: "moving", how: why === undefined ? "is about to land" : `has not landed: ${why}` };
   }
 
   mayStart(lane: string): boolean {
@@ -238,14 +239,19 @@ class LandingPart
   private readWaits(): void {
     const { tree, trays } = this.env;
     this.readNew();
+    const words = (): string => [...this.waits.values()].map(({ why }) => why).join("\n");
+    const before = words();
     this.waits.clear();
-    for (const { order } of this.open.values()) {
+    for (const { order, step } of this.open.values()) {
+      // It may have ended while it was not running: cancelled, say.
+      if (step === "failed") continue;
       const { wait } = stateOf(tree.dir, order);
       if (wait === null) continue;
       const isMending = wait.on !== null && isThere(trays, wait.on);
       const untilMs = isMending ? NEVER : wait.on === null ? wait.until_ms : 0;
       this.waits.set(landingGateOf(order.task_id), { order, why: wait.why, untilMs });
     }
+    if (words() !== before) this.version++;
   }
 }
 

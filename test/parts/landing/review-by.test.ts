@@ -38,8 +38,8 @@ function newReviewPlace(judge: string, more = "land: merge", agents = ""): Revie
   );
   const { pool } = place;
   const file = (name: string): string => join(pool.dir, name);
-  fs.writeFileSync(file("coder.sh"), `SEEN="${pool.dir}"\n${AUTHOR}`);
-  fs.writeFileSync(file("rev.sh"), `SEEN="${pool.dir}"\n${REVIEWER}`);
+  fs.writeFileSync(file("coder.sh"), `export SEEN="${pool.dir}"\n${AUTHOR}`);
+  fs.writeFileSync(file("rev.sh"), `export SEEN="${pool.dir}"\n${REVIEWER}`);
   const judgeBy = (script: string): void => fs.writeFileSync(file("judge.sh"), script);
   judgeBy(judge);
   return { ...place, judge: judgeBy, seen: (name) => fs.readFileSync(file(name), "utf8").trim() };
@@ -158,7 +158,7 @@ test("a reviewer that nobody has configured leaves the work to a person", async 
 test("a branch that has moved since is reviewed again, and only what was passed lands", async () => {
   // The first review lets the branch move on below it.
   const move = `cd "$SEEN/state/worktrees/a"; echo moved > a.txt; git -c user.name=x -c user.email=x@x commit -qam moved`;
-  const script = `SEEN=$PWD/../../../..; [ "$(git log -1 --format=%s)" = moved ] || { ${move}; }; ${PASS}`;
+  const script = `[ "$(git log -1 --format=%s)" = moved ] || { ${move}; }; ${PASS}`;
   const place = newReviewPlace(script);
   const { pool, repo, seen } = place;
   pool.drop("a", task());
@@ -168,6 +168,43 @@ test("a branch that has moved since is reviewed again, and only what was passed 
   expect(repo.git("show", `${TARGET}:a.txt`)).toBe("moved");
   expect(seen("reviewed").split("\n").at(-1)).toBe(repo.git("rev-parse", TARGET));
 });
+
+test("who waits for the work is told by name why it has not landed", async () => {
+  const { pool, judge, ask } = newReviewPlace(
+    `while [ ! -e "$SEEN/go" ]; do sleep 0.05; done; ${FAIL("say more")}`,
+  );
+  pool.drop("a", task({ land: "merge" }));
+  pool.drop("b", { exec: ["true"], metadata: { dependencies: ["a"] } });
+  await pool.start();
+  const shown = async (...args: string[]): Promise<string> => {
+    const { stdout, stderr } = await pool.run(args);
+    return (stdout + stderr).replace(/\s+/g, " ");
+  };
+  const tells = (args: string[], text: RegExp): Promise<void> =>
+    expect.poll(() => shown(...args), { timeout: 20_000, interval: 200 }).toMatch(text);
+  const open = /a\.land has not ended: rev reviews it \(a\.review-[0-9a-f]{12}\)/;
+  await tells(["show", "a"], open);
+  await tells(["show", "b"], open);
+  await tells(["status"], /b \(waits for a, which has not landed: rev reviews it/);
+  await tells(
+    ["wait", "b", "--timeout", "300ms"],
+    /waits for a, which has not landed: rev reviews it/,
+  );
+  await tells(["worktrees", "ls"], /its work has not landed: rev reviews it/);
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  judge(FAIL("say more"));
+  await pool.error("a.land", 60_000);
+  const failed = /rev does not pass the work of a at [0-9a-f]{12}: say more/;
+  await tells(["show", "a"], failed);
+  await tells(["show", "b"], failed);
+  await tells(["status"], /b \(waits for a, which did not land \(mailchute show a\.land\)\)/);
+  expect(await shown("status")).not.toContain("the landing of a waits");
+  await tells(["wait", "b", "--timeout", "300ms"], /waits for a, which did not land: rev does not/);
+  await tells(["worktrees", "clean"], /a stays: its work did not land: rev does not pass/);
+  expect((await ask("show", "b")).json).toMatchObject({
+    dependencies: [{ id: "a", state: "done", landing: { id: "a.land", state: "failed" } }],
+  });
+}, 90_000);
 
 test("a function reviews, too, and land: exec waits for it", async () => {
   const agents = "  - {name: judge, kind: module, module: ./judge.mjs}\n";

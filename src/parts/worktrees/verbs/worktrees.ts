@@ -7,7 +7,7 @@ import type { StateTree } from "../../../core/state-tree.ts";
 import { findInProcessing, findWaiting } from "../../../mailbox/locate.ts";
 import type { Trays } from "../../../mailbox/trays.ts";
 import { safe, table } from "../../../text/render.ts";
-import { lookForLanding } from "../../../view/landing.ts";
+import { explainUnlanded, lookForLanding } from "../../../view/landing.ts";
 import { readLanding } from "../../../worker/landing-files.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
 import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
@@ -38,13 +38,13 @@ export const command = defineCommand({
     const { trays, loaded } = await openMailbox(ctx, true);
     const all = await findAll(tree.dir, loaded.settings);
     const isLive = (id: string): boolean => isUnfinished(tree, trays, id);
-    if (ctx.subcommand === "clean") return clean(ctx, all, isLive);
+    if (ctx.subcommand === "clean") return clean(ctx, tree, all, isLive);
     if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
       throw new ErrUsage(
         "worktrees ls takes no ID and no options",
         "see `mailchute worktrees --help`",
       );
-    return list(ctx, all, isLive);
+    return list(ctx, tree, all, isLive);
   },
 });
 
@@ -62,6 +62,7 @@ function isUnfinished(tree: StateTree, trays: Trays, id: string): boolean {
 
 async function list(
   ctx: Context,
+  tree: StateTree,
   { found, problems }: AllWorktrees,
   isLive: (id: string) => boolean,
 ): Promise<number> {
@@ -70,7 +71,8 @@ async function list(
     const holdings = await lookAt(repository, worktree, id);
     const reasons = reasonsToStay(holdings);
     const is_live = isLive(id) || isLive(userOf(worktree.gitDir, id));
-    rows.push({ ...holdings, repository: repository.commonDir, is_live, reasons });
+    const landing = explainUnlanded(tree, id)?.how ?? null;
+    rows.push({ ...holdings, repository: repository.commonDir, is_live, landing, reasons });
   }
   if (ctx.json) ctx.out.json({ worktrees: rows, problems });
   else if (rows.length === 0) ctx.out.line("no task has a worktree");
@@ -85,10 +87,13 @@ async function list(
 function holdsText(row: {
   reasons: string[];
   is_live: boolean;
+  /** Why its work has not landed. */
+  landing: string | null;
   has_changed_settings: boolean;
   saves: string[];
 }): string {
-  const parts = row.is_live ? ["its task has not ended"] : [];
+  const parts = row.landing === null ? [] : [`its work ${row.landing}`];
+  if (row.is_live && row.landing === null) parts.push("its task has not ended");
   parts.push(...row.reasons);
   if (row.saves.length > 0) parts.push(`${row.saves.length} saved (mailchute rescue)`);
   if (row.has_changed_settings) parts.push("settings of the repository changed while it ran");
@@ -97,6 +102,7 @@ function holdsText(row: {
 
 async function clean(
   ctx: Context,
+  tree: StateTree,
   all: AllWorktrees,
   isLive: (id: string) => boolean,
 ): Promise<number> {
@@ -110,14 +116,20 @@ async function clean(
   }
   const cleaned = await cleanWorktrees(all, { ids, withIgnored, isDryRun, isLive });
   if (ctx.json) ctx.out.json({ dry_run: isDryRun, worktrees: cleaned, problems: all.problems });
-  else for (const one of cleaned) ctx.out.line(safe(cleanedText(one, isDryRun)));
+  else for (const one of cleaned) ctx.out.line(safe(cleanedText(tree, one, isDryRun)));
   if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");
   // A wish that was not carried out, and not the usual end of a look around.
   return ids.length > 0 && cleaned.some(({ removed }) => !removed) ? EXIT.failed : EXIT.ok;
 }
 
-function cleanedText({ id, removed, reasons, saved }: Cleaned, isDryRun: boolean): string {
-  if (!removed) return `${id} stays: ${reasons.join("; ")}`;
+function cleanedText(
+  tree: StateTree,
+  { id, removed, reasons, saved }: Cleaned,
+  isDryRun: boolean,
+): string {
+  const unlanded = explainUnlanded(tree, id)?.how;
+  const all = unlanded === undefined ? reasons : [`its work ${unlanded}`, ...reasons];
+  if (!removed) return `${id} stays: ${all.join("; ")}`;
   const what = isDryRun ? "would be removed" : "removed";
   return saved === null
     ? `${id} ${what}`
