@@ -78,6 +78,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/list": [...SHELL, ...CLI_ROOMS],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
+  "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git"],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
@@ -98,6 +99,7 @@ const STARTS = [
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",
   "parts/doctor/night.ts",
+  "parts/why/command.ts",
 ];
 
 function sources(folder: string): string[] {

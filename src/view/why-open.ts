@@ -8,7 +8,7 @@ import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
-import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../core/unmet.ts";
+import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
@@ -25,6 +25,8 @@ export interface Why {
   text: string;
   /** It does not start until a person acts, or not in time. */
   isStuck: boolean;
+  /** What a person can do about it. */
+  do?: string;
 }
 
 export class WhyOpen {
@@ -94,7 +96,9 @@ export class WhyOpen {
   }
 
   private atGate(gate: ClosedGate | undefined): Why | undefined {
-    return gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs };
+    return (
+      gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs, do: gate.do }
+    );
   }
 
   /** Undefined when the task waits at no gate. */
@@ -116,8 +120,7 @@ export class WhyOpen {
       return undefined;
     if (standing.on !== undefined) {
       const { named, count } = findUnmet(id, standing.on, (one) => this.standingOf(one));
-      if (count > 0)
-        return { text: describeUnmet(named, count), isStuck: named.some((one) => one.isStuck) };
+      if (count > 0) return unmet(named, count);
     }
     if (standing.is === "stuck") return { text: standing.how, isStuck: true };
     return standing.how === "runs"
@@ -135,10 +138,11 @@ export class WhyOpen {
           : undefined;
         return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
       });
-      return { text: describeUnmet(shown, count), isStuck: named.some((one) => one.isStuck) };
+      return unmet(shown, count);
     }
     const reason = this.noAgent(task);
-    if (reason !== undefined) return { text: `cannot run: ${reason}`, isStuck: true };
+    if (reason !== undefined)
+      return { text: `cannot run: ${reason}`, isStuck: true, do: withAnAgent(id) };
     const notBefore = task?.["not_before"];
     if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
       return this.waitsUntil(notBefore * 1000, "waits for its time");
@@ -204,15 +208,40 @@ export class WhyOpen {
   /** The reason why nothing can start at all. */
   private holdsAll(hasSupervisor: boolean): Why | undefined {
     if (!hasSupervisor)
-      return { text: "waits, and no supervisor runs (mailchute run)", isStuck: true };
+      return {
+        text: "waits, and no supervisor runs (mailchute run)",
+        isStuck: true,
+        do: "mailchute run",
+      };
     const control: ControlDocument = controlOf(readJsonObject(this.tree.controlState));
     if (control.paused)
       return {
         text: `waits: paused since ${control.paused_at ?? "an unknown time"} (mailchute resume)`,
         isStuck: true,
+        do: "mailchute resume",
       };
     return control.max_workers === 0
-      ? { text: "waits: there are 0 slots (mailchute set-workers N)", isStuck: true }
+      ? {
+          text: "waits: there are 0 slots (mailchute set-workers N)",
+          isStuck: true,
+          do: "mailchute set-workers N",
+        }
       : undefined;
   }
+}
+
+function unmet(named: readonly Unmet[], count: number): Why {
+  const stuck = named.find((one) => one.isStuck);
+  const why = { text: describeUnmet(named, count), isStuck: stuck !== undefined };
+  if (stuck === undefined) return why;
+  if (stuck.isUnknown)
+    return { ...why, do: `drop a task with the id ${stuck.id}, or cancel this one` };
+  return {
+    ...why,
+    do: stuck.how === "failed" ? `mailchute retry ${stuck.id}` : `mailchute why ${stuck.id}`,
+  };
+}
+
+function withAnAgent(id: string): string {
+  return `add the agent to config.yaml and start \`mailchute run\` again, or: mailchute cancel ${id}`;
 }

@@ -136,6 +136,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "tokens and money that coding agents used",
     load: () => import("../../parts/costs/command.ts"),
   },
+  why: {
+    group: "Look",
+    summary: "why a task is where it is, and what would move it",
+    load: () => import("../../parts/why/command.ts"),
+  },
   report: {
     group: "Look",
     summary: "what happened in a night, and what to do next",

@@ -1,0 +1,119 @@
+/** `why`: why a task is where it is, since when, and what would move it. Reads files only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { openIdReaders } from "../../app/id-readers.ts";
+import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
+import { EXIT } from "../../cli/shell/exit-codes.ts";
+import { existingTree, openSettings } from "../../cli/shell/options.ts";
+import { DEFAULT_SETTINGS } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { openToRead } from "../../host/regular-file.ts";
+import { localTime } from "../../text/local-time.ts";
+import { ago, fold, paint, safe } from "../../text/render.ts";
+import { noSuchTask } from "../../view/find-task.ts";
+import { learnTask } from "../../view/know-task.ts";
+import { takeSnapshot } from "../../view/snapshot-reader.ts";
+import { WhyOpen } from "../../view/why-open.ts";
+import { type Explanation, explainTask } from "./explain-task.ts";
+
+const MARGIN = 10;
+const TAIL_BYTES = 4096;
+
+export const command = defineCommand({
+  usage: "ID",
+  args: { min: 1, max: 1 },
+  details: [
+    "Says whether a task waits for others, a slot, a quota, its time, a person, or an agent that is not there; since when; and the command that would move it. A node of the plan is explained, too.",
+  ],
+  examples: ["why deploy-eu"],
+  options: {},
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const explanation = await explain(ctx, tree, ctx.positionals[0] ?? "");
+    if (ctx.json) ctx.out.json(explanation);
+    else for (const line of render(explanation, ctx)) ctx.out.line(line);
+    return EXIT.ok;
+  },
+});
+
+/** @throws ErrTaskNotFound */
+async function explain(ctx: Context, tree: StateTree, id: string): Promise<Explanation> {
+  const settings = await openSettings(ctx).then(
+    (loaded) => loaded.settings,
+    () => undefined,
+  );
+  const why = new WhyOpen(
+    tree,
+    settings?.agents,
+    Date.now(),
+    openIdReaders(tree, settings?.agents),
+  );
+  await why.refresh();
+  const open = why.explain(id);
+  const known = await learnTask(tree, id);
+  const isNode = why.others.ids().includes(id);
+  if (known === undefined || (isNode && open !== undefined && known.state === "gone")) {
+    if (!isNode) throw noSuchTask(id, "why");
+    return {
+      id,
+      state: "node",
+      why: open?.text ?? "is done",
+      is_stuck: open?.isStuck ?? false,
+      since_ms: null,
+      do: open?.do ?? null,
+      facts: [],
+    };
+  }
+  return explainTask({
+    known,
+    open,
+    snapshot: takeSnapshot(tree, Date.now()),
+    maxAttempts: (settings ?? DEFAULT_SETTINGS).retry.max_attempts,
+    cameMs: fs.statSync(known.path, { throwIfNoEntry: false })?.ctimeMs ?? null,
+    lastLine: known.state === "running" && known.run !== null ? lastLineOf(known.run) : undefined,
+  });
+}
+
+function lastLineOf(run: string): string | undefined {
+  return endOf(join(run, "stdout.log"))
+    .trimEnd()
+    .split(/\r?\n|\r/)
+    .at(-1);
+}
+
+/** The end of a file; "" when it cannot be read. */
+function endOf(path: string): string {
+  let fd: number | undefined;
+  try {
+    fd = openToRead(path);
+    const { size } = fs.fstatSync(fd);
+    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
+    return buffer.toString("utf8", 0, got);
+  } catch {
+    return "";
+  } finally {
+    if (fd !== undefined) fs.closeSync(fd);
+  }
+}
+
+function render(one: Explanation, { colour, columns }: Context): string[] {
+  const { id, why, since_ms: sinceMs, facts, do: todo } = one;
+  const since =
+    sinceMs === null
+      ? []
+      : [{ name: "since", text: `${localTime(sinceMs)}, ${ago(sinceMs, Date.now())}` }];
+  const row = (name: string, [first = "", ...rest]: readonly string[]): string[] => [
+    `  ${paint(colour, "bold", name.padEnd(MARGIN))}${first}`,
+    ...rest.map((line) => " ".repeat(MARGIN + 2) + line),
+  ];
+  const room = Math.max(20, columns - MARGIN - 2);
+  return [
+    ...fold(`${safe(id)} ${safe(why)}`, columns),
+    ...[...since, ...facts].flatMap(({ name, text }) =>
+      // A path is not broken: people copy it.
+      row(name, name === "file" ? [safe(text)] : fold(safe(text), room)),
+    ),
+    ...(todo === null ? [] : row("do", [safe(todo)])),
+  ];
+}

@@ -1,0 +1,145 @@
+/** Says why a task is where it is: its state, the reason, since when, and what would move it. Pure. */
+import { headlineOf } from "../../core/outcome.ts";
+import type { Knowledge } from "../../view/know-task.ts";
+import { textOf } from "../../view/scan.ts";
+import type { Snapshot } from "../../view/snapshot.ts";
+import { numberIn } from "../../view/task-rows.ts";
+import type { Why } from "../../view/why-open.ts";
+
+export interface Explanation {
+  id: string;
+  state: string;
+  /** A phrase that follows the id: "waits for a, which failed". */
+  why: string;
+  /** True when it does not go on by itself. */
+  is_stuck: boolean;
+  /** Epoch ms: since when it has been in this state; null when that left no trace. */
+  since_ms: number | null;
+  /** What a person can do; null when it goes on by itself, or has completed. */
+  do: string | null;
+  /** Names and values of what counts for it. */
+  facts: { name: string; text: string }[];
+}
+
+interface Sources {
+  known: Knowledge;
+  /** Undefined when the task has ended. */
+  open: Why | undefined;
+  snapshot: Pick<Snapshot, "counts" | "supervisor">;
+  maxAttempts: number;
+  /** When the file came into its tray (epoch ms). */
+  cameMs: number | null;
+  /** The last line that the run has printed. */
+  lastLine: string | undefined;
+}
+
+/** The events after which a task is in its state. */
+const SINCE: Readonly<Record<string, readonly string[]>> = {
+  ready: ["retry_scheduled", "released", "reclaimed", "selected"],
+  held: ["held"],
+  running: ["started"],
+  done: ["completed"],
+  failed: ["completed", "quarantined"],
+};
+
+export function explainTask(sources: Sources): Explanation {
+  const { known, open } = sources;
+  const { id, state } = known;
+  return {
+    id,
+    state,
+    ...(open === undefined ? explainEnd(known) : explainOpen(open)),
+    since_ms: sinceOf(known) ?? sources.cameMs,
+    facts: factsOf(sources).flatMap(([name, text]) =>
+      text === undefined || text === "" ? [] : [{ name, text }],
+    ),
+  };
+}
+
+type Reason = Pick<Explanation, "why" | "is_stuck" | "do">;
+
+function explainOpen({ text, isStuck, do: todo }: Why): Reason {
+  return { why: text, is_stuck: isStuck, do: todo ?? null };
+}
+
+function explainEnd({ id, state, record, landing, failed_lines: failedLines }: Knowledge): Reason {
+  const error = record?.["error"];
+  if (state === "failed") {
+    const kind = textOf(record?.["kind"], "unknown");
+    const why = `failed (${kind}): ${headlineOf(textOf(error, ""))}`;
+    return { why, is_stuck: true, do: `mailchute retry ${id}` };
+  }
+  if (state === "gone")
+    return { why: "has ended, and its record was removed", is_stuck: false, do: null };
+  if (landing?.state === "failed")
+    return {
+      why: `has completed, and its work could not land: ${landing.why}`,
+      is_stuck: true,
+      do: `mailchute review ${id}`,
+    };
+  if (landing?.state === "open")
+    return {
+      why: `has completed, and its work has not landed yet: ${landing.why}`,
+      is_stuck: false,
+      do: null,
+    };
+  if (failedLines !== null)
+    return { why: `has completed, but ${failedLines}`, is_stuck: true, do: `mailchute show ${id}` };
+  if (record?.["landing"] === "branch")
+    return {
+      why: "has completed, and its work stays on its branch",
+      is_stuck: true,
+      do: `mailchute review ${id}`,
+    };
+  return { why: "has completed", is_stuck: false, do: null };
+}
+
+function sinceOf({ state, events }: Knowledge): number | undefined {
+  const wanted = SINCE[state];
+  const last = events.findLast((event) => wanted?.includes(String(event["event"])));
+  return typeof last?.["t"] === "number" ? last["t"] : undefined;
+}
+
+function factsOf(sources: Sources): [name: string, text: string | undefined][] {
+  const { known, lastLine } = sources;
+  const { task, owner, dependencies } = known;
+  const text = (name: string): string | undefined => {
+    const value = task?.[name];
+    return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
+  };
+  return [
+    ["run", runText(sources)],
+    ["last run", lastRunText(known)],
+    ...dependencies.map(({ id, state }): [string, string] => ["after", `${id} (${state})`]),
+    ["priority", text("priority")],
+    ["group", text("group")],
+    ["slots", slotsText(sources)],
+    ["worker", owner === null ? undefined : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
+    ["says", lastLine],
+    ["file", known.path],
+  ];
+}
+
+function runText({ known, maxAttempts }: Sources): string | undefined {
+  const { attempt, task, state } = known;
+  if (attempt === null || attempt === 0 || state === "done") return undefined;
+  return `${attempt} of ${numberIn(task ?? undefined, "max_attempts") ?? maxAttempts}`;
+}
+
+/** How the run before this one ended. */
+function lastRunText({ events, state }: Knowledge): string | undefined {
+  if (state === "done" || state === "failed") return undefined;
+  const ends = ["retry_scheduled", "reclaimed", "released"];
+  const last = events.findLast((event) => ends.includes(String(event["event"])));
+  if (last === undefined) return undefined;
+  const error = textOf(last["error"] ?? last["reason"], "");
+  return `${String(last["event"]).replace("_", " ")}${error === "" ? "" : `: ${headlineOf(error)}`}`;
+}
+
+/** Only for a task that could start. */
+function slotsText({ known, snapshot }: Sources): string | undefined {
+  if (known.state !== "waiting" && known.state !== "ready") return undefined;
+  const slots = snapshot.supervisor.document?.workers;
+  if (slots === undefined || snapshot.supervisor.state !== "running") return undefined;
+  return `${snapshot.counts.running} of ${slots} are busy`;
+}
