@@ -182,6 +182,10 @@ export const ConfigSchema = Settings(
     worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },
     mail_enabled: Type.Boolean({ description: "true: agents are woken for their mail" }),
     accept_mail_from: Texts('projects whose agents may write to yours, beside your own; "*": all'),
+    orchestrator: Type.String({
+      pattern: "^(?:[^:]+:){0,2}[A-Za-z0-9_](?:[A-Za-z0-9._/-]*[A-Za-z0-9_])?$",
+      description: "the agent that is told how others end: a name, or an address",
+    }),
     data: { ...Text, description: "where the mail of all scopes is kept" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {
       description: "users, beside you and root, whose files are accepted",

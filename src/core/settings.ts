@@ -143,6 +143,8 @@ export interface Settings {
   mail_enabled: boolean;
   /** Projects whose agents may write to those of this tree, besides its own one; "*": all of them. */
   accept_mail_from: string[];
+  /** The agent that is told how the others end: its name, or its address in another scope. */
+  orchestrator: string;
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
   data: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
@@ -201,6 +203,7 @@ export const DEFAULT_SETTINGS: Settings = {
   worktrees_dir: "worktrees",
   mail_enabled: false,
   accept_mail_from: [],
+  orchestrator: "june",
   data: "",
   uids: [],
   mailbox_enabled: true,

@@ -1,29 +1,54 @@
 /** Wakes the agents of a state tree for their mail while a supervisor runs. Without the setting `mail_enabled` it does and loads nothing. */
 import { messageOf, systemCode } from "../../core/errors.ts";
-import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
+import { foldId } from "../../core/names.ts";
+import { CODING_AGENTS } from "../../core/settings.ts";
+import { readLane } from "../../core/waiting-task.ts";
+import type { Part, PartPorts, StartLimit } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { MailWatch } from "./delivery/mail-watch.ts";
+import { type RunNote, writeNote } from "./exits/run-notes.ts";
 
 /** Between two looks at the files (ms). */
 const LOOK_MS = 300;
 
-class MailPart implements Part {
+class MailPart implements Part, StartLimit {
   readonly ports: PartPorts;
   private readonly env: PartHost["env"];
   private readonly isOn: boolean;
   private watch: MailWatch | undefined;
+  /** Tasks of agents whose exits are to be told, by folded id. */
+  private readonly notes = new Map<string, RunNote>();
   private lookAtMs = 0;
   private isLooking = false;
+  /** A task was noted since the last look began. */
+  private hasNewNote = false;
   /** False until the first look: then it is not known whether there is mail. */
   private hasLooked = false;
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
     this.isOn = env.settings.mail_enabled;
-    const isIdle = (): boolean => this.hasLooked && this.watch?.hasWork !== true;
+    const isIdle = (): boolean =>
+      this.hasLooked && !this.hasNewNote && this.watch?.hasWork !== true;
     const work = { canStart: () => false, isBusy: () => this.isLooking, isIdle };
-    this.ports = this.isOn ? { work } : {};
+    this.ports = this.isOn ? { work, startLimit: this } : {};
+  }
+
+  /** Before its task is accepted, so that its exit is told over any crash. */
+  noteStart(lane: string, id: string): void {
+    const { agent } = readLane(lane);
+    const { settings, tree, alerts } = this.env;
+    const kind = settings.agents.find(({ name }) => name === agent)?.kind;
+    if (!CODING_AGENTS.some((coding) => coding === kind) || this.notes.has(foldId(id))) return;
+    const note = { v: 1, task: id, agent, run: null } as const;
+    this.notes.set(foldId(id), note);
+    this.hasNewNote = true;
+    try {
+      writeNote(tree.dir, note, settings.durability === "power");
+    } catch (error) {
+      alerts.report(`exits:${systemCode(error)}`, `mail: cannot note ${id}: ${messageOf(error)}`);
+    }
   }
 
   /** The first tick opens the files, because a dry run has no ticks and must make none. */
@@ -41,16 +66,24 @@ class MailPart implements Part {
     return this.isOn ? this.lookAtMs : NEVER;
   }
 
-  async finish(): Promise<void> {}
+  /** Never rejects: the next supervisor tells what is left. */
+  async finish(): Promise<void> {
+    try {
+      await this.watch?.finish();
+    } catch (error) {
+      this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);
+    }
+  }
 
   close(): void {}
 
   /** Never rejects: the next look tries again. */
   private async look(): Promise<void> {
     const isStart = this.watch === undefined;
+    this.hasNewNote = false;
     try {
       const { openWatch } = await import("./delivery/mail-watch.ts");
-      this.watch ??= await openWatch(this.env);
+      this.watch ??= await openWatch(this.env, this.notes);
       await this.watch.look(isStart);
     } catch (error) {
       this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);

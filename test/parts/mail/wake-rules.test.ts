@@ -17,6 +17,7 @@ const MINUTE = 60_000;
 function judge(more: Partial<WakeFacts> & { fails?: number; hops?: number }) {
   const { fails = 0, hops = 0, ...facts } = more;
   return judgeWake({
+    canWake: true,
     cursor: { n: 1, upto: 1, fails, at: 0 },
     bundle: { hops },
     sinceMs: 0,

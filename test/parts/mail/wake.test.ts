@@ -4,58 +4,17 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readOffer, writeOffer } from "../../../src/parts/mail/delivery/offers.ts";
-import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
-import { type Draft, send } from "../../../src/parts/mail/send/send.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
-import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
-import { newTalkPool, UNTIL_GO } from "../../agents/talk/talk-pool.ts";
-import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { UNTIL_GO } from "../../agents/talk/talk-pool.ts";
+import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
+import { newMailPool, streamsOf, wakesOf } from "./mail-pool.ts";
 
 const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));
 const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
 
-interface MailPool {
-  pool: Pool;
-  folder: MailFolder;
-  /** Records a message, as `say` and programs do. */
-  post: (more?: Partial<Draft>) => string;
-  cursorOf: (name: string) => number;
-}
-
-/** A pool whose mail is in its tree, in the scope unknown:main. */
-function newMailPool(tasks: Record<string, object[][]> = {}, turns?: object[][]): MailPool {
-  const pool = newTalkPool(tasks, turns);
-  fs.appendFileSync(join(pool.state, "config.yaml"), "mail_enabled: true\ndata: .\n");
-  const store = { dataDir: pool.state, isDurable: false };
-  const folder = new MailFolder(store, OUTSIDE);
-  const post = (more: Partial<Draft> = {}): string => {
-    const draft = { scope: OUTSIDE, from: "ann", via: "cli", to: ["claude"], text: "look at X" };
-    return send(store, { ...(draft as Draft), ...more }, Date.now()).id;
-  };
-  return { pool, folder, post, cursorOf: (name) => readCursor(folder, name).upto };
-}
-
-/** All that the programs have printed and were told, run after run. */
-function streamsOf(pool: Pool): string[] {
-  return pool
-    .runs()
-    .sort()
-    .map((run) => join(pool.state, "runs", run, "events.jsonl"))
-    .map((path) => (fs.existsSync(path) ? fs.readFileSync(path, "utf8") : ""));
-}
-
-/** The ids of the wake-ups that have begun. */
-const wakesOf = (pool: Pool): string[] => [
-  ...new Set(
-    pool
-      .runs()
-      .map((run) => /wake\.[^@]+/.exec(run)?.[0] ?? "")
-      .filter((id) => id !== ""),
-  ),
-];
 const occurrences = (text: string, part: string): number => text.split(part).length - 1;
 
 describe("seed task 6: a mention wakes its agent", () => {
@@ -162,19 +121,18 @@ describe("after a crash", () => {
   });
 
   it("of the supervisor at many moments, the mail is read, by one wake-up for each level", async () => {
-    const { pool, post, cursorOf } = newMailPool();
+    const { pool, folder, post } = newMailPool();
+    const isRead = (): boolean => unreadOf(folder, "claude").messages.length === 0;
     for (let round = 1; round <= 4; round++) {
       post({ text: `message ${round}` });
       await pool.start();
       // Sooner or later: before, while and after the agent is woken.
       const untilMs = Date.now() + round * 900;
-      await waitFor(() => Date.now() > untilMs || cursorOf("claude") === round, {
-        what: "a moment",
-      });
+      await waitFor(() => Date.now() > untilMs || isRead(), { what: "a moment" });
       await pool.killAll();
     }
     await pool.start();
-    await waitFor(() => cursorOf("claude") === 4, { what: "all mail", timeoutMs: 30_000 });
+    await waitFor(isRead, { what: "all mail", timeoutMs: 30_000 });
     const streams = streamsOf(pool).join();
     for (let round = 1; round <= 4; round++) expect(streams).toContain(`> message ${round}`);
     // No two wake-ups have a name in common, and none was submitted twice.

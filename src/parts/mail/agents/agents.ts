@@ -3,7 +3,7 @@ import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { listDir } from "../../../host/list-dir.ts";
-import { explainBadName, folderOf, HUMAN, type Scope } from "../scope/scope.ts";
+import { explainBadName, folderOf, formatAddress, HUMAN, type Scope } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
@@ -34,7 +34,10 @@ export interface AgentRecord extends Scope {
 }
 
 export type AgentDraft = Pick<AgentRecord, "name" | "type"> &
-  Partial<Pick<AgentRecord, "task" | "status" | "home">>;
+  Partial<Pick<AgentRecord, "task" | "status" | "home">> & {
+    /** It stands in the settings: only such an agent may be the orchestrator. */
+    isOfSettings?: boolean;
+  };
 /** Fields that may change while the agent is there. */
 export type AgentChange = Partial<
   Omit<AgentRecord, "v" | "project" | "branch" | "name" | "inc" | "created_at" | "updated_at">
@@ -52,7 +55,8 @@ export async function createAgent(
   wallMs: number,
 ): Promise<AgentRecord> {
   const name = draft.name.toLowerCase();
-  const fault = name === HUMAN ? `${HUMAN} is the name of a person` : explainBadName(name);
+  const { isOfSettings = false, ...fields } = draft;
+  const fault = explainBadName(name) ?? explainTaken(folder, name, isOfSettings);
   if (fault !== undefined)
     throw new ErrInvalidMessage(`${JSON.stringify(draft.name)} is no name of an agent: ${fault}`, {
       phase: "create agent",
@@ -73,11 +77,22 @@ export async function createAgent(
       moveCursor(folder, name, log.last, { by: "archive", atMs: wallMs });
     }
     const now = Math.floor(wallMs / 1000);
-    const given = { ...draft, name, inc, created_at: now, updated_at: now };
+    const given = { ...fields, name, inc, created_at: now, updated_at: now };
     const record = withDefaults({ ...given }, folder.scope, name);
     writeAgent(folder, record);
     return record;
   });
+}
+
+/** Why an agent cannot take this name, which is taken for good; undefined when it can. */
+function explainTaken(
+  { scope, orchestrator }: MailFolder,
+  name: string,
+  isOfSettings: boolean,
+): string | undefined {
+  if (name === HUMAN) return `${HUMAN} is the name of a person`;
+  const isOrchestrator = formatAddress({ ...scope, name }) === orchestrator;
+  return isOrchestrator && !isOfSettings ? "it is the name of the orchestrator" : undefined;
 }
 
 /** @returns the changed record; undefined when there is no such agent. @throws a system error */

@@ -20,7 +20,7 @@ import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
 import { dropOffer, type MailOffer, readOffer, writeOffer } from "./offers.ts";
-import type { PendingMail } from "./pending-mail.ts";
+import type { PendingMail, Waiting } from "./pending-mail.ts";
 import { judgeWake, wakeIdOf } from "./wake-rules.ts";
 import { wakeTask } from "./wake-task.ts";
 
@@ -84,6 +84,7 @@ export class Delivery {
     }
     const verdict = judgeWake({
       cursor,
+      canWake: this.canWake(name, waiting),
       bundle,
       sinceMs: waiting.sinceMs,
       lastMs: waiting.lastMs,
@@ -102,6 +103,11 @@ export class Delivery {
     const task = wakeIdOf({ ...this.folder.scope, name }, agent.inc, cursor);
     await this.offer(name, bundle, task, true);
     return true;
+  }
+
+  private canWake(name: string, { messages, isCut }: Waiting): boolean {
+    if (formatAddress({ ...this.folder.scope, name }) === this.folder.orchestrator) return true;
+    return isCut || messages.some(({ via }) => via !== "system");
   }
 
   /** Writes the offer, then makes it. A crash in between leaves an offer that `followUp` makes. */

@@ -2,11 +2,14 @@
  * What a supervisor does for the mail of its agents, again and again: it takes what lies in `post/`, and has the mail of each agent
  * delivered. It decides by what is there, and remembers nothing that a crash could lose.
  */
+import fs from "node:fs";
 import { dirname } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { CODING_AGENTS } from "../../../core/settings.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
-import { createAgent, readAgent } from "../agents/agents.ts";
+import { type AgentRecord, createAgent, readAgent } from "../agents/agents.ts";
+import { Exits } from "../exits/exits.ts";
+import type { RunNote } from "../exits/run-notes.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
 import type { PostBox } from "../post/post-box.ts";
 import { findScope } from "../scope/find-scope.ts";
@@ -17,8 +20,11 @@ import { PendingMail } from "./pending-mail.ts";
 
 const SWEEP_MS = 60 * 60 * 1000;
 
-/** @throws ErrMailboxDir, a system error */
-export async function openWatch(env: Environment): Promise<MailWatch> {
+/**
+ * @param notes of tasks that this process has noted: see `Exits`
+ * @throws ErrMailboxDir, a system error
+ */
+export async function openWatch(env: Environment, notes: Map<string, RunNote>): Promise<MailWatch> {
   const { tree, settings, alerts, trays } = env;
   const store = storeOf(settings, tree.dir, process.env);
   const onError = (error: unknown): void =>
@@ -33,19 +39,36 @@ export async function openWatch(env: Environment): Promise<MailWatch> {
     if (own === HUMAN || explainBadName(own) !== undefined) continue;
     names.set(own, name);
     const known = readAgent(folder, own);
-    if (known !== undefined && known.archived_at === null) continue;
-    // Archived by hand: it stays so.
-    if (known !== undefined) names.delete(own);
-    else await createAgent(folder, { name: own, type: kind, home: tree.dir }, trays.clock.wallMs());
+    // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
+    if (known !== undefined) {
+      if (known.archived_at !== null || isElsewhere(known, tree.dir)) names.delete(own);
+    } else {
+      const draft = { name: own, type: kind, home: tree.dir, isOfSettings: true };
+      await createAgent(folder, draft, trays.clock.wallMs());
+    }
   }
   const pending = new PendingMail(folder, [...names.keys()], trays.clock.monotonicMs());
   const sweep = (): void => sweepPost(post.trays, settings);
-  return new MailWatch(env, post.box, pending, new Delivery(env, folder, pending, names), sweep);
+  const delivery = new Delivery(env, folder, pending, names);
+  return new MailWatch(
+    env,
+    post.box,
+    new Exits(env, store, folder, notes),
+    pending,
+    delivery,
+    sweep,
+  );
+}
+
+/** A tree that was moved has its agents still. */
+function isElsewhere({ home }: AgentRecord, stateDir: string): boolean {
+  return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
 export class MailWatch {
   private readonly env: Environment;
   private readonly post: PostBox;
+  private readonly exits: Exits;
   private readonly pending: PendingMail;
   private readonly delivery: Delivery;
   private readonly sweep: () => void;
@@ -54,26 +77,29 @@ export class MailWatch {
   constructor(
     env: Environment,
     post: PostBox,
+    exits: Exits,
     pending: PendingMail,
     delivery: Delivery,
     sweep: () => void,
   ) {
     this.env = env;
     this.post = post;
+    this.exits = exits;
     this.pending = pending;
     this.delivery = delivery;
     this.sweep = sweep;
   }
 
-  /** Whether an agent is about to be woken, or a file of the post is about to be taken. */
+  /** Whether an agent is about to be woken, its exit to be told, or a file of the post to be taken. */
   get hasWork(): boolean {
-    return this.post.hasWaiting || this.delivery.hasWork;
+    return this.post.hasWaiting || this.exits.hasWork || this.delivery.hasWork;
   }
 
   /** @throws a system error: the next look tries again */
   async look(isStart = false): Promise<void> {
     const { clock } = this.env.trays;
     await this.post.take(isStart);
+    await this.exits.look(isStart);
     this.pending.look(clock.monotonicMs());
     for (const { id, project, branch, from_agent: from } of this.pending.held.splice(0))
       this.env.alerts.alert(
@@ -84,5 +110,10 @@ export class MailWatch {
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;
     this.sweep();
+  }
+
+  /** Tells of the last exits. @throws a system error: the next supervisor tries again */
+  async finish(): Promise<void> {
+    await this.exits.look();
   }
 }

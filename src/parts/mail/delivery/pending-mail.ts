@@ -9,8 +9,10 @@ import { MessageReader, type Numbered } from "../store/read-messages.ts";
 /** So many messages of an agent are kept in memory. The others are read when these are done. */
 const KEPT_MAX = 200;
 
-interface Waiting {
+/** The first unread messages of an agent. */
+export interface Waiting {
   messages: Numbered[];
+  /** There are more. */
   isCut: boolean;
   /** When the first of them and the last one was seen (monotonic ms). */
   sinceMs: number;

@@ -16,6 +16,8 @@ const HOPS_MAX = 12;
 
 export interface WakeFacts {
   cursor: Cursor;
+  /** Whether it may be woken by what waits: messages of mailchute itself wake the orchestrator only. */
+  canWake: boolean;
   bundle: Pick<Bundle, "hops">;
   /** When the first and the last message was seen, and now (monotonic ms). */
   sinceMs: number;
@@ -29,6 +31,7 @@ export interface WakeFacts {
 
 /** @returns "soon" when it waits only for quiet, or why the mail is held */
 export function judgeWake(facts: WakeFacts): "now" | "soon" | "later" | { held: string } {
+  if (!facts.canWake) return "later";
   const { cursor, bundle, sinceMs, lastMs, nowMs, cursorAtMs, sentAtMs, wallMs } = facts;
   if (bundle.hops >= HOPS_MAX)
     return { held: `it is the answer to ${HOPS_MAX} wake-ups, and no person spoke in between` };

@@ -4,7 +4,7 @@ import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
 import { Type } from "../../../codec/typebox.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { HUMAN, type Scope, sameScope } from "../scope/scope.ts";
+import { formatAddress, HUMAN, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import type { Draft } from "../send/send.ts";
 import { TIMES, type When } from "../store/message.ts";
 
@@ -52,17 +52,30 @@ interface Post {
  * A message of `post/inbox`, which says who sends it.
  * @param id by the name of the file
  * @param home the scope of a message that names none
+ * @param orchestrator its name or address: only its own runs speak as it
  * @throws ErrInvalidMessage; its `cause` is a JsonFault when the text is not valid JSON
  */
-export function decodePost(bytes: Buffer, id: string, home: Scope): Draft & { id: string } {
+export function decodePost(
+  bytes: Buffer,
+  id: string,
+  home: Scope,
+  orchestrator?: string,
+): Draft & { id: string } {
   const post = decode(bytes, id);
   const { project = home.project, branch = home.branch, from_agent: from = "" } = post;
   if (post.id !== undefined && post.id !== id)
     throw invalid(`the body says id ${shorten(post.id)} but the file is named ${id}`, id);
   if (from === "") throw invalid("from_agent is missing: who sends it", id);
-  if (from.toLowerCase() === HUMAN)
+  const name = from.toLowerCase();
+  if (name === HUMAN)
     throw invalid(
       `a file cannot speak as ${HUMAN}: only a person does, with \`mailchute say\``,
+      id,
+    );
+  const known = parseAddress(orchestrator ?? "", { project, branch });
+  if (known !== undefined && formatAddress({ project, branch, name }) === formatAddress(known))
+    throw invalid(
+      "a file cannot speak as the orchestrator: only its own runs do, with `mailchute say`",
       id,
     );
   return { ...draftOf(post, id), scope: { project, branch }, from, via: "file" };

@@ -47,11 +47,12 @@ export class PostBox {
   private readonly rescuer: Rescuer;
 
   constructor(parts: PostParts) {
-    const { trays, home, settleMs, leaseTtlMs, onError } = parts;
+    const { trays, store, home, settleMs, leaseTtlMs, onError } = parts;
     this.p = parts;
     this.trays = trays;
     const batches = "there are no batches of messages: write one file <id>.json for each";
-    const decode = (bytes: Buffer, id: string): Draft => decodePost(bytes, id, home);
+    const decode = (bytes: Buffer, id: string): Draft =>
+      decodePost(bytes, id, home, store.orchestrator);
     this.rules = { uids: trays.uids, batches, decode };
     this.incomplete = new IncompleteFiles(trays.clock, settleMs);
     const recoverer = {
@@ -130,7 +131,8 @@ export class PostBox {
     const { trays, store, home } = this.p;
     let sent: Sent;
     try {
-      const draft = decodePost(readBytes(trays, claim), claim.name.id, home);
+      const bytes = readBytes(trays, claim);
+      const draft = decodePost(bytes, claim.name.id, home, store.orchestrator);
       sent = send(store, draft, trays.clock.wallMs());
     } catch (error) {
       if (error instanceof MailchuteError && error.code !== "ErrMailboxDir")

@@ -2,6 +2,7 @@
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { isoTime } from "../../../core/iso-time.ts";
 import { newId } from "../../../mailbox/random.ts";
+import { readAgent } from "../agents/agents.ts";
 import { findMentions } from "../scope/mentions.ts";
 import {
   explainBadScope,
@@ -54,7 +55,7 @@ const RECIPIENTS_MAX = 64;
  */
 export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
   const id = draft.id ?? newId(wallMs, "m");
-  const message = draftToMessage({ ...draft, id }, wallMs);
+  const message = { ...draftToMessage({ ...draft, id }, wallMs), from_inc: incOf(store, draft) };
   const recipients = recipientsOf(message);
   let isNew = false;
   for (const scope of scopesOf(draft.scope, recipients)) {
@@ -70,6 +71,11 @@ export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
       });
   }
   return { id, isNew, to: recipients };
+}
+
+/** Null for people, and for programs that are no agent of the scope. */
+function incOf(store: MailStore, { scope, from }: Draft): number | null {
+  return readAgent(new MailFolder(store, scope), from.toLowerCase())?.inc ?? null;
 }
 
 /** @throws ErrInvalidMessage */
@@ -93,7 +99,8 @@ function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message 
       "name a file in it",
     );
   const to = draft.to.map((name) => addressOf(name, scope, id));
-  const mentions = [...(draft.mentions ?? findMentions(text, scope))];
+  // What an agent said last is only quoted: what it mentions is no recipient.
+  const mentions = draft.via === "system" ? [] : [...(draft.mentions ?? findMentions(text, scope))];
   if (recipientsOf({ to, mentions }).length > RECIPIENTS_MAX)
     fail(`the message names more than ${RECIPIENTS_MAX} agents`, "send it in parts");
   const sender = parseAddress(from, scope);

@@ -13,7 +13,7 @@ import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { randomToken } from "../../../mailbox/random.ts";
 import { checkStateDir } from "../../../mailbox/trays.ts";
-import { folderOf, type Scope, sameScope } from "../scope/scope.ts";
+import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 
 /** Of `~/.local/share/mailchute`, all but the home directory may be missing. */
 const DATA_DEPTH = 3;
@@ -30,16 +30,19 @@ export interface MailStore {
   keepMs?: number;
   /** Projects whose agents may write to those of a scope, besides its own; "*": all. Left out: no other. */
   accepts?: readonly string[];
+  /** Name or address of the agent that is told how others end. No other agent can have it. */
+  orchestrator?: string;
 }
 
 /** Where the mail of a state tree lies. */
 export function storeOf(settings: Settings, stateDir: string, env: NodeJS.ProcessEnv): MailStore {
-  const { accept_mail_from: accepts, data, durability, retention } = settings;
+  const { accept_mail_from: accepts, data, durability, orchestrator, retention } = settings;
   return {
     dataDir: dataDirOf(data, stateDir, env),
     isDurable: durability === "power",
     keepMs: retention.journal_days * DAY_MS,
     accepts,
+    orchestrator,
   };
 }
 
@@ -60,19 +63,21 @@ export class MailFolder {
   readonly dir: string;
   readonly isDurable: boolean;
   readonly keepMs: number;
+  /** Its address; undefined when none is known. */
+  readonly orchestrator: string | undefined;
   private readonly dataDir: string;
   private readonly accepts: readonly string[];
   private isChecked = false;
 
-  constructor(
-    { dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY, accepts = [] }: MailStore,
-    scope: Scope,
-  ) {
-    this.accepts = accepts;
+  constructor(store: MailStore, scope: Scope) {
+    const { dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY, orchestrator } = store;
+    this.accepts = store.accepts ?? [];
     this.scope = scope;
     this.dataDir = dataDir;
     this.isDurable = isDurable;
     this.keepMs = keepMs;
+    const address = parseAddress(orchestrator ?? "", scope);
+    this.orchestrator = address && formatAddress(address);
     this.dir = join(dataDir, "scopes", folderOf(scope.project), folderOf(scope.branch));
   }
 

@@ -1,0 +1,66 @@
+/** Says how a task of an agent ended, in a message with the last lines of what the agent said. Pure. */
+import { parseLease } from "../../../core/names.ts";
+import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
+import type { Draft } from "../send/send.ts";
+import type { RunNote } from "./run-notes.ts";
+
+type Record = (ResultRecord | ErrorRecord) & { task?: unknown };
+
+const LINES_MAX = 10;
+const CHARS_MAX = 2000;
+
+/**
+ * The id, text and hops of the message about this exit: the same each time, for it may be sent again after a crash.
+ * @param record undefined when another program has taken it
+ * @returns undefined when the task never ran
+ */
+export function exitMessage(
+  note: RunNote,
+  record: Record | undefined,
+): (Pick<Draft, "text" | "hops"> & { id: string }) | undefined {
+  const { submission, attempt } = parseLease(record?.lease ?? "") ?? {};
+  const run = submission === undefined ? note.run : `${submission}.${attempt}`;
+  if (run === null) return undefined;
+  const id = `exit-${note.task}@${run}`;
+  if (record === undefined)
+    return {
+      id,
+      text: `${note.task} ended, and its record was taken away: see mailchute show ${note.task}`,
+      hops: 0,
+    };
+  return {
+    id,
+    text: `${headOf(note.task, record)}${lastWords(record)}`,
+    hops: hopsOf(note.task, record),
+  };
+}
+
+function headOf(task: string, record: Record): string {
+  if (record.status === "failed")
+    return `${task} failed (${record.kind}): ${firstLine(record.error)}`;
+  const reason = firstLine(record.verdict_reason);
+  return `${task} completed, verdict ${record.verdict}${reason === "" ? "" : ` (${reason})`}`;
+}
+
+/** The last lines of what it said, or of its error. */
+function lastWords(record: Record): string {
+  const { output } = record;
+  const said = typeof output === "string" ? output : "";
+  const text =
+    said === "" && record.status === "failed" ? record.error.split("\n").slice(1).join("\n") : said;
+  const lines = text.trimEnd().split("\n").slice(-LINES_MAX).join("\n").slice(-CHARS_MAX);
+  return lines === "" ? "" : `\n\n${lines}`;
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]?.slice(0, CHARS_MAX) ?? "";
+}
+
+/** A wake-up is a step of a chain of messages. Any other task is work, and begins a new one. */
+function hopsOf(task: string, { task: own }: Record): number {
+  const env = (own as { env?: unknown } | undefined)?.env as
+    | { MAILCHUTE_HOPS?: unknown }
+    | undefined;
+  const hops = Number(env?.MAILCHUTE_HOPS);
+  return task.startsWith("wake.") && Number.isInteger(hops) && hops > 0 ? hops : 0;
+}
