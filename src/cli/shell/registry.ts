@@ -100,7 +100,7 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   answer: {
     group: "Plan",
     insteadInRun: ASK,
-    summary: "answer a node or a budget that waits for a person",
+    summary: "answer a node, a budget or an agent that waits for a person",
     load: () => import("../commands/answer.ts"),
   },
   kv: {
@@ -147,6 +147,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../../parts/report/command.ts"),
   },
 
+  ask: {
+    group: "Mail",
+    summary: "ask a person or an agent, and wait for the answer",
+    load: () => import("../../parts/mail/verbs/ask.ts"),
+  },
   messages: {
     group: "Mail",
     summary: "what agents and people of a scope say to each other",

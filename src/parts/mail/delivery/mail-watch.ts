@@ -12,6 +12,7 @@ import { Exits } from "../exits/exits.ts";
 import type { RunNote } from "../exits/run-notes.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
 import type { PostBox } from "../post/post-box.ts";
+import { sendAnswers } from "../requests/asked.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
@@ -49,15 +50,10 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   }
   const pending = new PendingMail(folder, [...names.keys()], trays.clock.monotonicMs());
   const sweep = (): void => sweepPost(post.trays, settings);
+  const exits = new Exits(env, store, folder, notes);
+  const answers = (): void => sendAnswers(tree.dir, store, trays.clock.wallMs());
   const delivery = new Delivery(env, folder, pending, names);
-  return new MailWatch(
-    env,
-    post.box,
-    new Exits(env, store, folder, notes),
-    pending,
-    delivery,
-    sweep,
-  );
+  return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, sweep });
 }
 
 /** A tree that was moved has its agents still. */
@@ -65,55 +61,52 @@ function isElsewhere({ home }: AgentRecord, stateDir: string): boolean {
   return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
+interface WatchParts {
+  post: PostBox;
+  exits: Exits;
+  /** Sends the answers of people to the agents that asked. */
+  answers: () => void;
+  pending: PendingMail;
+  delivery: Delivery;
+  /** Removes old records of the post. */
+  sweep: () => void;
+}
+
 export class MailWatch {
   private readonly env: Environment;
-  private readonly post: PostBox;
-  private readonly exits: Exits;
-  private readonly pending: PendingMail;
-  private readonly delivery: Delivery;
-  private readonly sweep: () => void;
+  private readonly p: WatchParts;
   private sweepAtMs = 0;
 
-  constructor(
-    env: Environment,
-    post: PostBox,
-    exits: Exits,
-    pending: PendingMail,
-    delivery: Delivery,
-    sweep: () => void,
-  ) {
+  constructor(env: Environment, parts: WatchParts) {
     this.env = env;
-    this.post = post;
-    this.exits = exits;
-    this.pending = pending;
-    this.delivery = delivery;
-    this.sweep = sweep;
+    this.p = parts;
   }
 
   /** Whether an agent is about to be woken, its exit to be told, or a file of the post to be taken. */
   get hasWork(): boolean {
-    return this.post.hasWaiting || this.exits.hasWork || this.delivery.hasWork;
+    return this.p.post.hasWaiting || this.p.exits.hasWork || this.p.delivery.hasWork;
   }
 
   /** @throws a system error: the next look tries again */
   async look(isStart = false): Promise<void> {
     const { clock } = this.env.trays;
-    await this.post.take(isStart);
-    await this.exits.look(isStart);
-    this.pending.look(clock.monotonicMs());
-    for (const { id, project, branch, from_agent: from } of this.pending.held.splice(0))
+    await this.p.post.take(isStart);
+    await this.p.exits.look(isStart);
+    this.p.answers();
+    this.p.pending.look(clock.monotonicMs());
+    for (const { id, project, branch, from_agent: from } of this.p.pending.held.splice(0))
       this.env.alerts.alert(
         "mail_held",
         `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
       );
-    await this.delivery.work();
+    await this.p.delivery.work();
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;
-    this.sweep();
+    this.p.sweep();
   }
 
   /** Tells of the last exits. @throws a system error: the next supervisor tries again */
   async finish(): Promise<void> {
-    await this.exits.look();
+    await this.p.exits.look();
   }
 }

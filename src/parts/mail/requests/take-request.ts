@@ -10,6 +10,7 @@ import { send } from "../send/send.ts";
 import { moveCursor, readCursor } from "../store/cursors.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
+import { ask } from "./ask.ts";
 import { type RunSender, senderOf } from "./run-sender.ts";
 
 /** @throws ErrInvalidMessage, ErrMailboxDir, a system error */
@@ -22,7 +23,11 @@ export async function takeRequest(place: RequestPlace, request: RunRequest): Pro
     return acknowledge(new MailFolder(store, sender.scope), sender, fields, request.id);
   const { hops, name, scope } = sender;
   const draft = decodeRunMessage(request.bytes, request.id, { scope, name });
-  const sent = send(store, { ...draft, hops }, Date.now());
+  const own = { ...draft, hops };
+  const sent =
+    fields?.["ask"] === true
+      ? ask({ stateDir: tree.dir, store }, own, Date.now())
+      : send(store, own, Date.now());
   return { id: sent.id, to: sent.to, is_new: sent.isNew };
 }
 

@@ -1,0 +1,63 @@
+/** Asks a question: a person, through a file of `questions/open/`, or an agent, as a message. Twice under one id is once. */
+import { ErrInvalidMessage } from "../../../core/errors.ts";
+import { QuestionStore } from "../../../questions/question-store.ts";
+import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
+import { type Draft, type Sent, send } from "../send/send.ts";
+import type { MailStore } from "../store/mail-folder.ts";
+import { listAsked, noteAsked } from "./asked.ts";
+
+/** An agent may have so many questions open: one that asks without end fills no page. */
+const OPEN_MAX = 20;
+
+export interface AskPlace {
+  stateDir: string;
+  store: MailStore;
+}
+
+/** The text of the draft is the question: its first line, then more about it. */
+export type QuestionDraft = Draft & { id: string };
+
+/**
+ * @param draft without a recipient, it asks a person
+ * @throws ErrInvalidMessage, ErrMailboxDir, a system error
+ */
+export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs: number): Sent {
+  const to = draft.to.length === 0 ? [HUMAN] : draft.to;
+  const isForPerson = to.some((name) => isHuman(name, draft.scope));
+  const question: Draft = { ...draft, to, type: "question", requiresHuman: isForPerson };
+  if (!isForPerson) return send(store, question, wallMs);
+  // Its own mail, and no question: an agent can wait for nothing there.
+  if (to.length > 1)
+    throw new ErrInvalidMessage("a question to a person goes to no agent, too", {
+      id: draft.id,
+      phase: "ask",
+      hint: "ask twice",
+    });
+  const { from, id, scope, text } = draft;
+  const others = listAsked(stateDir).filter((one) => one.agent === from && one.id !== id);
+  if (others.length >= OPEN_MAX)
+    throw new ErrInvalidMessage(`${OPEN_MAX} questions of ${from} wait for an answer`, {
+      id,
+      phase: "ask",
+      hint: "wait for the answers, or go on without them",
+    });
+  const sent = send(store, question, wallMs);
+  const [first = "", ...more] = text.trim().split("\n");
+  new QuestionStore(stateDir).ask({
+    id,
+    question: first,
+    context: more.join("\n").trim(),
+    who: `${formatAddress({ ...scope, name: from })} gets the answer as a message`,
+    agents: [],
+    expects: "text",
+    asked_at_ms: wallMs,
+    ends_at_ms: null,
+  });
+  // After the question: one that is not open counts as taken back.
+  if (from !== HUMAN) noteAsked(stateDir, { v: 1, id, ...scope, agent: from, question: first });
+  return sent;
+}
+
+function isHuman(name: string, scope: Scope): boolean {
+  return parseAddress(name.replace(/^@/, ""), scope)?.name === HUMAN;
+}

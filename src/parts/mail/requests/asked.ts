@@ -1,0 +1,70 @@
+/**
+ * Questions of agents that wait for a person: `questions/asked/<id>.json` says which agent gets the answer as a message. It goes when the
+ * message is recorded, so after a crash the same message is sent again, which adds nothing.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+import { QuestionStore } from "../../../questions/question-store.ts";
+import { HUMAN, type Scope } from "../scope/scope.ts";
+import { send } from "../send/send.ts";
+import type { MailStore } from "../store/mail-folder.ts";
+
+/** Who asked what. */
+export interface Asked extends Scope {
+  v: 1;
+  id: string;
+  agent: string;
+  question: string;
+}
+
+const ENDING = ".json";
+
+/** Once its question is open. @throws a system error */
+export function noteAsked(stateDir: string, asked: Asked): void {
+  const dir = dirOf(stateDir);
+  makeDirs(dir, 2);
+  replaceDocument(join(dir, `${asked.id}${ENDING}`), asked, { isDurable: true });
+}
+
+export function listAsked(stateDir: string): Asked[] {
+  return listDir(dirOf(stateDir))
+    .filter((name) => name.endsWith(ENDING))
+    .flatMap((name) => {
+      const found = readDocument<Asked>(join(dirOf(stateDir), name));
+      return found?.v === 1 && `${found.id}${ENDING}` === name ? [found] : [];
+    });
+}
+
+/** Sends the answers that were given to the agents that asked. @throws ErrMailboxDir, a system error */
+export function sendAnswers(stateDir: string, store: MailStore, wallMs: number): void {
+  const questions = new QuestionStore(stateDir);
+  for (const { id, agent, question, project, branch } of listAsked(stateDir)) {
+    const answer = questions.answerOf(id);
+    // Neither open nor answered: a person has taken the file away.
+    if (answer === undefined && questions.find(id) !== undefined) continue;
+    if (answer !== undefined)
+      send(
+        store,
+        {
+          id: `answer.${id}`,
+          scope: { project, branch },
+          from: HUMAN,
+          via: "cli",
+          type: "answer",
+          to: [agent],
+          text: `You asked: ${question}\nThe answer: ${answer}`,
+          replyTo: id,
+          mentions: [],
+        },
+        wallMs,
+      );
+    fs.rmSync(join(dirOf(stateDir), `${id}${ENDING}`), { force: true });
+  }
+}
+
+function dirOf(stateDir: string): string {
+  return join(stateDir, "questions", "asked");
+}
