@@ -44,6 +44,17 @@ export const TASK_BUDGET = {
 export const Programs = (description: string) =>
   Type.Unsafe<string[][]>(Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], { description }));
 
+/** What decides whether a run that reports success is good: in a task, and in the settings of an agent. */
+export const CHECK_FIELDS = {
+  verify: Programs(
+    "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
+  ),
+  expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
+    maxItems: 256,
+    description: "files that must be there after the run, and not be older than the first run",
+  }),
+};
+
 /** How the work of a task lands: in a task, and in the settings of an agent. */
 export const LAND_FIELDS = {
   land: Type.Union(
@@ -125,13 +136,7 @@ export const TaskSchema = Type.Object(
       additionalProperties: false,
     }),
     timeout_ms: Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX }),
-    verify: Programs(
-      "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
-    ),
-    expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
-      maxItems: 256,
-      description: "files that must be there after the run, and not be older than the first run",
-    }),
+    ...CHECK_FIELDS,
     worktree: Type.Union([Type.Literal("auto"), Type.Literal("none")], {
       description:
         "auto: its runs work in a git worktree of their own; metadata.worktree is a path",

@@ -1,7 +1,7 @@
 /** The JSON Schema of `config.yaml`. Explains why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
-import { LAND_FIELDS, Programs, TASK_BUDGET } from "../codec/task-codec.ts";
+import { CHECK_FIELDS, LAND_FIELDS, Programs, TASK_BUDGET } from "../codec/task-codec.ts";
 import {
   type SchemaOptions,
   type TProperties,
@@ -97,6 +97,7 @@ const AgentSchema = Type.Object(
         description: "auto: its tasks run in git worktrees of their own; default: none",
       }),
       setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
+      ...CHECK_FIELDS,
       ...LAND_FIELDS,
       phases: Type.Array(Choice(PHASES), {
         minItems: 1,

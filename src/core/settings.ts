@@ -45,6 +45,9 @@ export interface AgentSettings extends LandFields {
   worktree?: "auto" | "none";
   /** Programs that make a new worktree ready: one with its arguments, or a list of them. */
   setup?: string[] | string[][];
+  /** Checks of its tasks that have none of their own: programs that must exit with 0, and files that must be there. */
+  verify?: string[] | string[][];
+  expect_files?: string[];
   /** How long it may wait for a background task after its work (ms). */
   background_ms?: number;
   /** Whether a node's run must end with a `<result>`. Default for programs: `required`. */

@@ -27,6 +27,7 @@ import { type Claim, readClaim } from "../mailbox/claim.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn } from "../mailbox/trays.ts";
+import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
@@ -154,7 +155,7 @@ function assign(
   const agent = tools.agents.get(subject.agent_id);
   if (decoded === undefined || agent === undefined) return undefined;
   const assignment: Assignment = {
-    task: decoded.task,
+    task: withChecks(decoded.task, agent.settings),
     taskText: decoded.text,
     attempt: claim.name.attempt,
     lease: subject.lease,

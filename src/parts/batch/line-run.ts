@@ -5,6 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/batch-lines.ts";
+import { withChecks } from "../../worker/checks.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
 import { wantsWorktree } from "../../worker/workspace.ts";
 
@@ -72,7 +73,7 @@ export class LineRuns {
     return {
       number,
       text,
-      task,
+      task: withChecks(task, agent.settings),
       agent,
       isModule: agent.settings.kind === "module",
       attempt: (task.attempts ?? 0) + 1,

@@ -27,7 +27,7 @@ export async function checkNight(
   settings: Settings,
   { tree, env }: { tree: StateTree; env: NodeJS.ProcessEnv },
 ): Promise<CheckResult[]> {
-  const work = lookAtWork(tree);
+  const work = lookAtWork(tree, settings.agents);
   return [
     ...(await checkTurns(programs, settings, env)),
     ...(await checkSandboxes(programs)),

@@ -2,10 +2,13 @@
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { decodeTask } from "../../codec/task-codec.ts";
+import { matchAgent } from "../../core/matching.ts";
 import { readInboxName } from "../../core/names.ts";
+import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { findFiles } from "../../view/scan.ts";
+import { withChecks } from "../../worker/checks.ts";
 
 /** Tasks with the same verify programs in the same place. */
 export interface Base {
@@ -27,7 +30,8 @@ export interface WaitingWork {
 const TASKS_MAX = 2000;
 const TASK_BYTES_MAX = 1024 * 1024;
 
-export function lookAtWork(tree: StateTree): WaitingWork {
+/** @param agents whose checks hold for tasks that have none of their own */
+export function lookAtWork(tree: StateTree, agents: readonly AgentSettings[]): WaitingWork {
   const { files, isAll } = findFiles(join(tree.mailbox, "inbox"), isTaskFile, TASKS_MAX);
   const bases = new Map<string, Base>();
   const folders = new Set<string>();
@@ -36,7 +40,8 @@ export function lookAtWork(tree: StateTree): WaitingWork {
     const task = size > TASK_BYTES_MAX ? undefined : readTask(path, name.slice(0, -".json".length));
     if (task === undefined) continue;
     tasks += 1;
-    const { verify = [], env = {} } = task;
+    const { agent } = matchAgent(task, agents);
+    const { verify = [], env = {} } = agent === undefined ? task : withChecks(task, agent);
     if (verify.length === 0 && task.exec !== undefined) continue;
     const cwd = resolve(tree.dir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
     folders.add(cwd);

@@ -26,6 +26,9 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
       "- mailchute agents: who else is there",
     ].join("\n"),
     cwd,
+    // The checks of the agent are for its work. Mail may ask for none.
+    verify: [],
+    expect_files: [],
     env: {
       MAILCHUTE_SCOPE: `${project}:${branch}`,
       MAILCHUTE_AGENT: name,

@@ -1,0 +1,17 @@
+/** The checks of a task: its own `verify` and `expect_files`, and where they are missing those of its agent. */
+import { readPrograms } from "../codec/task-codec.ts";
+import type { AgentSettings } from "../core/settings.ts";
+import type { Task } from "../core/task.ts";
+
+/** @returns the task itself when its agent has no checks to add */
+export function withChecks(task: Task, agent: AgentSettings): Task {
+  const { verify, expect_files: files } = agent;
+  const isAdded = verify !== undefined && task.verify === undefined;
+  const areFilesAdded = files !== undefined && task.expect_files === undefined;
+  if (!(isAdded || areFilesAdded)) return task;
+  return {
+    ...task,
+    ...(isAdded ? { verify: readPrograms(verify) } : {}),
+    ...(areFilesAdded ? { expect_files: files } : {}),
+  };
+}
