@@ -1,8 +1,9 @@
-/** Says what a worktree holds that its branch lacks: after a run mailchute has committed all of it, but a person or an agent may go on there. */
+/** Says what a worktree holds that its branch lacks: after a run mailchute commits what is on the branch, and a person may go on there. */
 import fs from "node:fs";
-import { findGitDir, type Repository } from "../../git/repository.ts";
+import { atCommonDir, commitOf, findGitDir, type Repository } from "../../git/repository.ts";
 import { statusOf } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
+import { isAncestor } from "./bring-together.ts";
 
 /** @returns why the branch is not all of the work; undefined: it is. @throws ErrGit */
 export async function explainLeftovers(
@@ -15,7 +16,21 @@ export async function explainLeftovers(
   if (status.operation !== undefined) return `a ${status.operation} in ${path} has not ended`;
   const { modified, unmerged, untracked } = status;
   const [first, ...more] = [...unmerged, ...modified, ...untracked];
-  if (first === undefined) return undefined;
+  if (first === undefined) return explainHead(repository, path, branch, status.head);
   const others = more.length === 0 ? "" : ` and ${more.length} more`;
   return `${first}${others} in ${path} is not committed: commit or remove it`;
+}
+
+/** An agent that ends on no branch, or on one of its own, has commits that the branch lacks. */
+async function explainHead(
+  repository: Repository,
+  path: string,
+  branch: string,
+  head: string | undefined,
+): Promise<string | undefined> {
+  const call = atCommonDir(repository);
+  const tip = await commitOf(call, `refs/heads/${branch}`);
+  if (head === undefined || tip === undefined || (await isAncestor(call, head, tip)))
+    return undefined;
+  return `${path} is at the commit ${head.slice(0, 12)}, which is not on ${branch}: bring it there (git checkout ${branch}; git merge ${head.slice(0, 12)})`;
 }

@@ -46,6 +46,23 @@ test("what a task left uncommitted lands, too, and a task that changed nothing h
   expect(pool.results()).toHaveLength(3);
 });
 
+test("work that is only partly on the branch does not land, and lands when all of it is there", async () => {
+  const { pool, repo, worktree } = newPlace();
+  const script = "echo a > a.txt; commit; git checkout -q --detach; echo b > b.txt; commit";
+  pool.drop("a", merged(script));
+  await (await pool.start(["--drain"])).ended;
+  const failed = await pool.error("a.land");
+  const head = repo.git("-C", worktree("a"), "rev-parse", "--short=12", "HEAD");
+  expect(failed.error).toContain(`is at the commit ${head}, which is not on mailchute/a`);
+  expect(repo.git("for-each-ref", `refs/heads/${TARGET}`)).toBe("");
+  repo.git("-C", worktree("a"), "checkout", "-q", "mailchute/a");
+  repo.git("-C", worktree("a"), "merge", "-q", head);
+  expect((await pool.run(["land", "a"])).code).toBe(0);
+  await (await pool.start(["--drain"])).ended;
+  await pool.result("a.land");
+  expect(repo.git("ls-tree", "--name-only", TARGET)).toContain("a.txt\nb.txt");
+});
+
 test("ten branches of which three conflict: seven land one after the other, three stay with a person", async () => {
   const { pool, repo, worktree } = newPlace("processes: 2\n");
   const ids = Array.from({ length: 10 }, (_, index) => `t${index}`);
