@@ -15,7 +15,7 @@ const SEARCHES = [
   "test/resources/*.test.ts",
   "test/parts/mail/{exits,killed,wake}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
-  "test/parts/landing/{kills,review,review-by}.test.ts",
+  "test/parts/landing/{histories,kills,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,kills}.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",

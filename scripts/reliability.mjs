@@ -86,6 +86,13 @@ const SEARCHES = [
     figures: /^(\d+ runs for .+|\d+ tasks, .+|\d+ broken variants, .+)$/gm,
   },
   {
+    name: "landing",
+    what: "agents, a person and kills on one repository; an independent reader asks git whether anything is lost, unchecked or there twice",
+    long: "npm run test:landing -- --runs 1000 && npm run test:landing -- --controls",
+    short: "npm run test:landing -- --runs 12 --seconds 60",
+    figures: /^(\d+ histories, .+|controls: .+)$/gm,
+  },
+  {
     name: "soak",
     what: "steady load, watched for descriptors, memory and files that grow",
     long: "npm run test:soak -- --minutes 10 && npm run test:soak -- --controls --seconds 60",
