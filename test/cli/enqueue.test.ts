@@ -60,6 +60,12 @@ test("every flag becomes its field", async () => {
     "sub/dir",
     "--env",
     "K=a=b",
+    "--worktree",
+    "auto",
+    "--land",
+    "merge",
+    "--target",
+    "release",
   ];
   expect((await cli(["enqueue", "--id", "a", ...flags, ...more])).code).toBe(0);
   const task = read(cli, "a");
@@ -74,8 +80,19 @@ test("every flag becomes its field", async () => {
     capabilities: ["x"],
     cwd: join(cli.dir, "sub/dir"),
     env: { K: "a=b" },
+    worktree: "auto",
+    land: "merge",
+    target: "release",
   });
   expect(task["not_before"]).toBeGreaterThanOrEqual(nowSeconds + 3600);
+});
+
+test("a way to land that there is not is refused with those that there are", async () => {
+  const cli = newCli();
+  const { code, stderr } = await cli(["enqueue", "--land", "squash", "--", "true"]);
+  expect(code).toBe(2);
+  expect(stderr).toContain('--land wants one of none, branch, merge, exec, found "squash"');
+  expect(fs.existsSync(cli.inbox)).toBe(false);
 });
 
 test("a payload keeps every digit", async () => {

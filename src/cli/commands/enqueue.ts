@@ -48,6 +48,7 @@ export const command = defineCommand({
     "enqueue -- ls -la",
     "enqueue --id nightly --priority 5 --after build -- make test",
     'enqueue --agent coder --prompt "mend the flaky test" --wait',
+    "enqueue --worktree auto --land merge --target main -- make format",
     "enqueue --file tasks.ndjson",
     "enqueue --agent coder --file todo.md",
     "enqueue --batch --file tasks.ndjson --id nightly --wait",

@@ -1,5 +1,6 @@
 /** The options of `enqueue`, and the fields of a task that they give. */
 import { resolve } from "node:path";
+import { LAND_MODES } from "../../core/landing.ts";
 import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import {
@@ -35,6 +36,19 @@ const TASK_OPTIONS = {
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
   cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
   env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
+  worktree: {
+    type: "text",
+    value: "MODE",
+    choices: ["auto", "none"],
+    help: "auto: it works in a git worktree of its own",
+  },
+  land: {
+    type: "text",
+    value: "MODE",
+    choices: LAND_MODES,
+    help: "what becomes of the work in its worktree (default: what its agent says, else branch)",
+  },
+  target: textOption("BRANCH", "the branch into which its work is brought"),
   payload: textOption("JSON", "any JSON value; reaches the worker digit for digit"),
   dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
 } as const;
@@ -88,6 +102,9 @@ export function fieldsOf({
   put("exec", rest);
   if (options.cwd !== undefined || rest !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
   put("env", readVariables(options.env));
+  put("worktree", options.worktree);
+  put("land", options.land);
+  put("target", options.target);
   put("dedup_key", options.dedup);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });
   return fields;
