@@ -69,6 +69,10 @@ const BAD: [string, string[]][] = [
     ],
   ],
   ["verify", ['"npm test"', "null", "{}", "[1]", '["a",["b"]]', "[[]]", '[""]', '[["a"],[""]]']],
+  [
+    "owns",
+    ['"src"', "null", "[]", '{"read":"src"}', '{"write":[""]}', '{"write":[1]}', '{"other":["a"]}'],
+  ],
   ["setup", ['"npm ci"', "null", "{}", "[1]", "[[]]", '[""]', '[["a"],[""]]']],
   ["worktree", ['"AUTO"', '"/some/where"', "true", "null", "{}"]],
   ["land", ['"MERGE"', '"push"', "true", "null", "{}"]],

@@ -7,7 +7,7 @@ import { newPool, QUICK_CONFIG } from "../support/pool.ts";
 
 const AGENTS = `
 agents:
-  - {name: writer, kind: exec, program: sh, args: [-c, 'eval "$WORK"'], verify: [sh, -c, "test ! -e broken"], expect_files: [made]}
+  - {name: writer, kind: exec, result: optional, program: sh, args: [-c, 'eval "$WORK"'], verify: [sh, -c, "test ! -e broken"], expect_files: [made]}
   - {name: free, kind: exec, program: "true"}
 `;
 
