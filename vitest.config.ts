@@ -13,7 +13,7 @@ const SEARCHES = [
   "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
-  "test/parts/mail/{exits,killed,wake}.test.ts",
+  "test/parts/mail/{exits,killed,wake,loops}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/landing/{histories,kills,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,kills}.test.ts",

@@ -214,7 +214,7 @@ describe("agents", () => {
       await createAgent(folder, { name, type: "claude", task: "the schema" }, Date.now());
     await changeAgent(folder, "busy", { status: "busy" }, Date.now());
     await run(["say", "hi", "--to", "june"]);
-    expect(said(await run(["agents"]))).toMatch(/june +claude +idle +1 +the schema/);
+    expect(said(await run(["agents"]))).toMatch(/june +claude +idle +1 +- +the schema/);
     expect(await run(["archive", "busy"])).toMatchObject({ code: 4 });
     expect(await run(["archive", "nobody"])).toMatchObject({ code: 3 });
     expect(said(await run(["archive", "june"]))).toBe("archived june\n");

@@ -16,8 +16,9 @@ const MINUTE = 60_000;
 
 function judge(more: Partial<WakeFacts> & { fails?: number; hops?: number }) {
   const { fails = 0, hops = 0, ...facts } = more;
-  return judgeWake({
+  const { verdict, why } = judgeWake({
     canWake: true,
+    selfAtMs: [],
     cursor: { n: 1, upto: 1, fails, at: 0 },
     bundle: { hops },
     sinceMs: 0,
@@ -28,6 +29,7 @@ function judge(more: Partial<WakeFacts> & { fails?: number; hops?: number }) {
     wallMs: WALL,
     ...facts,
   });
+  return verdict === "held" ? { held: why } : verdict;
 }
 
 describe("an agent is woken", () => {
@@ -69,6 +71,14 @@ describe("an agent is woken", () => {
 
   it("not for an answer to twelve wake-ups", () => {
     expect(judge({ hops: 12 })).toMatchObject({ held: expect.stringContaining("12 wake-ups") });
+  });
+
+  it("by its own words at most three times within an hour", () => {
+    const ago = (...minutes: number[]) => ({ selfAtMs: minutes.map((one) => WALL - one * MINUTE) });
+    expect(judge(ago(1, 59))).toBe("now");
+    expect(judge(ago(1, 30, 59))).toBe("later");
+    expect(judge(ago(1, 30, 60))).toBe("now");
+    expect(judge(ago(-1, -2, -3))).toBe("now");
   });
 
   it("although a clock was set back", () => {

@@ -14,6 +14,8 @@ export interface Bundle {
   count: number;
   /** How many wake-ups led to these messages since a person spoke. */
   hops: number;
+  /** Its messages, and who sent them. */
+  messages: readonly Numbered[];
 }
 
 /**
@@ -42,7 +44,9 @@ export function makeBundle(
     text: [head, ...parts, ...left].join("\n\n"),
     upto: taken.at(-1)?.n ?? 0,
     count: taken.length,
-    hops: taken.some(isOfPerson) ? 0 : Math.max(0, ...taken.map(({ hops }) => hops)),
+    // Also by a word that does not fit any more: nothing is held once a person speaks.
+    hops: messages.some(isOfPerson) ? 0 : Math.max(0, ...taken.map(({ hops }) => hops)),
+    messages: taken,
   };
 }
 

@@ -18,10 +18,11 @@ import { formatAddress } from "../scope/scope.ts";
 import { textOf } from "../store/blobs.ts";
 import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
+import { IDS_MAX, noteWake, readWakes, type WakeRecord } from "../store/wake-log.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
 import { dropOffer, type MailOffer, readOffer, writeOffer } from "./offers.ts";
 import type { PendingMail, Waiting } from "./pending-mail.ts";
-import { judgeWake, wakeIdOf } from "./wake-rules.ts";
+import { canWakeBy, isOwnMail, judgeChain, judgeWake, selfTimes, wakeIdOf } from "./wake-rules.ts";
 import { wakeTask } from "./wake-task.ts";
 
 export class Delivery {
@@ -77,27 +78,31 @@ export class Delivery {
       waiting.messages,
       (message) => textOf(this.folder, message) ?? "(its text is missing)",
     );
+    const chain = {
+      bundle,
+      selfAtMs: this.selfTimes(name, bundle),
+      sentAtMs: newest.created_at * 1000,
+      wallMs,
+    };
     const running = this.runOf(name);
     if (running !== undefined) {
+      const { verdict, why } = judgeChain(chain);
+      if (verdict === "held") this.tellHeld(name, cursor.n, why);
+      if (verdict !== "now") return false;
       await this.offer(name, bundle, running, false);
       return true;
     }
-    const verdict = judgeWake({
+    const { verdict, why } = judgeWake({
+      ...chain,
       cursor,
       canWake: this.canWake(name, waiting),
-      bundle,
       sinceMs: waiting.sinceMs,
       lastMs: waiting.lastMs,
       nowMs: monotonicMs,
       cursorAtMs: cursor.at * 1000,
-      sentAtMs: newest.created_at * 1000,
-      wallMs,
     });
-    if (verdict === "soon" || verdict === "later") return verdict === "soon";
-    if (verdict !== "now") {
-      this.tellHeld(name, cursor.n, verdict.held);
-      return false;
-    }
+    if (verdict === "held") this.tellHeld(name, cursor.n, why);
+    if (verdict !== "now") return verdict === "soon";
     const agent = readAgent(this.folder, name);
     if (agent === undefined || agent.archived_at !== null) return false;
     const task = wakeIdOf({ ...this.folder.scope, name }, agent.inc, cursor);
@@ -105,17 +110,40 @@ export class Delivery {
     return true;
   }
 
-  private canWake(name: string, { messages, isCut }: Waiting): boolean {
-    if (formatAddress({ ...this.folder.scope, name }) === this.folder.orchestrator) return true;
-    return isCut || messages.some(({ via }) => via !== "system");
+  private canWake(name: string, waiting: Waiting): boolean {
+    const { orchestrator, scope } = this.folder;
+    return canWakeBy(waiting, formatAddress({ ...scope, name }) === orchestrator);
   }
 
   /** Writes the offer, then makes it. A crash in between leaves an offer that `followUp` makes. */
   private async offer(name: string, bundle: Bundle, task: string, isWake: boolean): Promise<void> {
     const { text, upto, hops } = bundle;
+    // First: what is said after the offer is counted by this record.
+    noteWake(this.folder, name, this.recordOf(name, bundle, task, isWake));
     const offer: MailOffer = { v: 1, task, isWake, upto, text, hops, say: null };
     this.write(name, offer);
     await this.followUp(name, offer);
+  }
+
+  private recordOf(name: string, bundle: Bundle, task: string, isWake: boolean): WakeRecord {
+    const from = bundle.messages.map(({ project, branch, from_agent: sender }) =>
+      formatAddress({ project, branch, name: sender }),
+    );
+    return {
+      v: 1,
+      at: Math.floor(this.now().wallMs / 1000),
+      task,
+      is_wake: isWake,
+      hops: bundle.hops,
+      is_self: isOwnMail(this.folder.scope, name, bundle),
+      ids: bundle.messages.slice(0, IDS_MAX).map(({ id }) => id),
+      from: [...new Set(from)].slice(0, IDS_MAX),
+    };
+  }
+
+  private selfTimes(name: string, bundle: Bundle): number[] {
+    const isOwn = isOwnMail(this.folder.scope, name, bundle);
+    return isOwn ? selfTimes(readWakes(this.folder, name)) : [];
   }
 
   /** Goes on with an offer: makes it, looks for the proof, or ends it when its task has ended without one. */

@@ -8,13 +8,16 @@ import { readRegularText } from "../../../host/regular-file.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN, type Scope } from "../scope/scope.ts";
+import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { readWakes } from "../store/wake-log.ts";
 
 export interface RunSender {
   scope: Scope;
   /** In lower case. */
   name: string;
-  /** How many wake-ups led to this run since a person spoke. */
+  /** How many wake-ups led to what it says, since a person spoke; and by which messages. */
   hops: number;
+  cause: string[];
 }
 
 /** @throws ErrInvalidMessage, a system error */
@@ -31,9 +34,15 @@ export async function senderOf(
       phase: "post",
       hint: "give its agent another name in config.yaml",
     });
-  return { scope: await findScope(dirname(tree.dir)), name, hops: hopsOf(task) };
+  const scope = await findScope(dirname(tree.dir));
+  const folder = new MailFolder(storeOf(settings, tree.dir, process.env), scope);
+  // The mail that it got last, in this run or an earlier one of the task.
+  const last = readWakes(folder, name).findLast((wake) => wake.task === taskId);
+  if (last === undefined) return { scope, name, hops: hopsOf(task), cause: [] };
+  return { scope, name, hops: last.hops + 1, cause: last.ids };
 }
 
+/** Of a task that an agent enqueued while it answered. */
 function hopsOf({ env }: Task): number {
   const hops = Number(env?.["MAILCHUTE_HOPS"]);
   return Number.isInteger(hops) && hops > 0 ? hops : 0;

@@ -21,9 +21,9 @@ export async function takeRequest(place: RequestPlace, request: RunRequest): Pro
   const fields = parseObject(request.bytes.toString());
   if (fields?.["ack"] !== undefined)
     return acknowledge(new MailFolder(store, sender.scope), sender, fields, request.id);
-  const { hops, name, scope } = sender;
+  const { cause, hops, name, scope } = sender;
   const draft = decodeRunMessage(request.bytes, request.id, { scope, name });
-  const own = { ...draft, hops };
+  const own = { ...draft, cause, hops };
   const sent =
     fields?.["ask"] === true
       ? ask({ stateDir: tree.dir, store }, own, Date.now())

@@ -32,6 +32,8 @@ export interface Draft {
   requiresHuman?: boolean;
   /** How many wake-ups led to it since a person spoke. */
   hops?: number;
+  /** Ids of the messages that led to it. */
+  cause?: readonly string[];
   /** Left out: those in the text. */
   mentions?: readonly string[];
 }
@@ -121,7 +123,7 @@ function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message 
     thread: draft.thread ?? null,
     reply_to: draft.replyTo ?? null,
     hops: draft.hops ?? 0,
-    cause: [],
+    cause: [...(draft.cause ?? [])],
     when: draft.when ?? "next",
     requires_human: draft.requiresHuman === true,
     created_at: Math.floor(wallMs / 1000),

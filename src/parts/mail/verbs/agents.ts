@@ -1,22 +1,41 @@
 /** `agents`: lists the agents of a scope, what each works on, and how much unread mail it has. */
-import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { localTime } from "../../../text/local-time.ts";
 import { safe, table } from "../../../text/render.ts";
 import { listAgents } from "../agents/agents.ts";
 import { unreadOf } from "../store/inbox.ts";
-import { openMail, SCOPE_OPTION } from "./open-mail.ts";
+import { readWakes } from "../store/wake-log.ts";
+import { nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+import { explainAgent } from "./why.ts";
 
 export const command = defineCommand({
-  usage: "[--archived]",
+  usage: "[--archived] | why NAME",
+  args: { min: 0, max: 2 },
+  details: [
+    "`agents why NAME` says when and by which messages an agent was woken, what it has not read, and why that waits. Exit code 3: there is no such agent.",
+  ],
+  examples: ["agents", "agents why june"],
   options: {
     ...SCOPE_OPTION,
     archived: { type: "flag", help: "with those that were archived" },
   },
   async run(ctx) {
     const { folder } = await openMail(ctx, ctx.options.scope);
+    const [verb, name] = ctx.positionals;
+    if (verb !== undefined) {
+      if (verb !== "why" || name === undefined)
+        throw new ErrUsage(
+          "expected nothing, or: why NAME",
+          "for example `mailchute agents why june`",
+        );
+      await explainAgent(ctx, folder, nameIn(folder.scope, name));
+      return EXIT.ok;
+    }
     const agents = listAgents(folder, ctx.options.archived).map((agent) => ({
       ...agent,
       unread: agent.archived_at === null ? unreadOf(folder, agent.name).messages.length : 0,
+      last_woken_at: readWakes(folder, agent.name).at(-1)?.at ?? null,
     }));
     if (ctx.json) {
       ctx.out.json({ scope: folder.scope, agents });
@@ -32,14 +51,16 @@ export const command = defineCommand({
       { title: "KIND" },
       { title: "STATUS" },
       { title: "UNREAD", align: "right" as const },
+      { title: "LAST WOKEN" },
       { title: "TASK", min: 10 },
     ];
-    const cells = agents.map(({ name, type, status, archived_at: archivedAt, unread, task }) => [
-      safe(name),
-      safe(type),
-      archivedAt === null ? safe(status) : "archived",
-      String(unread),
-      safe(task),
+    const cells = agents.map((agent) => [
+      safe(agent.name),
+      safe(agent.type),
+      agent.archived_at === null ? safe(agent.status) : "archived",
+      String(agent.unread),
+      agent.last_woken_at === null ? "-" : localTime(agent.last_woken_at * 1000),
+      safe(agent.task),
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
     return EXIT.ok;
