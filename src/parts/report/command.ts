@@ -8,6 +8,9 @@ import { costsOf, type StateTree } from "../../core/state-tree.ts";
 import { filesOfDays } from "../../journal/daily.ts";
 import { rotatedOf } from "../../journal/journal.ts";
 import { readJournal } from "../../journal/read.ts";
+import { lookForRecord } from "../../view/find-task.ts";
+import { readJsonObject } from "../../view/scan.ts";
+import { describeTask } from "../../view/task-rows.ts";
 import type { Failure } from "./cause.ts";
 import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
 import { pageOf } from "./page.ts";
@@ -84,7 +87,14 @@ async function readReport(
     work,
     standing: readStanding(tree, Date.now()),
     badLines: counts.bad,
+    titleOf: (id) => titleOf(tree, id),
   });
+}
+
+function titleOf(tree: StateTree, id: string): string {
+  const place = lookForRecord(tree, id);
+  const record = place === undefined ? undefined : readJsonObject(place.path);
+  return describeTask(record?.["task"] as Record<string, unknown> | undefined);
 }
 
 async function readAlerts(

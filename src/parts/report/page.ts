@@ -37,8 +37,8 @@ const IDS_MAX = 4;
 export function pageOf(report: Report): Page {
   const sections = [
     questions(report),
-    failures("Failed, by cause", report.failures),
-    failures("Refused files", report.refused),
+    failures("Failed, by cause", report.failures, report.titles),
+    failures("Refused files", report.refused, {}),
     work(report),
     completed(report),
     costs(report),
@@ -124,7 +124,7 @@ function questions(report: Report): Section {
   };
 }
 
-function failures(title: string, causes: readonly Cause[]): Section {
+function failures(title: string, causes: readonly Cause[], titles: Report["titles"]): Section {
   const shown = causes.slice(0, ROWS_MAX);
   return {
     title,
@@ -140,7 +140,13 @@ function failures(title: string, causes: readonly Cause[]): Section {
       localTime(lastMs).slice(11),
       idsText(tasks, count),
     ]),
-    texts: { title: "WHY", of: shown.map(({ error }) => error) },
+    texts: {
+      title: "WHY",
+      of: shown.map(({ error, tasks }) => {
+        const what = tasks.slice(0, IDS_MAX).flatMap((id) => titles[id] ?? []);
+        return what.length === 0 ? error : `${error} (${what.join("; ")})`;
+      }),
+    },
     ...moreOf(causes.length - shown.length, "more cause", "more causes"),
   };
 }
@@ -198,7 +204,7 @@ function whereOf({ state, target, branch, why }: Report["work"][number]): string
   return state === "branch" ? branch : headlineOf(why);
 }
 
-function completed({ completed: all, counts }: Report): Section {
+function completed({ completed: all, counts, titles }: Report): Section {
   const shown = all.slice(-ROWS_MAX);
   return {
     title: "Completed",
@@ -207,12 +213,14 @@ function completed({ completed: all, counts }: Report): Section {
       { title: "TASK", isText: true },
       { title: "AGENT" },
       { title: "RUNS", isNumber: true },
+      { title: "WHAT", isText: true },
     ],
     rows: shown.map((one) => [
       localTime(one.at_ms).slice(11),
       one.id,
       one.agent,
       String(one.attempts),
+      headlineOf(titles[one.id] ?? ""),
     ]),
     ...moreOf(counts.completed - shown.length, "earlier one", "earlier ones"),
   };

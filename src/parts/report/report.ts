@@ -29,6 +29,8 @@ export interface Report {
     /** Runs that were taken back from a dead or silent worker. */
     reclaimed: number;
   };
+  /** Titles of tasks that the report names, by id. Tasks without a record, and those whose title is their id, are left out. */
+  titles: Record<string, string>;
   /** What waits and runs now. */
   now: { waiting: number; running: number; held: number };
   questions: OpenQuestion[];
@@ -57,12 +59,22 @@ interface Sources {
   work: readonly Work[];
   standing: Standing;
   badLines: number;
+  /** The title of a settled task; "" when it has none. */
+  titleOf: (id: string) => string;
 }
+
+/** Each title is read from the task's record. */
+const TITLES_MAX = 500;
 
 export function makeReport(sources: Sources): Report {
   const { period, standing } = sources;
   const { counts } = standing.snapshot;
   const landedIds = new Set(period.landed.map(({ id }) => id));
+  const failures = groupByCause(period.failures.values());
+  const named = [
+    ...failures.flatMap(({ tasks }) => tasks),
+    ...period.completed.map(({ id }) => id),
+  ];
   const report: Omit<Report, "next"> = {
     from: new Date(sources.fromMs).toISOString(),
     to: new Date(sources.toMs).toISOString(),
@@ -78,13 +90,14 @@ export function makeReport(sources: Sources): Report {
       crashes: period.crashCount,
       reclaimed: period.reclaimedCount,
     },
+    titles: titlesOf(named.slice(-TITLES_MAX), sources.titleOf),
     now: {
       waiting: counts.waiting.count + counts.ready + counts.delayed,
       running: counts.running,
       held: counts.held,
     },
     questions: standing.questions,
-    failures: groupByCause(period.failures.values()),
+    failures,
     refused: groupByCause(period.refused),
     work: sources.work.filter((one) => one.state !== "landed" || landedIds.has(one.landing_id)),
     completed: period.completed.map(({ id, agent, atMs, attempts }) => ({
@@ -102,6 +115,11 @@ export function makeReport(sources: Sources): Report {
     bad_lines: sources.badLines,
   };
   return { ...report, next: nextSteps(report) };
+}
+
+function titlesOf(ids: readonly string[], titleOf: (id: string) => string): Report["titles"] {
+  const found = ids.map((id) => [id, titleOf(id)] as const);
+  return Object.fromEntries(found.filter(([id, title]) => title !== "" && title !== id));
 }
 
 function slowOf({ id, agent, durationMs }: Ended): Report["slowest"][number] {
