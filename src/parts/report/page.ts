@@ -74,6 +74,7 @@ function leadOf({
     `${countText(counts.failed)} failed`,
     ...some(counts.cancelled, "cancelled"),
     ...some(counts.landed, "landed"),
+    ...some(counts.not_landed, "could not land"),
     ...some(counts.refused, counts.refused === 1 ? "file refused" : "files refused"),
     ...some(counts.with_failed_lines, "with failed lines"),
   ];

@@ -129,6 +129,7 @@ export class Period {
         this.addEnd(line, id, atMs);
         break;
       case "held":
+        if (this.landingIds.has(id)) break;
         this.beginWait(id, textOf(line["gate"]), error, atMs);
         break;
       case "worker_stopped":
@@ -167,10 +168,14 @@ export class Period {
       attempts: numberOf(line["attempt"]) ?? 0,
       durationMs: numberOf(line["duration_ms"]),
     };
+    if (this.landingIds.has(id)) {
+      // What could not land is told with the work itself.
+      if (line["status"] === "completed") this.landed.push(ended);
+      return;
+    }
     this.noteDuration(ended);
     if (line["status"] === "completed") {
-      if (this.landingIds.has(id)) this.landed.push(ended);
-      else this.addCompleted(ended);
+      this.addCompleted(ended);
       if (this.failures.delete(id) || this.reopened.delete(id)) this.mendedCount++;
     } else if (kind === "cancelled") this.cancelledCount++;
     else {

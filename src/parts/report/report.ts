@@ -25,6 +25,8 @@ export interface Report {
     /** Batches of which some lines failed. */
     with_failed_lines: number;
     landed: number;
+    /** Work that waits for a person because it could not land. */
+    not_landed: number;
     crashes: number;
     /** Runs that were taken back from a dead or silent worker. */
     reclaimed: number;
@@ -87,6 +89,7 @@ export function makeReport(sources: Sources): Report {
       retries: period.retryCount,
       with_failed_lines: period.linesFailedCount,
       landed: period.landed.length,
+      not_landed: sources.work.filter(({ state }) => state === "failed").length,
       crashes: period.crashCount,
       reclaimed: period.reclaimedCount,
     },

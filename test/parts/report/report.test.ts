@@ -74,6 +74,7 @@ describe("report", () => {
       retries: 1,
       with_failed_lines: 0,
       landed: 0,
+      not_landed: 0,
       crashes: 1,
       reclaimed: report.counts.reclaimed,
     });
