@@ -80,7 +80,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/report": [...SHELL, ...CLI_ROOMS],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
-  "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git"],
+  "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
 };
 /** Folders in a part, ground first; the part's own files stand above them. */

@@ -3,10 +3,12 @@ import { accounts } from "../parts/accounts/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
 import { groups } from "../parts/groups/part.ts";
 import { landing } from "../parts/landing/part.ts";
+import { landingRetention } from "../parts/landing/retention.ts";
 import { mail } from "../parts/mail/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
+import { worktrees } from "../parts/worktrees/part.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
   type SupervisorOptions,
@@ -19,9 +21,11 @@ const PARTS: readonly MakePart[] = [
   breaker,
   groups,
   landing,
+  landingRetention,
   mail,
   metrics,
   questions,
+  worktrees,
 ];
 
 export class Supervisor extends SupervisorWithoutParts {

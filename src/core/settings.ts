@@ -113,6 +113,10 @@ export interface Settings {
     journal_bytes_max: number;
     /** For evidence of nodes that are no longer in the plan, and of earlier runs of nodes that are. */
     evidence_days: number;
+    /** For what is left of work that has landed: its commits before they were rebased, saves, and files in `landings/`. */
+    landed_days: number;
+    /** For saves of worktrees, which may hold work that is nowhere else. */
+    saves_days: number;
   };
   retry: { max_attempts: number; backoff_ms: number; backoff_max_ms: number };
   /** How long a worker may be silent when mailchute cannot see whether it lives (ms). Then its task is taken back. */
@@ -188,6 +192,8 @@ export const DEFAULT_SETTINGS: Settings = {
     journal_days: 30,
     journal_bytes_max: 4 * 1024 * 1024 * 1024,
     evidence_days: 90,
+    landed_days: 30,
+    saves_days: 180,
   },
   retry: { max_attempts: 3, backoff_ms: 1000, backoff_max_ms: 300_000 },
   lease_ttl_ms: 4 * 60 * 60 * 1000,

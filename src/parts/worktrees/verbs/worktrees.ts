@@ -2,16 +2,14 @@
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
-import { landingIdOf } from "../../../core/landing.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { findInProcessing, findWaiting } from "../../../mailbox/locate.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
 import { safe, table } from "../../../text/render.ts";
-import { explainUnlanded, lookForLanding } from "../../../view/landing.ts";
-import { readLanding } from "../../../worker/landing-files.ts";
+import { explainUnlanded } from "../../../view/landing.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
+import { cleanSaves } from "../clean-saves.ts";
 import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
 import { lookAt, reasonsToStay } from "../holdings.ts";
+import { isInUse } from "../in-use.ts";
 import { userOf } from "../worktree-user.ts";
 
 const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }, { title: "HOLDS", min: 20 }];
@@ -27,6 +25,7 @@ export const command = defineCommand({
     "A worktree holds nothing of worth when it is clean and its branch is empty, or another branch or a remote has all of its commits. `clean` removes those, and says why each other one stays.",
     "With an ID `clean` removes that worktree, too: what is modified, untracked, stashed or on no branch is saved first, and `mailchute rescue` brings it back. Its branch stays. Ignored files keep it, unless --ignored saves them as well.",
     "The worktree of a task that waits or runs always stays.",
+    "Without an ID `clean` also removes saves that are older than retention.saves_days, as a running supervisor does.",
   ],
   examples: ["worktrees ls", "worktrees clean", "worktrees clean fix-login"],
   options: {
@@ -37,8 +36,13 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const { trays, loaded } = await openMailbox(ctx, true);
     const all = await findAll(tree.dir, loaded.settings);
-    const isLive = (id: string): boolean => isUnfinished(tree, trays, id);
-    if (ctx.subcommand === "clean") return clean(ctx, tree, all, isLive);
+    const isLive = (id: string): boolean => isInUse(tree, trays, id);
+    if (ctx.subcommand === "clean") {
+      const { saves_days: days } = loaded.settings.retention;
+      if (ctx.positionals.length === 0 && !ctx.options["dry-run"])
+        await cleanSaves(all, { days, nowMs: Date.now(), isLive });
+      return clean(ctx, tree, all, isLive);
+    }
     if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
       throw new ErrUsage(
         "worktrees ls takes no ID and no options",
@@ -47,18 +51,6 @@ export const command = defineCommand({
     return list(ctx, tree, all, isLive);
   },
 });
-
-/** Looked for twice, because a task that goes back into the inbox may be missed once. */
-function isUnfinished(tree: StateTree, trays: Trays, id: string): boolean {
-  const { fix } = readLanding(tree.dir, id, "state") ?? {};
-  // Its landing and an agent that mends its work use the worktree, too.
-  const users = [id, landingIdOf(id), ...(fix ? [fix.id] : [])];
-  const look = (): boolean =>
-    users.some(
-      (one) => findWaiting(trays, one) !== undefined || findInProcessing(trays, one) !== undefined,
-    );
-  return look() || look() || lookForLanding(tree, id)?.state === "open";
-}
 
 async function list(
   ctx: Context,
