@@ -60,13 +60,9 @@ function timeText(iso: string): string {
   return localTime(Date.parse(iso));
 }
 
-function leadOf({
-  counts,
-  now,
-  questions: asked,
-  costs: { total },
-  bad_lines: bad,
-}: Report): string[] {
+function leadOf(report: Report): string[] {
+  const { counts, now, questions: asked, bad_lines: bad } = report;
+  const { total } = report.costs;
   const some = (count: number, text: string): string[] =>
     count === 0 ? [] : [`${countText(count)} ${text}`];
   const ended = [
@@ -105,12 +101,20 @@ function leadOf({
   return [
     ended.join(", "),
     ...(runs.length === 0 ? [] : [runs.join(", ")]),
+    ...timesOf(report),
     `now: ${open.length === 0 ? "nothing runs or waits" : open.join(", ")}`,
     ...(total.runs === 0
       ? []
       : [`${usd(total.cost_usd_micro)} USD in ${counted(total.runs, "run")} of coding agents`]),
     ...(bad === 0 ? [] : [`${counted(bad, "line")} of the journals could not be read`]),
   ];
+}
+
+function timesOf({ waited_ms: waited, ran_ms: ran }: Report): string[] {
+  const some = (name: string, { p50, p95 }: Report["ran_ms"]): string[] =>
+    p50 === null || p95 === null ? [] : [`${name} p50 ${duration(p50)}, p95 ${duration(p95)}`];
+  const times = [...some("in the inbox", waited), ...some("run time", ran)];
+  return times.length === 0 ? [] : [times.join("; ")];
 }
 
 function questions(report: Report): Section {

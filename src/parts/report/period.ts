@@ -1,4 +1,5 @@
 /** Folds the journal of events into what happened in a period. Pure: it is given the lines in the order of the files. */
+import { addDuration, type DurationBins } from "../../core/percentiles.ts";
 import type { Failure } from "./cause.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -47,6 +48,9 @@ export class Period {
   readonly refused: Failure[] = [];
   readonly crashes: Crash[] = [];
   slowest: Ended[] = [];
+  /** How long tasks were in the inbox, and how long their last runs took. */
+  readonly waited: DurationBins = {};
+  readonly ran: DurationBins = {};
   completedCount = 0;
   cancelledCount = 0;
   retryCount = 0;
@@ -116,6 +120,7 @@ export class Period {
     switch (event) {
       case "selected":
         // A person has put it back, or it was dropped again: it is open.
+        noteDuration(this.waited, line["queue_ms"]);
         if (line["attempt"] === 1 && this.failures.delete(id)) this.reopened.add(id);
         break;
       case "assigned":
@@ -173,7 +178,7 @@ export class Period {
       if (line["status"] === "completed") this.landed.push(ended);
       return;
     }
-    this.noteDuration(ended);
+    this.noteRun(ended);
     if (line["status"] === "completed") {
       this.addCompleted(ended);
       if (this.failures.delete(id) || this.reopened.delete(id)) this.mendedCount++;
@@ -199,7 +204,8 @@ export class Period {
     this.completedCount--;
   }
 
-  private noteDuration(ended: Ended): void {
+  private noteRun(ended: Ended): void {
+    noteDuration(this.ran, ended.durationMs);
     const least = this.slowest.at(-1)?.durationMs ?? 0;
     if (ended.durationMs === null) return;
     if (this.slowest.length === SLOWEST_MAX && ended.durationMs <= least) return;
@@ -228,6 +234,11 @@ export class Period {
     wait.total_ms += atMs - held.sinceMs;
     wait.to_ms = Math.max(wait.to_ms ?? 0, atMs);
   }
+}
+
+function noteDuration(bins: DurationBins, value: unknown): void {
+  const ms = numberOf(value);
+  if (ms !== null && ms >= 0) addDuration(bins, ms);
 }
 
 function textOf(value: unknown): string {

@@ -1,10 +1,16 @@
 /** The report of a period as data, as `--json` prints it. Pure. */
 import type { CostSum } from "../../agents/cost-sums.ts";
+import { type DurationBins, percentileOf } from "../../core/percentiles.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
 import { type Cause, type Failure, groupByCause } from "./cause.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
 import type { Crash, Ended, GateWait, Period } from "./period.ts";
 import type { OpenQuestion, Standing, Work } from "./standing.ts";
+
+interface Percentiles {
+  p50: number | null;
+  p95: number | null;
+}
 
 export interface Report {
   /** ISO 8601; `to` is excluded. */
@@ -31,6 +37,9 @@ export interface Report {
     /** Runs that were taken back from a dead or silent worker. */
     reclaimed: number;
   };
+  /** Half of the tasks were in the inbox, and ran, for at most so long (ms), and 95 of 100; null without any. At most 2 % off. */
+  waited_ms: Percentiles;
+  ran_ms: Percentiles;
   /** Titles of tasks that the report names, by id. Tasks without a record, and those whose title is their id, are left out. */
   titles: Record<string, string>;
   /** What waits and runs now. */
@@ -93,6 +102,8 @@ export function makeReport(sources: Sources): Report {
       crashes: period.crashCount,
       reclaimed: period.reclaimedCount,
     },
+    waited_ms: percentilesOf(period.waited),
+    ran_ms: percentilesOf(period.ran),
     titles: titlesOf(named.slice(-TITLES_MAX), sources.titleOf),
     now: {
       waiting: counts.waiting.count + counts.ready + counts.delayed,
@@ -118,6 +129,10 @@ export function makeReport(sources: Sources): Report {
     bad_lines: sources.badLines,
   };
   return { ...report, next: nextSteps(report) };
+}
+
+function percentilesOf(bins: DurationBins): Percentiles {
+  return { p50: percentileOf(bins, 0.5), p95: percentileOf(bins, 0.95) };
 }
 
 function titlesOf(ids: readonly string[], titleOf: (id: string) => string): Report["titles"] {

@@ -384,12 +384,15 @@ export class Dispatcher {
   }
 
   private writeSelected(task: WaitingTask, name: ProcessingName | undefined): void {
-    this.telemetry.event("selected", {
+    const subject = {
       task_id: task.id,
       agent_id: task.agentId ?? "",
       attempt: task.attempt,
       lease: name === undefined ? "" : headOf(name),
-    });
+    };
+    // 0: it was in processing/ before this supervisor came, so it is not known when it arrived.
+    const waitedMs = Math.max(0, Math.round(this.trays.clock.wallMs() - task.arrivedMs));
+    this.telemetry.event("selected", subject, task.arrivedMs > 0 ? { queue_ms: waitedMs } : {});
     task.isSelected = true;
   }
 

@@ -1,5 +1,6 @@
 /** What the events of a period add up to. */
 import { describe, expect, it } from "vitest";
+import { percentileOf } from "../../../src/core/percentiles.ts";
 import { Period } from "../../../src/parts/report/period.ts";
 
 type Line = Record<string, unknown>;
@@ -126,6 +127,16 @@ describe("a period", () => {
     expect(completedCount).toBe(1000);
     expect(kept.at(-1)?.id).toBe("t999");
     expect(kept.length).toBeLessThanOrEqual(400);
+  });
+
+  it("counts how long tasks were in the inbox, and how long they ran", () => {
+    const lines = [10, 20, 30].flatMap((ms, n) => [
+      { ...selected(`t${n}`, 2000), queue_ms: ms },
+      completed(`t${n}`, 3000, { duration_ms: 10 * ms }),
+    ]);
+    const { waited, ran } = periodOf(lines);
+    expect(percentileOf(waited, 0.5)).toBeCloseTo(20, 0);
+    expect(Math.abs((percentileOf(ran, 0.5) ?? 0) - 200)).toBeLessThan(4);
   });
 
   it("passes over lines with fields of the wrong kind", () => {

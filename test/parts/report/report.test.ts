@@ -79,6 +79,8 @@ describe("report", () => {
       reclaimed: report.counts.reclaimed,
     });
     expect(report.counts.reclaimed).toBeGreaterThanOrEqual(1);
+    expect(report.waited_ms.p50).toBeGreaterThanOrEqual(0);
+    expect(report.ran_ms.p95).toBeGreaterThan(0);
     expect(report.failures).toMatchObject([{ kind: "exit", count: 2 }]);
     expect(report.failures[0]?.tasks.toSorted()).toEqual(["bad-1", "bad-2"]);
     expect(report.crashes).toMatchObject([
