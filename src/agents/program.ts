@@ -199,6 +199,7 @@ function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
   env[LEASE_VARIABLE] = assignment.lease;
   env["MAILCHUTE_RESULT_FILE"] = join(assignment.runDir, "result.json");
+  env["MAILCHUTE_PROGRESS_FILE"] = join(assignment.runDir, "progress");
   env[STATE_VARIABLE] = assignment.stateDir;
   if (assignment.dropDir !== undefined) env[DROP_VARIABLE] = assignment.dropDir;
   if (assignment.node !== undefined) {

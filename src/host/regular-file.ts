@@ -28,6 +28,20 @@ export function readRegularText(path: string): string {
   });
 }
 
+/** The end of a file that a program writes, as text; "" when it cannot be read. @param bytesMax reads at most this much */
+export function readEnd(path: string, bytesMax: number): string {
+  try {
+    return usingFile(openToRead(path), (fd) => {
+      const { size } = fs.fstatSync(fd);
+      const buffer = Buffer.alloc(Math.min(size, bytesMax));
+      const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
+      return buffer.toString("utf8", 0, got);
+    });
+  } catch {
+    return "";
+  }
+}
+
 /** @throws like `openToRead` */
 export function appendRegularText(path: string, text: string): void {
   usingFile(openToAppend(path), (fd) => fs.writeFileSync(fd, text));

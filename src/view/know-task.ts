@@ -19,6 +19,7 @@ import {
 import { type LandingView, lookForLanding } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, gateTest, readSupervisor } from "./supervisor.ts";
+import { readTaskProgress, type TaskProgress } from "./task-progress.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
@@ -41,6 +42,8 @@ export interface Knowledge {
   events: JsonObject[];
   /** Why a held task, or one of a full group or agent, waits, as the supervisor reports; null for others. */
   held: string | null;
+  /** How far its run is, as it says itself; null when it does not run, or says nothing. */
+  progress: TaskProgress | null;
   /** How far its work is, when that lands by a task of its own. */
   landing: LandingView | null;
   /** For a batch: its progress, or the result of its lines. */
@@ -80,6 +83,8 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     }),
     events,
     held: heldText(tree, place, task),
+    progress:
+      place?.state === "running" && run !== undefined ? (readTaskProgress(run) ?? null) : null,
     landing: place?.state === "done" ? (lookForLanding(tree, id, bare) ?? null) : null,
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,

@@ -25,6 +25,7 @@ import { findObstacles } from "./obstacles.ts";
 import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
 import type { FailureView, RunningView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
 import { readSupervisor } from "./supervisor.ts";
+import { readTaskProgress } from "./task-progress.ts";
 import { TrayCount } from "./tray-count.ts";
 
 const RECORDS_LOOKED_AT_MAX = 1000;
@@ -253,6 +254,7 @@ function readRunning(tree: StateTree, place: TaskPlace, nowMs: number): RunningV
   if (name === undefined) return { id: place.id, ...OF_FOREIGN_WORKER };
   const run = runOf(name);
   const batch = name.isBatch === true ? readBatchProgress(join(tree.runs, run)) : undefined;
+  const progress = name.isBatch === true ? undefined : readTaskProgress(join(tree.runs, run));
   // The claim's own mtime is its heartbeat; the run's directory is made when the attempt begins.
   const made = fs.statSync(join(tree.runs, run), { throwIfNoEntry: false });
   const bornMs = made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
@@ -264,7 +266,7 @@ function readRunning(tree: StateTree, place: TaskPlace, nowMs: number): RunningV
     pid: parseOwner(name.token)?.pid ?? null,
     verdict: judgeOwner(name.token),
     age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
-    ...compact({ batch }),
+    ...compact({ batch, progress }),
   };
 }
 

@@ -3,6 +3,7 @@ import type { BatchProgress } from "../core/batch.ts";
 import type { ControlDocument, SupervisorDocument } from "../core/documents.ts";
 import type { Verdict } from "../host/identity.ts";
 import type { Count } from "./scan.ts";
+import type { TaskProgress } from "./task-progress.ts";
 
 export interface SupervisorView {
   /** `none`: never started or its file is gone. `dead`: it died without writing that it stopped. `unknown`: on another host or container. */
@@ -32,6 +33,8 @@ export interface RunningView {
   age_ms: number | null;
   /** Progress of a batch; left out for a task. */
   batch?: BatchProgress;
+  /** How far a task is, as it says itself. */
+  progress?: TaskProgress;
 }
 
 export interface FailureView {

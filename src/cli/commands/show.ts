@@ -18,6 +18,7 @@ import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
 import type { LandingView } from "../../view/landing.ts";
 import { countNames, findFiles, textOf } from "../../view/scan.ts";
+import { progressText } from "../../view/task-progress.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -105,6 +106,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["what", known.batch ?? describeTask(task ?? undefined)],
     ["priority", task?.["priority"]],
     ["attempt", known.attempt],
+    ["progress", known.progress === null ? null : progressText(known.progress)],
     ["worker", owner === null ? null : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
     ["created", created === null ? null : ago(created * 1000, nowMs)],
     ["not before", due * 1000 > nowMs ? ago(due * 1000, nowMs) : null],

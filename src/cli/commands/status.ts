@@ -6,6 +6,7 @@ import {
   ago,
   counted,
   countText,
+  cut,
   describeCounts,
   duration,
   paint,
@@ -19,6 +20,7 @@ import type { Count } from "../../view/scan.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
 import { SnapshotReader } from "../../view/snapshot-reader.ts";
 import { intakeStopped } from "../../view/supervisor.ts";
+import { progressText } from "../../view/task-progress.ts";
 import { type Context, defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
@@ -149,9 +151,11 @@ function runningLines(running: Snapshot["running"], ctx: StatusContext): string[
     one.age_ms === null ? "-" : duration(one.age_ms),
     one.verdict,
   ]);
-  const bars = shown.flatMap(({ id, batch }) =>
-    batch === undefined ? [] : [`${safe(id)}  ${batchBar(batch)}`],
-  );
+  const bars = shown.flatMap(({ id, batch, progress }) => {
+    if (batch !== undefined) return [`${safe(id)}  ${batchBar(batch)}`];
+    if (progress === undefined) return [];
+    return [cut(`${safe(id)}  ${safe(progressText(progress))}`, ctx.columns)];
+  });
   const more = running.length - shown.length;
   return [
     "",

@@ -7,12 +7,13 @@ import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { openToRead } from "../../host/regular-file.ts";
+import { readEnd } from "../../host/regular-file.ts";
 import { localTime } from "../../text/local-time.ts";
 import { ago, fold, paint, safe } from "../../text/render.ts";
 import { noSuchTask } from "../../view/find-task.ts";
 import { learnTask } from "../../view/know-task.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
+import { progressText } from "../../view/task-progress.ts";
 import { WhyOpen } from "../../view/why-open.ts";
 import { type Explanation, explainTask } from "./explain-task.ts";
 
@@ -70,31 +71,16 @@ async function explain(ctx: Context, tree: StateTree, id: string): Promise<Expla
     snapshot: takeSnapshot(tree, Date.now()),
     maxAttempts: (settings ?? DEFAULT_SETTINGS).retry.max_attempts,
     cameMs: fs.statSync(known.path, { throwIfNoEntry: false })?.ctimeMs ?? null,
+    progress: known.progress === null ? undefined : progressText(known.progress),
     lastLine: known.state === "running" && known.run !== null ? lastLineOf(known.run) : undefined,
   });
 }
 
 function lastLineOf(run: string): string | undefined {
-  return endOf(join(run, "stdout.log"))
+  return readEnd(join(run, "stdout.log"), TAIL_BYTES)
     .trimEnd()
     .split(/\r?\n|\r/)
     .at(-1);
-}
-
-/** The end of a file; "" when it cannot be read. */
-function endOf(path: string): string {
-  let fd: number | undefined;
-  try {
-    fd = openToRead(path);
-    const { size } = fs.fstatSync(fd);
-    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
-    const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
-    return buffer.toString("utf8", 0, got);
-  } catch {
-    return "";
-  } finally {
-    if (fd !== undefined) fs.closeSync(fd);
-  }
 }
 
 function render(one: Explanation, { colour, columns }: Context): string[] {

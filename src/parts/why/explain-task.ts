@@ -29,6 +29,7 @@ interface Sources {
   maxAttempts: number;
   /** When the file came into its tray (epoch ms). */
   cameMs: number | null;
+  progress: string | undefined;
   /** The last line that the run has printed. */
   lastLine: string | undefined;
 }
@@ -101,7 +102,7 @@ function sinceOf({ state, events }: Knowledge): number | undefined {
 }
 
 function factsOf(sources: Sources): [name: string, text: string | undefined][] {
-  const { known, lastLine } = sources;
+  const { known, progress, lastLine } = sources;
   const { task, owner, dependencies } = known;
   const text = (name: string): string | undefined => {
     const value = task?.[name];
@@ -115,6 +116,7 @@ function factsOf(sources: Sources): [name: string, text: string | undefined][] {
     ["group", text("group")],
     ["slots", slotsText(sources)],
     ["worker", owner === null ? undefined : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
+    ["progress", progress],
     ["says", lastLine],
     ["file", known.path],
   ];

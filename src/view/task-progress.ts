@@ -1,0 +1,46 @@
+/**
+ * How far a run is, as the task itself says: in the file `progress` of its run's folder, or else by the last line `::progress 40 text` that
+ * it has printed. Reads at most the end of two files.
+ */
+import { join } from "node:path";
+import { readEnd } from "../host/regular-file.ts";
+
+export interface TaskProgress {
+  /** From 0 to 100; null when it gave no number. */
+  pct: number | null;
+  text: string;
+}
+
+const END_BYTES = 4096;
+const TEXT_CHARS_MAX = 200;
+const BAR_CELLS = 20;
+const MARK = "::progress ";
+
+export function readTaskProgress(runDir: string): TaskProgress | undefined {
+  const written = linesOf(readEnd(join(runDir, "progress"), END_BYTES)).at(-1);
+  if (written !== undefined) return parseProgress(written);
+  const printed = linesOf(readEnd(join(runDir, "stdout.log"), END_BYTES)).findLast((line) =>
+    line.startsWith(MARK),
+  );
+  return printed === undefined ? undefined : parseProgress(printed.slice(MARK.length));
+}
+
+/** `40 text`, `40 % text`, `40`, or only a text. */
+export function parseProgress(line: string): TaskProgress {
+  const [, number, text = ""] = /^(\d{1,3}(?:\.\d{1,6})?) ?%?(?: (.*))?$/.exec(line.trim()) ?? [];
+  if (number === undefined) return { pct: null, text: line.trim().slice(0, TEXT_CHARS_MAX) };
+  return { pct: Math.min(100, Number(number)), text: text.trim().slice(0, TEXT_CHARS_MAX) };
+}
+
+/** `[########------------]  40 %  halfway`. The text is not made safe for a terminal here. */
+export function progressText({ pct, text }: TaskProgress): string {
+  if (pct === null) return text;
+  const filled = Math.round((pct / 100) * BAR_CELLS);
+  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
+  return `${bar} ${String(Math.floor(pct)).padStart(3)} %  ${text}`.trimEnd();
+}
+
+/** The lines that hold something. The first one may have lost its beginning. */
+function linesOf(text: string): string[] {
+  return text.split(/\r?\n|\r/).filter((line) => line.trim() !== "");
+}
