@@ -34,7 +34,7 @@ interface ReviewPlace extends Place {
 function newReviewPlace(judge: string, more = "land: merge", agents = ""): ReviewPlace {
   const sh = (name: string) => `kind: exec, program: sh, args: ["-e", "../../../../${name}.sh"]`;
   const place = newPlace(
-    `env_allow: [SEEN]\nagents:\n  - {name: coder, kind: exec, program: sh, args: ["-e", "../../../coder.sh"], worktree: auto, review_by: rev, ${more}}\n  - {name: rev, ${sh("rev")}}\n${agents}`,
+    `agents:\n  - {name: coder, kind: exec, program: sh, args: ["-e", "../../../coder.sh"], worktree: auto, review_by: rev, verify: [sh, -c, "pwd >> $MAILCHUTE_STATE/../checked-in; echo all is checked"], ${more}}\n  - {name: rev, ${sh("rev")}}\n${agents}`,
   );
   const { pool } = place;
   const file = (name: string): string => join(pool.dir, name);
@@ -63,7 +63,8 @@ const reviewsOf = (place: Place): string[] =>
 test("work lands after the reviewer has passed its commit, in a copy of its own", async () => {
   const place = newReviewPlace(`echo spoiled > a.txt; echo new > b.txt; ${PASS}`);
   const { pool, repo, worktree, seen } = place;
-  pool.drop("a", task());
+  // Its agent brings the check.
+  pool.drop("a", task({ verify: undefined }));
   await (await pool.start(["--drain"])).ended;
   expect(pool.errors()).toEqual([]);
   const { output } = await pool.result("a.land");
@@ -72,6 +73,8 @@ test("work lands after the reviewer has passed its commit, in a copy of its own"
   expect(seen("reviewed")).toBe(commit);
   expect(seen("target"), "the target, when it was reviewed").toBe(repo.git("rev-parse", "main"));
   expect(seen("reviewed-in")).not.toContain(worktree("a"));
+  const checked = seen("checked-in").split("\n");
+  expect(checked).toEqual([worktree("a"), expect.stringContaining("/.landing/a")]);
   const packet = seen("packet");
   for (const part of ["write a.txt with care", "+first", "1 file changed", "all is checked"])
     expect(packet).toContain(part);
