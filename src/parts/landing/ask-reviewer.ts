@@ -74,7 +74,7 @@ async function reviewTask(
   return {
     id,
     type: REVIEW_TYPE,
-    title: `review ${title === task_id ? task_id : `${task_id}: ${title}`}`,
+    title: `review: ${title}`,
     agent: reviewer,
     prompt: await reviewText(tree, order, repository, work),
     payload: { task_id, branch, target, base: work.start, commit: work.tip },

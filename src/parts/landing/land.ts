@@ -157,22 +157,17 @@ export class Landing {
     if (reviewer === undefined) return undefined;
     const start = await startOf(atCommonDir(repository), order, tip, target);
     const found = await askReviewer(this.tools, order, repository, { start, tip });
-    const at = `${task_id} at ${tip.slice(0, 12)}`;
+    const work = `this work (${tip.slice(0, 12)})`;
     switch (found.is) {
       case "passed":
         return undefined;
       case "open":
         return this.wait(order, `${reviewer} reviews it (${found.id})`, found.id);
       case "refused":
-        return this.refuse(
-          order,
-          `${reviewer} does not pass the work of ${at}: ${found.text}`,
-          "",
-          "review",
-        );
+        return this.refuse(order, `${reviewer} does not pass ${work}: ${found.text}`, "", "review");
       case "silent":
         return forPerson(
-          `${reviewer} has not reviewed ${at}: ${found.why}. To ask it again: mailchute land ${task_id}; to land it as it is: mailchute land ${task_id} --no-review`,
+          `${reviewer} has not reviewed ${work}: ${found.why}. To ask it again: mailchute land ${task_id}; to land it as it is: mailchute land ${task_id} --no-review`,
         );
     }
   }

@@ -66,7 +66,7 @@ export async function submitFix(
   const { verify, env, timeout_ms } = order.checks;
   const task = {
     id,
-    title: `mend ${order.task_id}: ${order.title}`,
+    title: `mend: ${order.title}`,
     agent: order.agent,
     prompt: text,
     ...(order.cwd === "" ? {} : { cwd: order.cwd }),

@@ -22,7 +22,7 @@ export async function submitLanding(trays: Trays, order: LandingOrder): Promise<
   const task = {
     id,
     type: LANDING_TYPE,
-    title: `land ${title === of ? of : `${of}: ${title}`} on ${target}`,
+    title: `land on ${target}: ${title}`,
     exec: ["mailchute", "land", of],
     landing_of: of,
     group: landingGroupOf(repository),

@@ -1,4 +1,5 @@
 /** What a person can do next. Pure. */
+import { headlineOf } from "../../core/outcome.ts";
 import { shellWord } from "../../text/shell-word.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
 import type { Cause } from "./cause.ts";
@@ -14,6 +15,8 @@ interface Sources {
   obstacles: readonly Obstacle[];
   work: readonly Work[];
   failures: readonly Cause[];
+  /** Of tasks, by their ids. */
+  titles: Readonly<Record<string, string>>;
 }
 
 /** A command line names at most so many tasks. */
@@ -21,7 +24,11 @@ const NAMED_MAX = 10;
 const STEPS_MAX = 30;
 
 /** First what keeps the pool from moving, with the questions that wait; then work that has not landed, then what failed. */
-export function nextSteps({ obstacles, work, failures }: Sources): NextStep[] {
+export function nextSteps({ obstacles, work, failures, titles }: Sources): NextStep[] {
+  const named = (id: string): string => {
+    const title = headlineOf(titles[id] ?? "");
+    return title === "" ? id : `${id} (${title})`;
+  };
   const steps = [
     ...obstacles.map(({ what, do: todo }) => ({ why: what, do: todo })),
     ...work
@@ -29,8 +36,8 @@ export function nextSteps({ obstacles, work, failures }: Sources): NextStep[] {
       .map(({ task_id: id, state, why, target }) => ({
         why:
           state === "failed"
-            ? `the work of ${id} could not land: ${why}`
-            : `the work of ${id} is on its branch, and not in ${target}`,
+            ? `the work of ${named(id)} could not land: ${why}`
+            : `the work of ${named(id)} is on its branch, and not in ${target}`,
         do: `mailchute review ${shellWord(id)}`,
       })),
     ...failures.map(({ tasks, error, count }) => ({

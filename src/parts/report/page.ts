@@ -199,14 +199,20 @@ function work(report: Report): Section {
       String(one.files),
       `+${one.insertions} -${one.deletions}`,
     ]),
-    texts: { title: "WHERE", of: shown.map(whereOf) },
+    texts: {
+      title: "WHAT",
+      of: shown.map((one) => {
+        const title = headlineOf(report.titles[one.task_id] ?? "");
+        return title === "" ? whereOf(one) : `${title}: ${whereOf(one)}`;
+      }),
+    },
     ...moreOf(report.work.length - shown.length, "more task", "more tasks"),
   };
 }
 
 function whereOf({ state, target, branch, why }: Report["work"][number]): string {
-  if (state === "landed") return target;
-  return state === "branch" ? branch : headlineOf(why);
+  if (state === "landed") return `on ${target}`;
+  return state === "branch" ? `on ${branch}` : headlineOf(why);
 }
 
 function completed({ completed: all, counts, titles }: Report): Section {

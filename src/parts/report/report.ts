@@ -83,6 +83,7 @@ export function makeReport(sources: Sources): Report {
   const landedIds = new Set(period.landed.map(({ id }) => id));
   const failures = groupByCause(period.failures.values());
   const named = [
+    ...sources.work.map(({ task_id: id }) => id),
     ...failures.flatMap(({ tasks }) => tasks),
     ...period.completed.map(({ id }) => id),
   ];
