@@ -15,6 +15,7 @@ const SEARCHES = [
   "test/resources/*.test.ts",
   "test/parts/mail/{exits,killed,wake,loops}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
+  "test/parts/demo-night.test.ts",
   "test/parts/landing/{histories,kills,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,kills}.test.ts",
   "test/soak/*.test.ts",

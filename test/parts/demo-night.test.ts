@@ -1,0 +1,43 @@
+/** The demo of a night, as `npm run demo:night` plays it: its own counts are right, its page says what happened, and nothing is left. */
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { newPool } from "../support/pool.ts";
+
+const SCRIPT = fileURLToPath(new URL("../../scripts/demo-night.mjs", import.meta.url));
+/** Many times what it takes on a free machine (s). */
+const LIMIT_S = 280;
+
+it("plays a quota wait, a crash, a conflict, a question, a budget and a review, and all counts are right", async () => {
+  const pool = newPool();
+  // Its temporary directory lies in the pool's, whose `pids` then finds all that belongs to it.
+  const demo = spawn(process.execPath, [SCRIPT, "--limit", String(LIMIT_S)], {
+    env: { ...process.env, TMPDIR: pool.dir, PATH: process.env["PATH"] },
+  });
+  let text = "";
+  for (const stream of [demo.stdout, demo.stderr])
+    stream.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+  const code = await new Promise<number | null>((resolve) => demo.once("close", resolve));
+  expect(code, text).toBe(0);
+  for (const said of [
+    "is at the limit of her account",
+    '"Build the index": its worker is dead, taken back',
+    'gets "Greet politely" back, to mend it',
+    'reviews "Mend the parser": fail, the empty line is missing',
+    '"Add a licence" waits for a person',
+    "Blue or green?",
+    "- [x] Greet politely",
+    "- [ ] Add a licence",
+    "ok    7  items that have landed",
+    "All counts are as expected: 8 items, none lost",
+  ])
+    expect(text).toContain(said);
+  expect(text).not.toContain("OFF");
+  const wide = text.split("\n").filter((line) => line.length > 80);
+  expect(wide.filter((line) => !line.includes("state tree: "))).toEqual([]);
+  expect(fs.readdirSync(pool.dir).filter((name) => name.startsWith("mailchute-demo-"))).toEqual([]);
+  expect(pool.pids()).toEqual([]);
+});
