@@ -27,7 +27,7 @@ export async function openRepository(
     if (!/not a git repository/.test((error as Error).message)) throw error;
     throw new ErrGit(`${dir} is in no git repository`, {
       path: dir,
-      hint: "make one there with `git init` and a first commit, or leave out worktree: auto",
+      hint: "name the repository as cwd (`enqueue --cwd DIR`), make one there with `git init` and a first commit, or leave out worktree: auto",
     });
   }
   const prefix = await gitText(call, "rev-parse", "--show-prefix");

@@ -174,6 +174,8 @@ function unmade(error: unknown): AttemptOutcome {
     return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS };
   if (isDiskFull(error) || NO_ROOM.has(systemCode(error)))
     return hindered(`its worktree cannot be made: ${messageOf(error)}`);
-  const hint = error instanceof MailchuteError && error.hint !== undefined ? `; ${error.hint}` : "";
-  return failed("worktree", "ErrWorktree", `${messageOf(error)}${hint}`);
+  const { hint } = error instanceof MailchuteError ? error : {};
+  if (hint === undefined) return failed("worktree", "ErrWorktree", messageOf(error));
+  // It says what a person has to do: another run would fail in the same way.
+  return failed("worktree", "ErrWorktree", `${messageOf(error)}; ${hint}`, { canRetry: false });
 }
