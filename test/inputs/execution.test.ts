@@ -55,7 +55,7 @@ describe("the program of a task", () => {
     expect(env.get("MAILCHUTE_ATTEMPT")).toBe("1");
     expect(env.get("MAILCHUTE_LEASE")).toBe(result.lease);
     const allowed =
-      /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|GREETING|MAILCHUTE_(?:TASK_ID|TASK_FILE|ATTEMPT|LEASE|RESULT_FILE|STATE))$/;
+      /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|TERM|LANG|LANGUAGE|LC_[A-Z]+|XDG_[A-Z_]+|GREETING|MAILCHUTE_(?:TASK_ID|TASK_FILE|ATTEMPT|LEASE|RESULT_FILE|PROGRESS_FILE|STATE))$/;
     expect([...env.keys()].filter((name) => !allowed.test(name))).toEqual([]);
     expect(JSON.stringify(result)).not.toContain(SECRET);
   });

@@ -25,8 +25,8 @@ it("a dependency is met by the task of its id in any case, whether it settles be
   pool.drop("d3", after("a1", "LATE"));
   const show = await pool.run(["show", "d3", "--json"]);
   expect(JSON.parse(show.stdout).dependencies).toEqual([
-    { id: "a1", state: "done" },
-    { id: "LATE", state: "done" },
+    { id: "a1", state: "done", landing: null },
+    { id: "LATE", state: "done", landing: null },
   ]);
   await pool.run(["run", "--drain", "--no-live"]);
   await pool.result("d3");
