@@ -52,9 +52,12 @@ function unlist(project: string, list: string, part: string): number {
   const line = new RegExp(`^import \\{ (\\w+) \\} from "\\.\\./parts/${part}/[^"]+";\n`, "m");
   const [whole, name] = line.exec(text) ?? [];
   if (whole === undefined) return 0;
-  const left = text.replace(whole, "").replace(new RegExp(`\\b${name}\\b,? ?`, "g"), "");
+  const left = text
+    .replace(whole, "")
+    .replace(new RegExp(`(?<![/\\w])${name}(?![/\\w]),? ?`, "g"), "");
   fs.writeFileSync(path, left);
-  return 1;
+  // A part may be in a list with several things.
+  return 1 + unlist(project, list, part);
 }
 
 test.each(PARTS)("without parts/%s it compiles, and runs a dropped file", (part) => {

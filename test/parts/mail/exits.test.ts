@@ -64,7 +64,9 @@ describe("the exit of an agent's run", () => {
     expect(readAgent(folder, "claude")).toMatchObject({ status: "idle", pid: null });
     expect(readAgent(folder, "claude")?.completed_at).toBeGreaterThan(0);
     expect(wakesOf(pool)).toHaveLength(1);
-    expect(fs.readdirSync(join(pool.state, "exits")).filter((name) => name !== ".tmp")).toEqual([]);
+    const notes = (): string[] =>
+      fs.readdirSync(join(pool.state, "exits")).filter((name) => name !== ".tmp");
+    await waitFor(() => notes().length === 0, { what: "the notes to go" });
   });
 
   it("is told when a drain ends, too", async () => {
