@@ -138,7 +138,8 @@ async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | unde
       return [`${mode} ${object}\t${stage === "0" ? path : `.unmerged/${stage}/${path}`}\0`];
     });
   const file = join(gitDir, INDEX);
-  fs.rmSync(file, { force: true });
+  // Of a git that was killed here.
+  for (const left of [file, `${file}.lock`]) fs.rmSync(left, { force: true });
   const own: GitCall = { ...call, env: { ...call.env, GIT_INDEX_FILE: file } };
   const input = Buffer.from(entries.join(""), "latin1");
   await askGit({ ...own, input }, "update-index", "-z", "--index-info");

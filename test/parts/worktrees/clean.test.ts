@@ -41,6 +41,19 @@ test.each(WORK)("%s work keeps a worktree, which says so", async (_what, script,
   expect(stdout.replace(/\s+/g, " ")).toContain(reason.slice(0, 12));
 });
 
+test("a merge that has stopped is saved although a git was killed while it saved one before", async () => {
+  const side =
+    "git checkout -q --detach; echo side > README.md; commit; side=$(git rev-parse HEAD)";
+  const stop =
+    "git checkout -q mailchute/a; echo own > README.md; commit; git merge -q $side || true";
+  const place = await ran(`${side}; ${stop}`);
+  const gitDir = place.repo.git("-C", place.worktree("a"), "rev-parse", "--absolute-git-dir");
+  fs.writeFileSync(join(gitDir, "mailchute-index.lock"), "");
+  expect(await clean(place, "a")).toMatchObject({ removed: true });
+  const saved = place.repo.git("ls-tree", "-r", "--name-only", "refs/mailchute/a/1^2");
+  expect(saved.split("\n")).toEqual(expect.arrayContaining([".unmerged/2/README.md"]));
+});
+
 test("modified, untracked, staged, stashed and detached work is saved, and comes back", async () => {
   const place = await ran(
     [
