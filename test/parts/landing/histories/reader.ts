@@ -134,6 +134,8 @@ function findLost(place: Place, runs: readonly Run[]): string[] {
   const kept = ["--glob=refs/heads/*", "--glob=refs/mailchute/*"];
   const objects = (...of: string[]): string[] =>
     linesOf(ask(place, "rev-list", "--objects", ...of)).map((line) => line.split(" ")[0] as string);
+  const blobsOf = (tree: string): string[] =>
+    linesOf(ask(place, "ls-tree", "-r", "--object-only", tree));
   const blobs = linesOf(
     ask(place, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/mailchute"),
   );
@@ -146,11 +148,27 @@ function findLost(place: Place, runs: readonly Run[]): string[] {
       ...run.made.map((object) => ({ what: "made", object })),
       ...run.held.filter(({ what }) => !isOver(run, what)),
     ].flatMap(({ what, object }) => {
-      const missing = objects(object).filter((one) => !reachable.has(one));
+      // Which files an index had staged is no work, what they held is.
+      const all = what === "index" ? blobsOf(object) : objects(object);
+      const missing = all.filter((one) => !reachable.has(one));
       if (missing.length === 0) return [];
+      if (what === "files" && isInSave(place, run.task, object)) return [];
       return [`${run.task} had ${what} ${object}, of which ${missing.length} objects are lost`];
     }),
   );
+}
+
+/** Whether a save has all these files, and besides them only ignored ones: `worktrees clean --ignored` takes those, too. */
+function isInSave(place: Place, task: string, tree: string): boolean {
+  const names = linesOf(
+    ask(place, "for-each-ref", "--format=%(refname)", `refs/mailchute/${task}`),
+  );
+  return names
+    .filter((name) => /\/\d+(?:\.\d+)?$/.test(name))
+    .some((name) => {
+      const changes = linesOf(ask(place, "diff-tree", "-r", "--name-status", tree, name));
+      return changes.every((line) => /^A\t[^/]+\.log$/.test(line));
+    });
 }
 
 /** The target only went forward, and each step is a person's, or was seen by a check that said yes. */
