@@ -14,30 +14,37 @@ import {
   startTurn,
   steerTurn,
 } from "../../../src/parts/codex/app-server-requests.ts";
-import { factsOf, kindOf, play, sampleLines } from "./replay.ts";
+import { factsOf, kindOf, play, sampleLines, sampleNames } from "./replay.ts";
 
 const THREAD = "01a20adc-4d70-7f81-a3fb-77cd62d21dbd";
 const server = (name: string, how = {}) =>
   play({ appServer: sampleLines(`app-server${name}.jsonl`), ...how });
 
+const RUNS: readonly (readonly [string, string])[] = [
+  ["", "completed"],
+  ["-compaction", "completed"],
+  ["-resume", "completed"],
+  ["-late-steer", "completed"],
+  ["-usage-limit", "deferred"],
+  ["-500", "deferred"],
+  ["-401", "deferred"],
+  ["-billing", "config"],
+  ["-declined", "permission"],
+  ["-interrupt", "interrupted"],
+  ["-interrupt-after-steer", "interrupted"],
+  ["-stdin-closed", "interrupted"],
+  ["-lost-session", "fresh_session"],
+];
+
 describe("a captured conversation comes to", () => {
-  test.each([
-    ["", "completed"],
-    ["-compaction", "completed"],
-    ["-resume", "completed"],
-    ["-late-steer", "completed"],
-    ["-usage-limit", "deferred"],
-    ["-500", "deferred"],
-    ["-401", "deferred"],
-    ["-billing", "config"],
-    ["-declined", "permission"],
-    ["-interrupt", "interrupted"],
-    ["-stdin-closed", "interrupted"],
-    ["-lost-session", "fresh_session"],
-  ])("%s: %s", (name, kind) => {
+  test.each(RUNS)("%s: %s", (name, kind) => {
     const run = server(name, { run: { isResumed: true } });
     expect(kindOf(run)).toBe(kind);
     expect(factsOf(run, "unknown")).toEqual([]);
+  });
+
+  it("one of these, whichever sample it is", () => {
+    expect(RUNS.map(([name]) => name).sort()).toEqual(sampleNames(/^app-server/));
   });
 });
 

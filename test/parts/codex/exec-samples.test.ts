@@ -1,33 +1,52 @@
 /** Captured runs of `codex exec --json` (0.169.0): the facts of each, and what it comes to. */
 import { describe, expect, it, test } from "vitest";
-import { factsOf, kindOf, NOW_MS, play, sampleLines, sampleText } from "./replay.ts";
+import { factsOf, kindOf, NOW_MS, play, sampleLines, sampleNames, sampleText } from "./replay.ts";
 
 const exec = (name: string, how = {}) => play({ exec: sampleLines(`${name}.jsonl`), ...how });
 
+/** Sample, exit code, outcome. */
+const RUNS: readonly (readonly [string, number | null, string])[] = [
+  ["ok", 0, "completed"],
+  ["full", 0, "completed"],
+  ["resume", 0, "completed"],
+  ["read-only", 0, "completed"],
+  // Without its rollout file, which tells of the refusal.
+  ["escalation-refused", 0, "completed"],
+  ["429", 1, "deferred"],
+  ["usage-limit", 1, "deferred"],
+  ["usage-limit-later", 1, "deferred"],
+  ["500", 1, "deferred"],
+  ["503", 1, "deferred"],
+  ["disconnected", 1, "deferred"],
+  ["401", 1, "deferred"],
+  ["401-later", 1, "deferred"],
+  ["403", 1, "deferred"],
+  ["400", 1, "agent"],
+  ["unknown-model", 1, "config"],
+  ["unknown-model-of-plan", 1, "config"],
+  ["billing", 1, "config"],
+  ["context-full", 1, "agent"],
+  ["INT", 1, "interrupted"],
+  ["INT-in-tool", 1, "interrupted"],
+  ["TERM-in-tool", null, "interrupted"],
+  ["no-network", null, "interrupted"],
+];
+/** The same for what stands on stderr. */
+const WITHOUT_STREAM: readonly (readonly [string, number, string])[] = [
+  ["lost-session", 1, "fresh_session"],
+  ["wrong-flag", 2, "config"],
+  ["wrong-setting", 1, "config"],
+  ["unknown-provider", 1, "config"],
+  ["untrusted-folder", 1, "config"],
+];
+
+it("all samples have an outcome in a table", () => {
+  const names = [...RUNS, ...WITHOUT_STREAM].map(([name]) => name);
+  expect(names.sort()).toEqual(sampleNames(/^(?!app-server|rollout)/));
+});
+
 describe("a captured run comes to", () => {
-  test.each([
-    ["ok", 0, "completed"],
-    ["full", 0, "completed"],
-    ["resume", 0, "completed"],
-    ["read-only", 0, "completed"],
-    ["429", 1, "deferred"],
-    ["usage-limit", 1, "deferred"],
-    ["usage-limit-later", 1, "deferred"],
-    ["500", 1, "deferred"],
-    ["503", 1, "deferred"],
-    ["disconnected", 1, "deferred"],
-    ["401", 1, "deferred"],
-    ["401-later", 1, "deferred"],
-    ["403", 1, "deferred"],
-    ["400", 1, "agent"],
-    ["unknown-model", 1, "config"],
-    ["unknown-model-of-plan", 1, "config"],
-    ["billing", 1, "config"],
-    ["context-full", 1, "agent"],
-    ["INT", 1, "interrupted"],
-    ["INT-in-tool", 1, "interrupted"],
-    ["no-network", null, "interrupted"],
-  ])("%s, exit %s: %s", (name, exitCode, kind) => {
+  test.each(RUNS)("%s, exit %s: %s", (name, exitCode, kind) => {
     expect(kindOf(exec(name, { exitCode }))).toBe(kind);
   });
 
@@ -44,13 +63,7 @@ describe("a captured run comes to", () => {
 });
 
 describe("without a stream, by what stands on stderr, it comes to", () => {
-  test.each([
-    ["lost-session", 1, "fresh_session"],
-    ["wrong-flag", 2, "config"],
-    ["wrong-setting", 1, "config"],
-    ["unknown-provider", 1, "config"],
-    ["untrusted-folder", 1, "config"],
-  ])("%s, exit %i: %s", (name, exitCode, kind) => {
+  test.each(WITHOUT_STREAM)("%s, exit %i: %s", (name, exitCode, kind) => {
     const stderr = sampleText(`${name}.stderr`);
     expect(kindOf(play({ stderr, exitCode, run: { isResumed: true } }))).toBe(kind);
   });

@@ -12,6 +12,15 @@ import { newCodexRolloutReader } from "../../../src/parts/codex/read-rollout-lin
 
 export const NOW_MS = Date.parse("2026-11-24T22:02:24Z");
 
+/** The names of all samples of a kind, without this beginning. */
+export function sampleNames(begin: RegExp): string[] {
+  return fs
+    .readdirSync(fileURLToPath(new URL("samples", import.meta.url)))
+    .filter((name) => begin.test(name))
+    .map((name) => name.replace(begin, "").replace(/\.(?:jsonl|stderr)$/, ""))
+    .sort();
+}
+
 export function sampleText(name: string): string {
   return fs.readFileSync(fileURLToPath(new URL(`samples/${name}`, import.meta.url)), "utf8");
 }
