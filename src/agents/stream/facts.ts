@@ -73,10 +73,11 @@ export type Fact =
   | { fact: "api_retry"; status: number | null; delayMs: number | null; text: string }
   | { fact: "notice"; text: string }
   /**
-   * `session`: the sum over the session so far, earlier runs included. `part`: costs to add to the sum. `turn`: the costs of the
-   * open turn so far; the end of the turn reports them again.
+   * `session`: the sum over the session so far, earlier runs included. `kept`: the same from what the program keeps on disk, which also
+   * has turns in which it was killed. `part`: costs to add to the sum. `turn`: the costs of the open turn so far; the end of the turn
+   * reports them again.
    */
-  | { fact: "usage"; usage: Usage; of: "session" | "part" | "turn" }
+  | { fact: "usage"; usage: Usage; of: "session" | "kept" | "part" | "turn" }
   /** A line that the adapter does not know. The log keeps it. */
   | { fact: "unknown"; type: string };
 

@@ -191,19 +191,21 @@ export class RunRecorder {
   }
 
   private usedInTurns(): Usage {
-    const { partUsage, sessionUsage } = this.state;
-    if (sessionUsage === undefined) return partUsage;
-    const sinceBooked = subtractUsage(sessionUsage, this.bookedBefore());
-    return tokensOf(partUsage) > tokensOf(sinceBooked) ? partUsage : sinceBooked;
+    const { keptUsage, partUsage, sessionUsage } = this.state;
+    const sum = greaterOf(sessionUsage, keptUsage);
+    if (sum === undefined) return partUsage;
+    return greaterOf(subtractUsage(sum, this.bookedBefore()), partUsage);
   }
 
   /**
-   * How much of the program's sum was booked. After a kill in the middle of a turn the sum begins anew, and may be less than that.
+   * How much of the program's sum was booked. After a kill in the middle of a turn the sum begins anew, and may be less than that; but
+   * not the sum that is kept on disk.
    */
   private bookedBefore(): Usage {
     const { booked } = this.session;
-    const { firstSessionUsage: first } = this.state;
-    const isAnew = first !== undefined && tokensOf(first) < tokensOf(booked);
+    const { firstSessionUsage: first, keptUsage } = this.state;
+    const isAnew =
+      keptUsage === undefined && first !== undefined && tokensOf(first) < tokensOf(booked);
     return this.hasLostSession || isAnew ? NO_USAGE : booked;
   }
 
@@ -262,6 +264,11 @@ function whyOf(outcome: AttemptOutcome): string {
 
 function handOffOf(why: string, said: string): string {
   return [why, said.slice(-HAND_OFF_MAX)].filter((text) => text !== "").join("\n\n");
+}
+
+/** The first one when they are equal. */
+function greaterOf<A extends Usage | undefined>(a: A, b: Usage | undefined): A | Usage {
+  return b !== undefined && (a === undefined || tokensOf(b) > tokensOf(a)) ? b : a;
 }
 
 function tokensOf({ inputTokens, outputTokens }: Usage): number {

@@ -37,6 +37,8 @@ export interface RunState {
   sessionUsage: Usage | undefined;
   /** The first sum that it reported in this run. */
   firstSessionUsage: Usage | undefined;
+  /** The sum that the program keeps on disk, where it does. It never begins anew. */
+  keptUsage: Usage | undefined;
   /** The sum of its single reports, if it reports no sums. */
   partUsage: Usage;
   /** The costs of the open turn so far, if it reports them. */
@@ -64,6 +66,7 @@ export function newRunState(): RunState {
     textBefore: "",
     sessionUsage: undefined,
     firstSessionUsage: undefined,
+    keptUsage: undefined,
     partUsage: NO_USAGE,
     turnUsage: NO_USAGE,
     turns: 0,
@@ -120,6 +123,7 @@ export function applyFact(state: RunState, fact: Fact): void {
         state.sessionUsage = fact.usage;
         state.firstSessionUsage ??= fact.usage;
       }
+      if (fact.of === "kept") state.keptUsage = fact.usage;
       if (fact.of === "part") state.partUsage = addUsage(state.partUsage, fact.usage);
       return;
     default:

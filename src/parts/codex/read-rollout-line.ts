@@ -27,9 +27,10 @@ function readRecord(type: string, payload: JsonMembers): Fact[] {
         ...readUsage(membersAt(payload, "info", "total_token_usage")),
         ...readRateLimits(membersAt(payload, "rate_limits")),
       ];
-    // Written as soon as the model has answered; a token_count comes only after the tools that it called.
+    // Written as soon as the model has answered; a token_count comes only after the tools that it called. If the program is killed in
+    // between, it resumes this sum only: a token_count, and the stream, go on from the turn before.
     case "token_usage_record":
-      return readUsage(membersAt(payload, "thread_token_usage"));
+      return readUsage(membersAt(payload, "thread_token_usage"), "kept");
     case "compacted":
       return [{ fact: "compacted" }];
     case "response_item":

@@ -2,8 +2,8 @@
 import type { Fact } from "../../agents/stream/facts.ts";
 import { isObject, type JsonMembers, membersAt, numberOf, textOf } from "./json-values.ts";
 
-/** A sum over the thread. The program gives no price. */
-export function readUsage(sum: JsonMembers): Fact[] {
+/** A sum over the thread. The program gives no price. @param of see `Fact` */
+export function readUsage(sum: JsonMembers, of: "session" | "kept" = "session"): Fact[] {
   const inputTokens = pick(sum, "input_tokens", "inputTokens");
   const outputTokens = pick(sum, "output_tokens", "outputTokens");
   if (inputTokens === null && outputTokens === null) return [];
@@ -13,7 +13,7 @@ export function readUsage(sum: JsonMembers): Fact[] {
     outputTokens: outputTokens ?? 0,
     costUsdMicro: null,
   };
-  return [{ fact: "usage", usage, of: "session" }];
+  return [{ fact: "usage", usage, of }];
 }
 
 /** The windows of a `rate_limits` (rollout) or `rateLimits` (app-server). A window that is full refuses the next request. */

@@ -102,11 +102,15 @@ it("books a run of codex once that was killed, and whose task was retried by han
   const count = booked().length;
   expect((await pool.run(["retry", b, "--completed"])).code).toBe(0);
   await waitFor(() => booked().length > count, { what: "the next run" });
-  // The program tells the sum of the session, over all its runs.
-  const sums = pool.runs().flatMap((run) => {
-    const text = fs.readFileSync(join(pool.state, "runs", run, "events.jsonl"), "utf8");
-    return [...text.matchAll(/"turn.completed".*?"input_tokens":(\d+)/g)].map(([, n]) => Number(n));
-  });
+  // The program keeps the sum of the session, over all its runs. Its stream leaves out the turn in which it was killed.
+  const sessions = join(pool.dir, "fake", "sessions");
+  const [rollout = ""] = fs
+    .readdirSync(sessions, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".jsonl"));
+  const text = fs.readFileSync(join(sessions, rollout), "utf8");
+  const sums = [...text.matchAll(/"token_usage_record".*?"input_tokens":(\d+)/g)].map(([, n]) =>
+    Number(n),
+  );
   expect(booked().reduce((sum, one) => sum + one.input_tokens, 0)).toBe(Math.max(...sums));
 });
 

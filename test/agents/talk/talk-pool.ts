@@ -28,6 +28,7 @@ export function newTalkPool(
     env: {
       FAKE_AGENT: JSON.stringify({ tasks, turns }),
       FAKE_AGENT_STATE: join(pool.dir, "fake"),
+      CODEX_HOME: join(pool.dir, "fake"),
     },
   });
   const server = { ...agent("codex"), name: "server", mode: "app-server" };
