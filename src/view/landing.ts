@@ -41,10 +41,15 @@ export function lookForLanding(
   if (place?.state === "failed")
     return { id: landing, state: "failed", why: headlineOf(textOf(end?.["error"], "")) };
   if (place !== undefined && place.state !== "done") {
-    const { wait } = readJsonObject(landingFileOf(tree.dir, id, "state")) ?? {};
+    const { wait } = stateOf(tree, id);
     const why = (wait as { why?: unknown } | null | undefined)?.why;
     return { id: landing, state: "open", why: typeof why === "string" ? why : place.state };
   }
-  // Without a record: a program that reads the outbox has taken it away.
+  if (place === undefined && stateOf(tree, id)["landed"] !== true)
+    return { id: landing, state: "failed", why: `its record was removed; mailchute land ${id}` };
   return { id: landing, state: "landed", why: textOf(end?.["verdict_reason"], "") };
+}
+
+function stateOf(tree: StateTree, id: string): Record<string, unknown> {
+  return readJsonObject(landingFileOf(tree.dir, id, "state")) ?? {};
 }

@@ -51,6 +51,8 @@ export interface LandingState {
   sent_back?: SentBack[];
   /** The commit that a person accepts without the reviewer. */
   accepted?: string;
+  /** git has said that the work has landed, or there was nothing to land. It counts when the record of the landing is gone. */
+  landed?: boolean;
 }
 
 /** `work`: it did not fit or a check failed, or a person rejected it. */

@@ -65,7 +65,9 @@ export class Landing {
           `a run of ${order.task_id} changed settings or hooks of the repository, so its work does not land by itself. Look at them (git cat-file -p ${order.changed_ref}); then: git update-ref -d ${order.changed_ref}; mailchute land ${order.task_id}`,
         );
       try {
-        return (await this.afterFix(order)) ?? (await this.land(order, repository));
+        const outcome = (await this.afterFix(order)) ?? (await this.land(order, repository));
+        this.noteEnd(order, outcome);
+        return outcome;
       } finally {
         // Also that of a run that was killed.
         await removeLandingWorktree(repository, landingPathOf(order));
@@ -75,6 +77,15 @@ export class Landing {
       const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
       return isDiskFull(error) ? hindered(text) : failed("landing", "ErrLanding", text);
     }
+  }
+
+  /** Before it settles: its record may be removed, and tasks wait for what it says. */
+  private noteEnd(order: LandingOrder, { kind }: AttemptOutcome): void {
+    const { dir } = this.tools.tree;
+    const state = stateOf(dir, order);
+    const landed = kind === "completed";
+    if ((state.landed === true) !== landed)
+      writeLanding(dir, order.task_id, "state", { ...state, landed });
   }
 
   /** Waits for the agent that mends the work. Undefined: there is none, or it is ready. */

@@ -219,8 +219,10 @@ class LandingPart
     if (isThere(trays, landing)) return "submitted";
     const status = readSettled(trays, landing)?.record.status;
     if (status === "failed") return "failed";
-    // A program that reads the outbox may have taken its record away.
-    return status === undefined && isThere(trays, landing) ? "submitted" : "landed";
+    if (status === "completed") return "landed";
+    if (isThere(trays, landing)) return "submitted";
+    // Its record was removed: by a program that reads the outbox, by a person, or after its retention.
+    return stateOf(tree.dir, order).landed === true ? "landed" : "failed";
   }
 
   private settledAs({ task_id, lease }: LandingOrder): Step | "completed" {

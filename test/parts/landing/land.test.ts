@@ -108,6 +108,32 @@ test("a check that fails on top of the target keeps it from landing", async () =
   expect(repo.git("rev-parse", TARGET)).toBe(before);
 });
 
+test("what could not land does not count as landed when its record is removed; what landed does", async () => {
+  const { pool } = newPlace();
+  const verify = ["sh", "-c", "case $PWD in */.landing/*) exit 3;; esac"];
+  const after = (id: string) => ({ exec: ["true"], metadata: { dependencies: [id] } });
+  pool.drop("bad", merged("echo a > a.txt; commit", { verify }));
+  pool.drop("good", merged("echo b > b.txt; commit"));
+  await (await pool.start(["--drain"])).ended;
+  await pool.error("bad.land");
+  await pool.result("good.land");
+  fs.rmSync(join(pool.failed, "bad.land_error.json"));
+  fs.rmSync(join(pool.outbox, "good.land_result.json"));
+  pool.drop("after-bad", after("bad"));
+  pool.drop("after-good", after("good"));
+  await (await pool.start(["--drain"])).ended;
+  expect(await pool.result("after-good")).toMatchObject({ status: "completed" });
+  expect(fs.readdirSync(pool.inbox)).toContain("after-bad.json");
+  const { landing } = JSON.parse((await pool.run(["show", "bad", "--json"])).stdout);
+  expect(landing).toMatchObject({
+    state: "failed",
+    why: expect.stringContaining("mailchute land"),
+  });
+  expect(JSON.parse((await pool.run(["show", "good", "--json"])).stdout).landing).toMatchObject({
+    state: "landed",
+  });
+});
+
 test("a check that a signal ends is tried again, and its work lands", async () => {
   const { pool, repo } = newPlace();
   const seen = join(pool.dir, "seen");
