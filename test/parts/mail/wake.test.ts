@@ -88,6 +88,27 @@ it("an agent that runs gets its mail in that run, and is not woken", async () =>
   expect(occurrences(streamsOf(pool).join(), "> look at X")).toBeGreaterThan(0);
 });
 
+it("mail that comes after a person has read the rest for the agent makes no second wake-up before the first has begun", async () => {
+  const { pool, post, cursorOf } = newMailPool();
+  const waiting = (): string[] =>
+    fs.readdirSync(pool.inbox).filter((name) => name.startsWith("wake."));
+  await pool.start();
+  expect((await pool.run(["pause", "--wait"])).code).toBe(0);
+  post();
+  await waitFor(() => waiting().length === 1, { what: "the wake-up", timeoutMs: 30_000 });
+  expect((await pool.run(["mail", "claude", "--ack", "--scope", "unknown:main"])).code).toBe(0);
+  post({ text: "the second one" });
+  // This one came later: when its agent is to be woken, the other one was looked at, too.
+  post({ to: ["codex"], text: "for codex" });
+  const agents = (): Set<string | undefined> =>
+    new Set(waiting().map((name) => name.split(".")[1]));
+  await waitFor(() => agents().size === 2, { what: "the wake-up of codex", timeoutMs: 30_000 });
+  expect(waiting()).toHaveLength(2);
+  await pool.run(["resume"]);
+  await waitFor(() => cursorOf("claude") === 2, { what: "the second message", timeoutMs: 30_000 });
+  expect(streamsOf(pool).join()).toContain("> the second one");
+});
+
 describe("after a crash", () => {
   it("mail that was offered to a run and not read is offered again, with the same id", async () => {
     const { pool, post, cursorOf } = newMailPool(AT_WORK);

@@ -151,7 +151,9 @@ export class Delivery {
     const { env, folder } = this;
     const atMs = env.trays.clock.wallMs();
     const cursor = readCursor(folder, name);
-    if (offer.upto <= cursor.upto) return this.drop(name);
+    // It was read in another way. A wake-up that has not begun is enough for what comes now, too: then the run gets it.
+    if (offer.upto <= cursor.upto)
+      return offer.isWake && this.isStillToRun(offer.task) ? undefined : this.drop(name);
     const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
     const from = `mail ${offer.upto}`;
     const say = offer.say ?? box.find(from) ?? box.post(offer.text, from);
@@ -203,6 +205,13 @@ export class Delivery {
     const { trays } = this.env;
     const stage = findInProcessing(trays, id)?.name?.stage;
     return stage === undefined ? findWaiting(trays, id) !== undefined : stage !== "hold";
+  }
+
+  private isStillToRun(id: string): boolean {
+    const { trays } = this.env;
+    const stage = findInProcessing(trays, id)?.name?.stage;
+    if (stage === undefined) return findWaiting(trays, id) !== undefined;
+    return stage === "ready" || stage === "hold";
   }
 
   /** A task that a run of this agent has in hand. */
