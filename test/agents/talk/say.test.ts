@@ -154,6 +154,10 @@ describe("a codex app-server", () => {
   const startServer = async (): Promise<Pool> => {
     const pool = newTalkPool(AT_WORK);
     await startWork(pool, "server");
+    // The worker notes the thread a moment after its program has printed it.
+    const sessions = (): string[] =>
+      pool.runs().filter((run) => fs.existsSync(join(pool.state, "runs", run, "session.json")));
+    await waitFor(() => sessions().length > 0, { what: "the note of the thread" });
     return pool;
   };
   const steered = (pool: Pool): number => occurrences(streamOf(pool), '"result":{"turnId"');
