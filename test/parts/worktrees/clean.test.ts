@@ -10,7 +10,7 @@ import { inWorktree, newPlace, type Place } from "./place.ts";
 async function ran(script: string, more: object = {}): Promise<Place> {
   const place = newPlace();
   place.pool.drop("a", inWorktree(`${script}; exit 64`, more));
-  await place.pool.start(["--drain"]);
+  await (await place.pool.start(["--drain"])).ended;
   await place.pool.error("a");
   return place;
 }

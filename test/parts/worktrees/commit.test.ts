@@ -6,7 +6,7 @@ import { inWorktree, newPlace, type Place } from "./place.ts";
 
 async function completed(script: string, more: object = {}, place = newPlace()): Promise<Place> {
   place.pool.drop("a", inWorktree(script, more));
-  await place.pool.start(["--drain"]);
+  await (await place.pool.start(["--drain"])).ended;
   await place.pool.result("a");
   return place;
 }
