@@ -19,7 +19,7 @@ import { nodeStorage } from "../../src/mailbox/node-storage.ts";
 import { finishQuarantine } from "../../src/mailbox/quarantine.ts";
 import { finishRetry, retry } from "../../src/mailbox/retry.ts";
 import { newSettlement, type Settlement, settleAll } from "../../src/mailbox/settle.ts";
-import type { Storage } from "../../src/mailbox/storage.ts";
+import type { Storage, Walk } from "../../src/mailbox/storage.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
 import { applyCommand, makeCommandTable } from "../../src/supervisor/control/apply-command.ts";
 import { CommandInbox, type CommandMemory } from "../../src/supervisor/control/command-inbox.ts";
@@ -498,34 +498,53 @@ test("a command whose change of control.json the disk refuses is acknowledged on
   expect(faults).toEqual([]);
 });
 
-test("of many commands the one that came first is taken first, and all in turn", async () => {
-  const control = openTrays(tempDir(), { durability: "process" });
-  const count = 1000;
-  for (let n = 0; n < count; n++) {
-    const path = join(control.inbox, `c${count - 1 - n}.json`);
-    fs.writeFileSync(path, '{"command":"cancel","args":{"node":"t"}}');
-    // Moved here it has kept the time at which it was written.
-    fs.utimesSync(path, count - n, count - n);
-  }
-  const arrived = fs
-    .readdirSync(control.inbox)
-    .map((name) => ({ name, arrivedMs: fs.statSync(join(control.inbox, name)).ctimeMs }))
-    .sort((a, b) => a.arrivedMs - b.arrivedMs || (a.name < b.name ? -1 : 1));
-  const applied: string[] = [];
-  const commands = new CommandInbox(control, ownerSequence(), [], {
-    apply: ({ command }) => {
-      applied.push(`${command.id}.json`);
-      return {};
-    },
-    control: NO_MEMORY,
-    onError: (error) => {
-      throw error;
-    },
-  });
-  do {
-    commands.work();
-    // Their answers are written meanwhile.
-    await new Promise(setImmediate);
-  } while (commands.relookMs !== undefined);
-  expect(applied).toEqual(arrived.map(({ name }) => name));
-});
+/** Each piece of a listing takes at least so long. */
+function withSlowWalk(trays: Trays, pieceMs: number): Trays {
+  const walk = (dir: string): Walk => {
+    const real = trays.storage.walk(dir);
+    const next = (max: number): string[] => {
+      for (const endMs = performance.now() + pieceMs; performance.now() < endMs; );
+      return real.next(max);
+    };
+    return { next, close: () => real.close() };
+  };
+  return { ...trays, storage: { ...trays.storage, walk } };
+}
+
+test.each([
+  ["", 0],
+  [", also while the inbox is listed in several pieces", 5],
+])(
+  "of many commands the one that came first is taken first, and all in turn%s",
+  async (_, pieceMs) => {
+    const control = withSlowWalk(openTrays(tempDir(), { durability: "process" }), pieceMs);
+    const count = 1000;
+    for (let n = 0; n < count; n++) {
+      const path = join(control.inbox, `c${count - 1 - n}.json`);
+      fs.writeFileSync(path, '{"command":"cancel","args":{"node":"t"}}');
+      // Moved here it has kept the time at which it was written.
+      fs.utimesSync(path, count - n, count - n);
+    }
+    const arrived = fs
+      .readdirSync(control.inbox)
+      .map((name) => ({ name, arrivedMs: fs.statSync(join(control.inbox, name)).ctimeMs }))
+      .sort((a, b) => a.arrivedMs - b.arrivedMs || (a.name < b.name ? -1 : 1));
+    const applied: string[] = [];
+    const commands = new CommandInbox(control, ownerSequence(), [], {
+      apply: ({ command }) => {
+        applied.push(`${command.id}.json`);
+        return {};
+      },
+      control: NO_MEMORY,
+      onError: (error) => {
+        throw error;
+      },
+    });
+    do {
+      commands.work();
+      // Their answers are written meanwhile.
+      await new Promise(setImmediate);
+    } while (commands.relookMs !== undefined);
+    expect(applied).toEqual(arrived.map(({ name }) => name));
+  },
+);

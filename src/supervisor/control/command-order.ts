@@ -109,7 +109,7 @@ export class CommandOrder {
     }
   }
 
-  /** The oldest known command; undefined when there is none, or when a file that was not looked at yet may be older. */
+  /** The oldest known command; undefined when there is none, or when a file that was not listed or looked at yet may be older. */
   oldest(): Waiting | undefined {
     if (!this.isOrdered) {
       this.order = this.order.slice(this.at).filter((one) => this.isKnown(one));
@@ -120,7 +120,8 @@ export class CommandOrder {
     for (; this.at < this.order.length; this.at++) {
       const head = this.order[this.at];
       if (head === undefined || !this.isKnown(head)) continue;
-      return this.unread.size > 0 && this.nowMs() - head.seenMs < ORDER_MS ? undefined : head;
+      const isAllSeen = this.unread.size === 0 && this.walk === undefined;
+      return isAllSeen || this.nowMs() - head.seenMs >= ORDER_MS ? head : undefined;
     }
     this.order = [];
     this.at = 0;
