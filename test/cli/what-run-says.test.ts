@@ -103,6 +103,7 @@ it.skipIf(!hasTmux)("tells it without --live, too, where a person looks on", asy
   const drain = async (id: string, options = ""): Promise<string> => {
     pool.drop(id, { exec: ["true"] });
     const terminal = openTerminal(pool.dir, 100, 30);
+    await waitFor(() => terminal.screen().includes("ready>"), { what: "the shell" });
     // The next run may begin when this one has ended, not when it has said so. What is typed must not look like what is printed.
     const run = `${MAILCHUTE} run --drain --state '${pool.state}' ${options}; echo over''=$?`;
     terminal.press(run, "Enter");

@@ -187,7 +187,7 @@ it("the last look of a supervisor takes what came after its listing began", asyn
       const names = listings++ === 0 ? [["first.json"], []] : [fs.readdirSync(dir), []];
       return {
         next: () => {
-          // Longer than a slice: this listing is still open when the first command is carried out.
+          // Longer than a slice: this listing is still open when the second command comes.
           pass(5);
           return names.shift() ?? [];
         },
@@ -198,7 +198,7 @@ it("the last look of a supervisor takes what came after its listing began", asyn
   put(trays, "first", { command: "pause" });
   const commands = commandsOf(trays, control);
   commands.work();
-  expect(control.applied).toEqual(["first"]);
+  expect(listings).toBe(1);
   put(trays, "second", { command: "resume" });
   commands.lastLook();
   expect(control.applied).toEqual(["first", "second"]);
