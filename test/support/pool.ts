@@ -170,7 +170,24 @@ export function newPool(options: PoolOptions = {}): Pool {
         return record !== undefined && !isSettling(id) ? record : undefined;
       },
       { what, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+    ).catch((error: unknown) => {
+      // The directory goes with the test: this is what is left to find the reason.
+      throw new Error(`${String(error)}; ${lastEvents(id)}`, { cause: error });
+    });
+  const lastEvents = (id: string): string => {
+    const ofTask = readLines(join(state, "analytics", "supervisor_lifecycle.jsonl")).filter(
+      (line) => line["task_id"] === id,
     );
+    const shown = ofTask
+      .slice(-8)
+      .map(({ event, attempt, error, gate, t }) =>
+        JSON.stringify({ event, attempt, error, gate, t }),
+      );
+    const places = [inbox, processing, outbox, failed].flatMap((dir) =>
+      list(dir).filter((name) => name.startsWith(id)),
+    );
+    return `files: ${places.join(" ")}; last events: ${shown.join(" ")}`;
+  };
   const errorFiles = (): string[] => list(failed).filter((file) => file.endsWith("_error.json"));
 
   return {
