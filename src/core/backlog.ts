@@ -331,6 +331,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
     task.isPlanner !== true &&
     task.group === undefined &&
     task.owns === undefined &&
+    task.sequence === undefined &&
     !task.isSelected &&
     task.file === inboxName(task)
   );

@@ -21,6 +21,8 @@ export interface WaitingTask {
    * earliest runs first. 0 for a task that was already selected.
    */
   arrivedMs: number;
+  /** `sequence_number` of the task: it orders tasks that came at once, as those of a list do. Left out: 0. */
+  sequence?: number;
   /** The agent that will run it; undefined when no agent fits. */
   agentId: string | undefined;
   /** Why no agent fits; only set when none does. */
@@ -136,6 +138,8 @@ export function waitingTask(
     arrivedMs: ctimeMs,
     agentId: match.agent?.name,
     isSelected: false,
+    // Not 0: a task without it is kept in less memory.
+    ...(task.sequence_number ? { sequence: task.sequence_number } : {}),
     ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
     ...(match.agent === undefined ? { reason: match.reason } : {}),
     ...(dependencies.length > 0 ? { dependencies } : {}),
@@ -157,12 +161,13 @@ export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): Waiti
   };
 }
 
-/** Orders tasks for selection: by priority, then created_at, then arrival, then id. */
+/** Orders tasks for selection: by priority, then created_at, then arrival, then sequence_number, then id. */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
     b.priority - a.priority ||
     a.createdAt - b.createdAt ||
     a.arrivedMs - b.arrivedMs ||
+    (a.sequence ?? 0) - (b.sequence ?? 0) ||
     compareIds(a.id, b.id)
   );
 }

@@ -26,20 +26,23 @@ function takeAll(backlog: Backlog): string[] {
 }
 
 describe("the backlog", () => {
-  it("gives tasks by priority, then age, then arrival, then id, whatever the order they came in", () => {
+  it("gives tasks by priority, then age, then arrival, then sequence, then id, whatever the order they came in", () => {
     const arbitrary = fc.uniqueArray(
       fc.record({
         id: fc.stringMatching(/^[a-z0-9]{1,6}$/),
         priority: fc.integer({ min: -2, max: 2 }),
         createdAt: fc.integer({ min: 0, max: 3 }),
         arrivedMs: fc.constantFrom(0, 0.25, 0.5),
+        sequence: fc.constantFrom(0, -1, 1),
       }),
       { selector: (t) => t.id },
     );
     fc.assert(
       fc.property(arbitrary, (facts) => {
         const backlog = new Backlog();
-        const tasks = facts.map(({ id, ...more }) => task(id, more));
+        const tasks = facts.map(({ id, sequence, ...more }) =>
+          task(id, { ...more, ...(sequence === 0 ? {} : { sequence }) }),
+        );
         for (const t of tasks) backlog.add(t, 0, 0);
         expect(takeAll(backlog)).toEqual(tasks.toSorted(compareTasks).map((t) => t.id));
         expect(backlog.size).toBe(0);

@@ -27,6 +27,7 @@ export const command = defineCommand({
   args: { min: 0, max: 1 },
   details: [
     "A list is a Markdown file with boxes: `- [ ] what to do`. `mailchute enqueue --agent NAME --file todo.md` makes a task of each open box that has none yet. The lines that are indented below a box belong to its text. A box with boxes below it has no task: it is ticked with the last of them.",
+    "The tasks of one `enqueue` start in the order of the list, as far as slots and agents are free.",
     "An item is the same item as long as its line, and the lines of the boxes above it, say the same. `sync` changes one character of each box, and nothing else of the file. A box that you open again stays open: to run its task once more, use `mailchute retry ID --completed`; sync then ticks it when it has landed again.",
     "States: open (has no task yet), waiting, running, landed, failed, gone (no longer in the file).",
   ],

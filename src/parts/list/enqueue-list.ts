@@ -155,6 +155,8 @@ function submissionOf(ctx: EnqueueContext, item: WorkItem, { id }: Note, list: s
     id,
     created_at: wallSeconds(systemClock),
     title: item.title,
+    // They come at once, and run from top to bottom.
+    sequence_number: item.line,
     ...fields,
     prompt: item.prompt,
     metadata: { ...(fields["metadata"] as object | undefined), list },

@@ -53,6 +53,15 @@ async function sync(...more: string[]): Promise<Record<string, unknown>> {
 }
 
 describe("a list", () => {
+  it("is worked from top to bottom", async () => {
+    const titles = Array.from({ length: 12 }, (_, n) => `item ${(n * 7) % 12}`);
+    write(titles.map((title) => `- [ ] ${title}\n`).join(""));
+    put(cli, "config.yaml", `workers: 1\n${CONFIG}`);
+    await enqueue();
+    expect((await drain()).code).toBe(0);
+    expect(read("runs.txt").trim().split("\n")).toEqual(titles);
+  });
+
   it("becomes a task for each open box, which is ticked when it has landed, and nothing else changes", async () => {
     const text =
       "\ufeff# Todo\r\n\r\n- [ ] first  \r\n\tdetails\r\n* [x] done\n+ [ ] héading\r  - [ ] below\n\n```\n- [ ] code\n```\n10. [ ] last";
