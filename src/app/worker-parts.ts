@@ -1,6 +1,7 @@
 /** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for. */
 import { batch } from "../parts/batch/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
+import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
 import { node } from "../parts/plan/runner.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
@@ -9,7 +10,7 @@ import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
 import type { LoadWorkspaces } from "../worker/workspace.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
 
-const RUNNERS: readonly MakeRunner[] = [batch, node, landing];
+const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
 

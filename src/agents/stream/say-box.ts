@@ -77,6 +77,14 @@ export class SayBox {
       .find(isOf);
   }
 
+  /** Whether all its messages are of such senders, and none of them was ever offered to a program. */
+  isUntouched(isOf: (sender: string) => boolean): boolean {
+    return this.list().messages.every((n) => {
+      const { from } = readDocument<{ from?: unknown }>(this.path(n)) ?? {};
+      return typeof from === "string" && isOf(from) && this.stateOf(n) === "recorded";
+    });
+  }
+
   /** The messages that the model has not provably read, the oldest first. */
   unread(): Message[] {
     const { messages, read } = this.list();

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { readOffer, writeOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
+import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { UNTIL_GO } from "../../agents/talk/talk-pool.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -109,6 +110,30 @@ it("mail that comes after a person has read the rest for the agent makes no seco
   expect(streamsOf(pool).join()).toContain("> the second one");
 });
 
+it("a wake-up whose mail a person has read by then ends without a run of its agent, and is not told of", async () => {
+  const { pool, folder, post } = newMailPool();
+  await pool.start();
+  expect((await pool.run(["pause", "--wait"])).code).toBe(0);
+  post();
+  const waiting = (): string[] =>
+    fs.readdirSync(pool.inbox).filter((name) => name.startsWith("wake."));
+  await waitFor(() => waiting().length === 1, { what: "the wake-up", timeoutMs: 30_000 });
+  const id = waiting()[0]?.replace(".json", "") ?? "";
+  expect((await pool.run(["mail", "claude", "--ack", "--scope", "unknown:main"])).code).toBe(0);
+  await pool.run(["resume"]);
+  expect(await pool.result(id)).toMatchObject({
+    verdict: "pass",
+    verdict_reason: "nothing was unread, so the agent was not started",
+  });
+  await waitFor(() => readOffer(folder, "claude") === undefined, { what: "the offer to end" });
+  const notes = (): string[] =>
+    fs.readdirSync(join(pool.state, "exits")).filter((name) => name !== ".tmp");
+  await waitFor(() => notes().length === 0, { what: "the note to go" });
+  expect(streamsOf(pool).join("")).toBe("");
+  expect([...new MessageReader(folder).next()]).toHaveLength(1);
+  expect(readCursor(folder, "claude")).toMatchObject({ n: 1, fails: 0 });
+});
+
 describe("after a crash", () => {
   it("mail that was offered to a run and not read is offered again, with the same id", async () => {
     const { pool, post, cursorOf } = newMailPool(AT_WORK);
@@ -132,7 +157,7 @@ describe("after a crash", () => {
     const { pool, folder, post, cursorOf } = newMailPool();
     post();
     const text = "Mail for you.\n\n> look at X";
-    const offer = { v: 1, task: "wake.0.1.0", isWake: true, upto: 1, text, hops: 0 } as const;
+    const offer = { v: 1, task: "wake.0.1.0", isWake: true, n: 0, upto: 1, text, hops: 0 } as const;
     writeOffer(folder, "claude", { ...offer, say: null });
     await pool.start();
     await waitFor(() => cursorOf("claude") === 1, { what: "the mail", timeoutMs: 30_000 });

@@ -20,7 +20,7 @@ import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { IDS_MAX, noteWake, readWakes, type WakeRecord } from "../store/wake-log.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
-import { dropOffer, type MailOffer, readOffer, writeOffer } from "./offers.ts";
+import { dropOffer, type MailOffer, readOffer, senderOfOffer, writeOffer } from "./offers.ts";
 import type { PendingMail, Waiting } from "./pending-mail.ts";
 import { canWakeBy, isOwnMail, judgeChain, judgeWake, selfTimes, wakeIdOf } from "./wake-rules.ts";
 import { wakeTask } from "./wake-task.ts";
@@ -89,7 +89,7 @@ export class Delivery {
       const { verdict, why } = judgeChain(chain);
       if (verdict === "held") this.tellHeld(name, cursor.n, why);
       if (verdict !== "now") return false;
-      await this.offer(name, bundle, running, false);
+      await this.offer(name, bundle, { task: running, isWake: false, n: cursor.n });
       return true;
     }
     const { verdict, why } = judgeWake({
@@ -106,7 +106,7 @@ export class Delivery {
     const agent = readAgent(this.folder, name);
     if (agent === undefined || agent.archived_at !== null) return false;
     const task = wakeIdOf({ ...this.folder.scope, name }, agent.inc, cursor);
-    await this.offer(name, bundle, task, true);
+    await this.offer(name, bundle, { task, isWake: true, n: cursor.n });
     return true;
   }
 
@@ -116,11 +116,15 @@ export class Delivery {
   }
 
   /** Writes the offer, then makes it. A crash in between leaves an offer that `followUp` makes. */
-  private async offer(name: string, bundle: Bundle, task: string, isWake: boolean): Promise<void> {
+  private async offer(
+    name: string,
+    bundle: Bundle,
+    to: Pick<MailOffer, "task" | "isWake" | "n">,
+  ): Promise<void> {
     const { text, upto, hops } = bundle;
     // First: what is said after the offer is counted by this record.
-    noteWake(this.folder, name, this.recordOf(name, bundle, task, isWake));
-    const offer: MailOffer = { v: 1, task, isWake, upto, text, hops, say: null };
+    noteWake(this.folder, name, this.recordOf(name, bundle, to.task, to.isWake));
+    const offer: MailOffer = { v: 1, ...to, upto, text, hops, say: null };
     this.write(name, offer);
     await this.followUp(name, offer);
   }
@@ -155,7 +159,7 @@ export class Delivery {
     if (offer.upto <= cursor.upto)
       return offer.isWake && this.isStillToRun(offer.task) ? undefined : this.drop(name);
     const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
-    const from = `mail ${offer.upto}`;
+    const from = senderOfOffer(offer);
     const say = offer.say ?? box.find(from) ?? box.post(offer.text, from);
     if (offer.say === null) this.write(name, { ...offer, say });
     // Each time: the process that wrote the offer may have died before it did this.
@@ -164,7 +168,8 @@ export class Delivery {
     const isLive = this.isLive(offer.task);
     if (box.stateOf(say) === "read") moveCursor(folder, name, offer.upto, { by: "run", atMs });
     else if (isLive) return;
-    else if (offer.isWake) noteFailure(folder, name, cursor, atMs);
+    // A process that died after this record has counted the failure already.
+    else if (offer.isWake && cursor.n === offer.n) noteFailure(folder, name, cursor, atMs);
     this.drop(name);
   }
 

@@ -13,12 +13,26 @@ export interface MailOffer {
   task: string;
   /** True for a task that only wakes the agent. */
   isWake: boolean;
+  /** The number of the cursor's record when it was made. A wake-up that fails counts against that record, once. */
+  n: number;
   /** The numbers of the messages in it are above that of the cursor, and at most this. */
   upto: number;
   text: string;
   hops: number;
   /** The number under which it was said to the task; null: that is about to happen. */
   say: number | null;
+}
+
+const SENDER = "mail ";
+
+/** Who says it in the messages of the task. The same for an offer that is made again. */
+export function senderOfOffer({ upto }: Pick<MailOffer, "upto">): string {
+  return `${SENDER}${upto}`;
+}
+
+/** Whether this sender is an offer. */
+export function isOffer(sender: string): boolean {
+  return sender.startsWith(SENDER);
 }
 
 export function readOffer(folder: MailFolder, reader: string): MailOffer | undefined {

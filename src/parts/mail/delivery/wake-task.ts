@@ -2,6 +2,9 @@
 import type { Task } from "../../../core/task.ts";
 import type { Scope } from "../scope/scope.ts";
 
+/** The type of such a task. The worker looks at the mail before it starts the program. */
+export const WAKE_TYPE = "wake";
+
 export interface Wake {
   id: string;
   /** The agent as the settings have it, and its name in the scope. */
@@ -16,6 +19,7 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
   const { project, branch } = scope;
   return {
     id,
+    type: WAKE_TYPE,
     agent,
     title: `Mail for ${name}`,
     prompt: [

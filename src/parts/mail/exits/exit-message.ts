@@ -6,13 +6,16 @@ import type { RunNote } from "./run-notes.ts";
 
 type Record = (ResultRecord | ErrorRecord) & { task?: unknown };
 
+/** Why a wake-up ended without a run of its agent. */
+export const NOTHING_UNREAD = "nothing was unread, so the agent was not started";
+
 const LINES_MAX = 10;
 const CHARS_MAX = 2000;
 
 /**
  * The id, text and hops of the message about this exit: the same each time, for it may be sent again after a crash.
  * @param record undefined when another program has taken it
- * @returns undefined when the task never ran
+ * @returns undefined when no agent ran for the task
  */
 export function exitMessage(
   note: RunNote,
@@ -20,7 +23,7 @@ export function exitMessage(
 ): (Pick<Draft, "text" | "hops"> & { id: string }) | undefined {
   const { submission, attempt } = parseLease(record?.lease ?? "") ?? {};
   const run = submission === undefined ? note.run : `${submission}.${attempt}`;
-  if (run === null) return undefined;
+  if (run === null || isNeedless(note.task, record)) return undefined;
   const id = `exit-${note.task}@${run}`;
   if (record === undefined)
     return {
@@ -33,6 +36,14 @@ export function exitMessage(
     text: `${headOf(note.task, record)}${lastWords(record)}`,
     hops: hopsOf(note.task, record),
   };
+}
+
+function isNeedless(task: string, record: Record | undefined): boolean {
+  return (
+    task.startsWith("wake.") &&
+    record?.status === "completed" &&
+    record.verdict_reason === NOTHING_UNREAD
+  );
 }
 
 function headOf(task: string, record: Record): string {

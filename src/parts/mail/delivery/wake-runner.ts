@@ -1,0 +1,11 @@
+/** Lets a worker decide when the run of a wake-up starts whether its agent has unread mail. Loads its code for the first wake-up. */
+import type { MakeRunner } from "../../../worker/runner.ts";
+import { WAKE_TYPE } from "./wake-task.ts";
+
+export const wakes: MakeRunner = (tools) => ({
+  fits: ({ decoded }) => decoded?.task.type === WAKE_TYPE && decoded.task.id.startsWith("wake."),
+  run: async (_attempt, _hooks, assigned) => {
+    if (assigned === undefined) throw new Error("a wake-up has an agent");
+    return (await import("./wake-run.ts")).runWake(tools, assigned);
+  },
+});
