@@ -144,9 +144,8 @@ class Person {
   }
 
   edit(): void {
-    // Killed in the instant between the old file and the new one: the next start puts it back.
-    if (!fs.existsSync(this.path)) return;
-    const lines = fs.readFileSync(this.path, "utf8").split("\n");
+    const lines = this.lines();
+    if (lines === undefined) return;
     const items = lines.flatMap((line, i) => (line.startsWith("  - {") ? [i] : []));
     const at = items[Math.floor(this.random() * items.length)];
     if (at === undefined) throw new Error("the roadmap has no items any more");
@@ -169,6 +168,16 @@ class Person {
     else {
       fs.writeFileSync(`${this.path}.mine`, text);
       fs.renameSync(`${this.path}.mine`, this.path);
+    }
+  }
+
+  /** Undefined in the instant between the old file and the new one; after a kill there, the next start puts it back. */
+  private lines(): string[] | undefined {
+    try {
+      return fs.readFileSync(this.path, "utf8").split("\n");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
     }
   }
 
