@@ -1,6 +1,6 @@
 /** A journal that has a file for each day (UTC), `<name>.<day>.jsonl`. Earlier versions wrote one file, `<name>.jsonl`. */
 import fs from "node:fs";
-import { rotatedOf } from "./journal.ts";
+import { rotatedOf } from "./rotated.ts";
 
 /** Epoch ms to `2026-11-24`. */
 export function dayOf(wallMs: number): string {

@@ -3,7 +3,7 @@
  * stay in memory for later and the work goes on.
  */
 import fs from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
 
@@ -238,28 +238,4 @@ export function rotate(path: string, bytesMax: number, wallMs: number): string |
   if (fs.existsSync(to)) return undefined;
   fs.renameSync(path, to);
   return to;
-}
-
-/** The rotated files of this journal, the oldest first. */
-export function rotatedOf(path: string): string[] {
-  const prefix = `${basename(path, ".jsonl")}.`;
-  const dir = dirname(path);
-  let names: string[];
-  try {
-    names = fs.readdirSync(dir);
-  } catch {
-    return [];
-  }
-  const isRotated = (name: string): boolean =>
-    name.startsWith(prefix) && /^\d.*\.jsonl$/.test(name.slice(prefix.length));
-  // The names hold time stamps, so sorting by name sorts by age.
-  return names
-    .filter(isRotated)
-    .sort()
-    .map((name) => join(dir, name));
-}
-
-/** The newest rotated file of this journal; undefined when there is none. */
-export function lastRotated(path: string): string | undefined {
-  return rotatedOf(path).at(-1);
 }

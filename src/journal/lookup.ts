@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import { leaseOfLine, submissionOf } from "../core/names.ts";
-import { lastRotated } from "./journal.ts";
 import { linesWith } from "./read-back.ts";
+import { lastRotated } from "./rotated.ts";
 
 /** The last lines of a dead process are near the end. Only this many bytes are read. */
 const TAIL_BYTES = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** Searches a journal backwards from its end, so that the latest records of a long journal are found fast. */
 import fs from "node:fs";
-import { lastRotated } from "./journal.ts";
 import { openJournal } from "./read.ts";
+import { lastRotated } from "./rotated.ts";
 
 /** How much is read at once (bytes). */
 export const PIECE_BYTES = 256 * 1024;

@@ -9,8 +9,9 @@ import type { KvEntry, KvHistoryRecord, KvSource } from "../core/kv.ts";
 import { KV_HISTORY_ROTATE_BYTES, KV_HISTORY_VALUE_BYTES_MAX } from "../core/limits.ts";
 import { kvHistoryOf } from "../core/state-tree.ts";
 import { openToRead } from "../host/regular-file.ts";
-import { Journal, lastRotated, rotatedOf } from "../journal/journal.ts";
+import { Journal } from "../journal/journal.ts";
 import { readJournal } from "../journal/read.ts";
+import { lastRotated, rotatedOf } from "../journal/rotated.ts";
 import { type Entries, entryOf, isEntry } from "./entries.ts";
 
 /** How much of the end is read (bytes). It is in the current file and in the last rotated one. */

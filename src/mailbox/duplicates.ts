@@ -7,8 +7,8 @@ import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { inboxName, type ProcessingName, settledBatchName, submissionOf } from "../core/names.ts";
 import { asidePath, takeAside } from "./aside.ts";
-import { findLive, type Place } from "./locate.ts";
-import { readRecord, recordPaths } from "./settled-record.ts";
+import { findLive, type Place, recordPaths } from "./locate.ts";
+import { readRecord } from "./settled-record.ts";
 import { linked, unlinkIfThere, unlinkMoved } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 

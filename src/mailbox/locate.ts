@@ -4,6 +4,7 @@
  * release, can be missed: a caller that must not miss it looks again.
  */
 import {
+  errorName,
   foldId,
   formatName,
   inboxName,
@@ -11,9 +12,9 @@ import {
   type ProcessingName,
   parseName,
   parsePlainClaim,
+  resultName,
 } from "../core/names.ts";
 import type { Claim } from "./claim.ts";
-import { recordPaths } from "./settled-record.ts";
 import { pathIn, type Tray, type Trays } from "./trays.ts";
 
 export interface Place {
@@ -61,6 +62,11 @@ export function listLive({ storage, processing }: Trays): Place[] {
       places.push({ tray: "processing", id, path: pathIn(processing, file), name });
   }
   return places;
+}
+
+/** The two possible paths of this id's record, for a result and for an error. At most one is there. */
+export function recordPaths(trays: Trays, id: string): readonly [string, string] {
+  return [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
 }
 
 /** The record with exactly this id. */

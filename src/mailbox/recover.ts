@@ -35,10 +35,11 @@ import {
 } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { finishAside } from "./duplicates.ts";
+import { recordPaths } from "./locate.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { finishRetry } from "./retry.ts";
 import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
-import { recordOfSubmission, recordPaths } from "./settled-record.ts";
+import { recordOfSubmission } from "./settled-record.ts";
 import { moved, readIfThere, touchIfThere, unlinkIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 

@@ -14,10 +14,10 @@ import {
 import { newMarker } from "./claim.ts";
 import { explainOwner } from "./dropped-file.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
-import { isInFlight } from "./locate.ts";
+import { isInFlight, recordPaths } from "./locate.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
-import { errorsBeside, readRecord, recordPaths } from "./settled-record.ts";
+import { errorsBeside, readRecord } from "./settled-record.ts";
 import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "./steps.ts";
 import type { FileFacts } from "./storage.ts";
 import { type Trays, withTrays } from "./trays.ts";

@@ -1,25 +1,14 @@
 /** Reads settled records: the files in `outbox/` or `failed/` of tasks that have ended. Changes nothing. */
 
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
-import {
-  besideId,
-  errorName,
-  type ProcessingName,
-  parseBesideName,
-  resultName,
-  submissionOf,
-} from "../core/names.ts";
+import { besideId, type ProcessingName, parseBesideName, submissionOf } from "../core/names.ts";
+import { recordPaths } from "./locate.ts";
 import { readIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
 export interface SettledRecord {
   record: DecodedRecord["record"];
   path: string;
-}
-
-/** The two possible paths of this id's record, for a result and for an error. At most one is there. */
-export function recordPaths(trays: Trays, id: string): readonly [string, string] {
-  return [pathIn(trays.outbox, resultName(id)), pathIn(trays.failed, errorName(id))];
 }
 
 /** Undefined when there is no record, or the file is no record of ours. @throws a system error: then it is not known */

@@ -5,8 +5,8 @@ import { errorName } from "../../core/names.ts";
 import type { Alerts } from "../../journal/alerts.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
 import { dropIdentical, dropIdenticalBatch, type Resend } from "../../mailbox/duplicates.ts";
+import { recordPaths } from "../../mailbox/locate.ts";
 import { beginQuarantine, finishQuarantine, type Refusal } from "../../mailbox/quarantine.ts";
-import { recordPaths } from "../../mailbox/settled-record.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
 

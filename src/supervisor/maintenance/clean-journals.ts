@@ -4,7 +4,7 @@ import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
 import { costsOf, kvHistoryOf, type StateTree } from "../../core/state-tree.ts";
 import { filesOfDays } from "../../journal/daily.ts";
-import { rotatedOf } from "../../journal/journal.ts";
+import { rotatedOf } from "../../journal/rotated.ts";
 import { type CleanPass, type CleanRules, removeFile } from "./clean-pass.ts";
 
 /** The last rotated file of each journal stays: when the new one is short, kv and readers of a journal look for its end there. */
