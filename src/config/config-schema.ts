@@ -183,6 +183,9 @@ export const ConfigSchema = Settings(
     env_allow: Texts("variables that programs get beside PATH, HOME and the like"),
     roots: Texts("directories under which cwd and worktree must lie"),
     worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },
+    worktree_ignored_may_go: Texts(
+      "ignored files that keep no worktree, such as node_modules/; patterns as in a .gitignore",
+    ),
     mail_enabled: Type.Boolean({ description: "true: agents are woken for their mail" }),
     accept_mail_from: Texts('projects whose agents may write to yours, beside your own; "*": all'),
     orchestrator: Type.String({

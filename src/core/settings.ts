@@ -146,6 +146,8 @@ export interface Settings {
   roots: string[];
   /** Where worktrees of tasks are made: a path, relative to the state tree. */
   worktrees_dir: string;
+  /** Patterns, as in a `.gitignore`, of ignored files that keep no worktree when it is removed. */
+  worktree_ignored_may_go: string[];
   /** True: the supervisor takes messages from `post/`, and wakes coding agents for their mail. */
   mail_enabled: boolean;
   /** Projects whose agents may write to those of this tree, besides its own one; "*": all of them. */
@@ -210,6 +212,7 @@ export const DEFAULT_SETTINGS: Settings = {
   env_allow: [],
   roots: ["/"],
   worktrees_dir: "worktrees",
+  worktree_ignored_may_go: [],
   mail_enabled: false,
   accept_mail_from: [],
   orchestrator: "june",

@@ -1,7 +1,8 @@
 /** Finds the repository of a directory, and says early what keeps mailchute from working in it. Changes nothing. */
 import fs from "node:fs";
-import { join, resolve } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { ErrGit } from "../core/errors.ts";
+import { findProgram } from "../host/find-program.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 
 export interface Repository {
@@ -66,17 +67,30 @@ export async function checkLargeFiles(repository: Repository, commit: string): P
   const files = [":(top,glob)**/.gitattributes"];
   const found = await gitLines(call, "grep", "-l", "-I", "filter=lfs", commit, "--", ...files);
   if (found.length === 0) return;
-  const filters = await gitLines(
-    call,
-    "config",
-    "--get-regexp",
-    "^filter\\.lfs\\.(process|smudge)$",
-  );
-  if (filters.length > 0) return;
-  throw new ErrGit("the repository keeps files with git LFS, and git has no filter for them", {
+  const asked = ["config", "--get-regexp", "^filter\\.lfs\\.(process|smudge)$"];
+  const filters = await gitLines(call, ...asked);
+  const fault =
+    (filters.length === 0 ? "git has no filter for them" : undefined) ??
+    (await explainFilter(call, filters));
+  if (fault === undefined) return;
+  throw new ErrGit(`the repository keeps files with git LFS, and ${fault}`, {
     path: repository.commonDir,
     hint: "install git-lfs and run `git lfs install`",
   });
+}
+
+/** @param filters lines of settings: a name, a command */
+async function explainFilter(
+  call: GitCall,
+  filters: readonly string[],
+): Promise<string | undefined> {
+  const set = new Map(filters.map((line) => line.split(" ", 2) as [string, string]));
+  const program = set.get("filter.lfs.process") ?? set.get("filter.lfs.smudge") ?? "";
+  // A command with quotes or variables is the shell's to read.
+  if (!/^[\w./+-]+$/.test(program)) return undefined;
+  const path = [await gitText(call, "--exec-path"), process.env["PATH"]].join(delimiter);
+  if (findProgram(program, path, call.cwd) !== undefined) return undefined;
+  return `their filter ${program} is not there`;
 }
 
 /** The directory in which git keeps what belongs to one worktree; undefined when it knows none at this path. */

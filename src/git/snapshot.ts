@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import { newIndex } from "./own-index.ts";
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
@@ -137,9 +138,7 @@ async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | unde
       if (mode === "") return [];
       return [`${mode} ${object}\t${stage === "0" ? path : `.unmerged/${stage}/${path}`}\0`];
     });
-  const file = join(gitDir, INDEX);
-  // Of a git that was killed here.
-  for (const left of [file, `${file}.lock`]) fs.rmSync(left, { force: true });
+  const file = newIndex(gitDir, INDEX);
   const own: GitCall = { ...call, env: { ...call.env, GIT_INDEX_FILE: file } };
   const input = Buffer.from(entries.join(""), "latin1");
   await askGit({ ...own, input }, "update-index", "-z", "--index-info");
@@ -154,11 +153,9 @@ async function treeOfFiles(
   gitDir: string,
   more: readonly string[],
 ): Promise<{ tree: string; missing: string[] }> {
-  const file = join(gitDir, INDEX);
-  fs.rmSync(`${file}.lock`, { force: true });
+  const file = newIndex(gitDir, INDEX);
   // Its index knows which files have not changed since: those need not be read again.
   if (fs.existsSync(join(gitDir, "index"))) fs.copyFileSync(join(gitDir, "index"), file);
-  else fs.rmSync(file, { force: true });
   const own: GitCall = { ...call, env: { ...call.env, GIT_INDEX_FILE: file } };
   await lookAtAllFiles(own);
   const missing: string[] = [];

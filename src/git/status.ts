@@ -37,9 +37,15 @@ export async function statusOf(
   return { ...parseStatus(entries), operation: begun?.[1], head: await commitOf(call, "HEAD") };
 }
 
-/** Files that git ignores, one by one. */
+/** Files that git ignores, one by one. A repository of its own ends with a slash. */
 export async function ignoredFiles(call: GitCall): Promise<string[]> {
   return gitList(call, "ls-files", "--others", "--ignored", "--exclude-standard", "-z");
+}
+
+/** Files that are in no commit, and that git would ignore if these were the only patterns. */
+export async function filesThatFit(call: GitCall, patterns: readonly string[]): Promise<string[]> {
+  const excludes = patterns.map((pattern) => `--exclude=${pattern}`);
+  return gitList(call, "ls-files", "--others", "--ignored", ...excludes, "-z");
 }
 
 /** @param entries of `git status --porcelain=v2 -z` */

@@ -198,9 +198,10 @@ async function runInWorkspace(
   if (stop.reason === "fenced") return outcome;
   const policy = retryPolicyOf(tools.settings, decoded?.task);
   const { action } = decide(outcome, claim.name.attempt, policy, 0);
-  const work = await workspace.finish(outcome, action === "complete" || action === "fail");
-  if (work !== undefined) attempt.work = work;
-  return outcome;
+  const isLast = action === "complete" || action === "fail";
+  const finished = await workspace.finish(outcome, isLast);
+  if (finished.work !== undefined) attempt.work = finished.work;
+  return finished.outcome;
 }
 
 /** Runs its agent once, then checks the task's `expect_files` and `verify`. */

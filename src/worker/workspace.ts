@@ -11,12 +11,15 @@ import type { AssignedAgent, AttemptTools } from "./runner.ts";
 export interface Workspace {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /**
-   * Called when nothing of the run is left. Never rejects.
-   * @param isLast the task ends with this outcome
-   * @returns what the record of a completed task says about its work
-   */
-  finish(outcome: AttemptOutcome, isLast: boolean): Promise<WorkFacts | undefined>;
+  /** Called when nothing of the run is left. Never rejects. @param isLast the task ends with this outcome */
+  finish(outcome: AttemptOutcome, isLast: boolean): Promise<Finished>;
+}
+
+export interface Finished {
+  /** The one that was given; for a completed run whose work could not be saved one that lets it run again. */
+  outcome: AttemptOutcome;
+  /** What the record of a completed task says about its work. */
+  work?: WorkFacts;
 }
 
 export interface Workspaces {

@@ -39,6 +39,7 @@ export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; w
 # env_allow: []               # variables that programs get beside PATH, HOME and the like
 # roots: [/]                  # directories under which cwd and worktree must lie
 # worktrees_dir: worktrees    # where tasks with \`worktree: auto\` get a git worktree of their own
+# worktree_ignored_may_go: [node_modules/, dist/]    # ignored files that keep no worktree
 
 # groups:                     # of tasks with \`group: gpu\` at most two are in work at once
 #   gpu: {slots: 2}

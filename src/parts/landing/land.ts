@@ -32,7 +32,7 @@ import {
   removeLandingWorktree,
 } from "./landing-worktree.ts";
 import { explainLeftovers } from "./leftovers.ts";
-import { moveTarget, placeOfTarget } from "./move-target.ts";
+import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, sendBack, submitFix } from "./send-back.ts";
 
@@ -140,6 +140,8 @@ export class Landing {
       const together = await bringTogether(repository, worktree, { base, tip, target: from });
       if (together.kind === "conflict")
         return this.refuse(order, conflictText(order, together.files), together.text);
+      const inTheWay = await explainInTheWay(repository, order, first, from, together.commit);
+      if (inTheWay !== undefined) return this.wait(order, inTheWay);
       const unreviewed = await this.review(order, repository, tip, from);
       if (unreviewed !== undefined) return unreviewed;
       const red = await this.check(order, worktree);
@@ -151,7 +153,9 @@ export class Landing {
       await noteChecked(repository, order, { commit: together.commit, tip });
       const place = await placeOfTarget(repository, order);
       if (place.kind === "busy") return this.wait(order, place.why);
-      if (await moveTarget(repository, order, place, from, together.commit))
+      const moved = await moveTarget(repository, order, place, from, together.commit);
+      if (moved.kind === "busy") return this.wait(order, moved.why);
+      if (moved.kind === "moved")
         return this.landed(order, repository, { commit: together.commit, tip });
     }
     return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);

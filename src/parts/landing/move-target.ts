@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { atCommonDir, commitOf, listWorktrees, type Repository } from "../../git/repository.ts";
-import { askGit, gitLines } from "../../git/run-git.ts";
+import { askGit, gitLines, gitList } from "../../git/run-git.ts";
 import { statusOf } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
@@ -44,24 +44,58 @@ export async function placeOfTarget(
 }
 
 /**
- * @param from the commit at which the target must be
- * @returns false: it is not at `from` any more, or git refuses to change the files of the checkout
- * @throws ErrGit
+ * Why a landing has to wait: a checkout has files which git does not know, and which it would replace by those that land. It takes ignored
+ * ones for files of no worth, and a person may not. @throws ErrGit
  */
-export async function moveTarget(
+export async function explainInTheWay(
   repository: Repository,
-  { target, task_id }: Pick<LandingOrder, "target" | "task_id">,
+  { target }: Pick<LandingOrder, "target">,
   place: Place,
   from: string,
   to: string,
-): Promise<boolean> {
+): Promise<string | undefined> {
+  if (place.kind !== "checked_out") return undefined;
+  const asked = ["diff", "--name-only", "-z", "--no-renames", "--diff-filter=A", from, to];
+  const [first, ...more] = (await gitList(atCommonDir(repository), ...asked)).filter(
+    (name) => fs.lstatSync(join(place.path, name), { throwIfNoEntry: false }) !== undefined,
+  );
+  if (first === undefined) return undefined;
+  const others = more.length === 0 ? "" : ` and ${more.length} more`;
+  return `${target} is checked out in ${place.path}, where ${first}${others} would be replaced, and is in no commit: move it away`;
+}
+
+export type Moved =
+  | { kind: "moved" }
+  /** It is not where it was any more. */
+  | { kind: "elsewhere" }
+  | { kind: "busy"; why: string };
+
+/** @param from the commit at which the target must be. @throws ErrGit */
+export async function moveTarget(
+  repository: Repository,
+  order: Pick<LandingOrder, "target" | "task_id">,
+  place: Place,
+  from: string,
+  to: string,
+): Promise<Moved> {
+  const { target, task_id } = order;
   const ref = `refs/heads/${target}`;
   const call = atCommonDir(repository);
   if (place.kind === "checked_out") {
-    if ((await commitOf(call, ref)) !== from) return false;
+    if ((await commitOf(call, ref)) !== from) return { kind: "elsewhere" };
+    // It may have come while the work was checked.
+    const inTheWay = await explainInTheWay(repository, order, place, from, to);
+    if (inTheWay !== undefined) return { kind: "busy", why: inTheWay };
     const settings = ["merge.autoStash=false", "merge.verifySignatures=false"];
-    const there = { cwd: place.path, env: repository.env, settings, answers: [1, 128] };
-    await askGit(there, "merge", "--ff-only", "--quiet", to);
+    const there = { cwd: place.path, env: repository.env, settings };
+    try {
+      await askGit(there, "merge", "--ff-only", "--no-overwrite-ignore", "--quiet", to);
+    } catch (error) {
+      const now = await commitOf(call, ref);
+      if (now !== from) return { kind: now === to ? "moved" : "elsewhere" };
+      const why = `${target} is checked out in ${place.path}, and git does not move it there: ${messageOf(error)}`;
+      return { kind: "busy", why };
+    }
   } else {
     dropStaleLock(repository, target);
     const message = `mailchute: landing of ${task_id}`;
@@ -71,7 +105,7 @@ export async function moveTarget(
       if (!/is at [0-9a-f]+ but expected/.test(messageOf(error))) throw error;
     }
   }
-  return (await commitOf(call, ref)) === to;
+  return { kind: (await commitOf(call, ref)) === to ? "moved" : "elsewhere" };
 }
 
 /** The worktree that has the branch checked out. */

@@ -18,6 +18,8 @@ export interface CleanWish {
   /** Ignored files are saved, too, and keep none. */
   withIgnored: boolean;
   isDryRun: boolean;
+  /** Setting `worktree_ignored_may_go`. */
+  mayGo: readonly string[];
   /** Whether the task waits or runs. */
   isLive: (id: string) => boolean;
 }
@@ -58,7 +60,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
       const user = userOf(worktree.gitDir, id);
       if (wish.isLive(id) || wish.isLive(user)) return { ...stays, reasons: [LIVE] };
       dropStaleLocks(repository, id, worktree.gitDir);
-      const holdings = await lookAt(repository, worktree, id);
+      const holdings = await lookAt(repository, worktree, id, wish.mayGo);
       const reasons = reasonsToStay(holdings);
       const blocking = wish.ids.includes(id) ? reasonsDespiteSave(holdings, wish) : reasons;
       if (blocking.length > 0 || wish.isDryRun)

@@ -3,8 +3,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import type { GitCall } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
-import { ignoredFiles, statusOf, type WorktreeStatus } from "../../git/status.ts";
+import { filesThatFit, ignoredFiles, statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { readMade, stampOf } from "./made-note.ts";
 import { baseOf } from "./make.ts";
 import { changedRefOf } from "./names.ts";
@@ -18,7 +19,7 @@ export interface Holdings {
   modified: string[];
   untracked: string[];
   unmerged: string[];
-  /** Ignored files that `setup` did not make, or that have changed since. */
+  /** Ignored files that keep it: `setup` did not make them, or they have changed since. */
   ignored: string[];
   operation: string | undefined;
   /** Commits of its branch that no other branch has. */
@@ -34,10 +35,12 @@ export interface Holdings {
   lock: string | undefined;
 }
 
+/** @param mayGo setting `worktree_ignored_may_go` */
 export async function lookAt(
   repository: Repository,
   worktree: Worktree,
   id: string,
+  mayGo: readonly string[],
 ): Promise<Holdings> {
   const status = await statusOf(repository, worktree);
   const { branch } = worktree;
@@ -53,7 +56,7 @@ export async function lookAt(
     path: worktree.path,
     branch,
     ...filesOf(status),
-    ignored: await ignoredOf(repository, worktree),
+    ignored: await ignoredOf(repository, worktree, mayGo),
     operation: status.operation,
     commits: isEmpty ? 0 : await countOwnCommits(repository, branch),
     merged_into: mergedInto,
@@ -105,16 +108,21 @@ function lockOf(gitDir: string): string | undefined {
   }
 }
 
-/** Ignored files that `setup` did not make. */
-export async function ignoredOf(
+/** Ignored files that `setup` did not make, and that may not go. */
+async function ignoredOf(
   { env }: Repository,
   { path, gitDir }: Worktree,
+  mayGo: readonly string[],
 ): Promise<string[]> {
   if (path === undefined) return [];
   const made = readMade(gitDir)?.ignored ?? {};
-  const names = await ignoredFiles({ cwd: path, gitDir, env });
+  const call: GitCall = { cwd: path, gitDir, env };
+  const names = await ignoredFiles(call);
+  const fits = names.length === 0 || mayGo.length === 0 ? [] : await filesThatFit(call, mayGo);
+  // What a repository in there holds is not looked at, so that stays.
+  const spare = new Set(fits.filter((name) => !name.endsWith("/")));
   return names.filter((name) => {
     const stamp = stampOf(join(path, name));
-    return stamp === "" || made[name] !== stamp;
+    return !spare.has(name) && (stamp === "" || made[name] !== stamp);
   });
 }

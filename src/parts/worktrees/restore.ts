@@ -1,6 +1,6 @@
 /** Puts saved files into a worktree that is made anew, for a task that goes on where another one has ended. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { newIndex } from "../../git/own-index.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
@@ -48,8 +48,7 @@ export async function restoreFiles(
   const tip = await commitOf(atCommonDir(repository), `refs/heads/${branch}`);
   if (newest === undefined || newest.head !== tip) return;
   const call: GitCall = { cwd: path, gitDir, env: repository.env };
-  const index = join(gitDir, INDEX);
-  fs.rmSync(index, { force: true });
+  const index = newIndex(gitDir, INDEX);
   const own = { ...call, env: { ...call.env, GIT_INDEX_FILE: index } };
   await askGit(own, "read-tree", newest.commit);
   await askGit(own, "checkout-index", "--all", "--force");

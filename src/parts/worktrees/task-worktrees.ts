@@ -7,8 +7,9 @@ import type { WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { makeRef } from "../../git/refs.ts";
-import { atCommonDir, findGitDir, openRepository } from "../../git/repository.ts";
+import { atCommonDir, findGitDir, openRepository, type Repository } from "../../git/repository.ts";
 import { askGit, isDiskFull } from "../../git/run-git.ts";
+import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { say } from "../../host/say.ts";
@@ -16,11 +17,16 @@ import { Alerts } from "../../journal/alerts.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
-import { type Workspace, type Workspaces, worktreeIdOf } from "../../worker/workspace.ts";
+import {
+  type Finished,
+  type Workspace,
+  type Workspaces,
+  worktreeIdOf,
+} from "../../worker/workspace.ts";
 import { commitWork } from "./commit-work.ts";
-import { lookAt, reasonsToStay } from "./holdings.ts";
+import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
-import { type MadeWorktree, makeWorktree, markReady } from "./make.ts";
+import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
 import { changedRefOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
@@ -33,6 +39,23 @@ import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"]);
 /** Pause before a task looks again whether its worktree is free (ms). */
 const TAKEN_AGAIN_MS = 2000;
+
+/** How often it tries to save the work of a run. */
+const KEEP_TRIES_MAX = 3;
+
+type FinishedRun = [
+  assigned: AssignedAgent,
+  made: MadeWorktree,
+  outcome: AttemptOutcome,
+  isLast: boolean,
+];
+
+interface Kept {
+  order: SaveOrder;
+  work: WorkFacts | undefined;
+  /** The saves have all of it, so the worktree may go. */
+  isWhole: boolean;
+}
 
 export class TaskWorktrees implements Workspaces {
   private readonly tools: AttemptTools;
@@ -78,38 +101,69 @@ export class TaskWorktrees implements Workspaces {
     }
   }
 
-  /** The outcome stands, whatever happens here: what cannot be saved stays in the worktree. */
   private async finish(
     assigned: AssignedAgent,
     made: MadeWorktree,
     outcome: AttemptOutcome,
     isLast: boolean,
-  ): Promise<WorkFacts | undefined> {
-    const { task, attempt, settings, stateDir } = assigned.assignment;
+  ): Promise<Finished> {
+    const { task, settings, stateDir } = assigned.assignment;
     const { repository, worktree } = made;
     const id = worktreeIdOf(task);
-    let work: WorkFacts | undefined;
+    const run = `task ${task.id} (${outcome.kind})`;
+    let kept: Kept;
     try {
-      const changed = await this.markChanges(id, made);
-      const withoutFilters = changed.length > 0;
-      const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
-      // What runs with other settings may have been changed by a filter.
-      if (outcome.kind === "completed" && !withoutFilters) await this.commit(order, task);
-      const { snapshot } = await saveWork(order);
-      if (isLast && outcome.kind === "completed") work = await noteWork(assigned, made, snapshot);
-      const isForLanding = work?.landing === "pending" || id !== task.id;
-      const mayGo = isLast && snapshot.missing.length === 0 && !withoutFilters && !isForLanding;
-      if (!mayGo) return work;
+      kept = await this.keep(assigned, made, outcome, isLast);
+    } catch (error) {
+      const why = `its work could not be saved, so it stays in ${worktree.path}: ${messageOf(error)}`;
+      this.raise("worktree", `${run}: ${why}`);
+      // Settled as completed, it would never land.
+      return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome };
+    }
+    const { order, work, isWhole } = kept;
+    const isForLanding = work?.landing === "pending" || id !== task.id;
+    if (isLast && isWhole && !isForLanding)
       await inTurn(repository, async () => {
-        const reasons = reasonsToStay(await lookAt(repository, worktree, id));
+        const reasons = reasonsToStay(await this.lookAt(repository, worktree, id));
         if (reasons.length === 0)
           await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
+      }).catch((error: unknown) => {
+        const why = `its worktree ${worktree.path} could not be removed: ${messageOf(error)}`;
+        this.raise("worktree", `${run}: ${why}`);
       });
-    } catch (error) {
-      const what = `task ${task.id} (${outcome.kind}): its work could not be saved or its worktree could not be removed, so it stays in ${worktree.path}: ${messageOf(error)}`;
-      this.raise("worktree", what);
-    }
-    return work;
+    return work === undefined ? { outcome } : { outcome, work };
+  }
+
+  /** Tries again when a git was killed, after what that one has left is gone. @throws ErrGit, system errors */
+  private async keep(...run: FinishedRun): Promise<Kept> {
+    const [{ assignment }, { repository, worktree }] = run;
+    for (let tries = 1; tries < KEEP_TRIES_MAX; tries++)
+      try {
+        return await this.keepOnce(false, ...run);
+      } catch {
+        const id = worktreeIdOf(assignment.task);
+        await inTurn(repository, async () => dropStaleLocks(repository, id, worktree.gitDir));
+      }
+    return this.keepOnce(true, ...run);
+  }
+
+  /** Puts work of a completed run on its branch, saves the rest, and writes the order for the landing. Twice is the same as once. */
+  private async keepOnce(
+    isLastTry: boolean,
+    ...[assigned, made, outcome, isLast]: FinishedRun
+  ): Promise<Kept> {
+    const { task, attempt } = assigned.assignment;
+    const { repository, worktree } = made;
+    const id = worktreeIdOf(task);
+    const changed = await this.markChanges(id, made);
+    const withoutFilters = changed.length > 0;
+    const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
+    const isCompleted = outcome.kind === "completed";
+    // What runs with other settings may have been changed by a filter.
+    if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
+    const { snapshot } = await saveWork(order);
+    const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
+    return { order, work, isWhole: snapshot.missing.length === 0 && !withoutFilters };
   }
 
   /** See `Workspaces.release`. */
@@ -123,7 +177,7 @@ export class TaskWorktrees implements Workspaces {
         if (user !== id && isUnfinished(this.tools.trays, user))
           return [`the task ${user} goes on there`];
         const worktree = { path: fs.existsSync(path) ? path : undefined, gitDir, branch };
-        const holdings = await lookAt(repository, worktree, id);
+        const holdings = await this.lookAt(repository, worktree, id);
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
         if (reasons.length > 0) return reasons;
         const save = { repository, worktree, id, attempt: 0, withoutFilters: false };
@@ -134,9 +188,12 @@ export class TaskWorktrees implements Workspaces {
     });
   }
 
-  /** What cannot be committed is saved by the caller. */
-  private async commit(order: SaveOrder, task: Task): Promise<void> {
-    const reason = await commitWork(order, task).catch(messageOf);
+  /** What cannot be committed is saved by the caller. @param isLastTry a git that cannot do it is told of, and not thrown */
+  private async commit(order: SaveOrder, task: Task, isLastTry: boolean): Promise<void> {
+    const reason = await commitWork(order, task).catch((error: unknown) => {
+      if (!isLastTry || hasNoRoom(error)) throw error;
+      return messageOf(error);
+    });
     if (reason === undefined) return;
     const { path, branch } = order.worktree;
     this.raise(
@@ -163,6 +220,10 @@ export class TaskWorktrees implements Workspaces {
     return changed;
   }
 
+  private lookAt(repository: Repository, worktree: Worktree, id: string): Promise<Holdings> {
+    return lookAt(repository, worktree, id, this.tools.settings.worktree_ignored_may_go);
+  }
+
   private raise(kind: string, message: string): void {
     const { tree, trays } = this.tools;
     new Alerts(tree.alerts, trays.clock, say).alert(kind, message);
@@ -172,10 +233,19 @@ export class TaskWorktrees implements Workspaces {
 function unmade(error: unknown): AttemptOutcome {
   if (error instanceof WorktreeTaken)
     return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS };
-  if (isDiskFull(error) || NO_ROOM.has(systemCode(error)))
-    return hindered(`its worktree cannot be made: ${messageOf(error)}`);
+  if (hasNoRoom(error)) return hindered(`its worktree cannot be made: ${messageOf(error)}`);
   const { hint } = error instanceof MailchuteError ? error : {};
   if (hint === undefined) return failed("worktree", "ErrWorktree", messageOf(error));
   // It says what a person has to do: another run would fail in the same way.
   return failed("worktree", "ErrWorktree", `${messageOf(error)}; ${hint}`, { canRetry: false });
+}
+
+/** For a run that has completed. Another one goes on in its worktree. */
+function notDone(error: unknown, why: string): AttemptOutcome {
+  const message = `the run has completed, and ${why}`;
+  return hasNoRoom(error) ? hindered(message) : failed("worktree", "ErrWorktree", message);
+}
+
+function hasNoRoom(error: unknown): boolean {
+  return isDiskFull(error) || NO_ROOM.has(systemCode(error));
 }

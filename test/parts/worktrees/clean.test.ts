@@ -136,6 +136,35 @@ test("ignored files keep a worktree, except those of setup; --ignored saves them
   expect(place.repo.git("show", "back:x.log")).toBe("mine");
 });
 
+test("of ignored files only those that may go by the settings keep no worktree", async () => {
+  const place = newPlace('worktree_ignored_may_go: [node_modules/, "dist/*", "!dist/keep.log"]\n');
+  place.repo.commit({ ".gitignore": "node_modules/\ndist/\n*.log\n" });
+  const packages = "mkdir -p 'sub/node_modules/a b' dist; echo x > 'sub/node_modules/a b/x.js'";
+  const scripts = {
+    spare: `${packages}; echo x > dist/x`,
+    kept: `${packages}; echo x > dist/keep.log`,
+    other: `${packages}; echo x > other.log`,
+    // It fits a pattern, and git does not ignore it.
+    unignored: `${packages}; echo > .gitignore; git add .gitignore; git -c user.name=x -c user.email=x@x commit -qm x`,
+    inner: `${packages}; git init -q node_modules/inner; cd node_modules/inner; echo x > x`,
+  };
+  for (const [id, script] of Object.entries(scripts))
+    place.pool.drop(id, inWorktree(`${script}; exit 64`));
+  await (await place.pool.start(["--drain"])).ended;
+  const { json } = await place.ask("worktrees", "clean");
+  const reasons = (json as { worktrees: Cleaned[] }).worktrees.map((one) => [one.id, one.reasons]);
+  expect(Object.fromEntries(reasons)).toEqual({
+    inner: ["1 ignored that setup did not make (node_modules/inner/)"],
+    kept: ["1 ignored that setup did not make (dist/keep.log)"],
+    other: ["1 ignored that setup did not make (other.log)"],
+    unignored: [
+      "1 untracked (sub/node_modules/a b/x.js)",
+      "1 commit on mailchute/unignored that no other branch has",
+    ],
+  });
+  expect(fs.existsSync(place.worktree("spare"))).toBe(false);
+});
+
 test("a repository inside the worktree keeps it, also by name", async () => {
   const place = await ran(
     "git init -q inner; cd inner; echo x > x; git add x; git -c user.name=x -c user.email=x@x commit -qm x",

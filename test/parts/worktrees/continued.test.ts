@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { canCountSteps, countingGit } from "../../support/counting-git.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace } from "./place.ts";
 
@@ -47,3 +48,23 @@ test("a worktree in which another task goes on stays, and a bad worktree_of is r
   pool.drop("c", inWorktree("true", { metadata: { worktree_of: "../x" } }));
   expect((await pool.error("c")).error).toContain('metadata.worktree_of: "../x"');
 });
+
+test.skipIf(!canCountSteps())(
+  "a git that was killed while it brought saved files back leaves no lock that keeps the next run from it",
+  async () => {
+    const { pool, env, repo } = newPlace();
+    pool.drop("a", inWorktree("echo work > x.txt; exit 64"));
+    await (await pool.start(["--drain"])).ended;
+    await pool.error("a");
+    expect((await pool.run(["worktrees", "clean", "a"])).code).toBe(0);
+    const git = countingGit(join(pool.dir, "counted"), env);
+    git.arm([{ at: "read-tree", moment: "within", victim: "caller", step: 1 }]);
+    const more = { metadata: { worktree_of: "a" }, max_attempts: 2 };
+    pool.drop("b", inWorktree("git status --porcelain; cat x.txt", more));
+    await (await pool.start(["--drain"])).ended;
+    const killed = git.calls().find(({ isKilled }) => isKilled);
+    expect(killed?.steps).toEqual([]);
+    expect(await pool.result("b")).toMatchObject({ attempts: 2, output: "?? x.txt\nwork\n" });
+    expect(repo.git("show", "mailchute/a:x.txt")).toBe("work");
+  },
+);

@@ -1,127 +1,97 @@
-/**
- * Kills what runs worktrees at one of its git calls, lets the next run go on, and checks that nothing is lost. git itself is the
- * program in which it is killed: a small `git` that comes first on PATH counts the calls.
- */
+/** A run with all kinds of work that lands, or the cleaning of a worktree with it, with a kill at a call of git; then nothing may be lost. */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { expect } from "vitest";
-import { GIT_ENVIRONMENT, newRepository } from "../../support/git-repository.ts";
-import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
+import { countingGit, GIT, type GitCallMade, type GitKill } from "../../support/counting-git.ts";
+import { GIT_ENVIRONMENT } from "../../support/git-repository.ts";
+import { below, heldObjects, lostObjects } from "../../support/kept-objects.ts";
+import { inWorktree, newPlace, type Place } from "./place.ts";
 
-/** `before` and `after` are between two calls; `during` also kills git itself. */
-export type Moment = "before" | "during" | "after";
-export const MOMENTS: readonly Moment[] = ["before", "during", "after"];
-
-export interface Kill {
-  call: number;
-  moment: Moment;
+export interface WalkOptions {
+  /** A script of a git that is broken on purpose. */
+  broken?: string;
+  /** The launcher of a mailchute that is broken on purpose. */
+  launcher?: string;
 }
 
-const GIT = execFileSync("sh", ["-c", "command -v git"], { encoding: "utf8" }).trim();
+const TARGET = "mailchute/integration";
 
-/** `$WALK/kill` holds "<call> <moment>"; `$WALK/count` has one byte for each call so far. */
-const COUNTING_GIT = `#!/bin/sh
-[ -e "$WALK/on" ] || exec ${GIT} "$@"
-printf x >> "$WALK/count"
-call=$(wc -c < "$WALK/count")
-echo "$call $*" >> "$WALK/calls"
-read -r at moment < "$WALK/kill" || true
-[ "$call" -eq "$at" ] || exec ${GIT} "$@"
-rm -f "$WALK/on"
-case $moment in
-  before) kill -KILL $PPID; exit 1 ;;
-  during)
-    ${GIT} "$@" & child=$!
-    sleep "0.00$((call % 8))"
-    kill -KILL $PPID; kill -KILL $child 2>/dev/null; exit 1 ;;
-  after) ${GIT} "$@"; kill -KILL $PPID; exit 1 ;;
-esac
-`;
-
-/** Leaves work of every kind, and writes down the objects that hold it. Its second run finds it all there, and ends. */
+/** Leaves work of every kind in the worktree in which it runs, on the branch mailchute/a. */
 const WORK = `
-[ ! -e "$WALK/must-have" ] || exit 0
 g() { ${GIT} -c user.name=x -c user.email=x@x "$@"; }
 echo committed > committed.txt; g add -A; g commit -qm work
 echo stashed > README.md; echo untracked-stash > s.txt; g stash push -qu
-g checkout -q --detach; echo lost > lost.txt; g add -A; g commit -qm lost; g rev-parse HEAD > "$WALK/lost"
-g checkout -q "mailchute/$MAILCHUTE_TASK_ID"
+g checkout -q --detach; echo lost > lost.txt; g add -A; g commit -qm lost
+g checkout -q mailchute/a
 echo staged > staged.txt; g add staged.txt; echo later > staged.txt
 echo changed > README.md; echo new > 'a new file.txt'
-{ g rev-parse HEAD; g rev-parse refs/stash; cat "$WALK/lost"; g write-tree
-  GIT_INDEX_FILE="$WALK/index" g add -A; GIT_INDEX_FILE="$WALK/index" g write-tree; } > "$WALK/all"
-mv "$WALK/all" "$WALK/must-have"
+`;
+/** Writes down what holds the work. A second run finds it all there, and ends. */
+const NOTED = `
+[ ! -e "$MUST_HAVE" ] || exit 0
+${WORK}
+{ g rev-parse HEAD refs/stash 'HEAD@{1}'; g write-tree
+  GIT_INDEX_FILE="$MUST_HAVE.index" g add -A; GIT_INDEX_FILE="$MUST_HAVE.index" g write-tree; } > "$MUST_HAVE.all"
+mv "$MUST_HAVE.all" "$MUST_HAVE"
 `;
 
-export interface Walked {
-  /** How many git calls there were while it counted. */
-  calls: number;
-}
-
-/** Runs a task with all kinds of work, and cleans it away by name. One of both is killed once. */
-export async function walk(step: "run" | "clean", kill: Kill | undefined): Promise<Walked> {
-  const env: Record<string, string> = { ...GIT_ENVIRONMENT };
-  const pool = newPool({ config: `${QUICK_CONFIG}env_allow: [WALK]\n`, env });
-  const place = join(pool.dir, "walk");
-  fs.mkdirSync(place);
-  fs.writeFileSync(join(place, "git"), COUNTING_GIT, { mode: 0o755 });
-  env["WALK"] = place;
-  env["PATH"] = `${place}${delimiter}${process.env["PATH"] ?? ""}`;
-  env["XDG_STATE_HOME"] = join(pool.dir, "user");
-  const repo = newRepository(join(pool.dir, "repo"));
-  const arm = (): void => {
-    fs.writeFileSync(
-      join(place, "kill"),
-      kill === undefined ? "0 before\n" : `${kill.call} ${kill.moment}\n`,
-    );
-    fs.writeFileSync(join(place, "count"), "");
-    fs.writeFileSync(join(place, "on"), "");
+export async function walk(
+  step: "run" | "clean",
+  kill: GitKill | "count" | "steps",
+  { broken, launcher }: WalkOptions = {},
+): Promise<GitCallMade[]> {
+  const place = newPlace("", launcher === undefined ? {} : { launcher });
+  const { pool, env, repo } = place;
+  const git = countingGit(join(pool.dir, "counted"), env, broken);
+  const arm = (until?: string): void => {
+    if (kill === "steps") git.countSteps(until);
+    else git.arm(kill === "count" ? [] : [kill], until);
   };
-  const counted = (): number => fs.statSync(join(place, "count")).size;
-
-  if (step === "run") arm();
-  pool.drop("a", { exec: ["sh", "-ec", WORK], cwd: "repo", worktree: "auto", max_attempts: 3 });
-  await pool.start(["--drain"]);
-  await pool.result("a");
-  if (step === "run") {
-    fs.rmSync(join(place, "on"), { force: true });
-    expect(fs.existsSync(join(pool.state, "worktrees", "a"))).toBe(true);
-  } else {
-    arm();
-    await pool.run(["worktrees", "clean", "a"]);
-    fs.rmSync(join(place, "on"), { force: true });
-  }
-  const calls = counted();
-  if (kill !== undefined) expect(calls, "it was killed").toBeGreaterThanOrEqual(kill.call);
+  const mustHave = await (step === "run" ? run(place, arm) : clean(place, arm));
+  git.disarm();
 
   // The next call goes on; when the killed one had done its work already, there is nothing left.
   const again = await pool.run(["worktrees", "clean", "a"]);
   expect([0, 3], again.stdout + again.stderr).toContain(again.code);
   expect((await pool.run(["worktrees", "clean"])).code).toBe(0);
   expect((await pool.run(["worktrees", "ls"])).stdout).toBe("no task has a worktree\n");
-  const left = fs
-    .readdirSync(join(pool.state, "worktrees"))
-    .filter((name) => !name.startsWith(".re"));
-  expect(left).toEqual([".gitignore"]);
-  expect(fs.existsSync(join(pool.state, "worktrees", ".removed"))).toBe(false);
+  const left = fs.readdirSync(join(pool.state, "worktrees"));
+  expect(left.filter((name) => !name.startsWith("."))).toEqual([]);
+  expect(left).not.toContain(".removed");
   expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
-
-  const mustHave = fs.readFileSync(join(place, "must-have"), "utf8").trim().split("\n");
-  expect(mustHave).toHaveLength(5);
-  // What no ref holds is gone after this.
-  repo.git("reflog", "expire", "--expire=now", "--all");
-  repo.git("gc", "--quiet", "--prune=now");
-  const reachable = new Set(
-    repo
-      .git("rev-list", "--objects", "--all")
-      .split("\n")
-      .map((line) => line.split(" ")[0]),
-  );
-  for (const object of mustHave)
-    for (const one of repo.git("rev-list", "--objects", object).split("\n"))
-      expect(reachable, one).toContain(one.split(" ")[0]);
-  expect(repo.git("fsck", "--connectivity-only")).toBe("");
+  expect(lostObjects(repo, mustHave), "lost objects").toEqual([]);
+  expect(repo.git("fsck", "--connectivity-only", "--no-dangling")).toBe("");
   expect(repo.git("status", "--porcelain")).toBe("");
-  return { calls };
+  return git.calls();
+}
+
+/** From the making of the worktree to the record; then the work lands. @returns objects that must not be lost */
+async function run({ pool, repo }: Place, arm: (until: string) => void): Promise<string[]> {
+  const noted = join(pool.dir, "must-have");
+  arm(join(pool.outbox, "a_result.json"));
+  const more = { land: "merge", max_attempts: 3, env: { MUST_HAVE: noted } };
+  pool.drop("a", inWorktree(NOTED, more));
+  await (await pool.start(["--drain"])).ended;
+  expect(pool.errors()).toEqual([]);
+  expect(await pool.result("a")).toMatchObject({ landing: "pending" });
+  expect((await pool.result("a.land")).output).toMatchObject({ landing: "landed" });
+  expect(repo.git("show", `${TARGET}:staged.txt`)).toBe("later");
+  expect(repo.git("show", `${TARGET}:a new file.txt`)).toBe("new");
+  const roots = fs.readFileSync(noted, "utf8").trim().split("\n");
+  expect(roots).toHaveLength(5);
+  return below(repo, roots);
+}
+
+/** The worktree of a task that has failed, in which a person went on. @returns objects that must not be lost */
+async function clean({ pool, repo, worktree }: Place, arm: () => void): Promise<string[]> {
+  pool.drop("a", inWorktree("echo x > x.txt; exit 64"));
+  await (await pool.start(["--drain"])).ended;
+  await pool.error("a");
+  const at = { cwd: worktree("a"), env: { ...process.env, ...GIT_ENVIRONMENT } };
+  execFileSync("sh", ["-ec", WORK], { ...at, stdio: "pipe" });
+  const held = heldObjects(repo, worktree("a"));
+  arm();
+  await pool.run(["worktrees", "clean", "a"]);
+  return held;
 }

@@ -1,20 +1,49 @@
-/** Samples of the walk over all git calls of a run and of cleaning; `every-kill.test.ts` takes every call. */
-import { expect, test } from "vitest";
-import { seededRandom } from "../../support/seeded-random.ts";
-import { MOMENTS, walk } from "./kill-walk.ts";
+/** Samples of the walk over all git calls of a run and of cleaning (`every-kill.test.ts` takes every call), and broken variants that it must notice. */
+import { expect, onTestFinished, test } from "vitest";
+import { breakBuild, brokenGit, type Change } from "../../support/broken.ts";
+import { sampleKills } from "../../support/every-kill.ts";
+import { walk } from "./kill-walk.ts";
+
+const CODE = "dist/worker/task-worktrees.cjs";
+/** What a killed git has kept from being saved is only told of. */
+const UNSAVED: readonly Change[] = [
+  { file: CODE, from: "KEEP_TRIES_MAX = 3", to: "KEEP_TRIES_MAX = 1" },
+  {
+    file: CODE,
+    from: 'outcome.kind === "completed" ? notDone(error, why) : outcome',
+    to: "outcome",
+  },
+];
+const LOCKS_LEFT: Change = {
+  file: CODE,
+  from: "]) node_fs.default.rmSync(lock, { force: true });",
+  to: "]) void lock;",
+};
 
 test.each(["run", "clean"] as const)(
-  "SIGKILL at a git call of %s loses nothing, and the next one finishes the work",
+  "SIGKILL at a git call of a %s loses nothing, and the next one finishes the work",
   async (step) => {
-    const seed = Date.now() % 1_000_000;
-    const random = seededRandom(seed);
-    const { calls } = await walk(step, undefined);
-    expect(calls).toBeGreaterThan(20);
-    for (const moment of MOMENTS) {
-      const call = 1 + random.below(calls);
-      await walk(step, { call, moment }).catch((error: unknown) => {
-        throw new Error(`seed ${seed}: ${moment} call ${call} of ${calls}`, { cause: error });
-      });
-    }
+    await sampleKills((kill) => walk(step, kill));
   },
 );
+
+test.each(["run", "clean"] as const)(
+  "control: a git that only says that it has saved work is noticed (%s)",
+  async (step) => {
+    await expect(walk(step, "count", { broken: brokenGit("save") })).rejects.toThrow(
+      /lost objects/,
+    );
+  },
+);
+
+test("control: a run that completes although a killed git has not saved its work is noticed", async () => {
+  const launcher = breakBuild(onTestFinished, ...UNSAVED);
+  const kill = { at: "diff --shortstat", moment: "before", victim: "git" } as const;
+  await expect(walk("run", kill, { launcher })).rejects.toThrow(/landing/);
+});
+
+test("control: locks of a killed git that are left keep the next run from its work", async () => {
+  const launcher = breakBuild(onTestFinished, LOCKS_LEFT);
+  const kill = { at: "reset --hard --quiet", moment: "within", victim: "caller", step: 1 } as const;
+  await expect(walk("run", kill, { launcher })).rejects.toThrow();
+});

@@ -6,20 +6,22 @@ import {
   newRepository,
   type TestRepository,
 } from "../../support/git-repository.ts";
-import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { newPool, type Pool, type PoolOptions, QUICK_CONFIG } from "../../support/pool.ts";
 
 export interface Place {
   pool: Pool;
   repo: TestRepository;
+  /** The environment of everything that the pool starts from now on. */
+  env: Record<string, string>;
   /** Where the worktree of a task is. */
   worktree: (id: string) => string;
   /** `mailchute ARGS --json`, parsed. */
   ask: (...args: string[]) => Promise<{ code: number | null; json: never; stderr: string }>;
 }
 
-export function newPlace(config = "", ...init: string[]): Place {
+export function newPlace(config = "", more: PoolOptions = {}): Place {
   const env: Record<string, string> = { ...GIT_ENVIRONMENT };
-  const pool = newPool({ config: QUICK_CONFIG + config, env });
+  const pool = newPool({ ...more, config: QUICK_CONFIG + config, env });
   // As in a shell that a git hook has started: none of our calls may obey these.
   Object.assign(env, {
     GIT_DIR: "/nowhere",
@@ -27,10 +29,11 @@ export function newPlace(config = "", ...init: string[]): Place {
     GIT_INDEX_FILE: "/nowhere",
   });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
-  const repo = newRepository(join(pool.dir, "repo"), ...init);
+  const repo = newRepository(join(pool.dir, "repo"));
   return {
     pool,
     repo,
+    env,
     worktree: (id) => join(fs.realpathSync(pool.state), "worktrees", id),
     ask: async (...args) => {
       const { code, stdout, stderr } = await pool.run([...args, "--json"]);

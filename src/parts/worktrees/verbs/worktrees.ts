@@ -7,7 +7,7 @@ import { safe, table } from "../../../text/render.ts";
 import { explainUnlanded } from "../../../view/landing.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
 import { cleanSaves } from "../clean-saves.ts";
-import { type Cleaned, cleanWorktrees } from "../clean-worktrees.ts";
+import { type Cleaned, type CleanWish, cleanWorktrees } from "../clean-worktrees.ts";
 import { lookAt, reasonsToStay } from "../holdings.ts";
 import { isInUse } from "../in-use.ts";
 import { userOf } from "../worktree-user.ts";
@@ -23,7 +23,7 @@ export const command = defineCommand({
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
     "A worktree holds nothing of worth when it is clean and its branch is empty, or another branch or a remote has all of its commits. `clean` removes those, and says why each other one stays.",
-    "With an ID `clean` removes that worktree, too: what is modified, untracked, stashed or on no branch is saved first, and `mailchute rescue` brings it back. Its branch stays. Ignored files keep it, unless --ignored saves them as well.",
+    "With an ID `clean` removes that worktree, too: what is modified, untracked, stashed or on no branch is saved first, and `mailchute rescue` brings it back. Its branch stays. Ignored files keep it, unless --ignored saves them as well, or worktree_ignored_may_go in config.yaml says that they may go.",
     "The worktree of a task that waits or runs always stays.",
     "Without an ID `clean` also removes saves that are older than retention.saves_days, as a running supervisor does.",
   ],
@@ -37,18 +37,19 @@ export const command = defineCommand({
     const { trays, loaded } = await openMailbox(ctx, true);
     const all = await findAll(tree.dir, loaded.settings);
     const isLive = (id: string): boolean => isInUse(tree, trays, id);
+    const mayGo = loaded.settings.worktree_ignored_may_go;
     if (ctx.subcommand === "clean") {
       const { saves_days: days } = loaded.settings.retention;
       if (ctx.positionals.length === 0 && !ctx.options["dry-run"])
         await cleanSaves(all, { days, nowMs: Date.now(), isLive });
-      return clean(ctx, tree, all, isLive);
+      return clean(ctx, tree, all, { isLive, mayGo });
     }
     if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
       throw new ErrUsage(
         "worktrees ls takes no ID and no options",
         "see `mailchute worktrees --help`",
       );
-    return list(ctx, tree, all, isLive);
+    return list(ctx, tree, all, { isLive, mayGo });
   },
 });
 
@@ -56,11 +57,11 @@ async function list(
   ctx: Context,
   tree: StateTree,
   { found, problems }: AllWorktrees,
-  isLive: (id: string) => boolean,
+  { isLive, mayGo }: Pick<CleanWish, "isLive" | "mayGo">,
 ): Promise<number> {
   const rows = [];
   for (const { id, repository, worktree } of found) {
-    const holdings = await lookAt(repository, worktree, id);
+    const holdings = await lookAt(repository, worktree, id, mayGo);
     const reasons = reasonsToStay(holdings);
     const is_live = isLive(id) || isLive(userOf(worktree.gitDir, id));
     const landing = explainUnlanded(tree, id)?.how ?? null;
@@ -96,7 +97,7 @@ async function clean(
   ctx: Context,
   tree: StateTree,
   all: AllWorktrees,
-  isLive: (id: string) => boolean,
+  rules: Pick<CleanWish, "isLive" | "mayGo">,
 ): Promise<number> {
   const ids = ctx.positionals;
   const isDryRun = ctx.options["dry-run"] === true;
@@ -106,7 +107,7 @@ async function clean(
     ctx.out.note(`no worktree of ${safe(unknown.join(", "))}`);
     return EXIT.notFound;
   }
-  const cleaned = await cleanWorktrees(all, { ids, withIgnored, isDryRun, isLive });
+  const cleaned = await cleanWorktrees(all, { ids, withIgnored, isDryRun, ...rules });
   if (ctx.json) ctx.out.json({ dry_run: isDryRun, worktrees: cleaned, problems: all.problems });
   else for (const one of cleaned) ctx.out.line(safe(cleanedText(tree, one, isDryRun)));
   if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");

@@ -1,17 +1,17 @@
 /** Plays one history: a real pool and a real repository, agents, a person and kills as the seed says, until everything has settled. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type CountingGit, countingGit, GIT } from "../../../support/counting-git.ts";
 import { GIT_ENVIRONMENT, newRepository } from "../../../support/git-repository.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../../../support/pool.ts";
 import type { OnEnd } from "../../../support/temp-dir.ts";
 import { type HistoryPlan, planOf, type TaskPlan } from "./plan.ts";
 import { type Before, judge, look, type Place } from "./reader.ts";
 
-const GIT = execFileSync("sh", ["-c", "command -v git"], { encoding: "utf8" }).trim();
 const fixture = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 /** Of one start of a supervisor, on a machine that does other things, too (ms). */
 const START_MS_MAX = 90_000;
@@ -37,6 +37,7 @@ export interface HistoryResult {
 interface World {
   plan: HistoryPlan;
   pool: Pool;
+  git: CountingGit;
   place: Place;
   before: Before;
   starts: number;
@@ -57,7 +58,7 @@ export async function playHistory(seed: number, options: HistoryOptions): Promis
   return {
     problems,
     dir: pool.dir,
-    kills: countLines(join(place.notes, "killed")),
+    kills: world.git.calls().filter(({ isKilled }) => isKilled).length,
     starts: world.starts,
     landed: pool.results().filter(({ output }) => isLanded(output)).length,
   };
@@ -81,10 +82,8 @@ agents: [{name: coder, kind: exec, program: sh, args: [${JSON.stringify(fixture(
   const parent = hasMemoryDisk() ? "/dev/shm" : os.tmpdir();
   const pool = newPool({ config, env, onEnd, parent, ...(launcher ? { launcher } : {}) });
   const notes = join(pool.dir, "notes");
-  for (const name of ["", "held", "runs", "scripts", "kills", "moves", "signals", "bin"])
+  for (const name of ["", "held", "runs", "scripts", "moves", "signals"])
     fs.mkdirSync(join(notes, name));
-  fs.copyFileSync(fixture("counting-git.sh"), join(notes, "bin", "git"));
-  fs.chmodSync(join(notes, "bin", "git"), 0o755);
   fs.copyFileSync(fixture("person.sh"), join(notes, "person.sh"));
   const repo = join(pool.dir, "repo");
   Object.assign(env, {
@@ -92,16 +91,16 @@ agents: [{name: coder, kind: exec, program: sh, args: [${JSON.stringify(fixture(
     REPO: repo,
     GIT,
     TARGET: plan.target,
-    PATH: `${join(notes, "bin")}${delimiter}${process.env["PATH"] ?? ""}`,
     XDG_STATE_HOME: join(pool.dir, "user"),
-    BROKEN_GIT: brokenGit === undefined ? "" : fixture(brokenGit),
   });
+  const git = countingGit(join(pool.dir, "counted"), env, brokenGit);
   writePlan(plan, notes);
+  if (plan.kills.length > 0) git.arm(plan.kills.map(({ call, ...how }) => ({ at: call, ...how })));
   const gitEnvironment = { ...process.env, ...GIT_ENVIRONMENT };
   const { state } = pool;
   const place = { git: GIT, env: gitEnvironment, repo, state, notes, target: plan.target };
   const trees = makeRepository(plan, pool.dir);
-  return { plan, pool, place, before: look(place, trees), starts: 0 };
+  return { plan, pool, git, place, before: look(place, trees), starts: 0 };
 }
 
 function hasMemoryDisk(): boolean {
@@ -113,7 +112,7 @@ function hasMemoryDisk(): boolean {
   }
 }
 
-function writePlan({ tasks, kills, moves, signals }: HistoryPlan, notes: string): void {
+function writePlan({ tasks, moves, signals }: HistoryPlan, notes: string): void {
   fs.writeFileSync(join(notes, "tasks"), tasks.map(({ id }) => `${id}\n`).join(""));
   const script = (name: string, acts: readonly string[]): void =>
     fs.writeFileSync(join(notes, "scripts", name), `${acts.join("\n")}\n`);
@@ -125,8 +124,6 @@ function writePlan({ tasks, kills, moves, signals }: HistoryPlan, notes: string)
       for (let run = 1; run <= 4; run++)
         script(`${id}.fix-${fix}.${run}`, mends[Math.min(run, mends.length) - 1] ?? []);
   }
-  for (const { call, moment, victims } of kills)
-    fs.writeFileSync(join(notes, "kills", String(call)), `${moment} ${victims}\n`);
   for (const { check, file } of moves)
     fs.writeFileSync(join(notes, "moves", String(check)), `${file}\n`);
   for (const check of signals) fs.writeFileSync(join(notes, "signals", String(check)), "");
@@ -204,11 +201,11 @@ async function settle(
 
 /** @returns whether it ended by itself */
 async function startOnce(world: World, killAtMs: number | undefined): Promise<boolean> {
-  const { pool, place } = world;
+  const { pool, git } = world;
   world.starts++;
   const running = pool.spawn(["run", "--drain", "--no-live"]);
   const { child, ended, pid } = running;
-  fs.writeFileSync(join(place.notes, "supervisor"), String(pid));
+  git.alsoKill(pid);
   const limit = new AbortController();
   const { signal } = limit;
   if (killAtMs !== undefined)
@@ -270,7 +267,7 @@ async function decideAsPerson({ plan, pool, place }: World): Promise<boolean> {
 }
 
 /** Removes what is left of the worktrees, by name: their work is saved before that. */
-async function cleanUp({ plan, pool, place }: World): Promise<void> {
+async function cleanUp({ plan, pool, git }: World): Promise<void> {
   const left = (): string[] =>
     plan.tasks.map(({ id }) => id).filter((id) => fs.existsSync(join(pool.state, "worktrees", id)));
   let said = "";
@@ -278,7 +275,7 @@ async function cleanUp({ plan, pool, place }: World): Promise<void> {
   for (let round = 0; round < 3 && left().length > 0; round++) {
     const { code, stdout, stderr } = await pool.run(["worktrees", "clean", ...left(), "--ignored"]);
     said = `exit ${code}: ${stdout}${stderr}`;
-    fs.rmSync(join(place.notes, "kills"), { recursive: true, force: true });
+    git.disarm();
   }
   if (left().length > 0) throw new Error(`worktrees clean: ${said}`);
 }

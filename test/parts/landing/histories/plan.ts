@@ -1,4 +1,5 @@
 /** What a seed decides about one history: tasks, what their agents do, when the target moves, who is killed when. Pure. */
+import type { Victim } from "../../../support/counting-git.ts";
 import { type SeededRandom, seededRandom } from "../../../support/seeded-random.ts";
 
 export interface TaskPlan {
@@ -17,7 +18,7 @@ export interface TaskPlan {
 export interface Kill {
   call: number;
   moment: "before" | "during" | "after";
-  victims: "worker" | "all" | "git";
+  victim: Victim;
 }
 
 export interface HistoryPlan {
@@ -70,10 +71,10 @@ export function planOf(seed: number): HistoryPlan {
 function planKill(call: number, isCheckedOut: boolean, random: SeededRandom): Kill {
   // A git that is killed in a person's own tree leaves it half changed: that person has to look.
   const moments = isCheckedOut ? (["before", "after"] as const) : MOMENTS;
-  return { call, moment: random.pick(moments), victims: random.pick(VICTIMS) };
+  return { call, moment: random.pick(moments), victim: random.pick(VICTIMS) };
 }
 const MOMENTS = ["before", "during", "after"] as const;
-const VICTIMS = ["worker", "worker", "all", "git"] as const;
+const VICTIMS = ["caller", "caller", "all", "git"] as const;
 
 function planTask(id: string, random: SeededRandom): TaskPlan {
   const by = random.pick(["program", "agent"] as const);

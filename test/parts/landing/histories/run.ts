@@ -2,23 +2,25 @@
  * Random histories of landings: `npm run test:landing -- [--runs N] [--seed N] [--jobs N] [--seconds N] [--controls]`. Each one has a seed;
  * `--seed S --runs 1` plays the same plan again.
  */
-import fs from "node:fs";
-import { dirname } from "node:path";
 import { parseArgs } from "node:util";
-import { breakBuild } from "./broken.ts";
+import { breakBuild, brokenGit, UNCHECKED } from "../../../support/broken.ts";
+import type { OnEnd } from "../../../support/temp-dir.ts";
 import { type HistoryOptions, type HistoryResult, playHistory } from "./history.ts";
 
 /** Variants that are broken on purpose: a reader that does not notice them is worth nothing. */
-const CONTROLS: readonly { name: string; sign: RegExp; options: () => Partial<HistoryOptions> }[] =
-  [
-    { name: "lost-saves", sign: /^lost: /, options: () => ({ brokenGit: "broken-save.sh" }) },
-    { name: "blind-move", sign: /^target: /, options: () => ({ brokenGit: "broken-move.sh" }) },
-    {
-      name: "unchecked",
-      sign: /^target: .*not checked/,
-      options: () => ({ launcher: breakBuild("unchecked") }),
-    },
-  ];
+const CONTROLS: readonly {
+  name: string;
+  sign: RegExp;
+  options: (onEnd: OnEnd) => Partial<HistoryOptions>;
+}[] = [
+  { name: "lost-saves", sign: /^lost: /, options: () => ({ brokenGit: brokenGit("save") }) },
+  { name: "blind-move", sign: /^target: /, options: () => ({ brokenGit: brokenGit("move") }) },
+  {
+    name: "unchecked",
+    sign: /^target: .*not checked/,
+    options: (onEnd) => ({ launcher: breakBuild(onEnd, UNCHECKED) }),
+  },
+];
 const CONTROL_TRIES_MAX = 40;
 
 /** @returns the exit code */
@@ -79,15 +81,15 @@ export async function playOnce(
 async function runControls(seed: number): Promise<number> {
   let caught = 0;
   for (const { name, sign, options } of CONTROLS) {
-    const broken = options();
+    const ends: (() => void | Promise<void>)[] = [];
+    const broken = options((work) => ends.push(work));
     let tries = 0;
     let problem: string | undefined;
     while (problem === undefined && tries < CONTROL_TRIES_MAX) {
       const { problems } = await playOnce(seed + tries++, broken);
       problem = problems.find((text) => sign.test(text));
     }
-    if (broken.launcher !== undefined)
-      fs.rmSync(dirname(dirname(broken.launcher)), { recursive: true });
+    for (const end of ends) await end();
     if (problem !== undefined) caught++;
     console.log(
       `${problem === undefined ? "NOT CAUGHT" : "caught"}: ${name} in history ${tries}: ${problem?.slice(0, 160)}`,

@@ -1,0 +1,42 @@
+/** Programs that are broken on purpose: a check that does not notice them proves nothing. */
+import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { OnEnd } from "./temp-dir.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A script for `countingGit`: a git that does not make saves, moves a target without its old value, or does not keep what was rebased. */
+export function brokenGit(name: "save" | "move" | "landing"): string {
+  return join(ROOT, "test", "support", "broken", `${name}.sh`);
+}
+
+export interface Change {
+  /** Of the build. */
+  file: string;
+  from: string;
+  to: string;
+}
+
+/** Landings do without their check. */
+export const UNCHECKED: Change = {
+  file: "dist/worker/land.cjs",
+  from: "const red = await this.check(order, worktree);",
+  to: "const red = undefined;",
+};
+
+/** Copies the build and changes the copy. @returns its launcher */
+export function breakBuild(onEnd: OnEnd, ...changes: readonly Change[]): string {
+  const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-broken-"));
+  onEnd(() => fs.rmSync(dir, { recursive: true, maxRetries: 5 }));
+  for (const part of ["bin", "dist", "templates", "package.json"])
+    fs.cpSync(join(ROOT, part), join(dir, part), { recursive: true });
+  fs.symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+  for (const { file, from, to } of changes) {
+    const text = fs.readFileSync(join(dir, file), "utf8");
+    if (!text.includes(from)) throw new Error(`${file} has no line ${from}`);
+    fs.writeFileSync(join(dir, file), text.replace(from, to));
+  }
+  return join(dir, "bin", "mailchute.js");
+}

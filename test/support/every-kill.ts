@@ -1,0 +1,68 @@
+/** Walks over all calls of git of a step, with a kill at each: between two calls, and within those that change something. */
+
+import { canCountSteps, type GitCallMade, type GitKill, stepsThatMatter } from "./counting-git.ts";
+import { seededRandom } from "./seeded-random.ts";
+
+/** How many walks go on at once. */
+const AT_ONCE = 3;
+
+/** @param kill undefined: it only counts, with the steps of each call if it can. @returns the calls that it made */
+export type Walk = (kill: GitKill | "count" | "steps") => Promise<GitCallMade[]>;
+
+/** Each kill of a step that makes these calls. A call that changes nothing is killed once: what it says is lost either way. */
+export function killsAt(calls: readonly GitCallMade[]): GitKill[] {
+  const areStepsKnown = calls.some(({ steps }) => steps.length > 0);
+  return calls.flatMap((call, index) => {
+    const at = index + 1;
+    const steps = stepsThatMatter(call);
+    const isReader = areStepsKnown && steps.length === 0;
+    return (["git", "caller"] as const).flatMap((victim): GitKill[] => [
+      { at, moment: "before", victim },
+      ...steps.map((step): GitKill => ({ at, moment: "within", victim, step })),
+      ...(isReader ? [] : [{ at, moment: "after", victim } as const]),
+    ]);
+  });
+}
+
+/**
+ * Walks with each kill. The calls need not be the same ones each time, because processes run side by side; but nearly all kills must happen.
+ * @returns how many there were. @throws with the kills that went wrong
+ */
+export async function walkAll(walk: Walk): Promise<{ kills: number; calls: number }> {
+  const calls = await walk(canCountSteps() ? "steps" : "count");
+  const kills = killsAt(calls);
+  const left = [...kills];
+  const faults: string[] = [];
+  let missed = 0;
+  const next = async (): Promise<void> => {
+    for (let kill = left.shift(); kill !== undefined; kill = left.shift()) {
+      const what = JSON.stringify({ ...kill, words: calls[Number(kill.at) - 1]?.words });
+      try {
+        if ((await walk(kill)).every(({ isKilled }) => !isKilled)) missed++;
+      } catch (error) {
+        faults.push(`${what}: ${(error as Error).message}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, next));
+  if (faults.length > 0)
+    throw new Error(`${faults.length} of ${kills.length} kills:\n${faults.join("\n")}`);
+  if (missed > kills.length / 10) throw new Error(`${missed} of ${kills.length} did not happen`);
+  return { kills: kills.length - missed, calls: calls.length };
+}
+
+/** One kill of each moment and victim, at calls that a seed chooses. */
+export async function sampleKills(walk: Walk): Promise<void> {
+  const seed = Number(process.env["MAILCHUTE_KILL_SEED"] ?? Date.now() % 1_000_000);
+  const random = seededRandom(seed);
+  const kills = killsAt(await walk(canCountSteps() ? "steps" : "count"));
+  for (const moment of ["before", "within", "after"])
+    for (const victim of ["git", "caller"]) {
+      const fitting = kills.filter((kill) => kill.moment === moment && kill.victim === victim);
+      if (fitting.length === 0) continue;
+      const kill = random.pick(fitting);
+      await walk(kill).catch((error: unknown) => {
+        throw new Error(`seed ${seed}: ${JSON.stringify(kill)}`, { cause: error });
+      });
+    }
+}
