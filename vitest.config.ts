@@ -17,7 +17,7 @@ const SEARCHES = [
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/demo-night.test.ts",
   "test/parts/landing/{histories,kills,review,review-by}.test.ts",
-  "test/parts/worktrees/{any-git,clean,kills}.test.ts",
+  "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",
 ];

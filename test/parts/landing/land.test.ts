@@ -193,6 +193,55 @@ test("a target that a person has checked out moves only when that is allowed and
   expect(fs.existsSync(join(repo.dir, "b.txt"))).toBe(false);
 }, 60_000);
 
+test("a file of a person that is in no commit is not replaced in a checkout, also an ignored one; the landing says which", async () => {
+  const { pool, repo } = newPlace();
+  const mine = { "new.txt": "of a person\n", "secret.log": "ignored\n" };
+  for (const [name, text] of Object.entries(mine)) fs.writeFileSync(join(repo.dir, name), text);
+  const into = {
+    target: "main",
+    land_into_checkout: true,
+    verify: ["sh", "-c", "echo x >> $SEEN"],
+  };
+  const seen = join(pool.dir, "seen");
+  const more = { ...into, env: { SEEN: seen } };
+  const write = (name: string) => `echo agent > ${name}; git add -f ${name}; commit`;
+  pool.drop("a", merged(write("new.txt"), more));
+  pool.drop("b", merged(write("secret.log"), more));
+  await pool.start();
+  for (const [id, name] of [
+    ["a", "new.txt"],
+    ["b", "secret.log"],
+  ])
+    await expect
+      .poll(async () => (await pool.run(["show", `${id}.land`])).stdout, { timeout: 15_000 })
+      .toContain(`where ${name} would be replaced, and is in no commit: move it away`);
+  for (const [name, text] of Object.entries(mine))
+    expect(fs.readFileSync(join(repo.dir, name), "utf8")).toBe(text);
+  expect(repo.git("log", "--format=%s", "main")).toBe("first");
+  // It is said before the checks of the landing, which may take long: only those of the runs have run.
+  expect(fs.readFileSync(seen, "utf8")).toBe("x\nx\n");
+  for (const name of Object.keys(mine)) fs.rmSync(join(repo.dir, name));
+  for (const id of ["a.land", "b.land"]) await pool.result(id, 30_000);
+  expect(fs.readFileSync(join(repo.dir, "secret.log"), "utf8")).toBe("agent\n");
+  expect(repo.git("status", "--porcelain")).toBe("");
+}, 60_000);
+
+test("a file that a person makes while the work is checked is not replaced", async () => {
+  const { pool, repo } = newPlace();
+  const file = join(repo.dir, "new.txt");
+  const verify = ["sh", "-c", `case $PWD in */.landing/*) echo mine > '${file}' ;; esac`];
+  pool.drop(
+    "a",
+    merged("echo agent > new.txt; commit", { target: "main", land_into_checkout: true, verify }),
+  );
+  await pool.start();
+  await expect
+    .poll(async () => (await pool.run(["show", "a.land"])).stdout, { timeout: 15_000 })
+    .toContain("where new.txt would be replaced");
+  expect(fs.readFileSync(file, "utf8")).toBe("mine\n");
+  expect(repo.git("log", "--format=%s", "main")).toBe("first");
+});
+
 test("land: exec hands the branch to a program of the user, and it stays", async () => {
   const { pool, repo } = newPlace();
   const command = [

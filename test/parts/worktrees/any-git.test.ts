@@ -62,6 +62,13 @@ test("files under LFS without git-lfs: said before the start; with its filter th
   without.repo.commit({ ".gitattributes": "*.bin filter=lfs\n", "a.bin": "pointer\n" });
   expect((await refused(without, "repo")).error).toMatch(/git LFS.*install git-lfs/);
 
+  const gone = newPlace();
+  gone.repo.commit({ ".gitattributes": "*.bin filter=lfs\n", "a.bin": "pointer\n" });
+  gone.repo.git("config", "filter.lfs.process", "git-lfs-gone filter-process");
+  gone.repo.git("config", "filter.lfs.required", "true");
+  const { error } = await refused(gone, "repo");
+  expect(error).toMatch(/git LFS.* filter git-lfs-gone is not there; install git-lfs/);
+
   const place = newPlace();
   // A stand-in for git-lfs: it keeps files in upper case.
   place.repo.git("config", "filter.lfs.clean", "tr a-z A-Z");
@@ -102,6 +109,75 @@ test("a bare repository, a shallow one, paths with spaces, a branch with odd cha
   for (const id of ["bare", "shallow", "odd.lock"])
     expect((await place.pool.run(["worktrees", "clean", id])).code).toBe(0);
   expect(execFileSync("git", ["-C", bare, "fsck"], { encoding: "utf8" })).toBe("");
+});
+
+test("work lands in a bare repository, a shallow one, paths with spaces, a target with odd characters", async () => {
+  const place = newPlace();
+  const { dir } = place.pool;
+  place.repo.commit({ "second.txt": "2\n" });
+  execFileSync("git", ["clone", "--quiet", "--bare", place.repo.dir, join(dir, "a bare one.git")]);
+  const from = ["--depth=1", `file://${place.repo.dir}`];
+  execFileSync("git", ["clone", "--quiet", ...from, join(dir, "shallow")]);
+  const targets = ["mailchute/integration", "wei-rd/#ü.branch'x"];
+  const places = ["a bare one.git", "shallow", "odd 'place' \"ü\""];
+  newRepository(join(dir, places[2] ?? ""));
+  const ids: string[] = [];
+  for (const [p, cwd] of places.entries())
+    for (const [t, target] of targets.entries()) {
+      ids.push(`t${p}${t}`);
+      const script = `echo ${p}${t} > 'new file.txt'`;
+      // Both go to the same target, so the second one is rebased.
+      for (const more of ["", "-b"])
+        place.pool.drop(
+          `t${p}${t}${more}`,
+          inWorktree(script.replace("file", `file${more}`), {
+            cwd,
+            land: "merge",
+            target,
+            verify: ["true"],
+          }),
+        );
+    }
+  await (await place.pool.start(["--drain"])).ended;
+  expect(place.pool.errors()).toEqual([]);
+  for (const id of ids) {
+    const { branch, target } = (await place.pool.result(`${id}.land`)).output as Record<
+      string,
+      string
+    >;
+    expect(branch).toBe(`mailchute/${id}`);
+    const at = repositoryAt(join(dir, places[Number(id[1])] ?? ""));
+    expect(at.git("show", `${target}:new file.txt`)).toBe(id.slice(1));
+    expect(at.git("show", `${target}:new file-b.txt`)).toBe(id.slice(1));
+    expect(at.git("rev-list", "--count", "--merges", target ?? "")).toBe("0");
+    expect(at.git("fsck", "--connectivity-only", "--no-dangling")).toBe("");
+  }
+});
+
+test("a target that moves while the work is checked: it is checked again on top of that, and both are there", async () => {
+  const place = newPlace();
+  const { repo, pool } = place;
+  repo.git("branch", "release");
+  const seen = join(pool.dir, "seen");
+  // Each check but the last one sees the target move after it has begun.
+  const verify = `case $PWD in */.landing/*) ;; *) exit 0 ;; esac
+    ls >> "${seen}"; echo end >> "${seen}"; n=$(grep -c end "${seen}"); [ $n -lt 3 ] || exit 0
+    cd "${repo.dir}"; git checkout -q release; echo $n > person$n.txt; git add .
+    git -c user.name=p -c user.email=p@x commit -qm "person $n"; git checkout -q main`;
+  await done(place, "echo x > x.txt", {
+    land: "merge",
+    target: "release",
+    verify: ["sh", "-ec", verify],
+  });
+  await pool.result("a.land");
+  expect(repo.git("ls-tree", "--name-only", "release").split("\n")).toEqual([
+    ".gitignore",
+    "README.md",
+    "person1.txt",
+    "person2.txt",
+    "x.txt",
+  ]);
+  expect(fs.readFileSync(seen, "utf8")).toMatch(/person1.txt\nperson2.txt\nx.txt\nend\n$/);
 });
 
 test("submodules: setup fetches them; one with work of its own keeps the worktree, an unchanged one does not", async () => {
@@ -175,5 +251,40 @@ test.skipIf(!canMount())(
     disk.free();
     expect((await place.pool.result("a")).output).toBe("300000\n");
     await place.pool.stop();
+  },
+);
+
+test.skipIf(!canMount())(
+  "on a full disk a completed run waits until its work can be saved, and a landing until it can go on",
+  async () => {
+    const disk = smallDisk();
+    const { pool } = newPlace();
+    const repo = newRepository(join(disk.dir, "repo"));
+    const isTold = (text: string) => (): boolean =>
+      pool.events().some((one) => JSON.stringify(one).includes(text));
+    // Its objects go to the small disk, the worktree is elsewhere.
+    const script = "head -c 300000 /dev/urandom > large.bin";
+    disk.fill(20);
+    pool.drop("a", inWorktree(script, { cwd: repo.dir, land: "branch" }));
+    await pool.start();
+    await waitFor(isTold("its work could not be saved"), { what: "a run that waits for room" });
+    expect([pool.errors(), pool.results()]).toEqual([[], []]);
+    disk.free();
+    expect(await pool.result("a")).toMatchObject({ landing: "branch", attempts: 1 });
+    expect(repo.git("cat-file", "-s", "mailchute/a:large.bin")).toBe("300000");
+
+    const old = repo.commit({ "other.txt": "other\n" });
+    repo.git("branch", "release", "main");
+    const full = `case $PWD in */.landing/*) mkdir "${pool.dir}/once" && cat /dev/zero > "${disk.dir}/filler" || true ;; esac`;
+    const land = { land: "merge", target: "release", verify: ["sh", "-c", `${full} 2>/dev/null`] };
+    pool.drop("b", inWorktree("echo b > b.txt", { cwd: repo.dir, ...land }));
+    await waitFor(isTold("No space left on device"), { what: "a landing that waits for room" });
+    expect(repo.git("rev-parse", "release")).toBe(old);
+    disk.free();
+    await pool.result("b.land");
+    expect(repo.git("show", "release:b.txt")).toBe("b");
+    expect(repo.git("fsck", "--connectivity-only", "--no-dangling")).toBe("");
+    expect(pool.errors()).toEqual([]);
+    await pool.stop();
   },
 );

@@ -13,7 +13,6 @@ const COLUMNS = [
   { title: "RUN" },
   { title: "SAVED" },
   { title: "HOLDS", min: 12 },
-  { title: "REF", min: 12 },
 ];
 
 export const command = defineCommand({
@@ -94,7 +93,6 @@ function list(ctx: Context, saves: readonly SaveDetails[]): number {
       [counted(one.files, "file"), ...new Set(one.held.map(([what]) => what))]
         .filter((what) => what !== "head")
         .join(", "),
-      safe(one.ref),
     ]);
     for (const line of table(COLUMNS, rows, ctx.columns, ctx.colour)) ctx.out.line(line);
   }

@@ -3,7 +3,7 @@ import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/comman
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { safe, table } from "../../../text/render.ts";
+import { safe, tableWithTexts, wrap } from "../../../text/render.ts";
 import { explainUnlanded } from "../../../view/landing.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
 import { cleanSaves } from "../clean-saves.ts";
@@ -12,7 +12,9 @@ import { lookAt, reasonsToStay } from "../holdings.ts";
 import { isInUse } from "../in-use.ts";
 import { userOf } from "../worktree-user.ts";
 
-const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }, { title: "HOLDS", min: 20 }];
+const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }];
+/** Most lines for what one of them holds; `--json` has all of it. */
+const LINES_MAX = 4;
 
 export const command = defineCommand({
   usage: "ls | clean [ID…] [--ignored] [--dry-run]",
@@ -70,8 +72,10 @@ async function list(
   if (ctx.json) ctx.out.json({ worktrees: rows, problems });
   else if (rows.length === 0) ctx.out.line("no task has a worktree");
   else {
-    const cells = rows.map((row) => [safe(row.id), safe(row.branch), safe(holdsText(row))]);
-    for (const line of table(COLUMNS, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+    const cells = rows.map((row) => [safe(row.id), safe(row.branch)]);
+    const texts = rows.map((row) => safe(holdsText(row)));
+    for (const line of tableWithTexts(COLUMNS, cells, texts, ctx.columns, ctx.colour, LINES_MAX))
+      ctx.out.line(line);
   }
   if (!ctx.json) for (const problem of problems) ctx.out.note(safe(problem));
   return EXIT.ok;
@@ -85,12 +89,17 @@ function holdsText(row: {
   has_changed_settings: boolean;
   saves: string[];
 }): string {
-  const parts = row.landing === null ? [] : [`its work ${row.landing}`];
+  const parts = row.landing === null ? [] : [`its work ${firstSentence(row.landing)}`];
   if (row.is_live && row.landing === null) parts.push("its task has not ended");
   parts.push(...row.reasons);
   if (row.saves.length > 0) parts.push(`${row.saves.length} saved (mailchute rescue)`);
   if (row.has_changed_settings) parts.push("settings of the repository changed while it ran");
   return parts.length === 0 ? "nothing of worth: `worktrees clean` removes it" : parts.join("; ");
+}
+
+/** What to do then is long, and `show` says it. */
+function firstSentence(text: string): string {
+  return text.split(/\. (?=[A-Z])/)[0] ?? "";
 }
 
 async function clean(
@@ -109,7 +118,11 @@ async function clean(
   }
   const cleaned = await cleanWorktrees(all, { ids, withIgnored, isDryRun, ...rules });
   if (ctx.json) ctx.out.json({ dry_run: isDryRun, worktrees: cleaned, problems: all.problems });
-  else for (const one of cleaned) ctx.out.line(safe(cleanedText(tree, one, isDryRun)));
+  else
+    for (const one of cleaned) {
+      const text = safe(cleanedText(tree, one, isDryRun));
+      for (const line of ctx.isTerminal ? wrap(text, ctx.columns, 4) : [text]) ctx.out.line(line);
+    }
   if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");
   // A wish that was not carried out, and not the usual end of a look around.
   return ids.length > 0 && cleaned.some(({ removed }) => !removed) ? EXIT.failed : EXIT.ok;
@@ -121,7 +134,8 @@ function cleanedText(
   isDryRun: boolean,
 ): string {
   const unlanded = explainUnlanded(tree, id)?.how;
-  const all = unlanded === undefined ? reasons : [`its work ${unlanded}`, ...reasons];
+  const all =
+    unlanded === undefined ? reasons : [`its work ${firstSentence(unlanded)}`, ...reasons];
   if (!removed) return `${id} stays: ${all.join("; ")}`;
   const what = isDryRun ? "would be removed" : "removed";
   return saved === null

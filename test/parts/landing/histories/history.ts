@@ -68,10 +68,6 @@ function isLanded(output: unknown): boolean {
   return (output as { landing?: string } | null)?.landing === "landed";
 }
 
-function countLines(path: string): number {
-  return fs.existsSync(path) ? fs.readFileSync(path, "utf8").split("\n").length - 1 : 0;
-}
-
 function newWorld(plan: HistoryPlan, options: HistoryOptions): World {
   const env: Record<string, string> = { ...GIT_ENVIRONMENT };
   const config = `${QUICK_CONFIG}processes: 1
