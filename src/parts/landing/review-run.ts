@@ -8,16 +8,24 @@ import { lastResultBlock, readResults } from "../../agents/report.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type AttemptOutcome, type Completed, failed, hindered } from "../../core/outcome.ts";
-import { openRepository } from "../../git/repository.ts";
+import { openRepository, type Repository } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
+import {
+  changesBetween,
+  changesText,
+  markChanges,
+  readSettings,
+} from "../../git/settings-watch.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { say } from "../../host/say.ts";
+import { Alerts } from "../../journal/alerts.ts";
 import {
   type LandingOrder,
   loadOrder,
   type ReviewVerdict,
   writeLanding,
 } from "../../worker/landing-files.ts";
-import type { AssignedAgent } from "../../worker/runner.ts";
+import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { verdictOn } from "./ask-reviewer.ts";
 import { makeLandingWorktree, removeLandingWorktree, reviewPathOf } from "./landing-worktree.ts";
 
@@ -25,7 +33,10 @@ import { makeLandingWorktree, removeLandingWorktree, reviewPathOf } from "./land
 const TEXT_MAX = 20_000;
 
 /** Never rejects. */
-export async function runReview(assigned: AssignedAgent): Promise<AttemptOutcome> {
+export async function runReview(
+  tools: AttemptTools,
+  assigned: AssignedAgent,
+): Promise<AttemptOutcome> {
   const { task, stateDir } = assigned.assignment;
   try {
     const order = loadOrder(stateDir, String(task["review_of"]));
@@ -37,7 +48,7 @@ export async function runReview(assigned: AssignedAgent): Promise<AttemptOutcome
     // A run that was killed may have got that far.
     const earlier = verdictOn(stateDir, order, commit);
     return earlier === undefined
-      ? await review(assigned, order, { base, commit })
+      ? await review(tools, assigned, order, { base, commit })
       : completed(earlier);
   } catch (error) {
     const { hint } = error instanceof MailchuteError ? error : {};
@@ -47,6 +58,7 @@ export async function runReview(assigned: AssignedAgent): Promise<AttemptOutcome
 }
 
 async function review(
+  tools: AttemptTools,
   { agent, assignment }: AssignedAgent,
   order: LandingOrder,
   { base, commit }: { base: string; commit: string },
@@ -59,6 +71,7 @@ async function review(
   const logFrom = clearReports(runDir);
   const { path: top } = await makeLandingWorktree(repository, path, commit);
   const inside = join(top, prefix);
+  const settings = await readSettings(repository);
   let outcome: AttemptOutcome;
   try {
     outcome = await agent.run({
@@ -76,6 +89,8 @@ async function review(
   } finally {
     await removeLandingWorktree(repository, path);
   }
+  const changed = changesBetween(settings, await readSettings(repository));
+  if (changed.length > 0) return tellChanges(tools, repository, order, changed);
   // A program that says `"status": "fail"` beside its verdict has ended well, too.
   const hasEnded =
     outcome.kind === "completed" ||
@@ -92,6 +107,19 @@ async function review(
   const verdict: ReviewVerdict = { v: 1, lease: of, commit, by: agent.name, ...said };
   writeLanding(stateDir, task.id ?? "", "verdict", verdict);
   return completed(verdict);
+}
+
+/** As after a run of the author: the work does not land by itself. */
+async function tellChanges(
+  { tree, trays }: AttemptTools,
+  repository: Repository,
+  { task_id, changed_ref: ref }: LandingOrder,
+  changed: readonly string[],
+): Promise<AttemptOutcome> {
+  const text = `the review of ${task_id}: ${changesText(repository, changed)}`;
+  if (await markChanges(repository, ref, changed))
+    new Alerts(tree.alerts, trays.clock, say).alert("repository_settings", text);
+  return failed("landing", "ErrLanding", text, { canRetry: false });
 }
 
 /** A run that was put back may have used the same folder: what it left is no verdict of this one. @returns where its own log begins */

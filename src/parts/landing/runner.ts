@@ -16,7 +16,7 @@ export const landing: MakeRunner = (tools) => ({
   run: async ({ decoded }, _hooks, assigned) => {
     if (assigned === undefined) throw new Error("a landing and a review have an agent");
     if (decoded?.task.type === REVIEW_TYPE)
-      return (await import("./review-run.ts")).runReview(assigned);
+      return (await import("./review-run.ts")).runReview(tools, assigned);
     const { Landing } = await import("./land.ts");
     return new Landing(tools, assigned).run();
   },

@@ -2,6 +2,7 @@
 import { messageOf } from "../../core/errors.ts";
 import { listRefs } from "../../git/refs.ts";
 import type { Repository } from "../../git/repository.ts";
+import { changesBetween, readSettings } from "../../git/settings-watch.ts";
 import { inTurn } from "../../git/turn.ts";
 import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
@@ -9,7 +10,6 @@ import { readMade } from "./made-note.ts";
 import { dropStaleLocks } from "./make.ts";
 import { idOfBase } from "./names.ts";
 import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
-import { changesBetween, readSettings } from "./settings-watch.ts";
 import { userOf } from "./worktree-user.ts";
 
 export interface CleanWish {

@@ -4,8 +4,8 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import type { WatchedSettings } from "../../git/settings-watch.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
-import type { WatchedSettings } from "./settings-watch.ts";
 
 export interface MadeNote {
   v: 1;

@@ -16,6 +16,7 @@ import {
   type Repository,
 } from "../../git/repository.ts";
 import { askGit } from "../../git/run-git.ts";
+import { changesBetween, readSettings } from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { ignoredFiles } from "../../git/status.ts";
 import { inTurn } from "../../git/turn.ts";
@@ -24,7 +25,6 @@ import { readMade, stampOf, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
 import { saveWork } from "./save.ts";
-import { changesBetween, readSettings } from "./settings-watch.ts";
 import { noteUser, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 export interface WorktreeOrder {

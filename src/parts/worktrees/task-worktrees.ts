@@ -6,9 +6,14 @@ import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import type { WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
-import { makeRef } from "../../git/refs.ts";
-import { atCommonDir, findGitDir, openRepository, type Repository } from "../../git/repository.ts";
+import { findGitDir, openRepository, type Repository } from "../../git/repository.ts";
 import { askGit, isDiskFull } from "../../git/run-git.ts";
+import {
+  changesBetween,
+  changesText,
+  markChanges,
+  readSettings,
+} from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
@@ -31,7 +36,6 @@ import { changedRefOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
-import { changesBetween, readSettings } from "./settings-watch.ts";
 import { noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
@@ -155,7 +159,7 @@ export class TaskWorktrees implements Workspaces {
     const { task, attempt } = assigned.assignment;
     const { repository, worktree } = made;
     const id = worktreeIdOf(task);
-    const changed = await this.markChanges(id, made);
+    const changed = await this.noteChanges(id, made);
     const withoutFilters = changed.length > 0;
     const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
     const isCompleted = outcome.kind === "completed";
@@ -203,20 +207,13 @@ export class TaskWorktrees implements Workspaces {
   }
 
   /** Notices what the run changed in the settings of the repository, and leaves a mark that git keeps. */
-  private async markChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
+  private async noteChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
     const before = readMade(worktree.gitDir)?.settings;
     if (before === undefined) return [];
     const changed = changesBetween(before, await readSettings(repository));
     if (changed.length === 0) return changed;
-    const input = `${changed.join("\n")}\n`;
-    const call = { ...atCommonDir(repository), input };
-    const { out } = await askGit(call, "hash-object", "-w", "--stdin");
-    const ref = { name: changedRefOf(id), commit: out.toString().trim() };
-    if (await makeRef(repository, ref))
-      this.raise(
-        "repository_settings",
-        `task ${id}: while it ran, settings or hooks of ${repository.commonDir} changed: ${changed.join(", ")}. git obeys them in your own tree, too: look at them`,
-      );
+    if (await markChanges(repository, changedRefOf(id), changed))
+      this.raise("repository_settings", `task ${id}: ${changesText(repository, changed)}`);
     return changed;
   }
 

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { waitFor } from "../../support/wait-for.ts";
 import { newPlace, type Place } from "../worktrees/place.ts";
 
 const CLAUDE = fileURLToPath(new URL("../../fixtures/programs/fake-claude.mjs", import.meta.url));
@@ -61,7 +62,8 @@ const reviewsOf = (place: Place): string[] =>
     .filter((id) => id.includes(".review-"));
 
 test("work lands after the reviewer has passed its commit, in a copy of its own", async () => {
-  const place = newReviewPlace(`echo spoiled > a.txt; echo new > b.txt; ${PASS}`);
+  const spoil = "git add b.txt; git -c user.name=x -c user.email=x@x commit -qm spoiled";
+  const place = newReviewPlace(`echo new > b.txt; ${spoil}; echo spoiled > a.txt; ${PASS}`);
   const { pool, repo, worktree, seen } = place;
   // Its agent brings the check.
   pool.drop("a", task({ verify: undefined }));
@@ -129,6 +131,7 @@ test("what it does not pass a second time waits for a person, who may land it al
 test.each([
   ["says nothing", "echo I have looked at it", "it ended without a verdict"],
   ["fails", "echo broken >&2; exit 3", "ended with exit code 3"],
+  ["crashes", "kill -SEGV $$", "it was ended by SIGSEGV"],
   ["repeats what it was told", 'cat "$MAILCHUTE_PACKET"', "it ended without a verdict"],
 ])(
   "a reviewer that %s leaves the work to a person, and is asked again",
@@ -149,6 +152,40 @@ test.each([
   },
   60_000,
 );
+
+test("work does not land by itself when its reviewer has changed the settings of the repository", async () => {
+  const { pool, repo } = newReviewPlace(`git config filter.bad.clean cat; ${PASS}`);
+  pool.drop("a", task());
+  await (await pool.start(["--drain"])).ended;
+  expect((await pool.error("a.land")).error).toContain("changed settings or hooks");
+  expect(repo.git("cat-file", "-p", "refs/mailchute/a/settings-changed")).toBe("filter.bad.clean");
+  expect(repo.git("rev-parse", TARGET)).toBe(repo.git("rev-parse", "main"));
+  expect(pool.alerts()[0]).toMatchObject({
+    alert: "repository_settings",
+    message: expect.stringContaining("the review of a: while it ran"),
+  });
+});
+
+test("a review whose worker is killed is begun anew, and its verdict counts once", async () => {
+  const place = newReviewPlace(
+    `touch "$SEEN/judging"; until [ -e "$SEEN/go" ]; do sleep 0.05; done; ${PASS}`,
+  );
+  const { pool, repo, seen } = place;
+  pool.drop("a", task());
+  const drained = await pool.start(["--drain"]);
+  await waitFor(() => fs.existsSync(join(pool.dir, "judging")), { what: "the review" });
+  for (const { pid } of pool.workers()) process.kill(pid, "SIGKILL");
+  fs.writeFileSync(join(pool.dir, "go"), "");
+  await drained.ended;
+  expect(pool.errors()).toEqual([]);
+  expect(repo.git("show", `${TARGET}:a.txt`)).toBe("first");
+  expect(repo.git("log", "--format=%s", `main..${TARGET}`)).toBe("a");
+  expect(new Set(seen("reviewed").split("\n")).size).toBe(1);
+  const [id = "", ...more] = reviewsOf(place);
+  expect(more).toEqual([]);
+  expect(await pool.result(id)).toMatchObject({ verdict: "pass", attempts: 2 });
+  expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
+});
 
 test("a reviewer that nobody has configured leaves the work to a person", async () => {
   const { pool, repo } = newReviewPlace(PASS);

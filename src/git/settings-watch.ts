@@ -5,8 +5,9 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
-import type { Repository } from "../../git/repository.ts";
-import { gitList } from "../../git/run-git.ts";
+import { makeRef } from "./refs.ts";
+import { atCommonDir, type Repository } from "./repository.ts";
+import { askGit, gitList } from "./run-git.ts";
 
 /** A hash of the value of each setting, and of each hook. */
 export type WatchedSettings = Readonly<Record<string, string>>;
@@ -41,6 +42,22 @@ export async function readSettings({ commonDir, env }: Repository): Promise<Watc
 export function changesBetween(before: WatchedSettings, after: WatchedSettings): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => before[name] !== after[name]).sort();
+}
+
+/** Leaves a mark that git keeps: a ref to a text that names what has changed. @returns false when it is there already. @throws ErrGit */
+export async function markChanges(
+  repository: Repository,
+  name: string,
+  changed: readonly string[],
+): Promise<boolean> {
+  const call = { ...atCommonDir(repository), input: `${changed.join("\n")}\n` };
+  const { out } = await askGit(call, "hash-object", "-w", "--stdin");
+  return makeRef(repository, { name, commit: out.toString().trim() });
+}
+
+/** For people. */
+export function changesText({ commonDir }: Repository, changed: readonly string[]): string {
+  return `while it ran, settings or hooks of ${commonDir} changed: ${changed.join(", ")}. git obeys them in your own tree, too: look at them`;
 }
 
 function hooksIn(dir: string): string[] {
