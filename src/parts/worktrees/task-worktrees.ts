@@ -7,7 +7,7 @@ import type { WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { findGitDir, openRepository, type Repository } from "../../git/repository.ts";
-import { askGit, isDiskFull } from "../../git/run-git.ts";
+import { isDiskFull } from "../../git/run-git.ts";
 import {
   changesBetween,
   changesText,
@@ -162,7 +162,8 @@ export class TaskWorktrees implements Workspaces {
     const changed = await this.noteChanges(id, made);
     const withoutFilters = changed.length > 0;
     const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
-    const isCompleted = outcome.kind === "completed";
+    // A node that asks a person goes on in its worktree after the answer.
+    const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
     // What runs with other settings may have been changed by a filter.
     if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
     const { snapshot } = await saveWork(order);
