@@ -51,9 +51,13 @@ export function planBudgetOf({ dir }: Pick<StateTree, "dir">): string {
   return join(dir, "analytics", "plan-budget.json");
 }
 
-/** What is known of the landing of a task: see `worker/landing-files`. */
+/** What is known of landings: see `worker/landing-files`. */
+export function landingsDir(stateDir: string): string {
+  return join(stateDir, "landings");
+}
+
 export function landingFileOf(stateDir: string, id: string, what: string): string {
-  return join(stateDir, "landings", `${id}.${what}.json`);
+  return join(landingsDir(stateDir), `${id}.${what}.json`);
 }
 
 /** @param mailboxDir the task mailbox, when it is outside the tree */

@@ -85,10 +85,15 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     held: heldText(tree, place, task),
     progress:
       place?.state === "running" && run !== undefined ? (readTaskProgress(run) ?? null) : null,
-    landing: place?.state === "done" ? (lookForLanding(tree, id, bare) ?? null) : null,
+    landing: mayHaveLeft(place) ? (lookForLanding(tree, id, record) ?? null) : null,
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };
+}
+
+/** Also when a program has taken its record away. */
+function mayHaveLeft(place: TaskPlace | undefined): boolean {
+  return place === undefined || place.state === "done";
 }
 
 export interface FoundLog {

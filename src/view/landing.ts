@@ -1,10 +1,12 @@
-/** How far the landing of a completed task is. Reads only. */
-import { landingIdOf } from "../core/landing.ts";
+/** What tasks have left on their branches, and how far their landings are. Reads only. */
+import { type Diffstat, landingIdOf } from "../core/landing.ts";
+import { foldId } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
-import { landingFileOf, type StateTree } from "../core/state-tree.ts";
+import { landingFileOf, landingsDir, type StateTree } from "../core/state-tree.ts";
 import type { Standing } from "../core/unmet.ts";
-import { isThere, lookForTask } from "./find-task.ts";
-import { readJsonObject, textOf } from "./scan.ts";
+import { counted } from "../text/render.ts";
+import { lookForTask } from "./find-task.ts";
+import { namesIn, readJsonObject, textOf } from "./scan.ts";
 
 export interface LandingView {
   /** The task that lands the work. */
@@ -13,6 +15,27 @@ export interface LandingView {
   /** What it waits for, why it could not land, or where the work is. */
   why: string;
 }
+
+/** What a task has left on its branch. */
+export interface Work extends Diffstat {
+  task_id: string;
+  title: string;
+  /** The task that lands it. */
+  landing_id: string;
+  /** `branch`: it stays there until a person lands it. */
+  state: LandingView["state"] | "branch";
+  why: string;
+  branch: string;
+  /** The commit at which the branch began. */
+  base: string;
+  target: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** So many are read. */
+const WORK_MAX = 1000;
+const ORDER_ENDING = ".order.json";
 
 /** For those that wait for the task: undefined when its work has landed, or has no landing. */
 export function explainUnlanded(tree: StateTree, id: string): Standing | undefined {
@@ -25,31 +48,105 @@ export function explainUnlanded(tree: StateTree, id: string): Standing | undefin
 export function lookForLanding(
   tree: StateTree,
   id: string,
-  record?: Readonly<Record<string, unknown>>,
+  record?: Json,
 ): LandingView | undefined {
-  // One look for a task without work to land.
-  if (!isThere(landingFileOf(tree.dir, id, "order"))) return undefined;
+  const order = orderOf(tree, id, record);
+  return order === undefined ? undefined : landingOf(tree, id, order);
+}
+
+/** The work of this task; undefined when it has left none. @param record as above */
+export function lookForWork(tree: StateTree, id: string, record?: Json): Work | undefined {
+  const order = orderOf(tree, id, record);
+  if (order === undefined) return undefined;
+  const landing = landingOf(tree, id, order);
+  const { files, insertions, deletions } = (order["diffstat"] ?? {}) as Partial<Diffstat>;
+  return {
+    task_id: id,
+    title: textOf(order["title"], id),
+    landing_id: landing?.id ?? landingIdOf(id),
+    state: landing?.state ?? "branch",
+    why: landing?.why ?? "",
+    branch: textOf(order["branch"]),
+    base: textOf(order["base"]),
+    target: textOf(order["target"]),
+    files: files ?? 0,
+    insertions: insertions ?? 0,
+    deletions: deletions ?? 0,
+  };
+}
+
+const STATES: Readonly<Record<Work["state"], string>> = {
+  landed: "landed on",
+  open: "on its way to",
+  failed: "could not land on",
+  branch: "on its branch, for",
+};
+
+/** `landed on main: 2 files, +3 -1`. */
+export function workText(work: Work): string {
+  return `${STATES[work.state]} ${work.target}: ${changeText(work)}`;
+}
+
+/** `2 files, +3 -1`. */
+export function changeText({ files, insertions, deletions }: Diffstat): string {
+  return `${counted(files, "file")}, +${insertions} -${deletions}`;
+}
+
+/** All work of which there is a note, by the id of the task. */
+export function readWork(tree: StateTree): Work[] {
+  return idsWithOrder(tree)
+    .slice(0, WORK_MAX)
+    .flatMap((id) => lookForWork(tree, id) ?? []);
+}
+
+/** The completed tasks whose work has not landed, by folded id: who depends on one waits for that. */
+export function readUnlanded(tree: StateTree): Map<string, Standing> {
+  return new Map(
+    idsWithOrder(tree).flatMap((id): [string, Standing][] => {
+      const standing = explainUnlanded(tree, id);
+      return standing === undefined ? [] : [[foldId(id), standing]];
+    }),
+  );
+}
+
+function idsWithOrder(tree: StateTree): string[] {
+  return [...namesIn(landingsDir(tree.dir))]
+    .flatMap((name) => (name.endsWith(ORDER_ENDING) ? [name.slice(0, -ORDER_ENDING.length)] : []))
+    .sort();
+}
+
+/** Undefined also for that of an earlier run. When the record of the task was taken away, its order still says what it has left. */
+function orderOf(tree: StateTree, id: string, record?: Json): Json | undefined {
+  const order = readJsonObject(landingFileOf(tree.dir, id, "order"));
+  if (order === undefined) return undefined;
   const of = record ?? readJsonObject(lookForTask(tree, id)?.path ?? "");
+  return of === undefined || of["lease"] === order["lease"] ? order : undefined;
+}
+
+function landingOf(tree: StateTree, id: string, order: Json): LandingView | undefined {
   const landing = landingIdOf(id);
   const place = lookForTask(tree, landing);
   const sent = readJsonObject(landingFileOf(tree.dir, id, "sent"));
-  const isSent = sent !== undefined && sent["lease"] === of?.["lease"];
-  // A branch lands only when a person asks for it.
-  if (of?.["landing"] !== "pending" && !isSent) return undefined;
-  if (!isSent) return { id: landing, state: "open", why: "it is about to be submitted" };
+  if (sent?.["lease"] !== order["lease"])
+    // A branch lands only when a person asks for it.
+    return order["land"] === "branch"
+      ? undefined
+      : { id: landing, state: "open", why: "it is about to be submitted" };
   const end = place === undefined ? undefined : readJsonObject(place.path);
   if (place?.state === "failed")
     return { id: landing, state: "failed", why: headlineOf(textOf(end?.["error"], "")) };
   if (place !== undefined && place.state !== "done") {
-    const { wait } = stateOf(tree, id);
+    const { wait } = stateOf(tree, id, order);
     const why = (wait as { why?: unknown } | null | undefined)?.why;
     return { id: landing, state: "open", why: typeof why === "string" ? why : place.state };
   }
-  if (place === undefined && stateOf(tree, id)["landed"] !== true)
+  if (place === undefined && stateOf(tree, id, order)["landed"] !== true)
     return { id: landing, state: "failed", why: `its record was removed; mailchute land ${id}` };
   return { id: landing, state: "landed", why: textOf(end?.["verdict_reason"], "") };
 }
 
-function stateOf(tree: StateTree, id: string): Record<string, unknown> {
-  return readJsonObject(landingFileOf(tree.dir, id, "state")) ?? {};
+/** That of an earlier run does not count. */
+function stateOf(tree: StateTree, id: string, order: Json): Json {
+  const found = readJsonObject(landingFileOf(tree.dir, id, "state")) ?? {};
+  return found["lease"] === order["lease"] ? found : {};
 }

@@ -2,9 +2,8 @@
  * The files in `landings/` of the state tree, one set for each task whose work may land. A worker writes `<id>.order.json` before the
  * task settles. The others belong to its landing: each has one writer, and names the lease of the order that it is about.
  */
-import { join } from "node:path";
 import type { LandMode, WorkFacts } from "../core/landing.ts";
-import { landingFileOf } from "../core/state-tree.ts";
+import { landingFileOf, landingsDir } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { loadDocument, readDocument, replaceDocument } from "../host/documents.ts";
 import { listDir } from "../host/list-dir.ts";
@@ -81,8 +80,6 @@ interface LandingFiles {
   sent: LandingSent;
   verdict: ReviewVerdict;
 }
-
-export const landingsDir = (stateDir: string): string => join(stateDir, "landings");
 
 const pathOf = (stateDir: string, id: string, what: keyof LandingFiles): string =>
   landingFileOf(stateDir, id, what);

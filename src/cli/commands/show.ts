@@ -5,7 +5,6 @@ import type { Diffstat } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import {
   ago,
-  counted,
   countText,
   duration,
   fold,
@@ -16,7 +15,7 @@ import {
 } from "../../text/render.ts";
 import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
-import type { LandingView } from "../../view/landing.ts";
+import { changeText, type LandingView } from "../../view/landing.ts";
 import { countNames, findFiles, textOf } from "../../view/scan.ts";
 import { progressText } from "../../view/task-progress.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
@@ -130,8 +129,8 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
 function branchText(record: Knowledge["record"]): string | null {
   const { branch, base, target, diffstat } = record ?? {};
   if (typeof branch !== "string" || typeof base !== "string") return null;
-  const { files, insertions, deletions } = (diffstat ?? {}) as Partial<Diffstat>;
-  const changed = `${counted(files ?? 0, "file")}, +${insertions ?? 0} -${deletions ?? 0}`;
+  const { files = 0, insertions = 0, deletions = 0 } = (diffstat ?? {}) as Partial<Diffstat>;
+  const changed = changeText({ files, insertions, deletions });
   return `${branch}, from ${base.slice(0, 12)}, for ${textOf(target)}: ${changed}`;
 }
 

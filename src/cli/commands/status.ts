@@ -16,6 +16,7 @@ import {
   wrap,
 } from "../../text/render.ts";
 import { batchBar } from "../../view/batches.ts";
+import { readWork, type Work } from "../../view/landing.ts";
 import type { Count } from "../../view/scan.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
 import { SnapshotReader } from "../../view/snapshot-reader.ts";
@@ -26,6 +27,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
 import { LiveScreen } from "../text/live-screen.ts";
+import { workCounts, workLines } from "../text/work-lines.ts";
 
 /** How many running tasks are listed; the rest is counted. */
 const RUNNING_SHOWN = 20;
@@ -46,15 +48,17 @@ export const command = defineCommand({
     interval: durationOption("TIME", "how often --watch looks (default 1s)"),
   },
   async run(ctx) {
-    const reader = new SnapshotReader(existingTree(ctx));
+    const tree = existingTree(ctx);
+    const reader = new SnapshotReader(tree);
     const isScreen = ctx.options.watch && ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
     const screen = isScreen ? new LiveScreen(process.stdout) : undefined;
     screen?.open();
     try {
       for (;;) {
         const snapshot = reader.next(Date.now());
-        if (screen === undefined) print(ctx, snapshot);
-        else screen.show((columns) => renderStatus(snapshot, { ...ctx, columns }));
+        const work = readWork(tree);
+        if (screen === undefined) print(ctx, snapshot, work);
+        else screen.show((columns) => renderStatus(snapshot, { ...ctx, columns }, work));
         if (!ctx.options.watch) return EXIT.ok;
         await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
       }
@@ -65,24 +69,31 @@ export const command = defineCommand({
   },
 });
 
-function print(ctx: Context, snapshot: Snapshot): void {
-  if (ctx.json) ctx.out.json(snapshot);
-  else for (const line of renderStatus(snapshot, ctx)) ctx.out.line(line);
+function print(ctx: Context, snapshot: Snapshot, work: readonly Work[]): void {
+  const unlanded = work.filter(({ state }) => state !== "landed");
+  if (ctx.json)
+    ctx.out.json({ ...snapshot, work: { landed: work.length - unlanded.length, unlanded } });
+  else for (const line of renderStatus(snapshot, ctx, work)) ctx.out.line(line);
 }
 
 type StatusContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
 
 /** The snapshot as lines of at most `columns` cells. */
-export function renderStatus(s: Snapshot, ctx: StatusContext): string[] {
+export function renderStatus(
+  s: Snapshot,
+  ctx: StatusContext,
+  work: readonly Work[] = [],
+): string[] {
   const nowMs = Date.parse(s.at);
   const figures = metricsText(s.metrics);
   return [
-    ...headLines(s, ctx, nowMs),
+    ...headLines(s, ctx, nowMs, workCounts(work)),
     "",
     ...countLines(s, ctx),
     ...(figures === undefined ? [] : ["", figures]),
     ...runningLines(s.running, ctx),
     ...failureLines(s.recent_failures, ctx, nowMs),
+    ...workLines(work, ctx),
     ...s.obstacles.flatMap((obstacle) => [
       "",
       ...warning(obstacle.what, ctx),
@@ -91,7 +102,12 @@ export function renderStatus(s: Snapshot, ctx: StatusContext): string[] {
   ];
 }
 
-function headLines(s: Snapshot, ctx: StatusContext, nowMs: number): string[] {
+function headLines(
+  s: Snapshot,
+  ctx: StatusContext,
+  nowMs: number,
+  work: string | undefined,
+): string[] {
   const { roadmap, roadmap_problem: problem } = s.supervisor.document ?? {};
   const rows: [name: string, text: string | undefined][] = [
     ["state", `${safe(s.state_dir)}${whereFrom({ from: ctx.stateFrom })}`],
@@ -101,6 +117,7 @@ function headLines(s: Snapshot, ctx: StatusContext, nowMs: number): string[] {
     ["paused", pausedText(s, ctx, nowMs)],
     ["intake", intakeText(s, ctx)],
     ["roadmap", roadmap ? describeCounts(roadmap) : undefined],
+    ["work", work],
   ];
   const lines = rows.flatMap(([name, text]) =>
     text === undefined ? [] : [paint(ctx.colour, "bold", name.padEnd(12)) + text],

@@ -6,10 +6,9 @@ import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
+import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
 import { readLane } from "../../core/waiting-task.ts";
-import { locate } from "../../mailbox/locate.ts";
-import { readSettled } from "../../mailbox/settled-record.ts";
 import type {
   DependencySource,
   GroupSource,
@@ -17,24 +16,22 @@ import type {
   PartReport,
   StartLimit,
   StatusSource,
+  Unlanded,
   WorkSource,
 } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import {
-  type LandingOrder,
-  landingsDir,
-  listOrders,
-  readLanding,
-  stateOf,
-  writeLanding,
-} from "../../worker/landing-files.ts";
-import { isThere, submitLanding } from "./submit-landing.ts";
+import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
+import { advance, type Step } from "./advance.ts";
+import { isThere } from "./submit-landing.ts";
 
 /** Between two looks at a landing that is not submitted yet, or waits (ms). */
 const LOOK_MS = 300;
 
-type Step = "unsettled" | "submitted" | "landed" | "failed" | "void";
+interface Entry {
+  order: LandingOrder;
+  step: Step;
+}
 
 class LandingPart
   implements Part, DependencySource, GroupSource, StartLimit, StatusSource, WorkSource
@@ -49,10 +46,12 @@ class LandingPart
   version = 0;
   private readonly env: PartHost["env"];
   /** Orders whose work has not landed, by folded id. */
-  private readonly open = new Map<string, { order: LandingOrder; step: Step }>();
+  private readonly open = new Map<string, Entry>();
+  private unlandedOf: { version: number; map: Unlanded } | undefined;
   /** Landings that wait at their gates: what for, by gate. */
   private readonly waits = new Map<string, { order: LandingOrder; why: string; untilMs: number }>();
-  private readonly known = new Set<string>();
+  /** Orders that were taken over, with the stamps of their files. */
+  private readonly seen = new Map<string, string>();
   private dirMtimeMs = 0;
   private isDue = true;
   private lookAtMs = 0;
@@ -119,11 +118,30 @@ class LandingPart
   standing(id: string): Standing | undefined {
     this.readNew();
     const found = this.open.get(foldId(id));
-    if (found === undefined || found.step === "unsettled" || found.step === "void")
-      return undefined;
-    if (found.step === "failed")
-      return { is: "stuck", how: `did not land (mailchute show ${landingIdOf(id)})` };
-    const why = this.waits.get(landingGateOf(found.order.task_id))?.why;
+    // Before its task has settled that one says how it stands.
+    return found === undefined || found.step === "unsettled" ? undefined : this.standingOf(found);
+  }
+
+  /** Whether its task has settled is not asked here: who does knows. */
+  unlanded(): Unlanded {
+    this.readNew();
+    const { version } = this;
+    if (this.unlandedOf?.version !== version) {
+      const all = [...this.open].flatMap(([key, entry]): [string, Standing][] => {
+        const standing = this.standingOf(entry);
+        return standing === undefined ? [] : [[key, standing]];
+      });
+      this.unlandedOf = { version, map: new Map(all) };
+    }
+    return this.unlandedOf.map;
+  }
+
+  private standingOf({ order, step }: Entry): Standing | undefined {
+    const { task_id } = order;
+    if (step === "void") return undefined;
+    if (step === "failed")
+      return { is: "stuck", how: `did not land (mailchute show ${landingIdOf(task_id)})` };
+    const why = this.waits.get(landingGateOf(task_id))?.why;
     return { is: "moving", how: why === undefined ? "is about to land" : `has not landed: ${why}` };
   }
 
@@ -170,20 +188,37 @@ class LandingPart
     return stats?.mtimeMs ?? 0;
   }
 
-  /** Takes over orders that are new. */
+  /** Takes over orders that are new, the oldest first: work lands in the order in which it was done. */
   private readNew(): void {
     const mtimeMs = this.mtimeMs();
     if (mtimeMs === this.dirMtimeMs) return;
-    for (const id of listOrders(this.env.tree.dir)) {
-      const order = readLanding(this.env.tree.dir, id, "order");
-      if (order === undefined || this.known.has(order.lease)) continue;
+    const { dir } = this.env.tree;
+    const fresh = listOrders(dir)
+      .map((id) => ({ id, ...this.stampOf(id) }))
+      .filter(({ id, stamp }) => this.seen.get(id) !== stamp)
+      .sort((a, b) => a.atMs - b.atMs);
+    for (const { id, stamp } of fresh) {
+      const order = readLanding(dir, id, "order");
+      if (order === undefined) continue;
       // A branch lands when a person says so: nothing waits for that before.
-      const { lease } = readLanding(this.env.tree.dir, id, "sent") ?? {};
+      const { lease } = readLanding(dir, id, "sent") ?? {};
       if (order.land === "branch" && lease !== order.lease) continue;
-      this.known.add(order.lease);
+      this.seen.set(id, stamp);
+      const isOpen = this.open.get(foldId(id))?.order.lease === order.lease;
+      if (isOpen || (lease === order.lease && stateOf(dir, order).landed === true)) continue;
       this.open.set(foldId(id), { order, step: "unsettled" });
+      this.version++;
     }
     this.dirMtimeMs = mtimeMs;
+  }
+
+  /** When its order was written, and what changes with the order and when a person lands it once more. */
+  private stampOf(id: string): { atMs: number; stamp: string } {
+    const [order, sent] = (["order", "sent"] as const).map((what) =>
+      fs.statSync(landingFileOf(this.env.tree.dir, id, what), { throwIfNoEntry: false }),
+    );
+    const stamp = [order, sent].map((stats) => `${stats?.ino} ${stats?.mtimeMs}`).join(" ");
+    return { atMs: order?.mtimeMs ?? 0, stamp };
   }
 
   private async look(): Promise<void> {
@@ -191,7 +226,7 @@ class LandingPart
       this.readNew();
       for (const [key, entry] of this.open) {
         const before = entry.step;
-        entry.step = await this.advance(entry.order);
+        entry.step = await advance(this.env, entry.order);
         if (entry.step === "landed" || entry.step === "void") {
           this.open.delete(key);
           if (entry.step === "landed")
@@ -203,39 +238,6 @@ class LandingPart
     } catch (error) {
       this.env.alerts.report("landings", `cannot submit a landing: ${messageOf(error)}`);
     }
-  }
-
-  /** Takes the landing of this order one step further. */
-  private async advance(order: LandingOrder): Promise<Step> {
-    const { trays, tree } = this.env;
-    const { task_id, lease } = order;
-    const landing = landingIdOf(task_id);
-    if (readLanding(tree.dir, task_id, "sent")?.lease !== lease) {
-      const settled = this.settledAs(order);
-      if (settled !== "completed") return settled;
-      await submitLanding(trays, order);
-      writeLanding(tree.dir, task_id, "sent", { v: 1, lease });
-    }
-    if (isThere(trays, landing)) return "submitted";
-    const status = readSettled(trays, landing)?.record.status;
-    if (status === "failed") return "failed";
-    if (status === "completed") return "landed";
-    if (isThere(trays, landing)) return "submitted";
-    // Its record was removed: by a program that reads the outbox, by a person, or after its retention.
-    return stateOf(tree.dir, order).landed === true ? "landed" : "failed";
-  }
-
-  private settledAs({ task_id, lease }: LandingOrder): Step | "completed" {
-    const { trays } = this.env;
-    const record = readSettled(trays, task_id)?.record;
-    if (record?.lease === lease) return record.status === "completed" ? "completed" : "void";
-    if (isThere(trays, task_id)) return "unsettled";
-    // Looked for once more: it may have settled in between.
-    const again = readSettled(trays, task_id)?.record;
-    if (again?.lease === lease) return "completed";
-    if (again !== undefined || locate(trays, task_id) !== undefined) return "void";
-    // The run ended well, and its record is gone: a consumer has taken it.
-    return "completed";
   }
 
   private readWaits(): void {

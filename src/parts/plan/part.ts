@@ -119,8 +119,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
     kv,
     control,
     readJournal: () => journal.readAll(),
-    isDelayed: (id) => limits.isPutOff(id),
-    mayStart: (agent) => limits.mayStart(agent),
+    limits,
   });
   return engine;
 }

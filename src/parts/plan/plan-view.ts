@@ -5,6 +5,7 @@ import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
 import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
+import { readUnlanded } from "../../view/landing.ts";
 import type { RoadmapDocument } from "./read/document.ts";
 import type { WaitingNode } from "./rules/next.ts";
 
@@ -18,6 +19,7 @@ class PlanView implements IdReader {
   private againMs = Number.NEGATIVE_INFINITY;
   private doc: RoadmapDocument | undefined;
   private waiting = new Map<RoadmapNode, WaitingNode>();
+  private unlanded: ReadonlyMap<string, Standing> = new Map();
   private code: Code | undefined;
 
   /** @param agents undefined when the settings cannot be read: then every node counts as having an agent */
@@ -31,25 +33,27 @@ class PlanView implements IdReader {
     const nowMs = performance.now();
     if (nowMs < this.againMs) return;
     let stamp: string;
-    let text: string;
+    let text: string | undefined;
     try {
       const { ino, size, mtimeMs } = fs.statSync(this.tree.roadmap);
       stamp = `${ino}.${size}.${mtimeMs}`;
-      if (stamp === this.stamp) return;
-      text = fs.readFileSync(this.tree.roadmap, "utf8");
+      if (stamp !== this.stamp) text = fs.readFileSync(this.tree.roadmap, "utf8");
     } catch {
       // There is no plan, or its file is being replaced at this moment.
       return;
     }
+    const unlanded = readUnlanded(this.tree);
+    if (text === undefined && isSame(unlanded, this.unlanded)) return;
     this.code ??= await loadCode();
     const { parseRoadmap, planNext, resolveOpenAgent } = this.code;
     this.stamp = stamp;
-    this.doc = parseRoadmap(text);
+    this.unlanded = unlanded;
+    if (text !== undefined) this.doc = parseRoadmap(text);
     const { agents } = this;
-    const { waiting } = planNext(
-      this.doc.nodes,
-      agents === undefined ? {} : { matchAgent: (node) => resolveOpenAgent(node, agents) },
-    );
+    const { waiting } = planNext(this.doc?.nodes ?? [], {
+      unlanded,
+      ...(agents && { matchAgent: (node) => resolveOpenAgent(node, agents) }),
+    });
     this.waiting = new Map(waiting.map((one) => [one.node, one]));
     const endMs = performance.now();
     this.againMs = endMs + READ_SHARE * (endMs - nowMs);
@@ -82,7 +86,8 @@ class PlanView implements IdReader {
     const { nodes = [] } = this.doc ?? {};
     const find = (other: string): RoadmapNode | undefined => this.find(other);
     const waits = this.waiting.get(node);
-    const standing = this.code.nodeStanding(node, nodes, find, waits);
+    const around = { nodes, find, unlanded: this.unlanded };
+    const standing = this.code.nodeStanding(node, around, waits);
     if (node.status !== "open" || waits !== undefined) return standing;
     const { agent } = this.code.resolveAgent(node, this.agents ?? []);
     return agent === undefined ? standing : { ...standing, agent: agent.name };
@@ -90,6 +95,10 @@ class PlanView implements IdReader {
 }
 
 export const planReader: MakeIdReader = (tree, agents) => new PlanView(tree, agents);
+
+function isSame(a: ReadonlyMap<string, Standing>, b: ReadonlyMap<string, Standing>): boolean {
+  return a.size === b.size && [...a].every(([id, { how }]) => b.get(id)?.how === how);
+}
 
 type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode"> &
   Pick<typeof import("./rules/next.ts"), "planNext"> &

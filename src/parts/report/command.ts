@@ -9,6 +9,7 @@ import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { lookForRecord } from "../../view/find-task.ts";
+import { readWork } from "../../view/landing.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
 import type { Failure } from "./cause.ts";
@@ -16,7 +17,7 @@ import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
 import { pageOf } from "./page.ts";
 import { Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
-import { readStanding, readWork } from "./standing.ts";
+import { readStanding } from "./standing.ts";
 import { readPast } from "./times.ts";
 
 const DEFAULT_MS = 12 * 60 * 60 * 1000;

@@ -1,11 +1,12 @@
 /** The report of a period as data, as `--json` prints it. Pure. */
 import type { CostSum } from "../../agents/cost-sums.ts";
 import { type DurationBins, percentileOf } from "../../core/percentiles.ts";
+import type { Work } from "../../view/landing.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
 import { type Cause, type Failure, groupByCause } from "./cause.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
 import type { Crash, Ended, GateWait, Period } from "./period.ts";
-import type { OpenQuestion, Standing, Work } from "./standing.ts";
+import type { OpenQuestion, Standing } from "./standing.ts";
 
 interface Percentiles {
   p50: number | null;
@@ -82,8 +83,9 @@ export function makeReport(sources: Sources): Report {
   const { counts } = standing.snapshot;
   const landedIds = new Set(period.landed.map(({ id }) => id));
   const failures = groupByCause(period.failures.values());
+  const ofWork = new Map(sources.work.map(({ task_id: id, title }) => [id, title]));
   const named = [
-    ...sources.work.map(({ task_id: id }) => id),
+    ...ofWork.keys(),
     ...failures.flatMap(({ tasks }) => tasks),
     ...period.completed.map(({ id }) => id),
   ];
@@ -105,7 +107,11 @@ export function makeReport(sources: Sources): Report {
     },
     waited_ms: percentilesOf(period.waited),
     ran_ms: percentilesOf(period.ran),
-    titles: titlesOf(named.slice(-TITLES_MAX), sources.titleOf),
+    titles: {
+      // The record of a task may be gone.
+      ...titlesOf(ofWork.keys(), (id) => ofWork.get(id) ?? ""),
+      ...titlesOf(named.slice(-TITLES_MAX), sources.titleOf),
+    },
     now: {
       waiting: counts.waiting.count + counts.ready + counts.delayed,
       running: counts.running,
@@ -136,8 +142,8 @@ function percentilesOf(bins: DurationBins): Percentiles {
   return { p50: percentileOf(bins, 0.5), p95: percentileOf(bins, 0.95) };
 }
 
-function titlesOf(ids: readonly string[], titleOf: (id: string) => string): Report["titles"] {
-  const found = ids.map((id) => [id, titleOf(id)] as const);
+function titlesOf(ids: Iterable<string>, titleOf: (id: string) => string): Report["titles"] {
+  const found = [...ids].map((id) => [id, titleOf(id)] as const);
   return Object.fromEntries(found.filter(([id, title]) => title !== "" && title !== id));
 }
 

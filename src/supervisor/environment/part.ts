@@ -60,7 +60,11 @@ export interface DependencySource {
   isDone(id: string): boolean | undefined;
   /** The state of this id, for tasks that wait for it; undefined when it does not know the id. */
   standing(id: string): Standing | undefined;
+  /** Completed tasks whose dependents still have to wait, by folded id: the same map as long as nothing has changed. */
+  unlanded?(): Unlanded;
 }
+
+export type Unlanded = ReadonlyMap<string, Standing>;
 
 /** The waiting tasks that may be chosen. `ids` are tasks that are about to begin; only their first run may start. */
 export type Choice =

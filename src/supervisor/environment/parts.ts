@@ -9,9 +9,12 @@ import type {
   StartLimit,
   StatusSource,
   TaskSource,
+  Unlanded,
   WorkSource,
 } from "./part.ts";
 import { NEVER, type Service, type Tick } from "./service.ts";
+
+const NONE: Unlanded = new Map();
 
 export class Parts implements Service, Gates {
   private readonly list: Part[] = [];
@@ -83,22 +86,35 @@ export class Parts implements Service, Gates {
     return (id) => all.some((isMember) => isMember?.(id));
   }
 
-  /** Undefined when no part knows the id. */
+  /** What one part does not count as done is not done: a node, say, whose work has not landed. Undefined when no part knows the id. */
   isDone(id: string): boolean | undefined {
+    let isKnown: true | undefined;
     for (const dependencies of this.dependencies) {
       const isDone = dependencies.isDone(id);
-      if (isDone !== undefined) return isDone;
+      if (isDone === false) return false;
+      isKnown ??= isDone;
     }
-    return undefined;
+    return isKnown;
   }
 
-  /** Undefined when no part knows the id. */
+  /** One that is not met counts. Undefined when no part knows the id. */
   standing(id: string): Standing | undefined {
+    let met: Standing | undefined;
     for (const dependencies of this.dependencies) {
       const standing = dependencies.standing(id);
-      if (standing !== undefined) return standing;
+      if (standing !== undefined && standing.is !== "met") return standing;
+      met ??= standing;
     }
-    return undefined;
+    return met;
+  }
+
+  /** See `DependencySource`. One part at most has any. */
+  unlanded(): Unlanded {
+    for (const dependencies of this.dependencies) {
+      const unlanded = dependencies.unlanded?.();
+      if (unlanded !== undefined) return unlanded;
+    }
+    return NONE;
   }
 
   /** The choice of the first limit that holds tasks back. */

@@ -2,7 +2,7 @@
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Choice } from "../environment/part.ts";
+import type { Choice, Unlanded } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Queue } from "./queue.ts";
@@ -91,6 +91,11 @@ export class StartLimits {
   /** Whether a task of this agent that has not begun may start, as far as the parts know. */
   mayStart(agentId: string): boolean {
     return this.limits.parts.mayStart(laneOf({ agentId }));
+  }
+
+  /** See `DependencySource`. */
+  unlanded(): Unlanded {
+    return this.limits.parts.unlanded();
   }
 
   /** What all parts say about groups of tasks. */

@@ -158,6 +158,21 @@ describe("a list", () => {
     await running;
   });
 
+  it("may be edited while its tasks run: what is there is ticked, and only what was changed is new", async () => {
+    write("- [ ] a\r\n- [ ] b\r\n- [ ] c");
+    await cli(["enqueue", "--agent", "waiting", "--file", "todo.md"]);
+    const running = drain();
+    await waitFor(() => fs.existsSync(pathOf("running")), { what: "the run" });
+    write("- [ ] b, better\r\n  with details\r\n- [ ] a\r\n\t- step\r\n- [x] d");
+    fs.writeFileSync(pathOf("go"), "");
+    await running;
+    expect(await sync()).toMatchObject({ ticked: 1, open: 1, reopened: [] });
+    expect(read()).toBe("- [ ] b, better\r\n  with details\r\n- [x] a\r\n\t- step\r\n- [x] d");
+    expect(await states()).toEqual(["open b, better", "landed a", "ticked d", "gone b", "gone c"]);
+    const again = JSON.parse((await enqueue("--json")).stdout) as object;
+    expect(again).toMatchObject({ submitted: 1, unchanged: 0 });
+  });
+
   it("with --wait ends when its new tasks have settled", async () => {
     write("- [ ] a\n");
     const running = cli(["run", "--no-live"]);
@@ -167,12 +182,13 @@ describe("a list", () => {
     await running;
   });
 
-  it("of a thousand items is enqueued, shown and ticked quickly", async () => {
-    write(Array.from({ length: 1000 }, (_, n) => `- [ ] item ${n}\n`).join(""));
+  it("of two thousand items is enqueued, shown and ticked quickly", async () => {
+    write(Array.from({ length: 2000 }, (_, n) => `- [ ] item ${n}\n`).join(""));
     const startMs = performance.now();
-    expect((await enqueue()).stdout.trim().split("\n")).toHaveLength(1000);
-    expect(await items()).toHaveLength(1000);
-    expect(await sync()).toMatchObject({ ticked: 0, open: 1000 });
+    expect((await enqueue()).stdout.trim().split("\n")).toHaveLength(2000);
+    expect((await enqueue()).stdout).toBe("");
+    expect(await items()).toHaveLength(2000);
+    expect(await sync()).toMatchObject({ ticked: 0, open: 2000 });
     expect(performance.now() - startMs).toBeLessThan(timeLimitMs(8000));
   });
 });

@@ -45,6 +45,50 @@ nodes: [{ id: a, status: done }, { id: b, status: failed }]
   });
 });
 
+describe("a node that is done, and whose work has not landed", () => {
+  const text = `
+epics: [{ id: E, milestones: [{ id: M, tasks: [{ id: a, status: done }, { id: B, status: done }] }] }]
+nodes:
+  - { id: after-a, dependencies: [a] }
+  - { id: after-b, dependencies: [B] }
+  - { id: after-b-ended, dependencies: [{ id: B, required_status: terminal }] }
+  - { id: after-all, dependencies: [E] }
+  - { id: after-all-ended, dependencies: [{ id: E, required_status: terminal }] }
+`;
+  const moving = { is: "moving", how: "has not landed: rev reviews it" } as const;
+  const stuck = { is: "stuck", how: "did not land" } as const;
+
+  test("holds back what depends on it, and on what it is in", () => {
+    expect(next(text, { unlanded: new Map([["b", moving]]) })).toEqual({
+      ready: ["after-a"],
+      waiting: {
+        "after-b": "waits for B, which has not landed: rev reviews it",
+        "after-b-ended": "waits for B, which has not landed: rev reviews it",
+        "after-all": "waits for E (1 of 2 done)",
+        "after-all-ended": "waits for E (1 of 2 ended)",
+      },
+    });
+  });
+
+  test("has ended when only a person can land it", () => {
+    expect(next(text, { unlanded: new Map([["b", stuck]]) })).toEqual({
+      ready: ["after-a", "after-b-ended", "after-all-ended"],
+      waiting: {
+        "after-b": "waits for B, which did not land",
+        "after-all": "cannot start: 1 of 2 in E failed or did not land",
+      },
+    });
+  });
+
+  test("holds nothing back once it has landed, also for one who decides again and again", () => {
+    const { nodes } = parseRoadmap(text);
+    const planner = new Planner();
+    planner.next(nodes, { unlanded: new Map([["b", stuck]]) });
+    expect(planner.next(nodes, { unlanded: new Map() })).toEqual(planNext(nodes));
+    expect(next(text, { unlanded: new Map([["unknown", stuck]]) })).toEqual(next(text));
+  });
+});
+
 describe("a node waits", () => {
   const text = `
 epics:

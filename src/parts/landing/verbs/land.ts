@@ -40,7 +40,7 @@ export const command = defineCommand({
       const state = stateOf(tree.dir, order);
       const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
       const accepted = await reviewAgain(trays, order, ctx.options["no-review"]);
-      const now = { ...state, fix: null, wait: null, sent_back, ...accepted };
+      const now = { ...state, fix: null, wait: null, sent_back, landed: false, ...accepted };
       writeLanding(tree.dir, id, "state", now);
     }
     await submitLanding(trays, order);

@@ -8,8 +8,9 @@ import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { atCommonDir, commitOf, openRepository } from "../../../git/repository.ts";
 import { gitLines } from "../../../git/run-git.ts";
-import { counted, safe } from "../../../text/render.ts";
+import { counted, fold, safe, wrap } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
+import { changeText } from "../../../view/landing.ts";
 import { readJsonObject, textOf } from "../../../view/scan.ts";
 import { type LandingOrder, stateOf } from "../../../worker/landing-files.ts";
 import { verdictOn } from "../ask-reviewer.ts";
@@ -19,6 +20,7 @@ import { orderOf } from "./order-of.ts";
 
 /** How many lines of a text are shown: its end counts. */
 const SECTION_LINES_MAX = 20;
+const MARGIN = 10;
 
 interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "base" | "target"> {
   commits: string[];
@@ -28,7 +30,8 @@ interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "ba
   verify: string;
   /** Null when the task has none. */
   reviewer: { name: string; verdict: "pass" | "fail" | null; text: string } | null;
-  landing: { state: string; why: string };
+  /** `details`: of one that has failed, the conflict or the end of its check. */
+  landing: { state: string; why: string; details: string };
   worktree: string;
 }
 
@@ -112,45 +115,59 @@ async function landingOf(tree: StateTree, order: LandingOrder): Promise<Review["
   const landing = landingIdOf(order.task_id);
   const place = await findTask(tree, landing);
   const { wait } = stateOf(tree.dir, order);
+  const is = (state: string, why: string, details = "") => ({ state, why, details });
   if (place === undefined)
     return order.land === "branch"
-      ? { state: "branch", why: `it stays on its branch: mailchute land ${order.task_id}` }
-      : { state: "pending", why: `${landing} is not submitted yet` };
+      ? is("branch", `it stays on its branch: mailchute land ${order.task_id}`)
+      : is("pending", `${landing} is not submitted yet`);
   const record = readJsonObject(place.path);
-  if (place.state === "done")
-    return { state: "landed", why: textOf(record?.["verdict_reason"], "") };
-  if (place.state === "failed")
-    return { state: "failed", why: headlineOf(textOf(record?.["error"], "")) };
-  return { state: place.state, why: wait?.why ?? `${landing} is ${place.state}` };
+  if (place.state === "done") return is("landed", textOf(record?.["verdict_reason"], ""));
+  if (place.state !== "failed") return is(place.state, wait?.why ?? `${landing} is ${place.state}`);
+  const error = textOf(record?.["error"], "");
+  return is("failed", headlineOf(error), error.split("\n").slice(1).join("\n").trim());
 }
 
+/** On a terminal the values are wrapped to its width; ids and paths are never wrapped, because people copy them. */
 function print(ctx: Context, review: Review): void {
   const { out } = ctx;
-  const put = (name: string, text: string): void => out.line(safe(`${name.padEnd(10)}${text}`));
-  put("task", `${review.task_id}${review.title === review.task_id ? "" : `  ${review.title}`}`);
-  put("branch", `${review.branch}, from ${review.base.slice(0, 12)}, for ${review.target}`);
-  put(
-    "landing",
-    `${review.landing.state}${review.landing.why === "" ? "" : `: ${review.landing.why}`}`,
-  );
-  const { reviewer } = review;
+  const room = ctx.isTerminal ? Math.max(20, ctx.columns - MARGIN) : Number.POSITIVE_INFINITY;
+  const put = (name: string, text: string): void => {
+    for (const [n, line] of wrap(safe(text), room).entries())
+      out.line((n === 0 ? name : "").padEnd(MARGIN) + line);
+  };
+  const { task_id: id, title, branch, base, target, landing, reviewer, files, commits } = review;
+  put("task", id);
+  if (title !== id) put("title", title);
+  put("branch", `${branch}, from ${base.slice(0, 12)}, for ${target}`);
+  put("landing", `${landing.state}${landing.why === "" ? "" : `: ${landing.why}`}`);
   if (reviewer !== null)
     put("reviewer", `${reviewer.name}: ${reviewer.verdict ?? "no verdict on this commit"}`);
   put("worktree", fs.existsSync(review.worktree) ? review.worktree : "gone");
-  put("changed", counted(review.files.length, "file"));
-  for (const { path, insertions, deletions } of review.files)
-    out.line(safe(`  ${insertions === null ? "binary" : `+${insertions} -${deletions}`}  ${path}`));
+  const sum = (what: "insertions" | "deletions"): number =>
+    files.reduce((all, one) => all + (one[what] ?? 0), 0);
+  const [insertions, deletions] = [sum("insertions"), sum("deletions")];
+  put("changed", changeText({ files: files.length, insertions, deletions }));
+  for (const one of files)
+    out.line(
+      safe(
+        `  ${one.insertions === null ? "binary" : `+${one.insertions} -${one.deletions}`}  ${one.path}`,
+      ),
+    );
   for (const path of review.uncommitted) out.line(safe(`  uncommitted  ${path}`));
-  put("commits", counted(review.commits.length, "commit"));
-  for (const commit of review.commits) out.line(safe(`  ${commit}`));
+  put("commits", counted(commits.length, "commit"));
+  for (const commit of commits) out.line(safe(`  ${commit}`));
   section(ctx, "says", review.summary);
   section(ctx, "verify", review.verify);
   section(ctx, "verdict", reviewer?.text ?? "");
+  section(ctx, "landing", landing.details);
 }
 
-function section({ out }: Context, name: string, text: string): void {
+/** The end of a text. */
+function section({ out, isTerminal, columns }: Context, name: string, text: string): void {
   if (text.trim() === "") return;
-  const lines = text.trim().split("\n");
+  const all = text.trim().split("\n");
   out.line(name);
-  for (const line of lines.slice(-SECTION_LINES_MAX)) out.line(safe(`  ${line}`));
+  for (const line of all.slice(-SECTION_LINES_MAX))
+    for (const part of isTerminal ? fold(safe(line), columns - 2) : [safe(line)])
+      out.line(`  ${part}`);
 }

@@ -2,6 +2,7 @@
 import type { KvStore } from "../../../kv/store.ts";
 import type { ControlFile } from "../../../supervisor/documents/control-file.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
+import type { StartLimits } from "../../../supervisor/queue/start-limits.ts";
 import type { ActiveNodes } from "./active-nodes.ts";
 import type { Questions } from "./questions.ts";
 import type { PlanStore } from "./store.ts";
@@ -14,10 +15,8 @@ export interface PlanParts {
   control: Pick<ControlFile, "current">;
   /** Reads the new lines of the journal. */
   readJournal(): void;
-  /** True if the task of this id waits for its next attempt and needs no worker now. */
-  isDelayed(id: string): boolean;
-  /** False while no task of this agent may start, as while its account is at its limit. */
-  mayStart(agent: string): boolean;
+  /** Which tasks wait, which agents may start, and which completed work others have to wait for. */
+  limits: Pick<StartLimits, "isPutOff" | "mayStart" | "unlanded">;
 }
 
 export interface EngineParts extends PlanParts {

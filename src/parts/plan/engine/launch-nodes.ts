@@ -15,6 +15,7 @@ import { archive } from "../../../mailbox/archive.ts";
 import { findLive } from "../../../mailbox/locate.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
 import { submitAll } from "../../../mailbox/submit.ts";
+import type { Unlanded } from "../../../supervisor/environment/part.ts";
 import type { StartAllowance } from "../../../supervisor/queue/start-limits.ts";
 import type { RoadmapDocument } from "../read/document.ts";
 import { Planner, type WaitingNode } from "../rules/next.ts";
@@ -39,6 +40,7 @@ export class NodeLauncher {
   private ready: readonly RoadmapNode[] = [];
   private waiting: readonly WaitingNode[] = [];
   private readyOf: RoadmapDocument | undefined;
+  private unlandedThen: Unlanded | undefined;
   /** Nodes whose tasks are submitted as soon as the plan on disk says `in_progress`. */
   private readonly toSubmit = new Set<string>();
   private readonly submitting = new Set<string>();
@@ -99,13 +101,13 @@ export class NodeLauncher {
   /** A node whose agent has to wait would be in progress, and only wait. */
   private mayStart(node: RoadmapNode): boolean {
     const { agent } = resolveAgent(node, this.p.env.settings.agents);
-    return agent === undefined || (this.p.mayStart(agent.name) && this.hasSlot(agent));
+    return agent === undefined || (this.p.limits.mayStart(agent.name) && this.hasSlot(agent));
   }
 
   /** True if the task of this node waits for an agent that has 0 slots since it was launched. */
   isStuck(id: string): boolean {
     const node = this.p.store.find(id);
-    if (node === undefined || !this.p.isDelayed(id)) return false;
+    if (node === undefined || !this.p.limits.isPutOff(id)) return false;
     return resolveAgent(node, this.p.env.settings.agents).agent?.slots === 0;
   }
 
@@ -122,7 +124,7 @@ export class NodeLauncher {
 
   launch(allowance: LaunchAllowance): void {
     const { active } = this.p;
-    const isDelayed = (id: string): boolean => this.p.isDelayed(id);
+    const isDelayed = (id: string): boolean => this.p.limits.isPutOff(id);
     const left = allowance.launchesMax - active.unselectedCount;
     let room = Math.min(allowance.slots - active.countBut(isDelayed), left);
     if (room <= 0) return;
@@ -164,13 +166,21 @@ export class NodeLauncher {
     return this.waiting;
   }
 
+  /** Completed nodes whose work has not landed: the same map as long as nothing has changed. */
+  get unlanded(): Unlanded {
+    return this.p.limits.unlanded();
+  }
+
   private choose(): void {
     const { store } = this.p;
     const { settings } = this.p.env;
-    if (this.readyOf === store.doc) return;
+    const { unlanded } = this;
+    if (this.readyOf === store.doc && this.unlandedThen === unlanded) return;
     this.readyOf = store.doc;
+    this.unlandedThen = unlanded;
     const next = this.chooser.next(store.nodes, {
       matchAgent: (node) => resolveOpenAgent(node, settings.agents),
+      unlanded,
     });
     this.ready = next.ready;
     this.waiting = next.waiting;

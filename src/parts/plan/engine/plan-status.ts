@@ -9,7 +9,7 @@ import type {
   StatusSource,
 } from "../../../supervisor/environment/part.ts";
 import type { RoadmapDocument } from "../read/document.ts";
-import { isNodeDone, nodeStanding } from "../rules/node-standing.ts";
+import { isNodeDone, nodeStanding, type Surroundings } from "../rules/node-standing.ts";
 import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
@@ -22,6 +22,7 @@ export class PlanStatus implements StatusSource, DependencySource {
   private readonly launcher: NodeLauncher;
   private readonly isMoving: () => boolean;
   private versionOf: RoadmapDocument | undefined;
+  private unlandedThen: NodeLauncher["unlanded"] | undefined;
   private versionNumber = 0;
 
   /** @param isMoving true while nodes are in flight, or their results are being written */
@@ -35,11 +36,13 @@ export class PlanStatus implements StatusSource, DependencySource {
     this.isMoving = isMoving;
   }
 
-  /** Changes whenever the plan or one of its statuses changes. */
+  /** Changes whenever the plan, one of its statuses, or how far the work of a node is changes. */
   get version(): number {
     const { doc } = this.p.store;
-    if (doc !== this.versionOf) {
+    const { unlanded } = this.launcher;
+    if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
+      this.unlandedThen = unlanded;
       this.versionNumber++;
     }
     return this.versionNumber;
@@ -91,7 +94,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     const { store } = this.p;
     const node = store.find(id);
     if (node === undefined) return undefined;
-    return isNodeDone(node, store.nodes, (other) => store.find(other));
+    return isNodeDone(node, this.around());
   }
 
   standing(id: string): Standing | undefined {
@@ -99,6 +102,12 @@ export class PlanStatus implements StatusSource, DependencySource {
     const node = store.find(id);
     if (node === undefined) return undefined;
     const waits = this.launcher.held().find((one) => one.node === node);
-    return nodeStanding(node, store.nodes, (other) => store.find(other), waits);
+    return nodeStanding(node, this.around(), waits);
+  }
+
+  private around(): Surroundings {
+    const { store } = this.p;
+    const { unlanded } = this.launcher;
+    return { nodes: store.nodes, find: (other) => store.find(other), unlanded };
   }
 }

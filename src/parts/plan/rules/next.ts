@@ -5,23 +5,18 @@ import {
   isContainer,
   NODE_PRIORITIES,
   NODE_STATUSES,
-  type NodeStatus,
   type NodeType,
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
-
-export interface PlanFilters {
-  /** Ids; upper and lower case are the same. */
-  epic?: string;
-  milestone?: string;
-  domain?: string;
-  status?: NodeStatus;
-}
+import type { Standing } from "../../../core/unmet.ts";
+import { makeFilter, type PlanFilters } from "./filters.ts";
 
 export interface PlanNextOptions {
   /** Finds the agent for a node; called only for nodes that could run otherwise. Left out: every node has an agent. */
   matchAgent?: (node: RoadmapNode) => Match;
   filters?: PlanFilters;
+  /** Nodes that are done, and whose work has not landed, by folded id: what depends on them waits for that. */
+  unlanded?: ReadonlyMap<string, Standing>;
 }
 
 export interface WaitingNode {
@@ -64,11 +59,14 @@ export class Planner {
   /** For each container: how many nodes are in it, and how many of them are done or failed. Computed when needed. */
   private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
   private fromAbove: (string | null | undefined)[] = [];
+  /** For some nodes that are done: how far their work is that has not landed. */
+  private unlanded: ReadonlyMap<number, Standing> = new Map();
 
   next(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
     this.follow(nodes);
     this.progress = undefined;
     this.fromAbove = [];
+    this.unlanded = this.indexUnlanded(options.unlanded);
     const { matchAgent } = options;
     const passes = makeFilter(options.filters);
     const buckets: RoadmapNode[][] = Array.from({ length: RANKS }, () => []);
@@ -148,6 +146,20 @@ export class Planner {
     this.terminal = Uint8Array.from(terminal);
   }
 
+  private indexUnlanded(by: PlanNextOptions["unlanded"]): ReadonlyMap<number, Standing> {
+    const found = new Map<number, Standing>();
+    if (by === undefined || by.size === 0) return found;
+    for (let i = 0; i < this.nodes.length; i++) {
+      const standing = this.statuses[i] === DONE ? by.get(foldId(this.idOf(i))) : undefined;
+      if (standing !== undefined) found.set(i, standing);
+    }
+    return found;
+  }
+
+  private idOf(i: number): string {
+    return (this.nodes[i] as RoadmapNode).id;
+  }
+
   /** Why the plan does not let an open, blocked or asking node run; undefined if it may run. */
   private explainWait(i: number): string | undefined {
     if (this.statuses[i] === BLOCKED) return "is blocked";
@@ -163,7 +175,7 @@ export class Planner {
     const end = this.firsts[i + 1] as number;
     for (let at = first; at < end; at++) {
       const on = this.targets[at] as number;
-      if (this.containers[on] !== 1 && this.statuses[on] === DONE) continue;
+      if (this.containers[on] !== 1 && this.isDone(on)) continue;
       const id = this.nodes[i]?.dependencies[at - first]?.id ?? "";
       const isTerminalEnough = this.terminal[at] === 1;
       if (on < 0) return `waits for ${id}, which is not in the plan`;
@@ -176,8 +188,18 @@ export class Planner {
     return undefined;
   }
 
+  private isDone(i: number): boolean {
+    return this.statuses[i] === DONE && !this.unlanded.has(i);
+  }
+
   private explainNode(on: number, isTerminalEnough: boolean): string | undefined {
     const { id, status } = this.nodes[on] as RoadmapNode;
+    const unlanded = this.unlanded.get(on);
+    if (unlanded !== undefined) {
+      // It has ended, when only a person can land it.
+      if (isTerminalEnough && unlanded.is === "stuck") return undefined;
+      return `waits for ${id}, which ${unlanded.how}`;
+    }
     if (status === "done" || (isTerminalEnough && status === "failed")) return undefined;
     return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
   }
@@ -193,7 +215,7 @@ export class Planner {
     if (done + (isTerminalEnough ? failed : 0) === total) return undefined;
     if (isTerminalEnough) return `waits for ${id} (${done + failed} of ${total} ended)`;
     return failed > 0
-      ? `cannot start: ${failed} of ${total} in ${id} failed`
+      ? `cannot start: ${failed} of ${total} in ${id} failed${this.unlanded.size > 0 ? " or did not land" : ""}`
       : `waits for ${id} (${done} of ${total} done)`;
   }
 
@@ -223,12 +245,14 @@ export class Planner {
     const failed = new Int32Array(length);
     for (let i = 0; i < length; i++) {
       if (this.containers[i] === 1) continue;
+      const isDone = this.isDone(i);
+      const isFailed = this.statuses[i] === FAILED || this.unlanded.get(i)?.is === "stuck";
       // The limit ends the loop for a plan with a circle of parents.
       let above = this.parents[i] as number;
       for (let depth = 0; above >= 0 && depth < length; depth++) {
         total[above] = (total[above] as number) + 1;
-        if (this.statuses[i] === DONE) done[above] = (done[above] as number) + 1;
-        if (this.statuses[i] === FAILED) failed[above] = (failed[above] as number) + 1;
+        if (isDone) done[above] = (done[above] as number) + 1;
+        if (isFailed) failed[above] = (failed[above] as number) + 1;
         above = this.parents[above] as number;
       }
     }
@@ -239,19 +263,6 @@ export class Planner {
 function rankOf({ priority, type }: RoadmapNode): number {
   const byType = TYPES.indexOf(type);
   return NODE_PRIORITIES.indexOf(priority) * TYPES.length + Math.max(0, byType);
-}
-
-function makeFilter(filters: PlanFilters = {}): ((node: RoadmapNode) => boolean) | undefined {
-  const { domain, status } = filters;
-  const epic = filters.epic === undefined ? undefined : foldId(filters.epic);
-  const milestone = filters.milestone === undefined ? undefined : foldId(filters.milestone);
-  if (Object.values(filters).every((one) => one === undefined)) return undefined;
-  return (node) =>
-    (status === undefined || node.status === status) &&
-    (domain === undefined || node.domain === domain) &&
-    (epic === undefined || (node.epic !== undefined && foldId(node.epic) === epic)) &&
-    (milestone === undefined ||
-      (node.milestone !== undefined && foldId(node.milestone) === milestone));
 }
 
 if (NODE_STATUSES.join() !== "open,in_progress,blocked,needs_human,done,failed" || OPEN !== 0)

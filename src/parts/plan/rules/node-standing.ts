@@ -1,28 +1,37 @@
 /** The state of a node for tasks that depend on it and for people who wait for it. Pure. */
+import { foldId } from "../../../core/names.ts";
 import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
 import type { FindNode } from "./belonging.ts";
 import type { WaitingNode } from "./next.ts";
 import { isAllDone } from "./progress.ts";
 
-/** True if a node is done. A container is done when all nodes in it are. */
-export function isNodeDone(
-  node: RoadmapNode,
-  nodes: readonly RoadmapNode[],
-  find: FindNode,
-): boolean {
-  const isInsideDone = isContainer(node) ? isAllDone(node, nodes, find) : undefined;
-  return isInsideDone ?? node.status === "done";
+/** What nodes stand in, and what is known of them beside it. */
+export interface Surroundings {
+  nodes: readonly RoadmapNode[];
+  find: FindNode;
+  /** See `PlanNextOptions`. */
+  unlanded: ReadonlyMap<string, Standing>;
+}
+
+/** True if a node is done and its work, if it has any, has landed. For a container it holds when it holds for all nodes in it. */
+export function isNodeDone(node: RoadmapNode, { nodes, find, unlanded }: Surroundings): boolean {
+  const isDone = ({ status, id }: RoadmapNode): boolean =>
+    status === "done" && !unlanded.has(foldId(id));
+  const isInsideDone = isContainer(node) ? isAllDone(node, nodes, find, isDone) : undefined;
+  return isInsideDone ?? isDone(node);
 }
 
 /** @param waits the node's entry in `waiting` of `planNext`, if it has one */
 export function nodeStanding(
   node: RoadmapNode,
-  nodes: readonly RoadmapNode[],
-  find: FindNode,
+  around: Surroundings,
   waits: WaitingNode | undefined,
 ): Standing {
-  if (isNodeDone(node, nodes, find)) return { is: "met", how: "is done" };
+  if (isNodeDone(node, around)) return { is: "met", how: "is done" };
+  const { find, unlanded } = around;
+  const landing = node.status === "done" ? unlanded.get(foldId(node.id)) : undefined;
+  if (landing !== undefined) return landing;
   switch (node.status) {
     case "failed":
       return { is: "stuck", how: "failed" };

@@ -38,13 +38,14 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
   );
 }
 
-/** True if all nodes in a container are done, whatever its own status; undefined if it is empty. */
+/** True if `isDone` holds for all nodes in a container, whatever its own status; undefined if it is empty. */
 export function isAllDone(
   container: RoadmapNode,
   nodes: readonly RoadmapNode[],
   find: FindNode,
+  isDone: (node: RoadmapNode) => boolean,
 ): boolean | undefined {
   const isInside = inheritance(find, false, (node, fromAbove) => fromAbove || node === container);
   const inside = nodes.filter((node) => !isContainer(node) && isInside(node));
-  return inside.length === 0 ? undefined : inside.every((node) => node.status === "done");
+  return inside.length === 0 ? undefined : inside.every(isDone);
 }

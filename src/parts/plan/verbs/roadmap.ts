@@ -15,9 +15,11 @@ import {
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import { type Column, type Paint, paint, safe, table } from "../../../text/render.ts";
+import { lookForWork, readUnlanded, workText } from "../../../view/landing.ts";
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
-import { type PlanFilters, planNext } from "../rules/next.ts";
+import type { PlanFilters } from "../rules/filters.ts";
+import { planNext } from "../rules/next.ts";
 import { count, lineAt, placeOf, readGoodPlan, readPlan } from "./read-plan.ts";
 
 const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
@@ -110,7 +112,7 @@ async function check(ctx: PlanContext): Promise<number> {
 }
 
 async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
-  const { doc } = await readGoodPlan(ctx);
+  const { doc, tree } = await readGoodPlan(ctx);
   const id = ctx.positionals[0];
   const root = id === undefined ? undefined : findNode(doc, id);
   if (id !== undefined && root === undefined)
@@ -119,9 +121,12 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
       phase: "show",
       hint: "see `mailchute roadmap show`",
     });
-  const rows = treeOf(doc.nodes, root, filters);
+  const rows = treeOf(doc.nodes, root, filters).map((row) => ({
+    ...row,
+    work: row.node.status === "done" ? lookForWork(tree, row.node.id) : undefined,
+  }));
   if (ctx.json) {
-    ctx.out.json({ nodes: rows.map((row) => row.node) });
+    ctx.out.json({ nodes: rows.map(({ node, work }) => ({ ...node, ...(work && { work }) })) });
     return EXIT.ok;
   }
   if (rows.length === 0) {
@@ -132,21 +137,24 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
     { title: "NODE", ...(ctx.isTerminal ? { min: 16 } : {}) },
     { title: "STATUS", paint: (cell, row) => paintStatus(ctx.colour, cell, rows[row]?.node) },
     { title: "TITLE", min: 5 },
+    ...(rows.some(({ work }) => work !== undefined) ? [{ title: "WORK", min: 24 }] : []),
   ];
-  const cells = rows.map(({ node, depth, progress }) => [
+  const cells = rows.map(({ node, depth, progress, work }) => [
     `${"  ".repeat(depth)}${safe(node.id)}`,
     progress === undefined ? node.status : `${node.status} ${progress}`,
     node.title === node.id ? "" : safe(node.title),
+    work === undefined ? "" : safe(workText(work)),
   ]);
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   return EXIT.ok;
 }
 
 async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): Promise<number> {
-  const { doc } = await readGoodPlan(ctx);
+  const { doc, tree } = await readGoodPlan(ctx);
   const { settings } = await openSettings(ctx);
   const matchAgent = (node: RoadmapNode) => resolveOpenAgent(node, settings.agents);
-  const { ready, waiting } = planNext(doc.nodes, { matchAgent, filters });
+  const unlanded = readUnlanded(tree);
+  const { ready, waiting } = planNext(doc.nodes, { matchAgent, filters, unlanded });
   const code = ready.length > 0 ? EXIT.ok : EXIT.notFound;
   const agentOf = (node: RoadmapNode): string => matchAgent(node).agent?.name ?? "";
   if (ctx.json) {
