@@ -8,6 +8,7 @@ import LongestFirst from "./test/support/longest-first.ts";
 const SIMULATION = "test/simulation/*.test.ts";
 /** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
 const SEARCHES = [
+  "test/agents/runs/odd-streams.test.ts",
   "test/crash/{burst,chaos,every-step,kill,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/inputs/state-files.test.ts",
   "test/interop/moved-folders.test.ts",

@@ -29,6 +29,7 @@ import { newSettlement, type Settlement } from "../mailbox/settle.ts";
 import { pathIn } from "../mailbox/trays.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
+import { judgeIdle } from "./expected-files.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 import { wantsWorktree } from "./workspace.ts";
@@ -212,6 +213,8 @@ async function runPlain(
 ): Promise<AttemptOutcome> {
   const outcome = await agent.run(assignment);
   if (outcome.kind !== "completed" || !isVerified(assignment.task)) return outcome;
+  const idle = judgeIdle(agent.settings, assignment, outcome.output);
+  if (idle !== undefined) return idle;
   const limitMs = timeoutOf(assignment, agent.settings);
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
     trays.clock.monotonicMs(),

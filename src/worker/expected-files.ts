@@ -2,10 +2,11 @@
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Assignment, workDirOf } from "../agents/agent.ts";
-import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import { type Failed, failed } from "../core/outcome.ts";
+import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
 
 /** @returns why the attempt failed, or undefined when all files are there */
-export function checkExpectedFiles(assignment: Assignment): AttemptOutcome | undefined {
+export function checkExpectedFiles(assignment: Assignment): Failed | undefined {
   const { task } = assignment;
   const cwd = workDirOf(assignment);
   const faults: string[] = [];
@@ -18,6 +19,19 @@ export function checkExpectedFiles(assignment: Assignment): AttemptOutcome | und
   }
   if (faults.length === 0) return undefined;
   return failed("verify", "ErrVerify", `expect_files: ${faults.join("; ")}`);
+}
+
+/** A coding agent that says nothing and leaves no file where some are expected was not allowed to work. */
+export function judgeIdle(
+  { kind }: AgentSettings,
+  assignment: Assignment,
+  output: unknown,
+): Failed | undefined {
+  const isCoding = CODING_AGENTS.some((coding) => coding === kind);
+  const missing = isCoding && output === "" ? checkExpectedFiles(assignment) : undefined;
+  if (missing === undefined) return undefined;
+  const message = `it said nothing, and ${missing.message}; see permissions of the agent in config.yaml`;
+  return failed("permission", "ErrPermission", message, { canRetry: false });
 }
 
 /** When the first run of this submission made its folder, by the clock of the file system (epoch ms). */

@@ -2,6 +2,7 @@
  * Decides what follows when a run of a coding agent has ended. Evidence decides, not the words of the agent. Pure. Rule:
  * docs/agents.md.
  */
+import { RESULT_SCAN_BYTES_MAX } from "../../core/limits.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { TurnFault } from "./facts.ts";
 import type { RunState } from "./run-state.ts";
@@ -19,6 +20,8 @@ export type RunVerdict =
   /** The session to resume is gone. The agent runs once more, in a new session with a hand-off. */
   | { next: "fresh_session" };
 
+/** How much of a message of the program is in a record (characters). */
+const MESSAGE_MAX = 4000;
 /** How long after a 401 in the middle of a run the program is tried once more (ms). */
 const AUTH_AGAIN_MS = 60_000;
 
@@ -69,9 +72,11 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
   if (state.denied.length > 0) return denied(state, more);
   const early = facts.hasStoppedBackground === true ? undefined : earlyExit(state, exit, more);
   if (early !== undefined) return early;
+  const output = end.text === "" ? state.lastText : end.text;
   return {
     kind: "completed",
-    output: end.text === "" ? state.lastText : end.text,
+    // A node's result is at its end.
+    output: output.slice(-RESULT_SCAN_BYTES_MAX),
     verdict: "unknown",
     verdictReason:
       facts.hasStoppedBackground === true ? "its background tasks went on and were stopped" : "",
@@ -117,10 +122,11 @@ function denied(state: RunState, more: object): AttemptOutcome {
 
 function outcomeOfFault(
   fault: TurnFault,
-  text: string,
+  message: string,
   state: RunState,
   { wasRefused, nowMs }: RunFacts,
 ): AttemptOutcome {
+  const text = message.slice(0, MESSAGE_MAX);
   switch (fault) {
     case "limit": {
       const delayMs =

@@ -1,4 +1,5 @@
 /** The state of a run of a coding agent, from the facts of its stream: whether it is over, and whether it succeeded. Pure. */
+import { isDeepStrictEqual } from "node:util";
 import type { Fact, TurnEnd, Usage } from "./facts.ts";
 
 export const NO_USAGE: Usage = {
@@ -108,8 +109,9 @@ export function applyFact(state: RunState, fact: Fact): void {
       state.changedFiles++;
       return;
     case "background":
+      if (state.turn === "ended" && !isDeepStrictEqual(state.background, fact.ids))
+        state.isBackgroundNews = true;
       state.background = fact.ids;
-      if (state.turn === "ended") state.isBackgroundNews = true;
       return;
     case "quota":
       noteQuota(state, fact);

@@ -1,4 +1,4 @@
-/** Why a turn of Claude Code ended badly, from numbers and names in its stream. `subtype` decides nothing: a "success" may be an error. */
+/** Why a turn of Claude Code ended badly, from numbers and names in its stream. A `subtype` of "success" proves nothing: it may be an error. */
 import type { TurnFault } from "../../agents/stream/facts.ts";
 import { type Json, numberAt, textAt, textsAt } from "./fields.ts";
 
@@ -40,7 +40,9 @@ const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
 export function faultOfResult(result: Json, error: string | undefined): TurnFault | undefined {
   const reason = textAt(result, "terminal_reason") ?? "";
   if (reason.startsWith("aborted_")) return "interrupted";
-  if (result["is_error"] !== true && !BAD_ENDS.has(reason)) return undefined;
+  // Older versions call some ends an error by the subtype only.
+  const isBad = textAt(result, "subtype")?.startsWith("error") === true || BAD_ENDS.has(reason);
+  if (result["is_error"] === false && !isBad) return undefined;
   if ((textsAt(result, "errors") ?? []).some(isLostSession)) return "lost_session";
   // The conversation is too long for the model: neither the account nor the settings are at fault.
   if (reason !== "" && reason !== "api_error") return "other";
@@ -50,8 +52,12 @@ export function faultOfResult(result: Json, error: string | undefined): TurnFaul
 function faultOfRequest(result: Json, error: string | undefined): TurnFault {
   if (textAt(result, "api_error") === "usage_limit_reached") return "limit";
   if (textAt(result, "api_error_type") === "billing_error") return "config";
+  const status = numberAt(result, "api_error_status");
+  // What has answered is not the service: something on the way to it, such as a proxy.
+  const hasNoAnswer = textAt(result, "terminal_reason") === "api_error" && error === "unknown";
+  if (hasNoAnswer && status === undefined) return "overload";
   // The program's name of the error is more exact than the status: an empty account has status 400 or 403.
-  return OF_ERROR.get(error ?? "") ?? faultOfStatus(numberAt(result, "api_error_status"));
+  return OF_ERROR.get(error ?? "") ?? faultOfStatus(status);
 }
 
 function faultOfStatus(status: number | undefined): TurnFault {

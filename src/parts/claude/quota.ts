@@ -1,5 +1,6 @@
 /** Windows of the account's quota, as Claude Code reports them with a subscription. */
 import type { Fact } from "../../agents/stream/facts.ts";
+import { readEpochMs } from "../../agents/stream/read-values.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
@@ -26,13 +27,11 @@ function isFull(window: Json): boolean {
 }
 
 function quota(from: Json, window: string | null, isRejected: boolean): Fact {
-  const resetsAt = numberAt(from, "resetsAt");
   const used = numberAt(from, "utilization");
   return {
     fact: "quota",
     isRejected,
-    // Unix seconds.
-    resetsAtMs: resetsAt === undefined ? null : resetsAt * 1000,
+    resetsAtMs: readEpochMs(from["resetsAt"]),
     window,
     usedPct: used === undefined ? null : used * 100,
   };

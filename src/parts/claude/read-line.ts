@@ -3,6 +3,7 @@
  * less. It remembers what connects lines: whether a turn is open, and which messages of ours it has read.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import { readSessionId } from "../../agents/stream/read-values.ts";
 import { parseObject } from "../../core/json-object.ts";
 import { askedIn, isOfSubagent, saidBy, toolResults } from "./content.ts";
 import { faultOfResult } from "./fault.ts";
@@ -46,6 +47,8 @@ class ClaudeReader {
   private readonly echoed = new Set<string>();
   /** Our messages that were read and have no result yet. */
   private readonly open = new Set<string>();
+  /** Of the results so far. */
+  private readonly results = new Set<string>();
 
   read(line: string): Fact[] {
     const json = parseObject(line);
@@ -150,14 +153,17 @@ class ClaudeReader {
   }
 
   private result(json: Json): Fact[] {
+    const uuid = textAt(json, "uuid");
+    // A line that is there twice must not be booked twice.
+    if (uuid !== undefined && this.results.has(uuid)) return [];
+    if (uuid !== undefined) this.results.add(uuid);
     const fault = faultOfResult(json, this.error);
     const answers = this.answersOf(json);
     for (const uuid of answers ?? []) this.open.delete(uuid);
     this.isTurnOpen = false;
     this.openTurnUsage.end();
     this.error = undefined;
-    const errors = textsAt(json, "errors")?.join("\n") ?? "";
-    const text = textAt(json, "result") ?? errors;
+    const text = fault === undefined ? saidIn(json) : whyOf(json);
     const denied = objectsAt(json, "permission_denials").map(
       (one) => textAt(one, "tool_name") ?? "a tool",
     );
@@ -174,8 +180,20 @@ class ClaudeReader {
   }
 }
 
+function saidIn(result: Json): string {
+  return textAt(result, "result") ?? textsAt(result, "errors")?.join("\n") ?? "";
+}
+
+/** Why a turn ended badly. */
+function whyOf(result: Json): string {
+  const said = saidIn(result);
+  if (typeof result["is_error"] !== "boolean")
+    return `its result does not say whether it is an error: ${said}`;
+  return said || textAt(result, "subtype") || "it does not say why";
+}
+
 function session(json: Json): Fact[] {
-  const id = textAt(json, "session_id");
+  const id = readSessionId(json["session_id"]);
   if (id === undefined) return [];
   const version = textAt(json, "claude_code_version");
   const model = textAt(json, "model");

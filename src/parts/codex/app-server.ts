@@ -3,6 +3,7 @@
  * member, one object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import { readSessionId } from "../../agents/stream/read-values.ts";
 import {
   endTurn,
   faultOfMessage,
@@ -37,6 +38,8 @@ export class AppServerReader {
   private readonly items = new ItemReader();
   /** Our thread. The program may start more threads for its own agents; their turns do not count. */
   private threadId = "";
+  /** The turn that was begun last. */
+  private turnId = "";
   /** Messages that the turn has read. */
   private read: string[] = [];
 
@@ -67,11 +70,11 @@ export class AppServerReader {
     const reply = { id, result, error: undefined };
     const turnId = textOf(membersAt(result, "turn")["id"]);
     if (turnId !== "") return { facts: [], reply, turnId };
-    // Only an answer to thread/start and thread/resume names the model beside the thread.
-    if (!isObject(result["thread"]) || typeof result["model"] !== "string")
+    // Only an answer to thread/start and thread/resume names the model beside the thread. There is one such answer.
+    if (!isObject(result["thread"]) || typeof result["model"] !== "string" || this.threadId !== "")
       return { facts: [], reply };
     this.threadId = textOf(result["thread"]["id"]);
-    return { facts: [sessionOf(result["thread"], result["model"])], reply };
+    return { facts: sessionOf(result["thread"], result["model"]), reply };
   }
 
   private takeNotification(method: string, params: JsonMembers): AppServerLine {
@@ -80,18 +83,21 @@ export class AppServerReader {
     if (isForeign) return { facts: [] };
     if (method === "turn/started") {
       this.read = [];
-      return {
-        facts: [{ fact: "turn_started" }],
-        turnId: textOf(membersAt(params, "turn")["id"]),
-      };
+      this.turnId = textOf(membersAt(params, "turn")["id"]);
+      return { facts: [{ fact: "turn_started" }], turnId: this.turnId };
     }
     return { facts: this.factsOf(method, params) };
   }
 
   private factsOf(method: string, params: JsonMembers): Fact[] {
     switch (method) {
-      case "turn/completed":
-        return this.readEnd(membersAt(params, "turn"));
+      case "turn/completed": {
+        const turn = membersAt(params, "turn");
+        const isEarlier = this.turnId !== "" && ![this.turnId, ""].includes(textOf(turn["id"]));
+        return isEarlier
+          ? [{ fact: "unknown", type: `${method} of another turn` }]
+          : this.readEnd(turn);
+      }
       case "item/started":
         return [
           ...this.readReceipt(params),
@@ -168,14 +174,11 @@ const SILENT = new Set([
   "serverRequest/resolved",
 ]);
 
-function sessionOf(thread: JsonMembers, model: string): Fact {
+function sessionOf(thread: JsonMembers, model: string): Fact[] {
+  const id = readSessionId(thread["id"]);
+  if (id === undefined) return [];
   const version = textOf(thread["cliVersion"]);
-  return {
-    fact: "session",
-    id: textOf(thread["id"]),
-    model,
-    ...(version === "" ? {} : { version }),
-  };
+  return [{ fact: "session", id, model, ...(version === "" ? {} : { version }) }];
 }
 
 function readError(error: JsonMembers, isTriedAgain: boolean): Fact {

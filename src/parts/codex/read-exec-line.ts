@@ -3,6 +3,7 @@
  * request that the program tries again. Rule: docs/agents.md.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import { readSessionId } from "../../agents/stream/read-values.ts";
 import { endTurn, faultOfMessage, messageOfError, statusOfMessage } from "./fault.ts";
 import { ItemReader } from "./item-facts.ts";
 import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
@@ -13,19 +14,21 @@ const RETRY = /^reconnecting\b/i;
 /** A reader for one run. */
 export function newCodexExecReader(): ReadLine {
   const items = new ItemReader();
+  let hasThread = false;
   return (line) => {
     const event = readObjectLine(line);
-    return event === undefined ? [{ fact: "unknown", type: "no JSON" }] : readEvent(event, items);
+    if (event === undefined) return [{ fact: "unknown", type: "no JSON" }];
+    const id = event["type"] === "thread.started" ? readSessionId(event["thread_id"]) : undefined;
+    // Another thread than the first one is not that of the task.
+    if (id === undefined || hasThread) return readEvent(event, items);
+    hasThread = true;
+    return [{ fact: "session", id }];
   };
 }
 
 function readEvent(event: JsonMembers, items: ItemReader): Fact[] {
   const type = textOf(event["type"]);
   switch (type) {
-    case "thread.started": {
-      const id = textOf(event["thread_id"]);
-      return id === "" ? [] : [{ fact: "session", id }];
-    }
     case "turn.started":
       return [{ fact: "turn_started" }];
     case "turn.completed":

@@ -1,15 +1,16 @@
 /** Tokens and windows of quota, as Codex reports them: in snake_case in its rollout file, in camelCase by the app-server. Pure. */
 import type { Fact } from "../../agents/stream/facts.ts";
+import { readCount, readEpochMs } from "../../agents/stream/read-values.ts";
 import { isObject, type JsonMembers, membersAt, numberOf, textOf } from "./json-values.ts";
 
 /** A sum over the thread. The program gives no price. @param of see `Fact` */
 export function readUsage(sum: JsonMembers, of: "session" | "kept" = "session"): Fact[] {
-  const inputTokens = pick(sum, "input_tokens", "inputTokens");
-  const outputTokens = pick(sum, "output_tokens", "outputTokens");
+  const inputTokens = readCount(pick(sum, "input_tokens", "inputTokens"));
+  const outputTokens = readCount(pick(sum, "output_tokens", "outputTokens"));
   if (inputTokens === null && outputTokens === null) return [];
   const usage = {
     inputTokens: inputTokens ?? 0,
-    cachedInputTokens: pick(sum, "cached_input_tokens", "cachedInputTokens") ?? 0,
+    cachedInputTokens: readCount(pick(sum, "cached_input_tokens", "cachedInputTokens")) ?? 0,
     outputTokens: outputTokens ?? 0,
     costUsdMicro: null,
   };
@@ -24,13 +25,13 @@ export function readRateLimits(limits: JsonMembers): Fact[] {
     if (!isObject(limits[place])) continue;
     const window = membersAt(limits, place);
     const usedPct = pick(window, "used_percent", "usedPercent");
-    const resetsAt = pick(window, "resets_at", "resetsAt");
+    const resetsAtMs = readEpochMs(pick(window, "resets_at", "resetsAt"));
     const minutes = pick(window, "window_minutes", "windowDurationMins");
     const name = minutes === null ? place : lengthOf(minutes);
     facts.push({
       fact: "quota",
       isRejected: usedPct !== null && usedPct >= 100,
-      resetsAtMs: resetsAt === null ? null : resetsAt * 1000,
+      resetsAtMs,
       window: id === "" || id === "codex" ? name : `${id} ${name}`,
       usedPct,
     });

@@ -106,6 +106,12 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
     `${configOf(backoffMs)}agents: ${JSON.stringify(settings)}\naccounts: ${JSON.stringify(Object.fromEntries(accounts))}\n`,
   );
   const starts = (agent: string): Start[] => readLines(join(folder(agent), "starts.jsonl"));
+  /** Undefined when it is no server. */
+  const threads = (agent: string): (string | undefined)[] | undefined => {
+    const path = join(folder(agent), "threads.jsonl");
+    if (!fs.existsSync(path)) return undefined;
+    return readLines<{ resumed?: string }>(path).map(({ resumed }) => resumed);
+  };
   const sessions = join(pool.state, "sessions");
   const sessionPath = (task: string): string | undefined => {
     const name = fs.existsSync(sessions)
@@ -117,6 +123,7 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
     pool,
     starts,
     resumed: (agent) =>
+      threads(agent) ??
       starts(agent).map(({ args }) => {
         const at = args.findIndex((arg) => arg === "--resume" || arg === "resume");
         return at === -1 ? undefined : args[at + 1];

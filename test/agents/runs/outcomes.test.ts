@@ -3,18 +3,20 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { endOfFile } from "../../support/temp-dir.ts";
-import { type Bench, type FakeAgent, type Kind, newBench, type Step } from "./bench.ts";
+import { type Bench, type FakeAgent, newBench, type Step } from "./bench.ts";
 
 interface Case {
   /** What happens. */
   what: string;
-  kinds?: readonly Kind[];
+  kinds?: readonly Program[];
   turns: readonly (readonly Step[])[];
   program?: string;
   /** `output` of the result, or kind and code of the error. */
   ends: { output: unknown } | { kind: string; code: string; error?: RegExp };
   attempts?: number;
   maxAttempts?: number;
+  /** Files that the task expects. */
+  files?: readonly string[];
   /** Which starts resumed the session of the first one; default: all but the first. */
   starts: number;
   /** Turns that were paid for. */
@@ -29,7 +31,9 @@ interface Case {
   claude?: Partial<Case>;
 }
 
-const BOTH: readonly Kind[] = ["claude", "codex"];
+/** `server`: a codex app-server. */
+const PROGRAMS = ["claude", "codex", "server"] as const;
+type Program = (typeof PROGRAMS)[number];
 const DONE = { say: "Done." };
 const result = (more: object): Step => ({ line: { type: "result", ...more } });
 
@@ -186,6 +190,15 @@ const CASES: readonly Case[] = [
     booked: ["failed"],
   },
   {
+    what: "nothing said, and no file",
+    turns: [[{ usage: {} }]],
+    files: ["report.md"],
+    ends: { kind: "permission", code: "ErrPermission", error: /said nothing.*report.md is not/ },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
     what: "an empty stream",
     turns: [],
     program: "#!/bin/sh\nexit 0\n",
@@ -213,7 +226,7 @@ const CASES: readonly Case[] = [
         { line: "\u0000\u0007 no {json" },
         { line: '{"type":["result"]}' },
         { line: "[1,2]" },
-        { line: { type: "from the future", is_error: true } },
+        { line: { type: "from the future", method: "from the future", is_error: true } },
         DONE,
       ],
     ],
@@ -234,31 +247,38 @@ const CASES: readonly Case[] = [
   },
 ];
 
-const slug = (what: string, kind: Kind): string =>
-  `${kind}-${what.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`.slice(0, 32).replace(/-$/, "");
+const slug = (what: string, program: Program): string =>
+  `${program}-${what.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`.slice(0, 32).replace(/-$/, "");
 
 const ALL = CASES.flatMap((one) =>
-  (one.kinds ?? BOTH).map((kind) => ({
+  (one.kinds ?? PROGRAMS).map((program) => ({
     ...one,
-    ...(kind === "claude" ? one.claude : {}),
-    kind,
-    id: slug(one.what, kind),
+    ...(program === "claude" ? one.claude : {}),
+    by: program,
+    id: slug(one.what, program),
   })),
 );
+
+const AGENT: Readonly<Record<Program, Pick<FakeAgent, "kind" | "settings">>> = {
+  claude: { kind: "claude" },
+  codex: { kind: "codex" },
+  server: { kind: "codex", settings: { mode: "app-server" } },
+};
 
 let bench: Bench;
 const atEnd = endOfFile();
 
 beforeAll(async () => {
-  const agents = ALL.map(({ id, kind, turns }): FakeAgent => ({ name: id, kind, turns }));
+  const agents = ALL.map(({ id, by, turns }): FakeAgent => ({ name: id, turns, ...AGENT[by] }));
   bench = newBench(agents, { onEnd: atEnd, programs: programsOf() });
   const { pool } = bench;
   await pool.start();
-  for (const { id, maxAttempts } of ALL)
+  for (const { id, maxAttempts, files } of ALL)
     pool.drop(id, {
       agent: id,
       prompt: `the work of ${id}`,
       ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
+      ...(files === undefined ? {} : { expect_files: files }),
     });
 });
 
@@ -268,8 +288,8 @@ function programsOf(): Record<string, string> {
   );
 }
 
-describe.each(BOTH)("%s", (kind) => {
-  it.each(ALL.filter((one) => one.kind === kind))("$what", async (one) => {
+describe.each(PROGRAMS)("%s", (program) => {
+  it.each(ALL.filter(({ by }) => by === program))("$what", async (one) => {
     const { id, ends, attempts = 1 } = one;
     const { pool } = bench;
     const isGood = "output" in ends;
@@ -297,7 +317,9 @@ describe.each(BOTH)("%s", (kind) => {
 it("tells a person once for each agent and reason what to do", () => {
   const told = bench.pool.alerts().filter(({ alert }) => String(alert).startsWith("agent_"));
   const wanted = ALL.filter(
-    ({ ends }) => "kind" in ends && ["auth", "config", "permission"].includes(ends.kind),
+    // What the checks find says nothing about the agent.
+    ({ ends, files }) =>
+      files === undefined && "kind" in ends && ["auth", "config", "permission"].includes(ends.kind),
   ).map(({ id, ends }) => {
     // No other run of the agent can do better: it is paused.
     const alert =

@@ -10,6 +10,8 @@ import { type Bench, type Kind, newBench } from "./bench.ts";
 const KINDS: readonly Kind[] = ["claude", "codex"];
 const TASKS = 10;
 const SLOTS = 3;
+/** So long the model takes for an answer. */
+const ANSWER_MS = 300;
 
 function gateOf(bench: Bench): GateDocument | undefined {
   return readJson<GateDocument>(bench.gatePath("coder"));
@@ -34,7 +36,11 @@ describe.each(KINDS)("%s", (kind) => {
         {
           name: "coder",
           kind,
-          turns: [[{ say: "1" }], [{ say: "2" }], [{ limitForS }, { say: "ok" }]],
+          turns: [
+            [{ say: "1" }],
+            [{ say: "2" }],
+            [{ limitForS }, { sleepMs: ANSWER_MS }, { say: "ok" }],
+          ],
         },
       ]);
       const { pool } = bench;
@@ -55,6 +61,10 @@ describe.each(KINDS)("%s", (kind) => {
       const early = starts.filter(({ at }) => at > closed.closed_at_ms && at < untilMs);
       expect(early.length).toBeLessThan(SLOTS);
       expect(starts.length).toBeLessThanOrEqual(TASKS + SLOTS);
+      // One probes, and the next ones start one by one: each when the one before has its answer.
+      const late = starts.filter(({ at }) => at >= untilMs).slice(0, 5);
+      for (const [n, { at }] of late.slice(1).entries())
+        expect(at - (late[n]?.at ?? 0)).toBeGreaterThanOrEqual(ANSWER_MS);
       expect(bench.costs("coder").map(({ outcome }) => outcome)).toEqual(
         ids.map(() => "completed"),
       );

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { newClaudeReader } from "../../../src/parts/claude/read-line.ts";
-import { play } from "./play.ts";
+import { NOW_MS, play } from "./play.ts";
 
 const line = (value: object): string => JSON.stringify(value);
 const init = line({ type: "system", subtype: "init", session_id: "s" });
@@ -197,6 +197,18 @@ const rubbish = fc.record(
     terminal_reason: fc.jsonValue(),
   },
   { requiredKeys: ["type"] },
+);
+
+it.each([NOW_MS + 3_600_000, -1, "2026-11-25T00:00:00Z", 1e300])(
+  "a limit that ends at %j has no known end",
+  (resetsAt) => {
+    const event = line({
+      type: "rate_limit_event",
+      rate_limit_info: { status: "rejected", resetsAt, rateLimitType: "five_hour" },
+    });
+    const end = error({ api_error: "usage_limit_reached" });
+    expect(play([init, event, end], { exitCode: 1 }).outcome).toBe("deferred null");
+  },
 );
 
 describe("what an open turn has used", () => {

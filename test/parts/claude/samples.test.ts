@@ -41,6 +41,7 @@ const RUNS: readonly (readonly [string, Parameters<typeof play>[1], string])[] =
   ["529", { exitCode: 1 }, "deferred null"],
   ["500", { exitCode: 1 }, "deferred null"],
   ["no-connection", { exitCode: 1 }, "deferred null"],
+  ["no-answer", { exitCode: 1 }, "deferred null"],
   ["prompt-too-long", { exitCode: 1 }, "failed agent"],
   ["max-turns", { exitCode: 1 }, "failed agent"],
   ["max-budget", { exitCode: 1 }, "failed agent"],

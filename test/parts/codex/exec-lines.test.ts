@@ -157,6 +157,19 @@ it("reads a line of 50 MB", () => {
   expect(kindOf(run)).toBe("completed");
 });
 
+it("puts only a part of a long text or message into a record", () => {
+  const text = `${"x".repeat(50 * 1024 * 1024)}the end`;
+  const said = play({ exec: [...START, item("completed", { type: "agent_message", text }), DONE] });
+  const { output } = said.outcome as { output: string };
+  expect(output.length).toBe(1024 * 1024);
+  expect(output.endsWith("the end")).toBe(true);
+  const { message } = play({ exec: [...START, failed(`why: ${text}`)] }).outcome as {
+    message: string;
+  };
+  expect(message.length).toBeLessThan(5000);
+  expect(message).toContain("why: x");
+});
+
 it("reads arguments that nest deeper than they can be written", () => {
   const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
   const call = `{"type":"item.started","item":{"id":"i","type":"mcp_tool_call","arguments":${deep}}}`;
