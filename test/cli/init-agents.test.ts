@@ -24,6 +24,9 @@ it("configures what is on PATH, and tasks run with it as it is", async () => {
   const env = install(cli, "claude", "codex");
   const made = await cli(["init", "--agents"], { env });
   expect(made.stdout).toContain(`agent       claude: ${join(cli.dir, "bin", "claude")}`);
+  expect(made.stdout).toMatch(
+    /\nNext: mailchute doctor\nthen: mailchute run\nand: {2}mailchute enqueue/,
+  );
   const config = await cli(["config", "--json"], { env });
   expect(agentsOf(config.stdout)).toMatchObject([
     { name: "hello" },
@@ -61,6 +64,18 @@ it("leaves a config as it is, and says what to add to it", async () => {
   expect(fs.readFileSync(join(cli.dir, "state", "config.yaml"), "utf8")).toBe("workers: 2\n");
   expect(stderr).toContain("add this to its agents:");
   expect(stderr).toContain("kind: claude");
+});
+
+it("asks for nothing that a config has already", async () => {
+  const cli = newCli();
+  const env = install(cli, "claude", "codex");
+  put(cli, "config.yaml", "agents: [{name: coder, kind: claude}]\n");
+  const first = await cli(["init", "--agents"], { env });
+  expect(first.stderr).toContain("kind: codex");
+  expect(first.stderr).not.toContain("kind: claude");
+  put(cli, "config.yaml", "agents: [{name: coder, kind: claude}, {name: codex, kind: codex}]\n");
+  const second = await cli(["init", "--agents"], { env });
+  expect([second.code, second.stderr]).toEqual([0, ""]);
 });
 
 it("says so where there is none", async () => {

@@ -11,6 +11,7 @@ import { checkFormat, noteFormat } from "../../mailbox/tree-format.ts";
 import { safe } from "../../text/render.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+import { openSettings } from "../shell/options.ts";
 import { describeAgents, type FoundAgent } from "../text/sample-agents.ts";
 import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
@@ -57,7 +58,9 @@ export const command = defineCommand({
     ctx.out.line(`state tree  ${safe(dir)}`);
     for (const { path, made } of files)
       ctx.out.line(`${made ? "written     " : "left as is  "}${safe(path)}`);
-    if (ctx.options.agents) reportAgents(ctx, found, files[1]?.made === true);
+    const isWritten = files[1]?.made === true;
+    if (ctx.options.agents)
+      reportAgents(ctx, found, isWritten ? [] : await missing(found, dir, ctx.env));
     if (isAbove && named === undefined)
       ctx.out.note(`${safe(ctx.stateDir)} is a state tree, too; from here the new one is used`);
     const flag =
@@ -65,11 +68,21 @@ export const command = defineCommand({
         ? ""
         : ` --state ${/^[\w./-]+$/.test(dir) ? dir : JSON.stringify(dir)}`;
     ctx.out.line();
-    ctx.out.line(`Next: mailchute run${flag}`);
-    ctx.out.line(`and:  mailchute enqueue${flag} -- echo hello`);
+    const [first] = isWritten ? found : [];
+    for (const line of nextSteps(flag, first)) ctx.out.line(line);
     return EXIT.ok;
   },
 });
+
+function nextSteps(flag: string, agent: FoundAgent | undefined): string[] {
+  if (agent === undefined)
+    return [`Next: mailchute run${flag}`, `and:  mailchute enqueue${flag} -- echo hello`];
+  return [
+    `Next: mailchute doctor${flag}`,
+    `then: mailchute run${flag}`,
+    `and:  mailchute enqueue${flag} --agent ${agent.kind} --prompt "Say hello."`,
+  ];
+}
 
 function findAgents(env: NodeJS.ProcessEnv): FoundAgent[] {
   return CODING_AGENTS.flatMap((kind) => {
@@ -78,16 +91,30 @@ function findAgents(env: NodeJS.ProcessEnv): FoundAgent[] {
   });
 }
 
+/** Those that a config which was there before does not have. */
+async function missing(
+  found: readonly FoundAgent[],
+  stateDir: string,
+  env: NodeJS.ProcessEnv,
+): Promise<FoundAgent[]> {
+  const { settings } = await openSettings({ stateDir, env });
+  return found.filter(
+    ({ kind }) => !settings.agents.some((one) => one.kind === kind || one.name === kind),
+  );
+}
+
+/** @param wanted those that a person has to add to the config */
 function reportAgents(
   ctx: Pick<Context, "out">,
   found: readonly FoundAgent[],
-  isWritten: boolean,
+  wanted: readonly FoundAgent[],
 ): void {
   for (const { kind, path } of found) ctx.out.line(`agent       ${kind}: ${safe(path)}`);
   if (found.length === 0) ctx.out.note("neither claude nor codex is on PATH");
-  else if (isWritten) ctx.out.note("mailchute doctor says what they can do");
-  else
-    ctx.out.note(`config.yaml is left as it is; add this to its agents:\n${describeAgents(found)}`);
+  if (wanted.length > 0)
+    ctx.out.note(
+      `config.yaml is left as it is; add this to its agents:\n${describeAgents(wanted)}`,
+    );
 }
 
 /** False when a file exists already. Writes the whole file or nothing: the next init would leave an incomplete one as it is. */
