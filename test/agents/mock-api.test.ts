@@ -329,6 +329,31 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     await expect(answer.text()).rejects.toThrow();
   });
 
+  it("resets the connection in the middle of an answer", async () => {
+    const answer = await ask(await start([{ say: "never whole", cut: "reset" }]));
+    await expect(answer.text()).rejects.toThrow();
+  });
+
+  it.each([true, false])(
+    "ends an answer in good order after its half (stream: %j)",
+    async (stream) => {
+      const api = await start([{ say: "never whole", half: true }, { say: "never whole" }]);
+      const half = await (await ask(api, { stream })).text();
+      const whole = await (await ask(api, { stream })).text();
+      expect(half).not.toBe("");
+      expect(half.length).toBeLessThan(whole.length);
+    },
+  );
+
+  it("waits before each event of a slow answer", async () => {
+    const api = await start([{ say: "slow", eventDelayMs: 20 }]);
+    const startedMs = performance.now();
+    const text = await (await ask(api)).text();
+    const events = text.split("\n\n").length - 1;
+    expect(events).toBeGreaterThan(3);
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(events * 19);
+  });
+
   it("sends rubbish with status 200", async () => {
     const answer = await ask(await start([{ garbage: true }]));
     expect(answer.status).toBe(200);

@@ -37,12 +37,14 @@ export async function answer(
   const headers = { ...format.windowHeaders(step.windows ?? {}, false), ...step.headers };
   if (asked.isStream) {
     response.writeHead(200, { ...EVENT_STREAM, ...headers });
-    sendEvents(response, eventsOf(format, asked, step, isRefused), step.cut === true);
+    await sendEvents(response, eventsOf(format, asked, step, isRefused), step);
   } else {
     const body = Buffer.from(JSON.stringify(format.plain(step, asked)));
-    response.writeHead(200, { ...JSON_BODY, "content-length": body.length, ...headers });
-    if (step.cut) response.write(body.subarray(0, body.length / 2), () => response.destroy());
-    else response.end(body);
+    const half = body.subarray(0, body.length / 2);
+    const { length } = step.half === true ? half : body;
+    response.writeHead(200, { ...JSON_BODY, "content-length": length, ...headers });
+    if (step.cut) response.write(half, () => drop(response, step));
+    else response.end(step.half === true ? half : body);
   }
 }
 
@@ -53,15 +55,26 @@ function eventsOf(format: Format, asked: Asked, step: Step, isRefused: boolean):
 }
 
 /** A cut answer ends within an event, after the first half of its events. */
-function sendEvents(
+async function sendEvents(
   response: ServerResponse,
   events: readonly StreamEvent[],
-  isCut: boolean,
-): void {
-  const text = events
-    .slice(0, isCut ? Math.ceil(events.length / 2) : events.length)
-    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-    .join("");
-  if (isCut) response.write(text.slice(0, -8), () => response.destroy());
+  step: Step,
+): Promise<void> {
+  const isHalf = step.cut === true || step.cut === "reset" || step.half === true;
+  const pieces = events
+    .slice(0, isHalf ? Math.ceil(events.length / 2) : events.length)
+    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  if (step.eventDelayMs !== undefined)
+    for (const piece of pieces.splice(0)) {
+      await wait(step.eventDelayMs);
+      response.write(piece);
+    }
+  const text = pieces.join("");
+  if (step.cut) response.write(text.slice(0, -8), () => drop(response, step));
   else response.end(text);
+}
+
+function drop(response: ServerResponse, { cut }: Step): void {
+  if (cut === "reset") response.socket?.resetAndDestroy();
+  else response.destroy();
 }

@@ -49,8 +49,12 @@ export interface Step extends Partial<ToolCall> {
   delayMs?: number;
   /** Sends nothing, and keeps the connection open. */
   hang?: boolean;
-  /** Drops the connection in the middle of the answer. */
-  cut?: boolean;
+  /** Drops the connection in the middle of the answer; with "reset" by a TCP reset. */
+  cut?: boolean | "reset";
+  /** Ends the answer in good order after its first half. */
+  half?: boolean;
+  /** Waits so long before each event of the stream. */
+  eventDelayMs?: number;
   /** Sends bytes that are no answer, with status 200. */
   garbage?: boolean;
   /** Answers requests until then, in seconds since 1970. The first request after it gets the next step. */

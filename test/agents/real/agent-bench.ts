@@ -11,6 +11,12 @@ import { programPath } from "./install.ts";
 
 export type Kind = "claude" | "codex";
 export const KINDS: readonly Kind[] = ["claude", "codex"];
+/** Name, kind, settings of the agent. */
+export const PROGRAMS = [
+  ["claude", "claude", {}],
+  ["codex", "codex", {}],
+  ["codex app-server", "codex", { mode: "app-server" }],
+] as const;
 
 export interface AgentBench {
   api: MockApi;

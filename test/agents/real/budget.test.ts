@@ -9,7 +9,7 @@ import { filesOfDays } from "../../../src/journal/daily.ts";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import type { Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
-import { KINDS, type Kind, newAgentBench } from "./agent-bench.ts";
+import { KINDS, type Kind, newAgentBench, PROGRAMS } from "./agent-bench.ts";
 import { LONG_TOOL } from "./start.ts";
 
 /** Programs start slowly on a machine that has other work. */
@@ -72,11 +72,7 @@ describe.each(KINDS)("%s", (kind: Kind) => {
   });
 });
 
-describe.each([
-  ["claude", "claude", {}],
-  ["codex", "codex", {}],
-  ["codex app-server", "codex", { mode: "app-server" }],
-] as const)("%s", (_, kind, agent) => {
+describe.each(PROGRAMS)("%s", (_, kind, agent) => {
   it("is interrupted above a hard limit, goes on in its session after the answer, and uses no attempt", async () => {
     const { api, pool, drop } = await newAgentBench(
       kind,

@@ -1,7 +1,9 @@
 /** What the real claude does with each answer of the mock API: the facts that mailchute's reading of it rests on. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { waitFor } from "../../support/wait-for.ts";
-import { isAlive, LONG_TOOL, last, makeBench, type RealRun, toolPid } from "./start.ts";
+import { isAlive, LONG_TOOL, last, makeBench, type RealRun, toolPid, userFrame } from "./start.ts";
 
 /** In one hour, in whole seconds. */
 const inAnHour = (): number => Math.round(Date.now() / 1000) + 3600;
@@ -139,4 +141,61 @@ it("asks again after a stream that was cut or rubbish", async () => {
   expect(await run.ended).toMatchObject({ exitCode: 0 });
   expect(last(run, "result")).toMatchObject({ is_error: false, result: "Whole" });
   expect(api.requests.filter(({ kind }) => kind === "turn")).toHaveLength(3);
+});
+
+const UNTIL_GO = "echo > began; until test -e go; do sleep 0.1; done; echo went";
+const hasBegun = (dir: string): Promise<boolean> =>
+  waitFor(() => fs.existsSync(join(dir, "began")), { what: "the tool", timeoutMs: 30_000 });
+const statesOf = (run: RealRun, uuid: string): unknown[] =>
+  run.lines
+    .filter((line) => line.type === "command_lifecycle" && line["command_uuid"] === uuid)
+    .map(({ state }) => state);
+const send = (run: RealRun, uuid: string): boolean | undefined =>
+  run.child.stdin?.write(
+    `${JSON.stringify({ ...userFrame("look at X", uuid), priority: "next" })}\n`,
+  );
+
+it("reads a message once that is sent twice, and after a resume drops one that had begun a turn", async () => {
+  const steps = [{ run: UNTIL_GO }, { say: "One." }, { say: "Two." }];
+  const { api, claude, dir } = await makeBench(steps);
+  const [prompt, mail] = [crypto.randomUUID(), crypto.randomUUID()];
+  const first = claude("go", { isOpen: true, uuid: prompt });
+  await hasBegun(dir);
+  for (let n = 0; n < 2; n++) send(first, mail);
+  await waitFor(() => statesOf(first, mail).includes("queued"), { what: "the message" });
+  fs.writeFileSync(join(dir, "go"), "");
+  await waitFor(() => last(first, "result"), { what: "the result", timeoutMs: 30_000 });
+  first.child.stdin?.end();
+  expect(await first.ended).toMatchObject({ exitCode: 0 });
+  expect(statesOf(first, mail)).toEqual(["queued", "started", "completed"]);
+  const turns = () => api.requests.filter(({ kind }) => kind === "turn");
+  expect(turns().at(-1)?.messages.join().split("look at X")).toHaveLength(2);
+  const id = String(last(first, "result")?.["session_id"]);
+  const second = claude("go", { args: ["--resume", id], uuid: prompt, isOpen: true });
+  // It remembers no message that it has read in the middle of a turn.
+  send(second, mail);
+  second.child.stdin?.end();
+  expect(await second.ended).toMatchObject({ exitCode: 0 });
+  expect(statesOf(second, prompt)).not.toContain("started");
+  expect(statesOf(second, mail)).toContain("started");
+  expect(turns()).toHaveLength(3);
+});
+
+it("reads after a resume a message that it had taken and not read when it was killed", async () => {
+  const { api, claude, dir } = await makeBench([{ run: UNTIL_GO }, { say: "One." }]);
+  const uuid = crypto.randomUUID();
+  const first = claude("go", { isOpen: true });
+  await hasBegun(dir);
+  send(first, uuid);
+  await waitFor(() => statesOf(first, uuid).includes("queued"), { what: "the message" });
+  const id = String(last(first, "system")?.["session_id"]);
+  process.kill(-(first.child.pid ?? 0), "SIGKILL");
+  await first.ended;
+  fs.writeFileSync(join(dir, "go"), "");
+  const second = claude("on", { args: ["--resume", id], isOpen: true });
+  send(second, uuid);
+  second.child.stdin?.end();
+  expect(await second.ended).toMatchObject({ exitCode: 0 });
+  expect(statesOf(second, uuid)).toEqual(["queued", "started", "completed"]);
+  expect(api.requests.at(-1)?.messages.join()).toContain("look at X");
 });

@@ -3,18 +3,14 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { waitFor } from "../../support/wait-for.ts";
-import { newAgentBench } from "./agent-bench.ts";
+import { newAgentBench, PROGRAMS } from "./agent-bench.ts";
 
 /** Programs start slowly on a machine that has other work. */
 const SLOW_MS = 180_000;
 const said = (summary: string): string =>
   `Done.\n\n<result>${JSON.stringify({ status: "success", summary })}</result>`;
 
-it.each([
-  ["claude", "claude", {}],
-  ["codex", "codex", {}],
-  ["codex app-server", "codex", { mode: "app-server" }],
-] as const)(
+it.each(PROGRAMS)(
   "%s works on a node, phase by phase, and reads in the last phase what was said while the checks ran",
   async (_, kind, more) => {
     const steps = ["planned", "built", "built anew"].map((summary) => ({ say: said(summary) }));

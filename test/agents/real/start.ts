@@ -37,6 +37,8 @@ export interface StartOptions {
   resume?: string;
   /** claude: leave stdin open after the first message. */
   isOpen?: boolean;
+  /** claude: of the first message. */
+  uuid?: string;
 }
 
 /** A mock API that answers a scenario, and programs that use it. */
@@ -52,13 +54,13 @@ export async function makeBench(scenario: Scenario): Promise<Bench> {
   return {
     api,
     dir,
-    claude(prompt, { args = [], isOpen = false, isSubscription = false, ...rest } = {}) {
+    claude(prompt, { args = [], isOpen = false, uuid, isSubscription = false, ...rest } = {}) {
       const against = claudeAgainst({ ...DEFAULTS, url: api.url, ...rest }, { isSubscription });
       const started = start("claude", [...CLAUDE.split(" "), ...against.args, ...args], dir, {
         ...own,
         ...against.env,
       });
-      started.child.stdin?.write(`${JSON.stringify(userFrame(prompt))}\n`);
+      started.child.stdin?.write(`${JSON.stringify(userFrame(prompt, uuid))}\n`);
       if (!isOpen) started.child.stdin?.end();
       return started;
     },
