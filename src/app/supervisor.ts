@@ -6,6 +6,7 @@ import { landing } from "../parts/landing/part.ts";
 import { landingRetention } from "../parts/landing/retention.ts";
 import { mail } from "../parts/mail/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
+import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
@@ -24,6 +25,7 @@ const PARTS: readonly MakePart[] = [
   landingRetention,
   mail,
   metrics,
+  notify,
   questions,
   worktrees,
 ];

@@ -15,6 +15,7 @@ import {
   TIMER_MS_MAX,
   WORKERS_MAX,
 } from "../core/limits.ts";
+import { NOTIFY_FORMATS, NOTIFY_TOPICS } from "../core/notify-settings.ts";
 import { PHASES } from "../core/phases.ts";
 
 const Count = (minimum: number, maximum: number, description: string) =>
@@ -135,6 +136,32 @@ const PriceSchema = Type.Object(
   Strict,
 );
 
+const NotifySchema = Type.Object(
+  {
+    name: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,31}$" }),
+    ...optional({
+      command: Type.Array(Text, { minItems: 1, description: "a program and its arguments" }),
+      url: Text,
+      format: Choice(NOTIFY_FORMATS, {
+        description: "what is posted to the url; default: webhook",
+      }),
+      secret_env: { ...Text, description: "the variable with the secret that signs a webhook" },
+      token_env: { ...Text, description: "the variable with a token for the url" },
+      on: Type.Array(Choice(NOTIFY_TOPICS), {
+        minItems: 1,
+        uniqueItems: true,
+        description: "of what; default: all but drained and morning",
+      }),
+      at: Type.String({
+        pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$",
+        description: "when the morning report comes, as 07:00",
+      }),
+      every_ms: Ms(0, "between two messages; what happens in between is one message"),
+    }),
+  },
+  Strict,
+);
+
 /** The JSON Schema of `config.yaml`. */
 export const ConfigSchema = Settings(
   {
@@ -209,6 +236,7 @@ export const ConfigSchema = Settings(
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",
     }),
+    notify: Type.Array(NotifySchema, { description: "whom mailchute tells what happens" }),
     prices: Type.Record(Type.String(), PriceSchema, {
       description: "by model, for programs that give no price themselves",
     }),

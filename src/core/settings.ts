@@ -2,6 +2,7 @@
 
 import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
+import { explainBadNotify, type NotifySettings } from "./notify-settings.ts";
 import type { Phase } from "./phases.ts";
 
 export type AgentKind = "exec" | "module" | "codex" | "claude";
@@ -167,6 +168,8 @@ export interface Settings {
   groups: Record<string, GroupSettings>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
+  /** Whom mailchute tells what happens. */
+  notify: NotifySettings[];
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
 }
@@ -232,6 +235,7 @@ export const DEFAULT_SETTINGS: Settings = {
     day_time_ms: 0,
     day_hard_time_ms: 0,
   },
+  notify: [],
   prices: {},
 };
 
@@ -263,7 +267,8 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (!names.has(reviewer))
       return `agents: review_by of ${name} names ${JSON.stringify(reviewer)}, which is no agent here`;
   }
-  return undefined;
+  const fault = explainBadNotify(s.notify);
+  return fault === undefined ? undefined : `notify: ${fault}`;
 }
 
 /** Checks that an agent has the settings that its kind needs. @returns the fault, or undefined */

@@ -165,12 +165,12 @@ describe("a question in a state tree", () => {
     const store = new QuestionStore(pool.state);
     store.ask(question());
     await pool.start();
-    await waitFor(() => pool.alerts().some(({ alert }) => alert === "question"), {
+    await waitFor(() => pool.alerts().some(({ alert }) => alert === "budget"), {
       what: "an alert about the question",
     });
     fs.appendFileSync(join(store.openDir, "budget.day.usd.1.md"), "yes\n");
     await waitFor(() => store.answerOf("budget.day.usd.1") === "yes", { what: "the answer" });
     await pool.stop();
-    expect(pool.alerts().filter(({ alert }) => alert === "question")).toHaveLength(1);
+    expect(pool.alerts().filter(({ alert }) => alert === "budget")).toHaveLength(1);
   });
 });

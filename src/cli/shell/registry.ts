@@ -147,6 +147,13 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     load: () => import("../../parts/report/command.ts"),
   },
 
+  notify: {
+    group: "Look",
+    insteadInRun: ASK,
+    summary: "whom mailchute tells what happens; notify test tries it",
+    load: () => import("../../parts/notify/command.ts"),
+  },
+
   ask: {
     group: "Mail",
     summary: "ask a person or an agent, and wait for the answer",

@@ -51,7 +51,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     if (news.length === 0 && closed.length === this.closed.length) return;
     this.closed = closed;
     this.version++;
-    for (const { why } of news) this.env.alerts.notice(why);
+    for (const { why } of news) this.env.alerts.alert("quota", why);
   }
 
   nextMs(): number {

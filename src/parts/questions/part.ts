@@ -89,7 +89,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
       );
     this.note(this.store.open(wallMs));
     for (const { id, question } of this.reminders.due(this.open, wallMs))
-      alerts.alert("question", `${question} Answer with: mailchute answer ${id} TEXT`);
+      alerts.alert(kindOf(id), `${question} Answer with: mailchute answer ${id} TEXT`);
   }
 
   private note(open: QuestionText[]): void {
@@ -110,6 +110,11 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
       do: `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
     };
   }
+}
+
+/** The kind of the alert. */
+function kindOf(id: string): string {
+  return id.startsWith("budget.") ? "budget" : "question";
 }
 
 export const questions: MakePart = (host) => new QuestionsPart(host);

@@ -22,7 +22,13 @@ import { readPast } from "./times.ts";
 
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
 /** Alerts about what the report has in sections of its own. */
-const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set(["task_failed", "needs_human", "question"]);
+const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set([
+  "task_failed",
+  "needs_human",
+  "question",
+  "budget",
+  "quota",
+]);
 
 export const command = defineCommand({
   usage: "[--since TIME] [--until TIME] [--format text|md|html]",

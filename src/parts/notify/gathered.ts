@@ -1,0 +1,82 @@
+/** What has happened since the last message to a target, and the message that is made of it. Pure. */
+import type { NotifyTopic } from "../../core/notify-settings.ts";
+import type { News } from "./topics.ts";
+
+/** Of a flood, so many lines of each topic are in the message; the rest is counted. */
+const LINES_MAX = 8;
+
+export interface Gathered {
+  /** When the first of it was seen (epoch ms). */
+  since_ms: number;
+  topics: Partial<Record<NotifyTopic, { count: number; lines: string[] }>>;
+}
+
+/** The same each time it is sent: a receiver knows a repeated message by its id. */
+export interface Message {
+  id: string;
+  /** Epoch ms. */
+  made_at_ms: number;
+  title: string;
+  text: string;
+  counts: Partial<Record<NotifyTopic, number>>;
+}
+
+const WORDS: Readonly<Record<NotifyTopic, (count: number) => string>> = {
+  failed: (count) => `${count} failed`,
+  question: (count) => `${count} ${count === 1 ? "question" : "questions"}`,
+  budget: (count) => `${count} ${count === 1 ? "budget" : "budgets"}`,
+  quota: () => "quota",
+  stuck: (count) => `${count} ${count === 1 ? "problem" : "problems"}`,
+  drained: () => "all work is done",
+  morning: () => "report",
+};
+/** What needs a person most comes first. */
+const ORDER = ["question", "budget", "failed", "stuck", "quota", "drained", "morning"] as const;
+
+/** What to do next, where a command helps. */
+const NEXT: Partial<Record<NotifyTopic, string>> = {
+  question: "mailchute status",
+  failed: "mailchute ls --state-is failed",
+};
+
+export function gather(
+  before: Gathered | undefined,
+  { topic, text }: News,
+  nowMs: number,
+): Gathered {
+  const all = before ?? { since_ms: nowMs, topics: {} };
+  const { count, lines } = all.topics[topic] ?? { count: 0, lines: [] };
+  const isShown = lines.length < LINES_MAX && !lines.includes(text);
+  const after = { count: count + 1, lines: isShown ? [...lines, text] : lines };
+  return { ...all, topics: { ...all.topics, [topic]: after } };
+}
+
+/** @param where the state tree, as a person names it */
+export function composeMessage(
+  id: string,
+  { topics }: Gathered,
+  where: string,
+  nowMs: number,
+): Message {
+  const present = ORDER.flatMap((topic) => {
+    const found = topics[topic];
+    return found === undefined ? [] : [{ topic, ...found }];
+  });
+  const heads = present.map(({ topic, count }) => WORDS[topic](count));
+  const body = present.flatMap(({ topic, count, lines }) => {
+    const isLong = topic === "morning" || topic === "drained";
+    const rest = count - lines.length;
+    const more = NEXT[topic] === undefined ? "" : `: ${NEXT[topic]}`;
+    return [
+      ...lines.map((line) => (isLong ? line : `${topic}: ${line}`)),
+      ...(rest > 0 && !isLong ? [`${topic}: and ${rest} more${more}`] : []),
+    ];
+  });
+  return {
+    id,
+    made_at_ms: nowMs,
+    title: `mailchute ${where}: ${heads.join(", ")}`,
+    text: body.join("\n"),
+    counts: Object.fromEntries(present.map(({ topic, count }) => [topic, count])),
+  };
+}

@@ -1,0 +1,205 @@
+/**
+ * Gathers what a person is to be told, makes messages of it, and sends them until they are received. A message is written down before
+ * it is sent, and keeps its id: so over any crash it is sent at least once, and never under a second id.
+ */
+import os from "node:os";
+import { basename, dirname } from "node:path";
+import { NOTIFY_EVERY_MS, type NotifySettings, topicsOf } from "../../core/notify-settings.ts";
+import type { Environment } from "../../supervisor/environment/environment.ts";
+import { composeMessage, gather } from "./gathered.ts";
+import { JournalNews } from "./journal-news.ts";
+import { isMorning, localDate, readReport } from "./morning.ts";
+import {
+  type NotifyState,
+  newTarget,
+  type Places,
+  readNotifyState,
+  type TargetState,
+  writeNotifyState,
+} from "./notify-state.ts";
+import { sendMessage } from "./send.ts";
+import type { News } from "./topics.ts";
+
+/** What comes close together is one message (ms). */
+const GATHER_MS = 3000;
+const MINUTE_MS = 60_000;
+/** The waits after the first failed tries (ms); the last one again and again. */
+const WAITS_MS = [10_000, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS] as const;
+
+export class Notifier {
+  private readonly env: Environment;
+  private readonly targets: readonly NotifySettings[];
+  private readonly news: JournalNews;
+  private readonly state: NotifyState;
+  private isChanged: boolean;
+  private readonly sending = new Map<string, Promise<void>>();
+  private report: Promise<void> | undefined;
+
+  /** @param from where a tree begins that never notified. @throws a system error */
+  constructor(env: Environment, from: Places) {
+    const { settings, tree, trays } = env;
+    this.env = env;
+    this.targets = settings.notify;
+    const known = readNotifyState(tree.dir);
+    this.isChanged = known === undefined;
+    this.state = known ?? { v: 1, ...from, is_busy: false, targets: {} };
+    this.news = new JournalNews(tree, this.state);
+    for (const { name, at } of this.targets) {
+      if (Object.hasOwn(this.state.targets, name)) continue;
+      // Today's report is due only if its time is still to come.
+      const wallMs = trays.clock.wallMs();
+      const morning = at !== undefined && isMorning(at, wallMs) ? localDate(wallMs) : undefined;
+      this.state.targets[name] = { ...newTarget(), ...(morning === undefined ? {} : { morning }) };
+      this.isChanged = true;
+    }
+  }
+
+  /** Whether a message is on its way now. */
+  get isSending(): boolean {
+    return this.sending.size > 0 || this.report !== undefined;
+  }
+
+  /** A task has ended: it is told when all have. */
+  noteBusy(): void {
+    if (this.state.is_busy) return;
+    this.state.is_busy = true;
+    this.isChanged = true;
+  }
+
+  /** @param isDrained no task waits or runs. @throws a system error: the next look tries again */
+  look(isDrained: boolean, isEnd = false): void {
+    const wallMs = this.env.trays.clock.wallMs();
+    this.take(this.news.read(), wallMs);
+    if (isDrained && this.state.is_busy) {
+      this.state.is_busy = false;
+      this.take([{ topic: "drained", text: "no task waits or runs any more" }], wallMs);
+      this.isChanged = true;
+    }
+    for (const target of this.targets) this.compose(target, wallMs, isEnd);
+    this.save();
+    for (const target of this.targets) this.send(target, wallMs, isEnd);
+    this.startReport(wallMs);
+  }
+
+  /** Sends what is there, and waits for it for at most so long. What is left is for the next supervisor. */
+  async finish(isDrained: boolean, limitMs: number): Promise<void> {
+    this.look(isDrained, true);
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => (timer = setTimeout(resolve, limitMs)));
+    await Promise.race([Promise.all(this.sending.values()), limit]);
+    clearTimeout(timer);
+    this.save();
+  }
+
+  close(): void {
+    this.news.close();
+  }
+
+  private take(news: readonly News[], wallMs: number): void {
+    for (const target of this.targets) {
+      const topics = topicsOf(target);
+      const state = this.stateOf(target);
+      for (const one of news) {
+        if (!topics.includes(one.topic)) continue;
+        state.gathered = gather(state.gathered, one, wallMs);
+        this.isChanged = true;
+      }
+    }
+  }
+
+  private compose(target: NotifySettings, wallMs: number, isEnd: boolean): void {
+    const state = this.stateOf(target);
+    const { gathered } = state;
+    if (gathered === undefined || state.pending !== undefined) return;
+    const isOver = (sinceMs: number, waitMs: number): boolean =>
+      isEnd || wallMs - sinceMs >= waitMs || sinceMs > wallMs;
+    if (!isOver(gathered.since_ms, GATHER_MS)) return;
+    if (!isOver(state.made_at_ms, target.every_ms ?? NOTIFY_EVERY_MS)) return;
+    const { tree } = this.env;
+    state.n++;
+    // Of a tree that was copied, or made anew at this place, messages have other ids.
+    const id = `${target.name}-${state.n}-${gathered.since_ms.toString(36)}`;
+    state.pending = composeMessage(id, gathered, basename(dirname(tree.dir)), wallMs);
+    delete state.gathered;
+    Object.assign(state, { made_at_ms: wallMs, tries: 0, next_at_ms: 0 });
+    this.isChanged = true;
+  }
+
+  private send(target: NotifySettings, wallMs: number, isEnd: boolean): void {
+    const { name } = target;
+    const state = this.stateOf(target);
+    const { pending: message } = state;
+    if (message === undefined || this.sending.has(name)) return;
+    const longestMs = WAITS_MS[WAITS_MS.length - 1] ?? 0;
+    // A clock that was set back must not silence it.
+    const isDue = state.next_at_ms <= wallMs || state.next_at_ms > wallMs + 2 * longestMs;
+    if (!isDue && !isEnd) return;
+    const from = { env: process.env, host: os.hostname(), stateDir: this.env.tree.dir };
+    const sent = sendMessage(target, message, { ...from, nowMs: wallMs }).then((result) => {
+      this.sending.delete(name);
+      const nowMs = this.env.trays.clock.wallMs();
+      this.isChanged = true;
+      if (result.isSent) {
+        delete state.pending;
+        delete state.error;
+        state.sent_at_ms = nowMs;
+      } else this.noteFailure(name, state, result.why, nowMs + (result.retryAfterMs ?? 0));
+      this.saveNow();
+    });
+    this.sending.set(name, sent);
+  }
+
+  private noteFailure(name: string, state: TargetState, why: string, fromMs: number): void {
+    const waitMs = WAITS_MS[Math.min(state.tries, WAITS_MS.length - 1)] ?? 0;
+    state.tries++;
+    state.next_at_ms = fromMs + waitMs;
+    if (state.error === why) return;
+    state.error = why;
+    this.env.alerts.alert("notify", `cannot notify ${name}: ${why}; trying again`);
+  }
+
+  /** The report is made by a program of its own, because it reads whole journals. */
+  private startReport(wallMs: number): void {
+    const due = this.targets.filter(
+      (target) =>
+        target.at !== undefined &&
+        topicsOf(target).includes("morning") &&
+        isMorning(target.at, wallMs) &&
+        this.stateOf(target).morning !== localDate(wallMs),
+    );
+    if (due.length === 0 || this.report !== undefined) return;
+    this.report = readReport(this.env.tree.dir).then((text) => {
+      for (const target of due) {
+        const state = this.stateOf(target);
+        state.gathered = gather(state.gathered, { topic: "morning", text }, wallMs);
+        state.morning = localDate(wallMs);
+      }
+      this.isChanged = true;
+      this.report = undefined;
+      this.env.wake();
+    });
+  }
+
+  private stateOf({ name }: NotifySettings): TargetState {
+    const { targets } = this.state;
+    targets[name] ??= newTarget();
+    return targets[name];
+  }
+
+  /** Between two looks. */
+  private saveNow(): void {
+    try {
+      this.save();
+    } catch {
+      // The next look tries again, and tells of it.
+    }
+  }
+
+  private save(): void {
+    const { tree, settings } = this.env;
+    if (!this.isChanged) return;
+    Object.assign(this.state, this.news.places);
+    writeNotifyState(tree.dir, this.state, settings.durability === "power");
+    this.isChanged = false;
+  }
+}

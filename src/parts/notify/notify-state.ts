@@ -1,0 +1,75 @@
+/**
+ * What notifications know over restarts: how far the journals were read, what happened since the last message to each target, and the
+ * message that is on its way. All of it is one document, replaced as a whole: a crash neither loses nor doubles anything of it.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { StateTree } from "../../core/state-tree.ts";
+import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import type { Gathered, Message } from "./gathered.ts";
+
+/** A place in a journal. */
+export interface Place {
+  ino: number;
+  offset: number;
+}
+
+/** How far the journals were read. */
+export interface Places {
+  events: Place;
+  alerts: Place;
+}
+
+export interface TargetState {
+  /** The number of the last message. */
+  n: number;
+  gathered?: Gathered;
+  /** It was made, and the receiver has not said yet that it has it. */
+  pending?: Message;
+  /** How many times it was tried, when the next time is (epoch ms), and what was wrong. */
+  tries: number;
+  next_at_ms: number;
+  error?: string;
+  /** When the last message was made, and when one was received (epoch ms); 0 = never. */
+  made_at_ms: number;
+  sent_at_ms: number;
+  /** The local date of the last morning report. */
+  morning?: string;
+}
+
+export interface NotifyState extends Places {
+  v: 1;
+  /** Tasks have ended since `drained` was told. */
+  is_busy: boolean;
+  /** By name of the target. */
+  targets: Record<string, TargetState>;
+}
+
+/** The ends of the journals. One that is not there yet will be read from its beginning. */
+export function placesNow({ events, alerts }: Pick<StateTree, "events" | "alerts">): Places {
+  return { events: endOf(events), alerts: endOf(alerts) };
+}
+
+function endOf(path: string): Place {
+  const { ino = 0, size: offset = 0 } = fs.statSync(path, { throwIfNoEntry: false }) ?? {};
+  return { ino, offset };
+}
+
+export function notifyStateOf(stateDir: string): string {
+  return join(stateDir, "notify", "state.json");
+}
+
+/** @throws a system error: then it is not known */
+export function readNotifyState(stateDir: string): NotifyState | undefined {
+  const found = loadDocument<NotifyState>(notifyStateOf(stateDir));
+  return found?.v === 1 && typeof found.targets === "object" ? found : undefined;
+}
+
+/** @throws a system error */
+export function writeNotifyState(stateDir: string, state: NotifyState, isDurable: boolean): void {
+  replaceDocument(notifyStateOf(stateDir), state, { isDurable, missingMax: 2 });
+}
+
+export function newTarget(): TargetState {
+  return { n: 0, tries: 0, next_at_ms: 0, made_at_ms: 0, sent_at_ms: 0 };
+}

@@ -1,0 +1,95 @@
+/** Tells people what happens, by a program or a url, while a supervisor runs. Without the setting `notify` it does and loads nothing. */
+import { messageOf, systemCode } from "../../core/errors.ts";
+import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import type { Notifier } from "./notifier.ts";
+import { type Places, placesNow } from "./notify-state.ts";
+
+/** Between two looks at the journals (ms). */
+const LOOK_MS = 1000;
+/** How long the end of a run waits for the last messages (ms). */
+const FINISH_MS = 10_000;
+
+class NotifyPart implements Part {
+  readonly ports: PartPorts = {};
+  private readonly host: Pick<PartHost, "env" | "queue">;
+  private readonly isOn: boolean;
+  private notifier: Notifier | undefined;
+  /** Where the journals ended before any task of this run: a tree that never notified begins there. */
+  private readonly from: Places | undefined;
+  private isLoading = false;
+  private lookAtMs = 0;
+  private isBusy = false;
+
+  constructor(host: Pick<PartHost, "env" | "queue">) {
+    this.host = host;
+    this.isOn = host.env.settings.notify.length > 0;
+    const { facts, tree } = host.env;
+    this.from = this.isOn ? placesNow(tree) : undefined;
+    if (this.isOn) facts.on("task:settled", () => (this.isBusy = true));
+  }
+
+  /** The first tick opens the files, because a dry run has no ticks and must make none. */
+  async start(): Promise<void> {}
+
+  work({ nowMs }: Tick): void {
+    if (!this.isOn || nowMs < this.lookAtMs) return;
+    this.lookAtMs = nowMs + LOOK_MS;
+    if (this.notifier === undefined) return void this.open();
+    try {
+      this.noteBusy();
+      this.notifier.look(this.isDrained());
+    } catch (error) {
+      this.tell(error);
+    }
+  }
+
+  nextMs(): number {
+    return this.isOn ? this.lookAtMs : NEVER;
+  }
+
+  async finish(limitMs: number): Promise<void> {
+    if (!this.isOn) return;
+    await this.open();
+    try {
+      this.noteBusy();
+      await this.notifier?.finish(this.isDrained(), Math.min(limitMs, FINISH_MS));
+    } catch (error) {
+      this.tell(error);
+    }
+  }
+
+  close(): void {
+    this.notifier?.close();
+  }
+
+  private async open(): Promise<void> {
+    if (this.isLoading || this.notifier !== undefined) return;
+    this.isLoading = true;
+    try {
+      const { Notifier: Opened } = await import("./notifier.ts");
+      if (this.from !== undefined) this.notifier = new Opened(this.host.env, this.from);
+    } catch (error) {
+      this.tell(error);
+    }
+    this.isLoading = false;
+  }
+
+  private noteBusy(): void {
+    if (this.isBusy) this.notifier?.noteBusy();
+    this.isBusy = false;
+  }
+
+  private isDrained(): boolean {
+    const { backlog, dispatcher } = this.host.queue;
+    return backlog.size === 0 && dispatcher.inFlight.size === 0;
+  }
+
+  private tell(error: unknown): void {
+    const { alerts } = this.host.env;
+    alerts.report(`notify:${systemCode(error)}`, `notify: ${messageOf(error)}`);
+  }
+}
+
+export const notify: MakePart = (host) => new NotifyPart(host);
