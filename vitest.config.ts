@@ -8,15 +8,18 @@ import LongestFirst from "./test/support/longest-first.ts";
 const SIMULATION = "test/simulation/*.test.ts";
 /** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
 const SEARCHES = [
+  "test/agents/budget/budget-runs.test.ts",
+  "test/agents/runs/{accounts,drop}.test.ts",
   "test/agents/runs/odd-streams.test.ts",
-  "test/crash/{burst,chaos,every-step,kill,load,poison,supervisor-faults,worker-faults}.test.ts",
-  "test/inputs/state-files.test.ts",
+  "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
+  "test/inputs/{duplicates,state-files}.test.ts",
   "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
   "test/parts/mail/{exits,killed,wake,loops}.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/demo-night.test.ts",
+  "test/parts/doctor/agents.test.ts",
   "test/agents/runs/landing.test.ts",
   "test/parts/landing/{histories,kills,plan,review,review-by}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
