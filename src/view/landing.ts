@@ -99,6 +99,11 @@ export function readWork(tree: StateTree): Work[] {
     .flatMap((id) => lookForWork(tree, id) ?? []);
 }
 
+/** The tasks that land work, or did, also that of an earlier run. */
+export function readLandingIds(tree: StateTree): Set<string> {
+  return new Set(idsWithOrder(tree).map(landingIdOf));
+}
+
 /** The completed tasks whose work has not landed, by folded id: who depends on one waits for that. */
 export function readUnlanded(tree: StateTree): Map<string, Standing> {
   return new Map(

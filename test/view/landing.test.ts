@@ -3,7 +3,13 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { StateTree } from "../../src/core/state-tree.ts";
-import { lookForLanding, lookForWork, readUnlanded, readWork } from "../../src/view/landing.ts";
+import {
+  lookForLanding,
+  lookForWork,
+  readLandingIds,
+  readUnlanded,
+  readWork,
+} from "../../src/view/landing.ts";
 import { newTree } from "./many-files.ts";
 
 const WORK = {
@@ -80,6 +86,7 @@ test("what an earlier run has left is not the work of a task that has run again,
   leave(tree, "merge");
   record(tree, "a", { lease: "l2", landing: "nothing" });
   expect(readWork(tree)).toEqual([]);
+  expect([...readLandingIds(tree)]).toEqual(["a.land"]);
   fs.rmSync(join(tree.mailbox, "outbox", "a_result.json"));
   put(tree, "mailbox/inbox/a.json", { id: "a" });
   expect(readWork(tree)).toEqual([]);

@@ -9,7 +9,7 @@ import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { lookForRecord } from "../../view/find-task.ts";
-import { readWork } from "../../view/landing.ts";
+import { readLandingIds, readWork } from "../../view/landing.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
 import type { Failure } from "./cause.ts";
@@ -75,7 +75,7 @@ async function readReport(
   const { settings } = await openSettings(ctx);
   const counts = { records: 0, bad: 0 };
   const work = readWork(tree);
-  const period = new Period(fromMs, toMs, new Set(work.map((one) => one.landing_id)));
+  const period = new Period(fromMs, toMs, readLandingIds(tree));
   for (const file of [...rotatedOf(tree.events), tree.events])
     for await (const line of readJournal(file, counts)) period.add(line);
   const sums = new CostSums("agent", settings.prices);
