@@ -7,7 +7,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { here, json, read, Stage } from "./demo-stage.mjs";
+import { here, json, lines, read, Stage } from "./demo-stage.mjs";
 
 const { values: flags } = parseArgs({
   options: {
@@ -141,7 +141,7 @@ function hear() {
   const gate = json(join(root, "xdg", "mailchute", "accounts", "ada.json"));
   if (gate?.status === "closed" && closedUntilMs === undefined) {
     closedUntilMs = gate.until_ms;
-    closedAtMs = Date.now();
+    closedAtMs = gate.closed_at_ms;
     const seconds = Math.round((closedUntilMs - closedAtMs) / 1000);
     stage.tell("ada", `is at the limit of her account for ${seconds} s: her tasks wait`, 33);
   }
@@ -205,6 +205,8 @@ function isCalm() {
   return isBuild && more.length === 0 && isAsked && others.every((item) => landingOf(item));
 }
 
+/** Reviews that cleo had done when her budget was used up. */
+let reviewsBefore;
 let answered = 0;
 async function answer(what, about, text) {
   const { id, text: question } = await until(what, () =>
@@ -242,6 +244,7 @@ async function perform() {
   stage.bold("4. Two questions: bob has one, and cleo has had the turns of her budget");
   add(LAST);
   await answer("the question", "Blue or green?", "blue");
+  reviewsBefore = recordsOf(".review-").length;
   await answer("the question about the budget", "cleo", "yes");
 
   stage.bold("5. Until nothing moves any more");
@@ -272,20 +275,31 @@ function sessionsOf(id) {
   );
 }
 
+/** Records of completed tasks whose ids have this part. */
+function recordsOf(part) {
+  const outbox = join(stage.mailbox, "outbox");
+  const names = fs.readdirSync(outbox).filter((name) => name.includes(part));
+  return names.map((name) => json(join(outbox, name)));
+}
+
 function counts() {
   const landings = ALL.map((item) => landingOf(item));
-  const outbox = fs.readdirSync(join(stage.mailbox, "outbox"));
-  const records = (part) =>
-    outbox
-      .filter((name) => name.includes(part))
-      .map((name) => json(join(stage.mailbox, "outbox", name)));
-  const reviews = records(".review-");
-  const early = stage
-    .events()
-    .filter(
-      ({ event, agent_id: agent, t }) =>
-        event === "started" && agent === "ada" && t > closedAtMs && t < closedUntilMs,
-    );
+  const reviews = recordsOf(".review-");
+  const report = JSON.parse(stage.mailchute("report", "--since", "10m", "--json")).counts;
+  const events = stage.events();
+  const waits = events.filter(
+    ({ event, task_id: id }) => event === "held" && id === idOf("Write the manual"),
+  );
+  // A worker looks at the account after the event `started`: only a run whose program was told its task counts.
+  const isWhileClosed = (ms) => ms > closedAtMs && ms < closedUntilMs;
+  const told = lines(join(root, "ada", "messages.jsonl")).filter(({ at }) => isWhileClosed(at));
+  const early = events.filter(
+    ({ event, agent_id: agent, task_id: id, t }) =>
+      event === "started" &&
+      agent === "ada" &&
+      isWhileClosed(t) &&
+      told.some(({ at, message }) => at >= t && message.includes(itemOf(id.split(".")[0]))),
+  );
   const commits = new Set(reviews.map(({ output }) => output.commit));
   const ticks = read(list).match(/^- \[x\]/gm) ?? [];
   const waiting = stage.recordOf(`${idOf("Add a licence")}.land`);
@@ -298,14 +312,16 @@ function counts() {
     ["items that wait for a person", 1, landings.filter(({ kind }) => kind === "landing").length],
     ["of these with the reason", 1, Number(waiting.error.includes("the year is missing"))],
     ["boxes that are ticked", 7, ticks.length],
+    ["items that waited for the account", 1, Math.min(1, waits.length)],
     ["attempts that the limit used up", 0, stage.recordOf(idOf("Write the manual")).attempts - 1],
     ["runs of ada before her limit was over", 0, early.length],
     ["runs of what the crash killed", 2, stage.recordOf(idOf("Build the index")).attempts],
     ["sessions that they had", 1, sessionsOf(idOf("Build the index")).size],
     ["reviews", 6, reviews.length],
+    ["of these before her budget was used up", 4, reviewsBefore],
     ["of these that passed the work", 3, reviews.filter((one) => one.verdict === "pass").length],
     ["commits that were reviewed twice", 0, reviews.length - commits.size],
-    ["works that an agent got back", 3, records(".fix-").length],
+    ["works that an agent got back", 3, recordsOf(".fix-").length],
     ["conflicts that an agent has mended", 1, Number(file("greeting.txt") === "Guten Tag\nPlease")],
     ["questions that were answered", 2, answered],
     ["questions that are open", 0, openQuestions().length],
@@ -313,6 +329,9 @@ function counts() {
     ["check of all that has landed together", 1, Number(isChecked)],
     ["commits on main, where nobody worked", 1, Number(git("rev-list", "--count", "main"))],
     ["worktrees left, beside yours", 1, worktrees.length - 1],
+    ["items that have landed, says the report", 7, report.landed],
+    ["items that could not, says the report", 1, report.not_landed],
+    ["runs that were taken back, says the report", 1, report.reclaimed],
     ["left in inbox/ and processing/", 0, stage.inFlight().length],
     ["processes left", 0, stage.pids().length],
     ["exit code of the supervisor", 0, stage.supervisor.exitCode],
