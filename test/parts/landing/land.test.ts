@@ -63,34 +63,6 @@ test("work that is only partly on the branch does not land, and lands when all o
   expect(repo.git("ls-tree", "--name-only", TARGET)).toContain("a.txt\nb.txt");
 });
 
-test("ten branches of which three conflict: seven land one after the other, three stay with a person", async () => {
-  const { pool, repo, worktree } = newPlace("processes: 2\n");
-  const ids = Array.from({ length: 10 }, (_, index) => `t${index}`);
-  // Of four that write the same file the first one lands.
-  const isRival = (id: string): boolean => Number(id.slice(1)) >= 6;
-  for (const id of ids) {
-    const file = isRival(id) ? "same.txt" : `${id}.txt`;
-    pool.drop(id, merged(`echo ${id} > ${file}; commit`, { verify: ["test", "-e", file] }));
-  }
-  await (await pool.start(["--drain", "--workers", "8"])).ended;
-  const landed = pool.results().filter(({ task_id }) => task_id.endsWith(".land"));
-  const failed = pool.errors();
-  expect(landed).toHaveLength(7);
-  expect(failed).toHaveLength(3);
-  for (const { kind, code, error, attempts } of failed) {
-    expect({ kind, code, attempts }).toEqual({ kind: "landing", code: "ErrLanding", attempts: 1 });
-    expect(error).toContain("conflict in same.txt");
-  }
-  expect(repo.git("rev-list", "--count", TARGET)).toBe("8");
-  expect(repo.git("rev-list", "--merges", "--count", TARGET)).toBe("0");
-  for (const { task_id } of failed) {
-    const id = task_id.replace(".land", "");
-    expect(repo.git("show", `mailchute/${id}:same.txt`)).toBe(id);
-    expect(fs.existsSync(worktree(id))).toBe(true);
-  }
-  expect(repo.git("fsck", "--strict", "--no-dangling")).toBe("");
-});
-
 test("a check that fails on top of the target keeps it from landing", async () => {
   const { pool, repo } = newPlace();
   repo.git("branch", TARGET);
