@@ -7,8 +7,8 @@ import type { OnEnd } from "./temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** A script for `countingGit`: a git that does not make saves, moves a target without its old value, or does not keep what was rebased. */
-export function brokenGit(name: "save" | "move" | "landing"): string {
+/** A script for `countingGit`: a git that does not make saves, moves a target without its old value or twice, or does not keep what was rebased. */
+export function brokenGit(name: "save" | "move" | "twice" | "landing"): string {
   return join(ROOT, "test", "support", "broken", `${name}.sh`);
 }
 

@@ -15,6 +15,7 @@ const CONTROLS: readonly {
 }[] = [
   { name: "lost-saves", sign: /^lost: /, options: () => ({ brokenGit: brokenGit("save") }) },
   { name: "blind-move", sign: /^target: /, options: () => ({ brokenGit: brokenGit("move") }) },
+  { name: "twice", sign: /^twice: /, options: () => ({ brokenGit: brokenGit("twice") }) },
   {
     name: "unchecked",
     sign: /^target: .*not checked/,
