@@ -51,11 +51,14 @@ export async function walkAll(walk: Walk): Promise<{ kills: number; calls: numbe
   return { kills: kills.length - missed, calls: calls.length };
 }
 
-/** One kill of each moment and victim, at calls that a seed chooses. */
-export async function sampleKills(walk: Walk): Promise<void> {
+/** One kill of each moment and victim, at calls that a seed chooses. @param betweenCalls only kills of the caller, between two calls */
+export async function sampleKills(walk: Walk, betweenCalls = false): Promise<void> {
   const seed = Number(process.env["MAILCHUTE_KILL_SEED"] ?? Date.now() % 1_000_000);
   const random = seededRandom(seed);
-  const kills = killsAt(await walk(canCountSteps() ? "steps" : "count"));
+  const all = killsAt(await walk(canCountSteps() ? "steps" : "count"));
+  const kills = all.filter(
+    ({ moment, victim }) => !betweenCalls || (victim === "caller" && moment !== "within"),
+  );
   for (const moment of ["before", "within", "after"])
     for (const victim of ["git", "caller"]) {
       const fitting = kills.filter((kill) => kill.moment === moment && kill.victim === victim);

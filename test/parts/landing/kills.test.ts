@@ -10,7 +10,8 @@ test.each([
 ])(
   "SIGKILL at a git call of %s loses nothing, and the next run finishes it",
   async (_what, isReviewed) => {
-    await sampleKills((kill) => walkLanding(kill, { isReviewed }));
+    // Kills within a call, and of git alone, still find faults: see README.md. `every-kill.test.ts` tries those.
+    await sampleKills((kill) => walkLanding(kill, { isReviewed }), true);
   },
   180_000,
 );

@@ -62,12 +62,18 @@ describe("seed task 6: a mention wakes its agent", () => {
   it("and lists the agents of the settings", async () => {
     const { pool } = newMailPool();
     await pool.start();
-    const { stdout } = await pool.run(["agents", "--json", "--scope", "unknown:main"]);
-    expect(JSON.parse(stdout).agents).toMatchObject([
-      { name: "claude", type: "claude", inc: 1, home: pool.state },
-      { name: "codex", type: "codex" },
-      { name: "server" },
-    ]);
+    // They are made at the first look for mail, a moment after the start.
+    const agents = async (): Promise<unknown> => {
+      const { stdout } = await pool.run(["agents", "--json", "--scope", "unknown:main"]);
+      return JSON.parse(stdout).agents;
+    };
+    await expect
+      .poll(agents, { timeout: 30_000 })
+      .toMatchObject([
+        { name: "claude", type: "claude", inc: 1, home: pool.state },
+        { name: "codex", type: "codex" },
+        { name: "server" },
+      ]);
   });
 });
 
