@@ -78,7 +78,8 @@ export class Notifier {
     for (const target of this.targets) this.compose(target, wallMs, isEnd);
     this.save();
     for (const target of this.targets) this.send(target, wallMs, isEnd);
-    this.startReport(wallMs);
+    // At the end of a run the report is left for the next one.
+    if (!isEnd) this.startReport(wallMs);
   }
 
   /** Sends what is there, and waits for it for at most so long. What is left is for the next supervisor. */

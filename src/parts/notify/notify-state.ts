@@ -51,8 +51,12 @@ export function placesNow({ events, alerts }: Pick<StateTree, "events" | "alerts
 }
 
 function endOf(path: string): Place {
-  const { ino = 0, size: offset = 0 } = fs.statSync(path, { throwIfNoEntry: false }) ?? {};
-  return { ino, offset };
+  try {
+    const { ino, size: offset } = fs.statSync(path);
+    return { ino, offset };
+  } catch {
+    return { ino: 0, offset: 0 };
+  }
 }
 
 export function notifyStateOf(stateDir: string): string {

@@ -8,8 +8,6 @@ import { type Places, placesNow } from "./notify-state.ts";
 
 /** Between two looks at the journals (ms). */
 const LOOK_MS = 1000;
-/** How long the end of a run waits for the last messages (ms). */
-const FINISH_MS = 10_000;
 
 class NotifyPart implements Part {
   readonly ports: PartPorts = {};
@@ -18,7 +16,7 @@ class NotifyPart implements Part {
   private notifier: Notifier | undefined;
   /** Where the journals ended before any task of this run: a tree that never notified begins there. */
   private readonly from: Places | undefined;
-  private isLoading = false;
+  private opening: Promise<void> | undefined;
   private lookAtMs = 0;
   private isBusy = false;
 
@@ -54,7 +52,7 @@ class NotifyPart implements Part {
     await this.open();
     try {
       this.noteBusy();
-      await this.notifier?.finish(this.isDrained(), Math.min(limitMs, FINISH_MS));
+      await this.notifier?.finish(this.isDrained(), limitMs);
     } catch (error) {
       this.tell(error);
     }
@@ -64,16 +62,20 @@ class NotifyPart implements Part {
     this.notifier?.close();
   }
 
-  private async open(): Promise<void> {
-    if (this.isLoading || this.notifier !== undefined) return;
-    this.isLoading = true;
+  /** Its code is loaded once. When its files cannot be read, the next call tries again. */
+  private open(): Promise<void> {
+    this.opening ??= this.openNow().finally(() => (this.opening = undefined));
+    return this.opening;
+  }
+
+  private async openNow(): Promise<void> {
+    if (this.notifier !== undefined) return;
     try {
       const { Notifier: Opened } = await import("./notifier.ts");
       if (this.from !== undefined) this.notifier = new Opened(this.host.env, this.from);
     } catch (error) {
       this.tell(error);
     }
-    this.isLoading = false;
   }
 
   private noteBusy(): void {
