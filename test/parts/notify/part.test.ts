@@ -9,6 +9,8 @@ import { notify } from "../../../src/parts/notify/part.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { newReceiver } from "./receiver.ts";
 
+const fail = (...said: unknown[]): never => expect.fail(said.join(": "));
+
 it("tells what failed in a run that ends while the code of the part is being loaded", async () => {
   const receiver = await newReceiver();
   const tree = stateTree(join(tempDir(), "state"));
@@ -17,7 +19,7 @@ it("tells what failed in a run that ends while the code of the part is being loa
     settings: { notify: [{ name: "ops", url: receiver.url }], durability: "process" },
     tree,
     trays: { clock: systemClock },
-    alerts: { report: expect.fail, alert: expect.fail },
+    alerts: { report: fail, alert: fail },
     facts: new EventEmitter(),
     wake: () => {},
   };
