@@ -16,9 +16,13 @@ export interface MailPool {
   cursorOf: (name: string) => number;
 }
 
-/** A pool whose mail is in its tree, in the scope unknown:main. */
-export function newMailPool(tasks: Record<string, object[][]> = {}, turns?: object[][]): MailPool {
-  const pool = newTalkPool(tasks, turns);
+/** A pool whose mail is in its tree, in the scope unknown:main. @param more settings of all agents */
+export function newMailPool(
+  tasks: Record<string, object[][]> = {},
+  turns?: object[][],
+  more?: object,
+): MailPool {
+  const pool = newTalkPool(tasks, turns, more);
   fs.appendFileSync(join(pool.state, "config.yaml"), "mail_enabled: true\ndata: .\n");
   const store = { dataDir: pool.state, isDurable: false };
   const folder = new MailFolder(store, OUTSIDE);

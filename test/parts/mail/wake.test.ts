@@ -140,6 +140,24 @@ it("a wake-up whose mail a person has read by then ends without a run of its age
   expect(readCursor(folder, "claude")).toMatchObject({ n: 1, fails: 0 });
 });
 
+it("an agent with one slot has one run at a time, tasks of people and wake-ups together", async () => {
+  const { pool, post, cursorOf } = newMailPool({}, undefined, { slots: 1 });
+  await pool.start();
+  expect((await pool.run(["pause", "--wait"])).code).toBe(0);
+  post();
+  const waiting = (): string[] =>
+    fs.readdirSync(pool.inbox).filter((name) => name.startsWith("wake."));
+  await waitFor(() => waiting().length === 1, { what: "the wake-up", timeoutMs: 30_000 });
+  for (const id of ["a", "b"]) pool.drop(id, { agent: "claude", prompt: "hi", cwd: pool.dir });
+  await pool.run(["resume"]);
+  await waitFor(() => cursorOf("claude") === 1, { what: "the mail", timeoutMs: 60_000 });
+  for (const id of ["a", "b"]) await pool.result(id, 60_000);
+  await waitFor(() => pool.settledCount() === 3, { what: "all to settle", timeoutMs: 30_000 });
+  const steps = pool.events().map(({ event }) => event);
+  const runs = steps.filter((event) => event === "started" || event === "completed");
+  expect(runs).toEqual(["started", "completed", "started", "completed", "started", "completed"]);
+});
+
 describe("after a crash", () => {
   it("mail that was offered to a run and not read is offered again, with the same id", async () => {
     const { pool, post, cursorOf } = newMailPool(AT_WORK);

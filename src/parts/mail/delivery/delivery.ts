@@ -5,12 +5,6 @@
  */
 import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
-import { decodeTask } from "../../../codec/task-codec.ts";
-import { systemCode } from "../../../core/errors.ts";
-import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { matchAgent } from "../../../core/matching.ts";
-import { prefixOf } from "../../../core/names.ts";
-import { findInProcessing, findWaiting, listLive } from "../../../mailbox/locate.ts";
 import { submitOnce } from "../../../mailbox/submit-once.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { readAgent } from "../agents/agents.ts";
@@ -19,10 +13,19 @@ import { textOf } from "../store/blobs.ts";
 import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { IDS_MAX, noteWake, readWakes, type WakeRecord } from "../store/wake-log.ts";
+import { AgentTasks } from "./agent-tasks.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
 import { dropOffer, type MailOffer, readOffer, senderOfOffer, writeOffer } from "./offers.ts";
 import type { PendingMail, Waiting } from "./pending-mail.ts";
-import { canWakeBy, isOwnMail, judgeChain, judgeWake, selfTimes, wakeIdOf } from "./wake-rules.ts";
+import {
+  canWakeBy,
+  isOwnMail,
+  judgeChain,
+  judgeWake,
+  selfTimes,
+  wakeIdOf,
+  wakePrefixOf,
+} from "./wake-rules.ts";
 import { wakeTask } from "./wake-task.ts";
 
 export class Delivery {
@@ -33,8 +36,7 @@ export class Delivery {
   private readonly pending: PendingMail;
   /** Names of agents as the settings have them, by their names in lower case. */
   private readonly names: ReadonlyMap<string, string>;
-  /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
-  private agentOf = new Map<string, string>();
+  private readonly tasks: AgentTasks;
   private readonly told = new Set<string>();
   /** Wake-ups that this process has submitted, or found submitted. */
   private readonly submitted = new Set<string>();
@@ -50,11 +52,13 @@ export class Delivery {
     this.folder = folder;
     this.pending = pending;
     this.names = names;
+    this.tasks = new AgentTasks(env);
   }
 
   /** @throws a system error: the next call tries again */
   async work(): Promise<void> {
     let hasWork = false;
+    this.tasks.lookAgain();
     for (const name of this.names.keys()) if (await this.deliver(name)) hasWork = true;
     this.hasWork = hasWork;
   }
@@ -65,7 +69,7 @@ export class Delivery {
     if (offer !== undefined) {
       await this.followUp(name, offer);
       // When it is over, there may be more mail.
-      return this.offerOf(name) === undefined || this.isActive(offer.task);
+      return this.offerOf(name) === undefined || this.tasks.isActive(offer.task);
     }
     if (!this.pending.has(name)) return false;
     const { monotonicMs, wallMs } = this.now();
@@ -84,7 +88,7 @@ export class Delivery {
       sentAtMs: newest.created_at * 1000,
       wallMs,
     };
-    const running = this.runOf(name);
+    const running = this.tasks.runOf(name);
     if (running !== undefined) {
       const { verdict, why } = judgeChain(chain);
       if (verdict === "held") this.tellHeld(name, cursor.n, why);
@@ -105,7 +109,11 @@ export class Delivery {
     if (verdict !== "now") return verdict === "soon";
     const agent = readAgent(this.folder, name);
     if (agent === undefined || agent.archived_at !== null) return false;
-    const task = wakeIdOf({ ...this.folder.scope, name }, agent.inc, cursor);
+    const address = { ...this.folder.scope, name };
+    const last = this.tasks.findUnclaimed(wakePrefixOf(address, agent.inc));
+    // It was read, and is repeated: its next run gets this mail, too.
+    if (last !== undefined) return this.tasks.isActive(last);
+    const task = wakeIdOf(address, agent.inc, cursor);
     await this.offer(name, bundle, { task, isWake: true, n: cursor.n });
     return true;
   }
@@ -157,7 +165,7 @@ export class Delivery {
     const cursor = readCursor(folder, name);
     // It was read in another way. A wake-up that has not begun is enough for what comes now, too: then the run gets it.
     if (offer.upto <= cursor.upto)
-      return offer.isWake && this.isStillToRun(offer.task) ? undefined : this.drop(name);
+      return offer.isWake && this.tasks.isStillToRun(offer.task) ? undefined : this.drop(name);
     const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
     const from = senderOfOffer(offer);
     const say = offer.say ?? box.find(from) ?? box.post(offer.text, from);
@@ -165,7 +173,7 @@ export class Delivery {
     // Each time: the process that wrote the offer may have died before it did this.
     if (offer.isWake) await this.submitWake(name, offer);
     // The task first: its last run wrote its proofs before it ended.
-    const isLive = this.isLive(offer.task);
+    const isLive = this.tasks.isLive(offer.task);
     if (box.stateOf(say) === "read") moveCursor(folder, name, offer.upto, { by: "run", atMs });
     else if (isLive) return;
     // A process that died after this record has counted the failure already.
@@ -198,54 +206,6 @@ export class Delivery {
     if ((await submitOnce(trays, { id, bytes })) === "submitted")
       this.env.facts.emit("inbox:written", `${id}.json`);
     this.submitted.add(id);
-  }
-
-  private isLive(id: string): boolean {
-    const { trays } = this.env;
-    return findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;
-  }
-
-  /** Whether it runs, or will without anything from outside. */
-  private isActive(id: string): boolean {
-    const { trays } = this.env;
-    const stage = findInProcessing(trays, id)?.name?.stage;
-    return stage === undefined ? findWaiting(trays, id) !== undefined : stage !== "hold";
-  }
-
-  private isStillToRun(id: string): boolean {
-    const { trays } = this.env;
-    const stage = findInProcessing(trays, id)?.name?.stage;
-    if (stage === undefined) return findWaiting(trays, id) !== undefined;
-    return stage === "ready" || stage === "hold";
-  }
-
-  /** A task that a run of this agent has in hand. */
-  private runOf(name: string): string | undefined {
-    const known = new Map<string, string>();
-    let found: string | undefined;
-    for (const { id, name: place, path } of listLive(this.env.trays)) {
-      if (place?.stage !== "w" || place.isBatch === true) continue;
-      const key = prefixOf(place);
-      const agent = this.agentOf.get(key) ?? this.agentOfFile(path, id);
-      if (agent === undefined) continue;
-      known.set(key, agent);
-      if (agent === name) found ??= id;
-    }
-    this.agentOf = known;
-    return found;
-  }
-
-  /** In lower case; undefined when the task is gone. */
-  private agentOfFile(path: string, id: string): string | undefined {
-    const { trays, settings } = this.env;
-    try {
-      const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
-      const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, path);
-      return matchAgent(task, settings.agents).agent?.name.toLowerCase() ?? "";
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return undefined;
-      return "";
-    }
   }
 
   /** Once for each level. */

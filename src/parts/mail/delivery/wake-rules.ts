@@ -114,8 +114,13 @@ function minutes(ms: number): string {
   return ms === MINUTE_MS ? "1 minute" : `${ms / MINUTE_MS} minutes`;
 }
 
+/** What the ids of all wake-ups of this agent begin with. */
+export function wakePrefixOf(address: Address, inc: number): string {
+  const hash = createHash("sha256").update(formatAddress(address)).digest("hex").slice(0, 16);
+  return `wake.${hash}.${inc}.`;
+}
+
 /** The id of the wake-up for the mail above this cursor: a second process, or a second try, has the same. */
 export function wakeIdOf(address: Address, inc: number, cursor: Cursor): string {
-  const hash = createHash("sha256").update(formatAddress(address)).digest("hex").slice(0, 16);
-  return `wake.${hash}.${inc}.${cursor.n}`;
+  return `${wakePrefixOf(address, inc)}${cursor.n}`;
 }

@@ -1,0 +1,87 @@
+/** Where the tasks of agents are. `processing/` is listed once for each look, because there may be many tasks, and many agents. */
+import { decodeTask } from "../../../codec/task-codec.ts";
+import { systemCode } from "../../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../../core/limits.ts";
+import { matchAgent } from "../../../core/matching.ts";
+import { foldId, isUnclaimed, prefixOf } from "../../../core/names.ts";
+import { findInProcessing, findWaiting, listLive, type Place } from "../../../mailbox/locate.ts";
+import type { Environment } from "../../../supervisor/environment/environment.ts";
+
+export class AgentTasks {
+  private readonly env: Pick<Environment, "settings" | "trays">;
+  private listed: readonly Place[] | undefined;
+  /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
+  private agentOf = new Map<string, string>();
+
+  constructor(env: Pick<Environment, "settings" | "trays">) {
+    this.env = env;
+  }
+
+  /** Call it before each look. */
+  lookAgain(): void {
+    this.listed = undefined;
+  }
+
+  isLive(id: string): boolean {
+    return this.find(id) !== undefined;
+  }
+
+  /** Whether it runs, or will without anything from outside. */
+  isActive(id: string): boolean {
+    const place = this.find(id);
+    return place !== undefined && place.name?.stage !== "hold";
+  }
+
+  isStillToRun(id: string): boolean {
+    const place = this.find(id);
+    return place !== undefined && (place.tray === "inbox" || isUnclaimed(place.name));
+  }
+
+  /** A task that a run of this agent has in hand. @param name in lower case */
+  runOf(name: string): string | undefined {
+    const known = new Map<string, string>();
+    let found: string | undefined;
+    for (const { id, name: place, path } of this.live()) {
+      if (place?.stage !== "w" || place.isBatch === true) continue;
+      const key = prefixOf(place);
+      const agent = this.agentOf.get(key) ?? this.agentOfFile(path, id);
+      if (agent === undefined) continue;
+      known.set(key, agent);
+      if (agent === name) found ??= id;
+    }
+    this.agentOf = known;
+    return found;
+  }
+
+  /** An accepted task that no run has in hand, whose id begins so. */
+  findUnclaimed(prefix: string): string | undefined {
+    return this.live().find(({ id, name }) => id.startsWith(prefix) && isUnclaimed(name))?.id;
+  }
+
+  private live(): readonly Place[] {
+    this.listed ??= listLive(this.env.trays);
+    return this.listed;
+  }
+
+  /** Where the task is; undefined when it has ended. */
+  private find(id: string): Place | undefined {
+    const { trays } = this.env;
+    const key = foldId(id);
+    const listed = this.live().find((one) => foldId(one.id) === key && one.name?.stage !== "bad");
+    // It may have moved since the listing: only what is nowhere now has ended.
+    return listed ?? findWaiting(trays, id) ?? findInProcessing(trays, id);
+  }
+
+  /** In lower case; undefined when the task is gone. */
+  private agentOfFile(path: string, id: string): string | undefined {
+    const { trays, settings } = this.env;
+    try {
+      const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
+      const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, path);
+      return matchAgent(task, settings.agents).agent?.name.toLowerCase() ?? "";
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return undefined;
+      return "";
+    }
+  }
+}
