@@ -90,6 +90,13 @@ export class ExitCondition implements Service {
     this.isHalfWay = processing.hasHalfMoves();
     if (wasHalfWay && !this.isHalfWay) scanner.hint(undefined);
     if (this.isHalfWay || scanner.hasWork) return false;
-    return this.p.parts.isIdle();
+    return this.p.parts.isIdle() && !this.releaseDone();
+  }
+
+  /** Releases tasks that wait for what a part counts as done: no event says that all of an epic are. True when any can run now. */
+  private releaseDone(): boolean {
+    const { backlog } = this.p.queue;
+    const done = [...backlog.dependencies()].filter((id) => this.p.parts.isDone(id) === true);
+    return done.filter((id) => backlog.resolveDependency(id) > 0).length > 0;
   }
 }

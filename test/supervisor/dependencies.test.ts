@@ -32,6 +32,18 @@ it("a dependency is met by the task of its id in any case, whether it settles be
   await pool.result("d3");
 });
 
+it("a run that drains also starts what waits for an epic of the plan", async () => {
+  const pool = newPool();
+  fs.writeFileSync(
+    join(pool.state, "roadmap.yaml"),
+    "epics: [{ id: E, milestones: [{ id: M, tasks: [{ id: a, exec: [echo, done] }] }] }]\n",
+  );
+  pool.drop("d", after("E"));
+  pool.drop("after-d", after("d"));
+  expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(0);
+  expect(pool.results()).toHaveLength(3);
+});
+
 it("what has failed under another spelling meets nothing, until it is retried and completes", async () => {
   const pool = newPool();
   pool.drop("Fails", { exec: ["test", "-e", "good"], cwd: pool.dir, max_attempts: 1 });

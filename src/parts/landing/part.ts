@@ -227,12 +227,10 @@ class LandingPart
       for (const [key, entry] of this.open) {
         const before = entry.step;
         entry.step = await advance(this.env, entry.order);
-        if (entry.step === "landed" || entry.step === "void") {
-          this.open.delete(key);
-          if (entry.step === "landed")
-            this.env.facts.emit("journal:completed", entry.order.task_id);
-        }
+        if (entry.step === "landed" || entry.step === "void") this.open.delete(key);
         if (entry.step !== before) this.version++;
+        // Last: who hears it asks what has not landed.
+        if (entry.step === "landed") this.env.facts.emit("journal:completed", entry.order.task_id);
       }
       this.readWaits();
     } catch (error) {
