@@ -42,7 +42,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   library: [...BASE, "journal", "mailbox"],
   agents: ["core", "host", "journal", "questions"],
   // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
-  view: [...TASKS, "text"],
+  view: [...TASKS, "agents", "text"],
   worker: [...TASKS, "agents"],
   // The supervisor starts workers and speaks to them, and never runs a task itself.
   "supervisor/environment": TASKS,
@@ -79,6 +79,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
+  "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
@@ -100,6 +101,8 @@ const STARTS = [
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",
   "parts/doctor/night.ts",
+  "parts/top/agent-lines.ts",
+  "parts/top/task-loader.ts",
   "parts/why/command.ts",
 ];
 

@@ -29,7 +29,7 @@ export function safeOutput(text: string): string {
     .join("");
 }
 
-export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
+export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold" | "inverse";
 const CODES: Readonly<Record<Paint, [number, number]>> = {
   red: [31, 39],
   green: [32, 39],
@@ -37,6 +37,7 @@ const CODES: Readonly<Record<Paint, [number, number]>> = {
   cyan: [36, 39],
   dim: [2, 22],
   bold: [1, 22],
+  inverse: [7, 27],
 };
 
 export function paint(isOn: boolean, how: Paint, text: string): string {
@@ -93,9 +94,10 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** As terminals draw them: East Asian wide characters, and pictures that are not text by default. */
 const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
-const NO_WIDTH = /\p{Mark}/u;
+  /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+const NO_WIDTH = /[\p{Mn}\p{Me}\u1160-\u11ff]/u;
 
 /** How many cells a text takes on a terminal. */
 export function widthOf(text: string): number {

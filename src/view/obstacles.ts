@@ -20,9 +20,9 @@ type Looked = Omit<Snapshot, "obstacles">;
 
 /**
  * Returns the obstacles in the order in which a person would look. @param isPlanNewer the plan was saved after the supervisor's
- * last report of it
+ * last report of it @param areAll false: without the questions and without why single tasks wait, for those who show these apart
  */
-export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
+export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Obstacle[] {
   const found: Obstacle[] = [];
   const say: Say = (what, todo) => void found.push({ what, do: todo });
   const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed + s.counts.held;
@@ -36,15 +36,19 @@ export function findObstacles(s: Looked, isPlanNewer = false): Obstacle[] {
       "no worker process is alive",
       "it should be started again within seconds; see mailchute events",
     );
-  for (const gate of closedGates(s.supervisor)) say(gate.why, gate.do);
+  if (areAll) for (const gate of closedGates(s.supervisor)) say(gate.why, gate.do);
   if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
-  if (backlog > 0 && (isOn || state === "stopped") && document !== null) sayWaiting(document, say);
+  if (areAll && backlog > 0 && (isOn || state === "stopped") && document !== null)
+    sayWaiting(document, say);
   if (document?.roadmap) {
     const isPlanOld = !isOn && isPlanNewer;
     if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
-    else sayPlan(document.roadmap, document.plan_holds, say);
+    else {
+      if (areAll) sayAsking(document.roadmap, document.plan_holds, say);
+      sayPlan(document.plan_holds, say);
+    }
   }
-  sayQuestions(s, say);
+  if (areAll) sayQuestions(s, say);
   sayTasks(s, isOn, say);
   return found;
 }
@@ -141,12 +145,12 @@ function hasPlanLeft(document: SupervisorDocument | null): boolean {
   return (document?.roadmap?.open ?? 0) > (document?.plan_holds?.held_count ?? 0);
 }
 
-function sayPlan(
+function sayAsking(
   counts: Record<NodeStatus, number>,
   holds: PlanHolds | null | undefined,
   say: Say,
 ): void {
-  const { asking = [], held = [], held_count: heldCount = 0 } = holds ?? {};
+  const asking = holds?.asking ?? [];
   for (const { id, question } of asking.slice(0, NAMED_MAX))
     say(
       question === null ? `${id} waits for a person` : `${id} asks: ${shorten(question)}`,
@@ -158,6 +162,10 @@ function sayPlan(
       `${more} ${asking.length > 0 ? "more " : ""}${more === 1 ? "node waits" : "nodes wait"} for an answer`,
       "mailchute roadmap show --status needs_human; then mailchute answer ID TEXT",
     );
+}
+
+function sayPlan(holds: PlanHolds | null | undefined, say: Say): void {
+  const { held = [], held_count: heldCount = 0 } = holds ?? {};
   if (heldCount > 0)
     say(
       `${heldCount} open ${heldCount === 1 ? "node of the plan does" : "nodes of the plan do"} not start: ${named(held, heldCount)}`,

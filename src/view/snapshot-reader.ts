@@ -2,30 +2,24 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
-import { compact } from "../core/compact.ts";
 import type { WaitingCounts } from "../core/documents.ts";
 import { systemCode } from "../core/errors.ts";
-import { leaseOf, readInboxName, runOf } from "../core/names.ts";
+import { readInboxName } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { judge, judgeOwner, parseOwner } from "../host/identity.ts";
+import { judge } from "../host/identity.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
 import { QuestionStore } from "../questions/question-store.ts";
-import {
-  type BatchWithFailures,
-  batchesWithFailures,
-  batchOfResults,
-  readBatchProgress,
-} from "./batches.ts";
+import { type BatchWithFailures, batchesWithFailures, batchOfResults } from "./batches.ts";
 import { liveWaiting } from "./blocked-tasks.ts";
 import { chooseFiles } from "./choose-files.ts";
 import { lookForRecord, processingPlaces, type TaskPlace } from "./find-task.ts";
 import { Kept, stampOf } from "./kept.ts";
 import { findObstacles } from "./obstacles.ts";
+import { RunningTasks } from "./running-tasks.ts";
 import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
-import type { FailureView, RunningView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
+import type { FailureView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
 import { readSupervisor } from "./supervisor.ts";
-import { readTaskProgress } from "./task-progress.ts";
 import { TrayCount } from "./tray-count.ts";
 
 const RECORDS_LOOKED_AT_MAX = 1000;
@@ -55,6 +49,11 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
  * trays where the snapshot before stopped.
  */
 export class SnapshotReader {
+  readonly runs: RunningTasks;
+  /** What the last snapshot has found in `processing/`. */
+  processing: Accepted = { places: [], dueMs: new Map(), unreadable: [] };
+  /** The plan was saved after the last report of the supervisor. */
+  isPlanNewer = false;
   private readonly tree: StateTree;
   private readonly questions: QuestionStore;
   private readonly inbox: TrayCount;
@@ -64,12 +63,14 @@ export class SnapshotReader {
   private readonly waiting = new Kept<WaitingCounts>();
   private readonly failures = new Kept<FailureView[]>();
 
-  constructor(tree: StateTree) {
+  /** @param namesPerLook of a large tray, how many more names each snapshot after the first one counts */
+  constructor(tree: StateTree, namesPerLook?: number) {
     this.tree = tree;
+    this.runs = new RunningTasks(tree);
     this.questions = new QuestionStore(tree.dir);
-    this.inbox = new TrayCount(tree, "waiting");
-    this.outbox = new TrayCount(tree, "done", batchOfResults);
-    this.failed = new TrayCount(tree, "failed");
+    this.inbox = new TrayCount(tree, "waiting", undefined, namesPerLook);
+    this.outbox = new TrayCount(tree, "done", batchOfResults, namesPerLook);
+    this.failed = new TrayCount(tree, "failed", undefined, namesPerLook);
   }
 
   /** Closes what stays open between two snapshots. */
@@ -81,14 +82,12 @@ export class SnapshotReader {
   next(nowMs: number): Snapshot {
     const { tree } = this;
     const stamps = FOLDERS.map((name) => stampOf(join(tree.mailbox, name)));
-    const { places, ready, unreadable } = this.accepted.get(
-      `${stamps[0]} ${Math.floor(nowMs / READY_AGAIN_MS)}`,
-      () => readAccepted(tree),
+    this.processing = this.accepted.get(`${stamps[0]} ${Math.floor(nowMs / READY_AGAIN_MS)}`, () =>
+      readAccepted(tree),
     );
-    const delayed = ready.filter((mtimeMs) => mtimeMs > nowMs).length;
-    const running = places
-      .filter((place) => place.state === "running")
-      .map((place) => readRunning(tree, place, nowMs));
+    const { places, dueMs, unreadable } = this.processing;
+    const delayed = [...dueMs.values()].filter((ms) => ms > nowMs).length;
+    const running = this.runs.look(places, nowMs);
     const waiting = this.inbox.look();
     const metrics = readJsonObject(tree.metrics) ?? null;
     const snapshot: Omit<Snapshot, "obstacles"> = {
@@ -103,7 +102,7 @@ export class SnapshotReader {
           ...waiting,
           count: waiting.count + places.filter((p) => p.name?.stage === "again").length,
         },
-        ready: ready.length - delayed,
+        ready: dueMs.size - delayed,
         delayed,
         held: places.filter((place) => place.state === "held").length,
         running: running.length,
@@ -113,7 +112,7 @@ export class SnapshotReader {
         commands_waiting: countCommands(tree),
       },
       unreadable,
-      running: running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0)),
+      running,
       recent_failures: this.recentFailures(stamps.slice(2).join(" ")),
       metrics,
       dropped_again: readDroppedAgain(tree, metrics, nowMs),
@@ -121,8 +120,8 @@ export class SnapshotReader {
         .open(nowMs)
         .map(({ id, question, who, asked_at_ms }) => ({ id, question, who, asked_at_ms })),
     };
-    const isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
-    return { ...snapshot, obstacles: findObstacles(snapshot, isPlanNewer) };
+    this.isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
+    return { ...snapshot, obstacles: findObstacles(snapshot, this.isPlanNewer) };
   }
 
   /** The supervisor, with its report of waiting tasks, which may be old by now. */
@@ -155,10 +154,10 @@ function countCommands(tree: StateTree): number {
 }
 
 /** The files in `processing/`. */
-interface Accepted {
+export interface Accepted {
   places: TaskPlace[];
-  /** When each task that no worker has claimed is due (epoch ms). */
-  ready: number[];
+  /** When each task that no worker has claimed is due (epoch ms), by the path of its file. */
+  dueMs: ReadonlyMap<string, number>;
   /** Ids of those tasks that cannot be read. */
   unreadable: string[];
 }
@@ -168,7 +167,7 @@ function readAccepted(tree: StateTree): Accepted {
   const ready = places.filter((place) => place.state === "ready");
   return {
     places,
-    ready: ready.map(({ path }) => fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0),
+    dueMs: new Map(ready.map(({ path }) => [path, mtimeMsOf(path)])),
     unreadable: ready
       .slice(0, READY_READ_MAX)
       .flatMap(({ id, path }) => (isReadable(path) ? [] : [id])),
@@ -238,36 +237,6 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
       },
     ];
   });
-}
-
-const OF_FOREIGN_WORKER = {
-  attempt: 0,
-  run: null,
-  lease: null,
-  pid: null,
-  verdict: "unknown",
-  age_ms: null,
-} as const;
-
-function readRunning(tree: StateTree, place: TaskPlace, nowMs: number): RunningView {
-  const { name } = place;
-  if (name === undefined) return { id: place.id, ...OF_FOREIGN_WORKER };
-  const run = runOf(name);
-  const batch = name.isBatch === true ? readBatchProgress(join(tree.runs, run)) : undefined;
-  const progress = name.isBatch === true ? undefined : readTaskProgress(join(tree.runs, run));
-  // The claim's own mtime is its heartbeat; the run's directory is made when the attempt begins.
-  const made = fs.statSync(join(tree.runs, run), { throwIfNoEntry: false });
-  const bornMs = made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
-  return {
-    id: place.id,
-    attempt: name.attempt,
-    run: made === undefined ? null : run,
-    lease: leaseOf(name),
-    pid: parseOwner(name.token)?.pid ?? null,
-    verdict: judgeOwner(name.token),
-    age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
-    ...compact({ batch, progress }),
-  };
 }
 
 /** The latest records of failed tasks. */

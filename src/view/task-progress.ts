@@ -20,9 +20,14 @@ export function readTaskProgress(runDir: string): TaskProgress | undefined {
   const written = linesOf(readEnd(join(runDir, "progress"), END_BYTES)).at(-1);
   if (written !== undefined) return parseProgress(written);
   const printed = linesOf(readEnd(join(runDir, "stdout.log"), END_BYTES)).findLast((line) =>
-    line.startsWith(MARK),
+    isProgressLine(line),
   );
   return printed === undefined ? undefined : parseProgress(printed.slice(MARK.length));
+}
+
+/** Whether a printed line says how far the run is. */
+export function isProgressLine(line: string): boolean {
+  return line.startsWith(MARK);
 }
 
 /** `40 text`, `40 % text`, `40`, or only a text. */

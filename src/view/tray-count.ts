@@ -5,7 +5,7 @@ import { TRAYS, type TrayState, taskIn } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 
-/** How many more names each look after the first reads (10 ms). */
+/** How many more names each look after the first reads by default (10 ms). */
 const LATER_LOOK_NAMES = 10_000;
 const PICKED_MAX = 1000;
 
@@ -17,6 +17,7 @@ export class TrayCount {
   private readonly dir: string;
   private readonly state: TrayState;
   private readonly pick: (name: string) => string | undefined;
+  private readonly laterLookNames: number;
   private last: Count | undefined;
   private walk: Generator<string> | undefined;
   private stamp: string | undefined;
@@ -27,7 +28,9 @@ export class TrayCount {
     tree: StateTree,
     state: TrayState,
     pick: (name: string) => string | undefined = () => undefined,
+    laterLookNames = LATER_LOOK_NAMES,
   ) {
+    this.laterLookNames = laterLookNames;
     this.dir = join(tree.mailbox, TRAYS[state].name);
     this.state = state;
     this.pick = pick;
@@ -38,7 +41,7 @@ export class TrayCount {
     const stamp = stampOf(this.dir);
     const isNew = this.walk === undefined;
     if (isNew && stamp === this.stamp && this.last?.is_exact === true) return this.last;
-    const namesMax = this.stamp === undefined ? COUNT_MAX : LATER_LOOK_NAMES;
+    const namesMax = this.stamp === undefined ? COUNT_MAX : this.laterLookNames;
     if (isNew) {
       this.stamp = stamp;
       this.count = 0;

@@ -24,13 +24,18 @@ export const command = defineCommand({
   async run(ctx) {
     const [id = "", ...words] = ctx.positionals;
     const text = words.join(" ");
-    const answered = answerFile(ctx, id, text) ?? (await answerPart(ctx, id, text));
+    const answered = await answerQuestion(ctx, id, text);
     const { question, said } = answered;
     if (ctx.json) ctx.out.json({ id: answered.id, question, answer: text });
     else ctx.out.line(said);
     return EXIT.ok;
   },
 });
+
+/** @throws like `AnswerSource`; ErrUsage when the question does not take this answer */
+export async function answerQuestion(ctx: Context, id: string, text: string): Promise<Answered> {
+  return answerFile(ctx, id, text) ?? (await answerPart(ctx, id, text));
+}
 
 /** Undefined when no question file has this id. */
 function answerFile(ctx: Context, id: string, text: string): Answered | undefined {

@@ -27,6 +27,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
 import { LiveScreen } from "../text/live-screen.ts";
+import { TerminalWriter } from "../text/terminal-writer.ts";
 import { workCounts, workLines } from "../text/work-lines.ts";
 
 /** How many running tasks are listed; the rest is counted. */
@@ -51,7 +52,7 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const reader = new SnapshotReader(tree);
     const isScreen = ctx.options.watch && ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
-    const screen = isScreen ? new LiveScreen(process.stdout) : undefined;
+    const screen = isScreen ? new LiveScreen(new TerminalWriter()) : undefined;
     screen?.open();
     try {
       for (;;) {

@@ -114,6 +114,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "what runs, what waits, and why nothing moves",
     load: () => import("../commands/status.ts"),
   },
+  top: {
+    group: "Look",
+    summary: "the pool on a screen that follows it, with keys",
+    load: () => import("../../parts/top/command.ts"),
+  },
   ls: { group: "Look", summary: "list tasks", load: () => import("../commands/ls.ts") },
   show: {
     group: "Look",

@@ -1,88 +1,157 @@
 /**
- * A view that is drawn again and again on a terminal, for `--watch`. It uses the terminal's alternate screen: nothing of a frame
- * gets into the scrollback, even when the width changes, and at the end the terminal shows what it showed before.
+ * A view that is drawn again and again on a terminal, for `--watch` and `top`. It uses the terminal's alternate screen: nothing of a
+ * frame gets into the scrollback, even when the width changes, and at the end, also by a signal or a crash, the terminal shows what
+ * it showed before. A frame writes only the lines that have changed, all at once.
  */
 import { cutPainted, safeOutput } from "../../text/render.ts";
 
-const ENTER = "\x1b[?1049h\x1b[?25l";
-const LEAVE = "\x1b[?25h\x1b[?1049l";
-const HOME = "\x1b[H";
+/** Without line wrap: a character that is wider than we think must not move the lines below. */
+const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+/** Between these a terminal shows nothing half drawn. One that does not know them ignores them. */
+const BEGIN = "\x1b[?2026h";
+const END = "\x1b[?2026l";
 const ERASE_LINE_END = "\x1b[K";
 const ERASE_BELOW = "\x1b[J";
 const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The used members of `process.stdout`. */
+/** The used members of `TerminalWriter`. */
 export interface Terminal {
   columns: number;
   rows: number;
+  /** It has not taken all of the last frame. */
+  isBusy: boolean;
   write(text: string): unknown;
   on(event: "resize", listener: () => void): unknown;
   off(event: "resize", listener: () => void): unknown;
+  /** Waits a short time until all is written. */
+  finish(): void;
 }
+
+/** Who reads keys changes the terminal's mode, too. */
+export interface ScreenUser {
+  /** The terminal is ours, from now on or again. */
+  taken(): void;
+  /** It belongs to others, until it is taken again or for ever. Must not throw. */
+  left(): void;
+}
+
+type LinesFor = (columns: number, rows: number) => readonly string[];
 
 export class LiveScreen {
   private readonly terminal: Terminal;
-  private linesFor: (columns: number) => readonly string[] = () => [];
+  private readonly user: ScreenUser | undefined;
+  private linesFor: LinesFor = () => [];
+  /** What the terminal shows; undefined: not known. */
+  private shown: readonly string[] | undefined;
+  private isOpen = false;
 
-  constructor(terminal: Terminal) {
+  constructor(terminal: Terminal, user?: ScreenUser) {
     this.terminal = terminal;
+    this.user = user;
   }
 
   /** Takes the screen until `close`, or until a signal ends this process. */
   open(): void {
-    this.terminal.write(ENTER);
-    this.terminal.on("resize", this.draw);
+    this.take();
+    this.terminal.on("resize", this.redraw);
     for (const signal of ENDING) process.on(signal, this.end);
     process.on("SIGTSTP", this.suspend);
     process.on("SIGCONT", this.resume);
+    process.on("exit", this.close);
+    // It comes before Node prints the error, which must not be printed on a screen that vanishes.
+    process.on("uncaughtExceptionMonitor", this.close);
   }
 
-  close(): void {
-    this.terminal.off("resize", this.draw);
+  readonly close = (): void => {
+    this.terminal.off("resize", this.redraw);
     for (const signal of ENDING) process.off(signal, this.end);
     process.off("SIGTSTP", this.suspend);
     process.off("SIGCONT", this.resume);
-    this.terminal.write(LEAVE);
-  }
+    process.off("exit", this.close);
+    process.off("uncaughtExceptionMonitor", this.close);
+    this.leave();
+  };
 
-  /** @param linesFor returns the view for a number of columns; called again whenever the terminal's width changes */
-  show(linesFor: (columns: number) => readonly string[]): void {
+  /** @param linesFor returns the view for a size of the terminal; called again whenever the size changes */
+  show(linesFor: LinesFor): void {
     this.linesFor = linesFor;
     this.draw();
   }
 
-  private readonly draw = (): void => {
-    const { columns, rows } = this.terminal;
-    this.terminal.write(frameOf(this.linesFor(columns), columns, rows));
+  /** Draws everything again, for a terminal on which another program has written. */
+  readonly redraw = (): void => {
+    this.shown = undefined;
+    this.draw();
+  };
+
+  /** Gives the terminal back and stops the process, as the key Ctrl-Z does. */
+  readonly suspend = (): void => {
+    this.leave();
+    process.kill(process.pid, "SIGSTOP");
   };
 
   /** Ends by the same signal, so that a shell sees what ended the process. */
-  private readonly end = (signal: NodeJS.Signals): void => {
+  readonly end = (signal: NodeJS.Signals): void => {
     this.close();
     process.kill(process.pid, signal);
   };
 
-  private readonly suspend = (): void => {
-    this.terminal.write(LEAVE);
-    process.kill(process.pid, "SIGSTOP");
+  private readonly resume = (): void => {
+    this.take();
+    this.redraw();
   };
 
-  private readonly resume = (): void => {
+  private take(): void {
+    this.isOpen = true;
+    this.user?.taken();
     this.terminal.write(ENTER);
-    this.draw();
-  };
+  }
+
+  private leave(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    this.terminal.write(LEAVE);
+    this.terminal.finish();
+    this.user?.left();
+  }
+
+  private draw(): void {
+    // A frame that the terminal has no room for is left out: the next one shows what is true then.
+    if (!this.isOpen || this.terminal.isBusy) return;
+    const { columns, rows } = this.terminal;
+    const lines = fitRows(this.linesFor(columns, rows), rows);
+    const frame = frameOf(this.shown, lines, { columns, rows });
+    this.shown = lines;
+    if (frame !== "") this.terminal.write(frame);
+  }
 }
 
-/** Lines that replace the last frame. Text that does not fit is cut, and lines at the end are left out: they would wrap or scroll. */
-export function frameOf(lines: readonly string[], columns: number, rows: number): string {
-  const room = Math.max(2, rows - 1);
-  const shown =
-    lines.length <= room
-      ? lines
-      : [
-          ...lines.slice(0, room - 1),
-          `and ${lines.length - room + 1} more lines: mailchute status`,
-        ];
-  const fitted = shown.map((line) => `${cutPainted(safeOutput(line), columns)}${ERASE_LINE_END}\n`);
-  return `${HOME}${fitted.join("")}${ERASE_BELOW}`;
+/** Lines at the end are left out when they do not fit: they would scroll. */
+export function fitRows(lines: readonly string[], rows: number): readonly string[] {
+  const room = Math.max(2, rows);
+  if (lines.length <= room) return lines;
+  const more = lines.length - room + 1;
+  return [...lines.slice(0, room - 1), `and ${more} more lines: mailchute status`];
+}
+
+/**
+ * What turns one frame into the next; "" when nothing has changed. Text that does not fit is cut, and whatever is in a line, only
+ * colours steer the terminal.
+ * @param before undefined: the terminal may show anything
+ */
+export function frameOf(
+  before: readonly string[] | undefined,
+  lines: readonly string[],
+  { columns, rows }: Pick<Terminal, "columns" | "rows">,
+): string {
+  const changed = lines.flatMap((line, i) =>
+    line === before?.[i]
+      ? []
+      : [`\x1b[${i + 1}H${cutPainted(safeOutput(line), columns)}${ERASE_LINE_END}`],
+  );
+  const isShorter = before === undefined || before.length > lines.length;
+  const below = isShorter && lines.length < rows ? [`\x1b[${lines.length + 1}H${ERASE_BELOW}`] : [];
+  const text = [...changed, ...below].join("");
+  return text === "" ? "" : `${BEGIN}${text}${END}`;
 }

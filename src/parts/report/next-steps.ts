@@ -1,9 +1,9 @@
 /** What a person can do next. Pure. */
 import { headlineOf } from "../../core/outcome.ts";
 import { shellWord } from "../../text/shell-word.ts";
+import type { Cause } from "../../view/causes.ts";
 import type { Work } from "../../view/landing.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
-import type { Cause } from "./cause.ts";
 
 export interface NextStep {
   why: string;

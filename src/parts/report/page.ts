@@ -2,7 +2,7 @@
 import { headlineOf } from "../../core/outcome.ts";
 import { localTime } from "../../text/local-time.ts";
 import { counted, countText, duration } from "../../text/render.ts";
-import type { Cause } from "./cause.ts";
+import type { Cause } from "../../view/causes.ts";
 import type { NextStep } from "./next-steps.ts";
 import type { Report } from "./report.ts";
 

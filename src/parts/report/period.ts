@@ -1,6 +1,6 @@
 /** Folds the journal of events into what happened in a period. Pure: it is given the lines in the order of the files. */
 import { addDuration, type DurationBins } from "../../core/percentiles.ts";
-import type { Failure } from "./cause.ts";
+import type { Failure } from "../../view/causes.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 

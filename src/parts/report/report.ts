@@ -1,9 +1,9 @@
 /** The report of a period as data, as `--json` prints it. Pure. */
 import type { CostSum } from "../../agents/cost-sums.ts";
 import { type DurationBins, percentileOf } from "../../core/percentiles.ts";
+import { type Cause, type Failure, groupByCause } from "../../view/causes.ts";
 import type { Work } from "../../view/landing.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
-import { type Cause, type Failure, groupByCause } from "./cause.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
 import type { Crash, Ended, GateWait, Period } from "./period.ts";
 import type { OpenQuestion, Standing } from "./standing.ts";

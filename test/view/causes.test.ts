@@ -1,6 +1,6 @@
 /** Errors grouped by cause. */
 import { describe, expect, it } from "vitest";
-import { causeOf, type Failure, groupByCause } from "../../../src/parts/report/cause.ts";
+import { causeOf, type Failure, groupByCause } from "../../src/view/causes.ts";
 
 describe("causeOf", () => {
   it.each([

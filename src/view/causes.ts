@@ -1,5 +1,5 @@
 /** Groups errors by their cause: two errors have the same cause when they differ only in numbers, names and places. Pure. */
-import { headlineOf } from "../../core/outcome.ts";
+import { headlineOf } from "../core/outcome.ts";
 
 const CAUSE_CHARS_MAX = 200;
 /** What differs from one run to the next. The order counts: a path may hold an id, and an id may hold digits. */

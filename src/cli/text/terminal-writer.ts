@@ -1,0 +1,91 @@
+/**
+ * Writes to the terminal without waiting for it: over a slow or stopped line this process can still be asked to end. While the
+ * terminal has not taken everything, it is busy, and a caller leaves out frames.
+ */
+import fs from "node:fs";
+import { systemCode } from "../../core/errors.ts";
+
+const STDOUT = 1;
+const AGAIN_MS = 10;
+/** How long `finish` waits for a terminal that takes nothing (ms). */
+const FINISH_MS = 500;
+
+type Stream = Pick<NodeJS.WriteStream, "columns" | "rows" | "write" | "on" | "off">;
+
+export class TerminalWriter {
+  private readonly stream: Stream;
+  /** Opened anew, so that the other users of the terminal still wait for it; undefined where that is not possible. */
+  private readonly fd: number | undefined;
+  private rest: Buffer = Buffer.alloc(0);
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(stream: Stream = process.stdout) {
+    this.stream = stream;
+    this.fd = openAnew();
+  }
+
+  get columns(): number {
+    return this.stream.columns;
+  }
+
+  get rows(): number {
+    return this.stream.rows;
+  }
+
+  get isBusy(): boolean {
+    return this.rest.length > 0;
+  }
+
+  write(text: string): void {
+    if (this.fd === undefined) {
+      this.stream.write(text);
+      return;
+    }
+    this.rest = Buffer.concat([this.rest, Buffer.from(text)]);
+    this.goOn();
+  }
+
+  /** Waits a short time until everything is written, then gives up. */
+  finish(): void {
+    const untilMs = performance.now() + FINISH_MS;
+    while (this.isBusy && performance.now() < untilMs) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
+      this.goOn();
+    }
+    this.rest = Buffer.alloc(0);
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  on(event: "resize", listener: () => void): void {
+    this.stream.on(event, listener);
+  }
+
+  off(event: "resize", listener: () => void): void {
+    this.stream.off(event, listener);
+  }
+
+  private goOn(): void {
+    if (this.fd === undefined) return;
+    try {
+      while (this.rest.length > 0) this.rest = this.rest.subarray(fs.writeSync(this.fd, this.rest));
+    } catch (error) {
+      // Any other error: the terminal is gone, and the process hears of that by a signal or the end of its input.
+      if (systemCode(error) !== "EAGAIN") this.rest = Buffer.alloc(0);
+    }
+    if (this.isBusy)
+      this.timer ??= setTimeout(() => {
+        this.timer = undefined;
+        this.goOn();
+      }, AGAIN_MS).unref();
+  }
+}
+
+function openAnew(): number | undefined {
+  const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
+  try {
+    return fs.openSync(`/proc/self/fd/${STDOUT}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  } catch {
+    return undefined;
+  }
+}

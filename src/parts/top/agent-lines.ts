@@ -1,0 +1,104 @@
+/** Shows the stream of a coding agent as text: what it says and does. The readers of the kinds are loaded when first needed. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { Conversation, type EntryKind } from "../../agents/stream/conversation.ts";
+import type { ReadLine } from "../../agents/stream/facts.ts";
+import { sessionOfRun } from "../../agents/stream/session-file.ts";
+import { loadKind } from "../../app/agent-kinds.ts";
+import { entryLines } from "../../cli/text/conversation-lines.ts";
+import { readEnd } from "../../host/regular-file.ts";
+
+const END_BYTES = 32 * 1024;
+/** What says where an agent is. */
+const TELLING: ReadonlySet<EntryKind> = new Set(["said", "call", "change", "failure"]);
+/** For lines that are not broken. */
+const UNBROKEN = undefined;
+
+export class AgentLines {
+  private readonly readers = new Map<string, ReadLine | "loading">();
+  private readonly kinds = new Map<string, string | undefined>();
+  private readonly last = new Map<string, { size: number; line: string | null }>();
+
+  /** How the lines of `events.jsonl` of this run are read; undefined: no coding agent ran there, or its reader is not loaded yet. */
+  readerOf(runDir: string): ReadLine | undefined {
+    if (!this.kinds.has(runDir)) this.kinds.set(runDir, sessionOfRun(runDir)?.kind);
+    const kind = this.kinds.get(runDir);
+    if (kind === undefined) {
+      // A run shows its kind only after it has begun.
+      this.kinds.delete(runDir);
+      return undefined;
+    }
+    const reader = this.readers.get(kind);
+    if (reader === undefined) this.load(kind);
+    return reader === "loading" ? undefined : reader;
+  }
+
+  /** What it said or did last. */
+  lastLineOf(runDir: string): string | null {
+    const path = join(runDir, "events.jsonl");
+    const size = fs.statSync(path, { throwIfNoEntry: false })?.size;
+    if (size === undefined) return null;
+    const before = this.last.get(runDir);
+    if (before?.size === size) return before.line;
+    const read = this.readerOf(runDir);
+    if (read === undefined) return null;
+    const lines = readEnd(path, END_BYTES).split("\n").reverse();
+    const line = firstOf(lines, (one) => {
+      const entries = new Conversation().take(one, readSafely(read, one));
+      return entries.findLast(({ kind }) => TELLING.has(kind))?.text.split("\n")[0];
+    });
+    this.last.set(runDir, { size, line: line ?? null });
+    return line ?? null;
+  }
+
+  /** Forgets runs that are over. */
+  keepOnly(runDirs: ReadonlySet<string>): void {
+    for (const kept of [this.kinds, this.last])
+      for (const runDir of kept.keys()) if (!runDirs.has(runDir)) kept.delete(runDir);
+  }
+
+  private load(kind: string): void {
+    this.readers.set(kind, "loading");
+    void loadKind(kind).then(
+      (loaded) => {
+        const read = loaded?.newReader();
+        if (read !== undefined) this.readers.set(kind, read);
+      },
+      () => {
+        // Its stream is then shown as a plain log.
+      },
+    );
+  }
+}
+
+/** A line of the stream as people read it. @param width cells; infinite: not broken */
+export function conversationLines(
+  read: ReadLine,
+  raw: string,
+  { width, colour }: { width: number; colour: boolean },
+): string[] {
+  const page = { width: Number.isFinite(width) ? width : UNBROKEN, colour };
+  return new Conversation()
+    .take(raw, readSafely(read, raw))
+    .flatMap((entry) => entryLines(entry, undefined, page));
+}
+
+/** The first line of a page may have lost its beginning. */
+function readSafely(read: ReadLine, line: string): ReturnType<ReadLine> {
+  try {
+    return read(line);
+  } catch {
+    return [];
+  }
+}
+
+function firstOf<T>(
+  lines: readonly string[],
+  find: (line: string) => T | undefined,
+): T | undefined {
+  for (const line of lines) {
+    const found = line.trim() === "" ? undefined : find(line);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,104 @@
+/** Short texts for a screen of fixed cells: times, money, bars, and texts of tasks that cannot steer the terminal. Pure. */
+import { isPlain } from "../../core/visible.ts";
+import { countText, cut, duration, safe, widthOf } from "../../text/render.ts";
+import type { Count } from "../../view/scan.ts";
+
+/** How it is drawn. */
+export interface Look {
+  colour: boolean;
+  signs: Signs;
+}
+
+export interface Signs {
+  here: string;
+  line: string;
+  column: string;
+  full: string;
+  empty: string;
+  /** From few to many; the first is zero. */
+  spark: string;
+}
+
+export const UNICODE_SIGNS: Signs = {
+  here: "▸",
+  line: "─",
+  column: "│",
+  full: "▓",
+  empty: "░",
+  spark: "▁▂▃▄▅▆▇█",
+};
+export const ASCII_SIGNS: Signs = {
+  here: ">",
+  line: "-",
+  column: "|",
+  full: "#",
+  empty: ".",
+  spark: "_.:-=+*#",
+};
+const UNKNOWN_MINUTE = " ";
+
+/** More marks on one letter draw over other lines. */
+const MANY_MARKS = /(\p{M}{2})\p{M}+/gu;
+/** It changes the width of the character before it, on some terminals. */
+const PICTURE_MARK = /\ufe0f/g;
+
+/** Text from a task or a file on one line, which steers nothing and takes the cells that we count. */
+export function inert(text: string): string {
+  if (isPlain(text)) return text;
+  return safe(text).replace(PICTURE_MARK, "").replace(MANY_MARKS, "$1");
+}
+
+/** Exactly `width` cells. */
+export function sized(text: string, width: number, align: "left" | "right" = "left"): string {
+  const shown = cut(text, width);
+  const room = " ".repeat(Math.max(0, width - widthOf(shown)));
+  return align === "left" ? shown + room : room + shown;
+}
+
+/** `left` and `right` on one line; `left` is cut when both do not fit. */
+export function spread(left: string, right: string, width: number): string {
+  const room = width - widthOf(right) - 1;
+  return room < 8 ? sized(left, width) : `${sized(left, room)} ${right}`;
+}
+
+/** `0:07`, `12:04`, from an hour on `2 h 10 min`. */
+export function clock(ms: number): string {
+  if (ms >= 3_600_000) return duration(ms);
+  const seconds = Math.floor(ms / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** `14:03:22`, as the clock of this computer shows it. */
+export function timeOfDay(ms: number): string {
+  const date = new Date(ms);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join(":");
+}
+
+/** `$1.22`. @param micro millionths of a US dollar */
+export function money(micro: number): string {
+  return `$${(micro / 1e6).toFixed(2)}`;
+}
+
+/** `1,204`, `100,000+`, or `~1,204` when it is from some time ago. */
+export function countOf({ count, is_exact: isExact, is_old: isOld }: Count): string {
+  return isOld === true ? `~${countText(count)}` : countText(count, isExact);
+}
+
+export function bar(pct: number, cells: number, { full, empty }: Signs): string {
+  const filled = Math.round((Math.min(100, Math.max(0, pct)) / 100) * cells);
+  return full.repeat(filled) + empty.repeat(cells - filled);
+}
+
+/** One cell for each value; a value that is not known stays blank. */
+export function sparkline(values: readonly (number | null)[], { spark }: Signs): string {
+  const most = Math.max(1, ...values.map((value) => value ?? 0));
+  return values
+    .map((value) => {
+      if (value === null) return UNKNOWN_MINUTE;
+      const level = value === 0 ? 0 : Math.max(1, Math.round((value / most) * (spark.length - 1)));
+      return spark.charAt(level);
+    })
+    .join("");
+}

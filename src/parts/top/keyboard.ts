@@ -1,0 +1,54 @@
+/** The keys of the terminal: raw mode while the screen is ours, and never a moment longer. */
+import type { ScreenUser } from "../../cli/text/live-screen.ts";
+import { type Key, KeyReader } from "./keys.ts";
+
+/** The terminal marks pasted text, so that it does nothing as keys. */
+const PASTE_ON = "\x1b[?2004h";
+const PASTE_OFF = "\x1b[?2004l";
+
+type Input = Pick<NodeJS.ReadStream, "setRawMode" | "on" | "off" | "resume" | "pause">;
+
+export class Keyboard implements ScreenUser {
+  private readonly input: Input;
+  private readonly write: (text: string) => void;
+  private readonly reader: KeyReader;
+  private readonly onGone: () => void;
+
+  /** @param onGone called when there will be no more keys: the terminal is closed */
+  constructor(
+    input: Input,
+    write: (text: string) => void,
+    onKey: (key: Key) => void,
+    onGone: () => void,
+  ) {
+    this.input = input;
+    this.write = write;
+    this.reader = new KeyReader(onKey);
+    this.onGone = onGone;
+  }
+
+  readonly taken = (): void => {
+    this.input.setRawMode(true);
+    this.input.on("data", this.feed);
+    this.input.on("end", this.onGone);
+    this.input.on("error", this.onGone);
+    this.input.resume();
+    this.write(PASTE_ON);
+  };
+
+  readonly left = (): void => {
+    this.write(PASTE_OFF);
+    this.input.off("data", this.feed);
+    this.input.off("end", this.onGone);
+    // The listener for errors stays: one may come after the terminal is gone.
+    this.input.pause();
+    this.reader.close();
+    try {
+      this.input.setRawMode(false);
+    } catch {
+      // The terminal is gone, and its mode with it.
+    }
+  };
+
+  private readonly feed = (bytes: Buffer): void => this.reader.feed(bytes);
+}

@@ -1,0 +1,89 @@
+/** Draws a frame: plain data and a size become exactly as many lines as the terminal has rows. Pure. */
+import { cutPainted, fold, widthOf } from "../../text/render.ts";
+import { sized } from "./cells.ts";
+import type { Frame, LogShown, Size } from "./frame.ts";
+import { footLines, headLines } from "./head.ts";
+import { helpLines } from "./help.ts";
+import { groupLines, taskLines, textAndTasks } from "./pages.ts";
+import { paneLines } from "./pane-lines.ts";
+import type { Row } from "./rows.ts";
+import { chosenRow, pageOf, type TopState } from "./state.ts";
+
+/** From this width on, what is chosen is shown beside the panes. */
+const WIDE = 140;
+const LEFT_SHARE = 0.55;
+/** Colours of ours, which take no cell. */
+const COLOURS = /\u001b\[[0-9;]*m/g;
+
+export interface Drawn {
+  lines: string[];
+  log: LogShown;
+}
+
+const NO_LOG: LogShown = { rows: 0, firstStart: 0 };
+
+/** The task whose page and log a frame needs; undefined when it needs none. */
+export function wantedTask(
+  state: TopState,
+  panes: readonly Row[][],
+  { columns }: Pick<Size, "columns">,
+): string | undefined {
+  const page = pageOf(state);
+  if (page?.kind === "task") return page.id;
+  if (page !== undefined || columns < WIDE) return undefined;
+  const row = chosenRow(state, panes);
+  if (row === undefined) return undefined;
+  const isOne =
+    row.shown.kind === "running" || (row.shown.kind === "failed" && row.ids.length === 1);
+  return isOne ? row.ids[0] : undefined;
+}
+
+export function layout(frame: Frame, { columns, rows }: Size): Drawn {
+  const isSmall = rows < 16;
+  const head = headLines(frame, columns, rows < 8 ? 1 : isSmall ? 2 : 4);
+  const foot = footLines(frame, columns, rows < 6 ? 1 : 2);
+  const room = Math.max(1, rows - head.length - foot.length);
+  const { lines, log } = body(frame, { columns, rows: room });
+  const shown = lines.slice(0, room).map((line) => cutPainted(line, columns));
+  while (shown.length < room) shown.push("");
+  return { lines: [...head, ...shown, ...foot].slice(0, Math.max(1, rows)), log };
+}
+
+function body(frame: Frame, { columns, rows }: Size): Drawn {
+  const { state, task } = frame;
+  const page = pageOf(state);
+  if (state.isHelp)
+    return { lines: helpLines().flatMap((line) => fold(line, columns)), log: NO_LOG };
+  if (page?.kind === "task") {
+    if (task?.id !== page.id) return { lines: ["looking …"], log: NO_LOG };
+    return taskLines(frame, task, page, { width: columns, rows });
+  }
+  if (page?.kind === "group") return { lines: groupLines(frame, page, columns, rows), log: NO_LOG };
+  if (columns < WIDE) return { lines: paneLines(frame, columns, rows), log: NO_LOG };
+  const left = Math.floor(columns * LEFT_SHARE);
+  const width = columns - left - 3;
+  const panes = paneLines(frame, left, rows);
+  const beside = besideLines(frame, { columns: width, rows });
+  const { column } = frame.look.signs;
+  return {
+    lines: panes.map((line, i) => `${padPainted(line, left)} ${column} ${beside[i] ?? ""}`),
+    log: NO_LOG,
+  };
+}
+
+/** What is chosen in the panes, in full. */
+function besideLines(frame: Frame, { columns, rows }: Size): string[] {
+  const { state, panes, task } = frame;
+  const row = chosenRow(state, panes);
+  if (row === undefined) return [];
+  const size = { width: columns, rows };
+  const wanted = wantedTask(state, panes, { columns: WIDE });
+  if (wanted === undefined) return textAndTasks(frame, row, undefined, size);
+  if (task?.id !== wanted) return ["looking …"];
+  return taskLines(frame, task, undefined, size).lines.map((line) => cutPainted(line, columns));
+}
+
+function padPainted(line: string, width: number): string {
+  const plain = line.replace(COLOURS, "");
+  return widthOf(plain) >= width ? line : line + sized("", width - widthOf(plain));
+}

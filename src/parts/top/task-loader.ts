@@ -1,0 +1,118 @@
+/** Reads the task that is open: its files, why it has not ended, and the part of its log that is shown. */
+import fs from "node:fs";
+import { basename, join } from "node:path";
+import { openIdReaders } from "../../app/id-readers.ts";
+import type { AgentSettings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { widthOf } from "../../text/render.ts";
+import { type LogPage, readLogPage } from "../../view/log-page.ts";
+import { readTaskPage, type TaskPage } from "../../view/task-page.ts";
+import { WhyOpen } from "../../view/why-open.ts";
+import { type AgentLines, conversationLines } from "./agent-lines.ts";
+import type { TaskShown, ToLines } from "./frame.ts";
+import { logLine } from "./log-lines.ts";
+import type { Stream } from "./state.ts";
+
+/** How often it is found out why a task waits (ms); that may read many files. */
+const WHY_AGAIN_MS = 2000;
+const NO_PAGE: LogPage = { lines: [], starts: [], to: 0, size: 0 };
+
+/** The part of a log that is wanted. */
+export interface Wanted {
+  stream: Stream;
+  /** Where it ends (bytes); undefined: the end. */
+  to: number | undefined;
+  /** At most so many lines. */
+  rows: number;
+}
+
+export class TaskLoader {
+  private readonly tree: StateTree;
+  private readonly agents: AgentLines;
+  private readonly colour: boolean;
+  private readonly why: WhyOpen;
+  private told: { id: string; atMs: number; why: TaskShown["why"] } | undefined;
+  private log: { key: string; page: LogPage } = { key: "", page: NO_PAGE };
+
+  /** @param settings of the agents; undefined when they cannot be read */
+  constructor(
+    tree: StateTree,
+    settings: readonly AgentSettings[] | undefined,
+    agents: AgentLines,
+    colour: boolean,
+  ) {
+    this.tree = tree;
+    this.agents = agents;
+    this.colour = colour;
+    this.why = new WhyOpen(tree, settings, Date.now(), openIdReaders(tree, settings));
+  }
+
+  /** @throws a system error when a file is there and cannot be read */
+  load(id: string, wanted: Wanted): TaskShown {
+    const page = readTaskPage(this.tree, id);
+    const isOpen = page !== undefined && page.state !== "done" && page.state !== "failed";
+    if (isOpen) this.askWhy(id);
+    const why = isOpen && this.told?.id === id ? this.told.why : undefined;
+    return { id, page, why, log: this.readLog(page, wanted) };
+  }
+
+  private askWhy(id: string): void {
+    const nowMs = performance.now();
+    if (this.told?.id === id && nowMs - this.told.atMs < WHY_AGAIN_MS) return;
+    const told = { id, atMs: nowMs, why: this.told?.id === id ? this.told.why : undefined };
+    this.told = told;
+    void this.why.refresh().then(
+      () => {
+        const why = this.why.explain(id);
+        told.why = why && { text: why.text, do: why.do };
+      },
+      () => {
+        // What it depends on cannot be read now. The next look asks again.
+      },
+    );
+  }
+
+  private readLog(page: TaskPage | undefined, { stream, to, rows }: Wanted): TaskShown["log"] {
+    const runDir = page?.run_dir ?? null;
+    if (runDir === null) return undefined;
+    const { path, toLines } = this.logOf(runDir, stream);
+    const stats = fs.statSync(path, { throwIfNoEntry: false });
+    const key = `${path} ${stats?.size} ${stats?.mtimeMs} ${to} ${rows}`;
+    if (key !== this.log.key) this.log = { key, page: readLogPage(path, to, rows) };
+    return { name: basename(path), path, page: this.log.page, toLines };
+  }
+
+  private logOf(runDir: string, stream: Stream): { path: string; toLines: ToLines } {
+    const events = join(runDir, "events.jsonl");
+    const read = stream === "stdout" ? this.agents.readerOf(runDir) : undefined;
+    if (read !== undefined && fs.existsSync(events)) {
+      const toLines: ToLines = (raw, width) =>
+        conversationLines(read, raw, { width, colour: this.colour });
+      return { path: events, toLines };
+    }
+    return { path: join(runDir, `${stream}.log`), toLines: plainLines(this.colour) };
+  }
+}
+
+function plainLines(colour: boolean): ToLines {
+  return (raw, width) => wrapped(logLine(raw, colour && !Number.isFinite(width)), width);
+}
+
+/** Broken at the edge, and not at words: people look for columns. */
+function wrapped(line: string, width: number): string[] {
+  if (!Number.isFinite(width)) return [line];
+  const parts: string[] = [];
+  let part = "";
+  let room = width;
+  for (const c of line) {
+    const cells = widthOf(c);
+    if (cells > room) {
+      parts.push(part);
+      part = "";
+      room = width;
+    }
+    part += c;
+    room -= cells;
+  }
+  return [...parts, part];
+}

@@ -1,0 +1,264 @@
+/**
+ * The loop of `top`: looks at the files, draws, and takes keys. It slows down before it takes more than its share of a core. What
+ * it shows is made anew from files with each look; what is chosen on the screen is all that it keeps.
+ */
+import type { Context } from "../../cli/shell/command-spec.ts";
+import { existsTree } from "../../cli/shell/options.ts";
+import { LiveScreen } from "../../cli/text/live-screen.ts";
+import { TerminalWriter } from "../../cli/text/terminal-writer.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { lookForTask } from "../../view/find-task.ts";
+import { findInLog, placeAfter } from "../../view/log-page.ts";
+import type { Overview } from "../../view/overview.ts";
+import { OverviewReader } from "../../view/overview-reader.ts";
+import { Actions } from "./actions.ts";
+import { AgentLines } from "./agent-lines.ts";
+import type { Look } from "./cells.ts";
+import type { Frame, LogShown, TaskShown } from "./frame.ts";
+import { Keyboard } from "./keyboard.ts";
+import type { Key } from "./keys.ts";
+import { layout, wantedTask } from "./layout.ts";
+import { press, taskPage } from "./press.ts";
+import { type Row, rowsOf } from "./rows.ts";
+import { type Deed, pageOf, START, type TaskPageState, type TopState } from "./state.ts";
+import { TaskLoader } from "./task-loader.ts";
+
+/** The share of a core that looking may take; a look that took longer is followed by a longer pause. */
+const SHARE = 0.02;
+const PAUSE_MS_MAX = 4000;
+/** How much the last look counts for the mean of all. */
+const LAST_COUNTS = 0.2;
+/** How much of a log is read beyond the rows of the screen, for lines that are none when drawn. */
+const LOG_ROWS_MORE = 50;
+
+export interface TopOptions {
+  look: Look;
+  isReadOnly: boolean;
+  /** The least time between two looks (ms). */
+  intervalMs: number;
+  settings: Settings;
+}
+
+export class Top {
+  private readonly tree: StateTree;
+  private readonly options: TopOptions;
+  private readonly reader: OverviewReader;
+  private readonly actions: Actions;
+  private readonly loader: TaskLoader;
+  private readonly terminal = new TerminalWriter();
+  private readonly screen: LiveScreen;
+  private state: TopState = START;
+  private overview: Overview | undefined;
+  private trouble: string | undefined;
+  private task: TaskShown | undefined;
+  private log: LogShown = { rows: 0, firstStart: 0 };
+  private timer: NodeJS.Timeout | undefined;
+  private meanCostMs = 0;
+  private end: () => void = () => {};
+
+  constructor(ctx: Context, tree: StateTree, options: TopOptions) {
+    const { settings, look } = options;
+    const agents = new AgentLines();
+    this.tree = tree;
+    this.options = options;
+    this.reader = new OverviewReader(tree, {
+      settings,
+      lastLineOf: (runDir) => agents.lastLineOf(runDir),
+    });
+    this.actions = new Actions(ctx, tree, settings.workers);
+    this.loader = new TaskLoader(tree, settings.agents, agents, look.colour);
+    const keyboard = new Keyboard(
+      process.stdin,
+      (text) => this.terminal.write(text),
+      (key) => this.onKey(key),
+      () => this.end(),
+    );
+    this.screen = new LiveScreen(this.terminal, keyboard);
+  }
+
+  /** Resolves when the person ends it, or the terminal is closed. */
+  async run(): Promise<void> {
+    const ended = new Promise<void>((resolve) => {
+      this.end = resolve;
+    });
+    this.screen.open();
+    try {
+      this.look();
+      await ended;
+    } finally {
+      clearTimeout(this.timer);
+      this.end = () => {};
+      this.screen.close();
+      this.reader.close();
+    }
+  }
+
+  private look(): void {
+    const from = process.cpuUsage();
+    this.readOverview();
+    this.draw();
+    const { user, system } = process.cpuUsage(from);
+    const costMs = (user + system) / 1000;
+    this.meanCostMs += LAST_COUNTS * (costMs - this.meanCostMs);
+    const pauseMs = Math.min(
+      PAUSE_MS_MAX,
+      Math.max(this.options.intervalMs, this.meanCostMs / SHARE),
+    );
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.look(), pauseMs);
+  }
+
+  private readOverview(): void {
+    try {
+      if (!existsTree(this.tree)) throw new Error(`${this.tree.dir} is gone`);
+      this.overview = this.reader.next(Date.now());
+      this.trouble = undefined;
+    } catch (error) {
+      this.trouble = `the tree cannot be read: ${messageOf(error)}`;
+    }
+  }
+
+  private panes(): Row[][] {
+    return this.overview === undefined
+      ? [[], [], [], []]
+      : rowsOf(this.overview, this.state.filter);
+  }
+
+  private draw(): void {
+    const panes = this.panes();
+    this.loadTask(panes);
+    const { look, isReadOnly } = this.options;
+    const frame: Frame = {
+      overview: this.overview,
+      trouble: this.trouble,
+      panes,
+      state: this.state,
+      task: this.task,
+      step: this.actions.look(this.overview?.health.is_attended === true),
+      look,
+      isReadOnly,
+      nowMs: Date.now(),
+    };
+    this.screen.show((columns, rows) => {
+      const { lines, log } = layout(frame, { columns, rows });
+      this.log = log;
+      return lines;
+    });
+  }
+
+  private loadTask(panes: readonly Row[][]): void {
+    const { columns, rows } = this.terminal;
+    const id = wantedTask(this.state, panes, { columns });
+    if (id === undefined) {
+      this.task = undefined;
+      return;
+    }
+    const page = pageOf(this.state);
+    const own = page?.kind === "task" ? page : taskPage(id);
+    try {
+      const wanted = { stream: own.stream, to: own.to, rows: rows + LOG_ROWS_MORE };
+      this.task = this.loader.load(id, wanted);
+    } catch (error) {
+      this.trouble = `the files of this task cannot be read: ${messageOf(error)}`;
+    }
+  }
+
+  private onKey(key: Key): void {
+    const { state, deed } = press(this.state, key, {
+      overview: this.overview,
+      panes: this.panes(),
+      pageRows: Math.max(1, Math.floor(this.terminal.rows / 4)),
+      nowMs: performance.now(),
+      isReadOnly: this.options.isReadOnly,
+    });
+    this.state = state;
+    if (deed === undefined) this.draw();
+    else this.perform(deed);
+  }
+
+  private perform(deed: Deed): void {
+    switch (deed.does) {
+      case "quit":
+        this.end();
+        return;
+      case "interrupt":
+        // As the terminal does it: all of the command's processes hear of it, also those that started this one.
+        process.kill(0, "SIGINT");
+        return;
+      case "suspend":
+        process.kill(0, "SIGTSTP");
+        return;
+      case "redraw":
+        this.screen.redraw();
+        return;
+      case "scroll":
+        this.moveLog((page) => this.scrolled(page, deed));
+        return;
+      case "search":
+        this.moveLog((page) => this.searched(page, deed.direction));
+        return;
+      case "find":
+        this.find(deed.id);
+        return;
+      default:
+        void this.actions.perform(deed, this.overview).then(() => this.draw());
+        this.draw();
+    }
+  }
+
+  /** Opens a task that is in no row. */
+  private find(id: string): void {
+    const isShown = this.panes().some((rows) => rows.length > 0);
+    if (!isShown && lookForTask(this.tree, id) !== undefined)
+      this.state = { ...this.state, filter: "", pages: [taskPage(id)] };
+    this.draw();
+  }
+
+  private moveLog(move: (page: TaskPageState) => TaskPageState | string): void {
+    const page = pageOf(this.state);
+    if (page?.kind !== "task") return;
+    try {
+      const moved = move(page);
+      this.state =
+        typeof moved === "string"
+          ? { ...this.state, note: moved }
+          : { ...this.state, pages: [...this.state.pages.slice(0, -1), moved] };
+    } catch (error) {
+      this.state = { ...this.state, note: `the log cannot be read: ${messageOf(error)}` };
+    }
+    this.draw();
+  }
+
+  private scrolled(
+    page: TaskPageState,
+    { by, direction }: Extract<Deed, { does: "scroll" }>,
+  ): TaskPageState {
+    const log = this.task?.log;
+    if (log === undefined) return page;
+    const { starts, to } = log.page;
+    const { rows, firstStart } = this.log;
+    const first = placeAfter(log.path, 0, Math.max(1, rows));
+    if (direction === "on") {
+      if (by === "all" || page.to === undefined) return { ...page, to: undefined };
+      return { ...page, to: placeAfter(log.path, to, by === "line" ? 1 : Math.max(1, rows)) };
+    }
+    // Nothing is above the first page.
+    if (first === undefined) return page;
+    const wanted = by === "all" ? first : by === "line" ? (starts.at(-1) ?? to) : firstStart;
+    return { ...page, to: Math.max(first, wanted) };
+  }
+
+  private searched(page: TaskPageState, direction: "back" | "on"): TaskPageState | string {
+    const log = this.task?.log;
+    if (log === undefined || page.search === "") return "/ names what to search for";
+    const { starts, to } = log.page;
+    // The last line that is shown is where the search stands.
+    const from = direction === "back" ? (starts.at(-1) ?? 0) : to;
+    const found = findInLog(log.path, page.search, from, direction);
+    return found === undefined
+      ? `${page.search} is not in the ${direction === "back" ? "8 MiB before" : "8 MiB after"} this`
+      : { ...page, to: found };
+  }
+}

@@ -1,0 +1,89 @@
+/** The latest failures, grouped by their cause. Reads each record once, and a bounded number of records in one look. */
+import type { StateTree } from "../core/state-tree.ts";
+import { type Cause, type Failure, groupByCause } from "./causes.ts";
+import { chooseFiles } from "./choose-files.ts";
+import { stampOf } from "./kept.ts";
+import { readJsonObject, textOf } from "./scan.ts";
+
+/** So many of the latest failures are grouped. */
+const FAILURES_MAX = 1000;
+const LOOKED_AT_MAX = 2000;
+/** How many records one look reads (60 µs each). */
+const READS_MAX = 200;
+/** The least time between two looks at a changed tray (ms). */
+const AGAIN_MS = 1000;
+const BYTES_MAX = 1024 * 1024;
+
+export interface FailureCauses {
+  /** The cause with the most failures first. */
+  causes: Cause[];
+  /** How many failures are in these groups. */
+  grouped: number;
+  /** False when the tray holds more than these. */
+  is_all: boolean;
+}
+
+export class FailureCausesReader {
+  private readonly tree: StateTree;
+  private known = new Map<string, Failure>();
+  private stamp = "";
+  private lookedAtMs = Number.NEGATIVE_INFINITY;
+  private isComplete = false;
+  private last: FailureCauses = { causes: [], grouped: 0, is_all: true };
+
+  constructor(tree: StateTree) {
+    this.tree = tree;
+  }
+
+  /** @throws ErrIo when the tray exists and cannot be read */
+  look(): FailureCauses {
+    const stamp = stampOf(`${this.tree.mailbox}/failed`);
+    if (stamp === this.stamp && this.isComplete) return this.last;
+    const nowMs = performance.now();
+    if (this.isComplete && nowMs - this.lookedAtMs < AGAIN_MS) return this.last;
+    this.lookedAtMs = nowMs;
+    this.stamp = stamp;
+    this.read();
+    return this.last;
+  }
+
+  private read(): void {
+    const choosing = chooseFiles(this.tree, "failed", {
+      limit: FAILURES_MAX,
+      lookedAtMax: LOOKED_AT_MAX,
+    });
+    let step = choosing.next();
+    while (step.done !== true) step = choosing.next();
+    const { files, next, isAll } = step.value;
+    const known = new Map<string, Failure>();
+    let reads = 0;
+    for (const { id, name, path, mtimeMs } of files) {
+      // A record is never changed in its place: another one has another time.
+      const key = `${name} ${mtimeMs}`;
+      const before = this.known.get(key);
+      if (before === undefined && ++reads > READS_MAX) continue;
+      const failure = before ?? readFailure(path, id, mtimeMs);
+      if (failure !== undefined) known.set(key, failure);
+    }
+    this.isComplete = reads <= READS_MAX;
+    this.known = known;
+    const failures = [...known.values()].sort((a, b) => a.atMs - b.atMs);
+    this.last = {
+      causes: groupByCause(failures),
+      grouped: failures.length,
+      is_all: this.isComplete && isAll && next === undefined,
+    };
+  }
+}
+
+function readFailure(path: string, id: string, mtimeMs: number): Failure | undefined {
+  const record = readJsonObject(path, BYTES_MAX);
+  if (record === undefined) return undefined;
+  const at = record["failed_at"];
+  return {
+    id: textOf(record["task_id"], id),
+    kind: textOf(record["kind"], "unknown"),
+    error: textOf(record["error"]),
+    atMs: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
+  };
+}

@@ -1,0 +1,44 @@
+/** The latest lines of `alerts.jsonl`, from its end. Reads again only when the file has changed. */
+import { parseObject } from "../core/json-object.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { readEnd } from "../host/regular-file.ts";
+import { Kept, stampOf } from "./kept.ts";
+import { textOf } from "./scan.ts";
+
+const END_BYTES = 32 * 1024;
+const ALERTS_MAX = 50;
+
+export interface AlertView {
+  /** Such as `trouble`. */
+  kind: string;
+  message: string;
+  /** Epoch ms. */
+  at_ms: number;
+}
+
+export class LatestAlerts {
+  private readonly path: string;
+  private readonly kept = new Kept<AlertView[]>();
+
+  constructor({ alerts }: Pick<StateTree, "alerts">) {
+    this.path = alerts;
+  }
+
+  /** The latest first. @param sinceMs epoch ms: older ones are left out */
+  look(sinceMs: number): AlertView[] {
+    const alerts = this.kept.get(stampOf(this.path), () => readAlerts(this.path));
+    return alerts.filter((alert) => alert.at_ms >= sinceMs);
+  }
+}
+
+function readAlerts(path: string): AlertView[] {
+  const alerts = readEnd(path, END_BYTES)
+    .split("\n")
+    .flatMap((line): AlertView[] => {
+      const record = parseObject(line);
+      if (record === undefined || typeof record["t"] !== "number") return [];
+      const { alert, message, t } = record;
+      return [{ kind: textOf(alert, "alert"), message: textOf(message), at_ms: t as number }];
+    });
+  return alerts.slice(-ALERTS_MAX).reverse();
+}

@@ -1,0 +1,93 @@
+/** Reads some lines of a log by their place in the file, so that a log of any size costs the same. Reads only. */
+import fs from "node:fs";
+import { openToRead } from "../host/regular-file.ts";
+
+/** How much is read at most for one page (bytes). */
+const PAGE_BYTES = 256 * 1024;
+/** A page of a search reads at most this much (bytes). */
+const SEARCH_BYTES = 8 * 1024 * 1024;
+const NEWLINE = 0x0a;
+
+export interface LogPage {
+  lines: string[];
+  /** Where each line begins (bytes). */
+  starts: number[];
+  /** Where the page ends (bytes), and the file. */
+  to: number;
+  size: number;
+}
+
+const EMPTY: LogPage = { lines: [], starts: [], to: 0, size: 0 };
+
+/** The last `count` lines before `to`; undefined: before the end. A file that is missing has no lines. @throws a system error */
+export function readLogPage(path: string, to: number | undefined, count: number): LogPage {
+  return withFile(path, EMPTY, (fd, size) => {
+    const end = Math.min(to ?? size, size);
+    const from = Math.max(0, end - PAGE_BYTES);
+    const bytes = readBytes(fd, from, end);
+    const lines: string[] = [];
+    const starts: number[] = [];
+    // The newline that ends the page does not begin another line.
+    let lineEnd = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
+    while (lines.length < count && lineEnd >= 0 && bytes.length > 0) {
+      const begin = lineEnd === 0 ? 0 : bytes.lastIndexOf(NEWLINE, lineEnd - 1) + 1;
+      // A line that began before what was read is shown from there.
+      lines.push(bytes.toString("utf8", begin, lineEnd));
+      starts.push(from + begin);
+      if (begin === 0) break;
+      lineEnd = begin - 1;
+    }
+    return { lines: lines.reverse(), starts: starts.reverse(), to: end, size };
+  });
+}
+
+/** Where the `count` lines after `from` end; undefined when the file ends before that. @throws a system error */
+export function placeAfter(path: string, from: number, count: number): number | undefined {
+  return withFile(path, undefined, (fd, size) => {
+    const bytes = readBytes(fd, from, Math.min(size, from + PAGE_BYTES));
+    let at = 0;
+    for (let n = 0; n < count; n++) {
+      const end = bytes.indexOf(NEWLINE, at);
+      if (end === -1) return from + bytes.length >= size ? undefined : from + bytes.length;
+      at = end + 1;
+    }
+    return from + at >= size ? undefined : from + at;
+  });
+}
+
+/**
+ * Where the next line with this text ends, before or after a place; undefined when it is not in the next 8 MiB.
+ * @throws a system error
+ */
+export function findInLog(
+  path: string,
+  text: string,
+  from: number,
+  direction: "back" | "on",
+): number | undefined {
+  return withFile(path, undefined, (fd, size) => {
+    const isBack = direction === "back";
+    const begin = isBack ? Math.max(0, from - SEARCH_BYTES) : from;
+    const end = isBack ? from : Math.min(size, from + SEARCH_BYTES);
+    const bytes = readBytes(fd, begin, end);
+    const hit = isBack ? bytes.lastIndexOf(text) : bytes.indexOf(text);
+    if (hit === -1) return undefined;
+    const lineEnd = bytes.indexOf(NEWLINE, hit);
+    return lineEnd === -1 ? end : begin + lineEnd + 1;
+  });
+}
+
+function readBytes(fd: number, from: number, to: number): Buffer {
+  const buffer = Buffer.alloc(Math.max(0, to - from));
+  return buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, from));
+}
+
+function withFile<T>(path: string, missing: T, use: (fd: number, size: number) => T): T {
+  if (fs.lstatSync(path, { throwIfNoEntry: false }) === undefined) return missing;
+  const fd = openToRead(path);
+  try {
+    return use(fd, fs.fstatSync(fd).size);
+  } finally {
+    fs.closeSync(fd);
+  }
+}

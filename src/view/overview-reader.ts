@@ -1,0 +1,126 @@
+/** Reads the overview of a state tree, several times a second if necessary. Reads only, and a bounded amount in each look. */
+import { join } from "node:path";
+import { leaseOf } from "../core/names.ts";
+import { DEFAULT_SETTINGS, type Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { DoneRate } from "./done-rate.ts";
+import { FailureCausesReader } from "./failure-causes.ts";
+import { idsIn, type TaskPlace } from "./find-task.ts";
+import { Kept, stampOf } from "./kept.ts";
+import { LatestAlerts } from "./latest-alerts.ts";
+import { overviewOf, RUNNING_MAX } from "./make-overview.ts";
+import type { AcceptedTask, Overview, TaskFacts } from "./overview.ts";
+import type { Snapshot } from "./snapshot.ts";
+import { type Accepted, SnapshotReader } from "./snapshot-reader.ts";
+import { SpentToday } from "./spent-today.ts";
+import { isAttended } from "./supervisor.ts";
+import { describeTask, numberIn, readTask } from "./task-rows.ts";
+
+/** Of a large tray, how many more names each look counts (2 ms). */
+const NAMES_PER_LOOK = 2000;
+/** How many tasks of the inbox, and how many accepted ones, are named. */
+const NAMED_MAX = 200;
+const ALERTS_MS = 24 * 60 * 60 * 1000;
+/** How many files of tasks one look reads. */
+const TASKS_READ_MAX = 50;
+
+export interface OverviewOptions {
+  /** Of models, for programs that give no price. */
+  settings?: Settings;
+  /** The last line of a run that prints none itself, such as that of a coding agent. @param runDir path of the run's folder */
+  lastLineOf?: (runDir: string) => string | null;
+}
+
+export class OverviewReader {
+  private readonly tree: StateTree;
+  private readonly options: OverviewOptions;
+  private readonly snapshots: SnapshotReader;
+  private readonly rate: DoneRate;
+  private readonly failures: FailureCausesReader;
+  private readonly alerts: LatestAlerts;
+  private readonly spent: SpentToday;
+  private readonly inbox = new Kept<string[]>();
+  private tasks = new Map<string, TaskFacts>();
+
+  constructor(tree: StateTree, options: OverviewOptions = {}) {
+    this.tree = tree;
+    this.options = options;
+    this.snapshots = new SnapshotReader(tree, NAMES_PER_LOOK);
+    this.rate = new DoneRate(tree);
+    this.failures = new FailureCausesReader(tree);
+    this.alerts = new LatestAlerts(tree);
+    this.spent = new SpentToday(tree, (options.settings ?? DEFAULT_SETTINGS).prices);
+  }
+
+  /** @throws ErrIo when a directory of the tree cannot be read */
+  next(nowMs: number): Overview {
+    const { tree } = this;
+    const snapshot = this.snapshots.next(nowMs);
+    const { processing } = this.snapshots;
+    this.tasks = this.readTasks(processing.places);
+    const inbox = join(tree.mailbox, "inbox");
+    return overviewOf({
+      snapshot,
+      isPlanNewer: this.snapshots.isPlanNewer,
+      tasks: this.tasks,
+      lastLines: this.lastLines(snapshot),
+      accepted: acceptedOf(processing),
+      inbox: this.inbox.get(stampOf(inbox), () => idsIn(tree, "inbox", NAMED_MAX)),
+      minutes: this.rate.look(snapshot.metrics, isAttended(snapshot.supervisor), nowMs),
+      failures: this.failures.look(),
+      alerts: this.alerts.look(nowMs - ALERTS_MS),
+      cost: this.spent.look(nowMs),
+    });
+  }
+
+  /** Closes what stays open between two looks. */
+  close(): void {
+    this.snapshots.close();
+    this.spent.close();
+  }
+
+  /** What is in the files of the tasks that run, by lease. A task is read once. */
+  private readTasks(places: readonly TaskPlace[]): Map<string, TaskFacts> {
+    const found = new Map<string, TaskFacts>();
+    let reads = 0;
+    for (const { name, path, state } of places) {
+      if (name === undefined || state !== "running") continue;
+      const lease = leaseOf(name);
+      const before = this.tasks.get(lease);
+      if (before === undefined && ++reads > TASKS_READ_MAX) continue;
+      found.set(lease, before ?? factsOf(path));
+      if (found.size >= RUNNING_MAX) break;
+    }
+    return found;
+  }
+
+  private lastLines(snapshot: Snapshot): Map<string, string | null> {
+    const { tails } = this.snapshots.runs;
+    const lines = new Map<string, string | null>();
+    for (const { run, batch } of snapshot.running.slice(0, RUNNING_MAX)) {
+      if (run === null || batch !== undefined) continue;
+      const dir = join(this.tree.runs, run);
+      lines.set(run, tails.look(dir).lastLine ?? this.options.lastLineOf?.(dir) ?? null);
+    }
+    return lines;
+  }
+}
+
+/** The tasks in `processing/` that do not run. Of many only some. */
+function acceptedOf({ places, dueMs }: Accepted): AcceptedTask[] {
+  const waiting = places.filter(({ state }) => state === "ready" || state === "held");
+  return waiting.slice(0, NAMED_MAX).map(({ id, path, state, name }) => ({
+    id,
+    due_ms: dueMs.get(path) ?? 0,
+    gate: state === "held" ? (name?.token ?? "") : null,
+  }));
+}
+
+function factsOf(path: string): TaskFacts {
+  const task = readTask(path);
+  return {
+    title: describeTask(task),
+    agent: typeof task?.["agent"] === "string" ? task["agent"] : null,
+    attempts_max: numberIn(task, "max_attempts"),
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * What a person who looks after a pool sees at a glance, as rows. The live screen, and later a page, show it. Types only. Texts come
+ * from tasks and files: they are not safe for a terminal here.
+ */
+import type { MinuteCounts } from "./done-rate.ts";
+import type { FailureCauses } from "./failure-causes.ts";
+import type { AlertView } from "./latest-alerts.ts";
+import type { Count } from "./scan.ts";
+import type { Obstacle, QuestionView, Snapshot } from "./snapshot.ts";
+import type { CostView } from "./spent-today.ts";
+import type { TaskProgress } from "./task-progress.ts";
+
+export interface Health {
+  state: "live" | "silent" | "stopped" | "none" | "dead" | "unknown";
+  /** For people: "dead: pid 7 is gone, last seen 3 min ago". */
+  text: string;
+  /** A supervisor takes up commands, as far as can be seen from here. */
+  is_attended: boolean;
+}
+
+export interface RunningRow {
+  id: string;
+  title: string;
+  /** 0 for the plain claim of a foreign worker. */
+  attempt: number;
+  attempts_max: number | null;
+  agent: string | null;
+  age_ms: number | null;
+  /** False when the process that holds it is dead. */
+  is_alive: boolean;
+  progress: TaskProgress | null;
+  /** What it said last; of a batch, how far it is. */
+  last_line: string | null;
+  /** So far; null when it is not known, or the task uses nothing that has a price. */
+  cost_usd_micro: number | null;
+  /** Of its folder below `runs/`; null when it has none yet. */
+  run: string | null;
+}
+
+export interface WaitingTask {
+  id: string;
+  /** A text that follows the id; "" when the group says it. */
+  why: string;
+  /** When it may start (epoch ms); null when no time decides that. */
+  due_ms: number | null;
+}
+
+/** Tasks that wait for the same thing. */
+export interface WaitingGroup {
+  /** What they wait for, as a key. */
+  code: string;
+  text: string;
+  /** Null when it is not known how many they are. */
+  count: Count | null;
+  /** Some of them. */
+  tasks: WaitingTask[];
+  /** What a person can do; null when it goes on by itself. */
+  do: string | null;
+}
+
+export interface Overview {
+  at_ms: number;
+  state_dir: string;
+  health: Health;
+  slots: { busy: number; total: number; processes: number };
+  /** What new starts wait for, when the pool is paused; null when it is not. */
+  paused: string | null;
+  counts: Snapshot["counts"];
+  minutes: MinuteCounts;
+  /** Over all runs that were counted (ms); null when none was. */
+  run_time: { p50_ms: number; p95_ms: number } | null;
+  cost: Omit<CostView, "running">;
+  /** The longest run first; at most 200. */
+  running: RunningRow[];
+  waiting: WaitingGroup[];
+  failures: FailureCauses;
+  questions: QuestionView[];
+  /** Why the pool does not move, or not fully; without the questions. */
+  obstacles: Obstacle[];
+  /** Of the last day, the latest first. */
+  alerts: AlertView[];
+}
+
+/** What is in a task's file about a run. */
+export interface TaskFacts {
+  title: string;
+  agent: string | null;
+  attempts_max: number | null;
+}
+
+/** An accepted task that has no worker. */
+export interface AcceptedTask {
+  id: string;
+  /** Epoch ms. */
+  due_ms: number;
+  /** The gate at which it waits; null for a task that may start. */
+  gate: string | null;
+}
+
+export interface Facts {
+  snapshot: Snapshot;
+  /** The plan was saved after the last report of the supervisor. */
+  isPlanNewer: boolean;
+  /** By lease. */
+  tasks: ReadonlyMap<string, TaskFacts>;
+  /** By the run's folder. */
+  lastLines: ReadonlyMap<string, string | null>;
+  accepted: readonly AcceptedTask[];
+  /** Some ids in the inbox. */
+  inbox: readonly string[];
+  minutes: MinuteCounts;
+  failures: FailureCauses;
+  alerts: readonly AlertView[];
+  cost: CostView;
+}

@@ -1,0 +1,80 @@
+/** Reads what runs now: for each claim in `processing/` who holds it, since when, and how far it is. Reads only. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { compact } from "../core/compact.ts";
+import { leaseOf, runOf } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judgeOwner, parseOwner, processOf, type Verdict } from "../host/identity.ts";
+import { readBatchProgress } from "./batches.ts";
+import type { TaskPlace } from "./find-task.ts";
+import { RunTails } from "./run-tails.ts";
+import type { RunningView } from "./snapshot.ts";
+
+const OF_FOREIGN_WORKER = {
+  attempt: 0,
+  run: null,
+  lease: null,
+  pid: null,
+  verdict: "unknown",
+  age_ms: null,
+} as const;
+
+/** Looks again and again, and keeps what cannot change. */
+export class RunningTasks {
+  readonly tails = new RunTails();
+  private readonly tree: StateTree;
+  /** When each run's folder was made (epoch ms). */
+  private born = new Map<string, number>();
+
+  constructor(tree: StateTree) {
+    this.tree = tree;
+  }
+
+  /** Those of these places that run, the longest run first. */
+  look(places: readonly TaskPlace[], nowMs: number): RunningView[] {
+    const born = new Map<string, number>();
+    const verdicts = new Map<string, Verdict>();
+    const running = places
+      .filter((place) => place.state === "running")
+      .map((place) => this.read(place, nowMs, { born, verdicts }));
+    this.born = born;
+    this.tails.keepOnly(new Set([...born.keys()].map((run) => join(this.tree.runs, run))));
+    return running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0));
+  }
+
+  private read(place: TaskPlace, nowMs: number, { born, verdicts }: OneLook): RunningView {
+    const { name } = place;
+    if (name === undefined) return { id: place.id, ...OF_FOREIGN_WORKER };
+    const run = runOf(name);
+    const dir = join(this.tree.runs, run);
+    // The claim's own mtime is its heartbeat; the run's directory is made when the attempt begins.
+    const bornMs = this.born.get(run) ?? birthOf(dir);
+    if (bornMs !== undefined) born.set(run, bornMs);
+    const batch = name.isBatch === true ? readBatchProgress(dir) : undefined;
+    const progress = name.isBatch === true ? undefined : this.tails.look(dir).progress;
+    const process = processOf(name.token);
+    const verdict = verdicts.get(process) ?? judgeOwner(name.token);
+    verdicts.set(process, verdict);
+    return {
+      id: place.id,
+      attempt: name.attempt,
+      run: bornMs === undefined ? null : run,
+      lease: leaseOf(name),
+      pid: parseOwner(name.token)?.pid ?? null,
+      verdict,
+      age_ms: bornMs === undefined ? null : Math.max(0, Math.round(nowMs - bornMs)),
+      ...compact({ batch, progress }),
+    };
+  }
+}
+
+/** What is found out once in a look. */
+interface OneLook {
+  born: Map<string, number>;
+  verdicts: Map<string, Verdict>;
+}
+
+function birthOf(dir: string): number | undefined {
+  const made = fs.statSync(dir, { throwIfNoEntry: false });
+  return made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
+}

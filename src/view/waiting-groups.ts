@@ -1,0 +1,136 @@
+/** Groups what waits by the reason why it waits. Pure. */
+import type { ClosedGate, HeldTask } from "../core/documents.ts";
+import { ago, countText } from "../text/render.ts";
+import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
+import type { Snapshot, SupervisorView } from "./snapshot.ts";
+import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
+
+const HELD_TEXTS: Readonly<Record<HeldTask["state"], { text: string; do: string | null }>> = {
+  blocked: { text: "wait for other tasks", do: null },
+  unmatched: {
+    text: "fit no configured agent",
+    do: "configure an agent in config.yaml, see mailchute config",
+  },
+  unreadable: {
+    text: "cannot be read",
+    do: "check the disk, and the owner and rights of the files in the inbox",
+  },
+  closed: {
+    text: "belong to a group or an agent with 0 slots",
+    do: "set its slots in config.yaml",
+  },
+};
+
+/** The groups in which a person must act come first, then those that wait for a slot. */
+export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
+  const { counts, supervisor } = facts.snapshot;
+  const groups = [
+    ...heldGroups(supervisor),
+    ...gateGroups(supervisor, facts.accepted, counts.held),
+    ...delayedGroup(facts, nowMs),
+  ];
+  const named = groups.reduce((sum, { count }) => sum + (count?.count ?? 0), 0);
+  const all = counts.waiting.count + counts.ready + counts.delayed + counts.held;
+  const rest = Math.max(0, all - named);
+  if (rest === 0) return groups;
+  const { text, todo } = whyNothingStarts(facts.snapshot, nowMs);
+  const told = new Set(groups.flatMap(({ tasks }) => tasks.map(({ id }) => id)));
+  const due = facts.accepted.filter((one) => one.gate === null && one.due_ms <= nowMs);
+  const ids = [...due.map(({ id }) => id), ...facts.inbox].filter((id) => !told.has(id));
+  const tasks = ids.map((id) => ({ id, why: "", due_ms: null }));
+  return [
+    ...groups,
+    { code: "start", text, count: { ...counts.waiting, count: rest }, tasks, do: todo },
+  ];
+}
+
+/** What tasks wait for that could start. */
+function whyNothingStarts(s: Snapshot, nowMs: number): { text: string; todo: string | null } {
+  const { supervisor, control } = s;
+  const { busy, total } = slotsOf(s);
+  if (!isAttended(supervisor)) return { text: "wait for a supervisor", todo: "mailchute run" };
+  if (control.paused)
+    return { text: `wait: the pool is ${pausedText(s, nowMs)}`, todo: "mailchute resume" };
+  if (intakeStopped(supervisor) !== undefined)
+    return { text: "wait: the disk is nearly full", todo: "make room on the disk" };
+  if (control.max_workers === 0)
+    return { text: "wait: there are 0 slots", todo: "mailchute set-workers N" };
+  const isRead = supervisor.document?.waiting.is_complete !== false;
+  const reading = isRead ? "" : "; the inbox is still being read";
+  return {
+    text: `wait for a free slot: ${countText(busy)} of ${countText(total)} are busy${reading}`,
+    todo: null,
+  };
+}
+
+function heldGroups(supervisor: SupervisorView): WaitingGroup[] {
+  const waiting = supervisor.document?.waiting;
+  if (waiting === undefined || !(isAttended(supervisor) || supervisor.state === "stopped"))
+    return [];
+  const { held = [], blocked, unmatched, unreadable = 0, is_complete: isExact } = waiting;
+  const of = (state: HeldTask["state"]): WaitingTask[] =>
+    held
+      .filter((one) => one.state === state)
+      .map(({ id, why }) => ({ id, why: why.replace(/^it /, ""), due_ms: null }));
+  const closed = of("closed");
+  const counts = { blocked, unmatched, unreadable, closed: closed.length };
+  return (["unreadable", "unmatched", "closed", "blocked"] as const).flatMap((code) => {
+    const { text, do: todo } = HELD_TEXTS[code];
+    const count = { count: counts[code], is_exact: isExact && code !== "closed" };
+    return count.count === 0 ? [] : [{ code, text, count, tasks: of(code), do: todo }];
+  });
+}
+
+/** A group for each gate: those that are closed, and those at which tasks stand. */
+function gateGroups(
+  supervisor: SupervisorView,
+  accepted: readonly AcceptedTask[],
+  heldCount: number,
+): WaitingGroup[] {
+  const closed = new Map<string, ClosedGate>(closedGates(supervisor).map((one) => [one.gate, one]));
+  const held = accepted.filter(({ gate }) => gate !== null);
+  const isExact = held.length === heldCount;
+  return [...new Set([...closed.keys(), ...held.map(({ gate }) => gate ?? "")])].map((gate) => {
+    const told = closed.get(gate);
+    const tasks = held.filter((one) => one.gate === gate);
+    return {
+      code: `gate ${gate}`,
+      text: `wait: ${told?.why ?? `at the gate ${gate}`}`,
+      // Others of its tasks are in the inbox: nobody counts them.
+      count: tasks.length === 0 ? null : { count: tasks.length, is_exact: isExact },
+      tasks: tasks.map(({ id }) => ({ id, why: "", due_ms: told?.until_ms ?? null })),
+      do: told?.do ?? null,
+    };
+  });
+}
+
+function delayedGroup({ snapshot, accepted }: Facts, nowMs: number): WaitingGroup[] {
+  const { counts, supervisor } = snapshot;
+  const inInbox = isAttended(supervisor) ? (supervisor.document?.waiting.delayed ?? 0) : 0;
+  const count = counts.delayed + inInbox;
+  if (count === 0) return [];
+  const tasks = accepted
+    .filter((one) => one.gate === null && one.due_ms > nowMs)
+    .sort((a, b) => a.due_ms - b.due_ms)
+    .map(({ id, due_ms }) => ({ id, why: "", due_ms }));
+  return [
+    {
+      code: "delayed",
+      text: "wait for their time, or for the next run after a failure",
+      count: { count, is_exact: true },
+      tasks,
+      do: null,
+    },
+  ];
+}
+
+export function slotsOf({ workers, control, counts }: Snapshot): Overview["slots"] {
+  const alive = workers.filter((worker) => worker.verdict !== "dead");
+  const total = alive.reduce((sum, { id, slots }) => sum + (control.slots[id] ?? slots), 0);
+  return { busy: counts.running, total, processes: alive.length };
+}
+
+export function pausedText({ control }: Snapshot, nowMs: number): string {
+  const { paused_at: at } = control;
+  return at === null ? "paused" : `paused ${ago(Date.parse(at), nowMs)}`;
+}
