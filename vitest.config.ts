@@ -23,6 +23,7 @@ const SEARCHES = [
   "test/agents/runs/landing.test.ts",
   "test/parts/landing/{histories,kills,plan,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
+  "test/parts/top/terminal.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",
 ];

@@ -1,12 +1,14 @@
-/** The latest lines of `alerts.jsonl`, from its end. Reads again only when the file has changed. */
+/** The latest alerts that no other list of the overview tells, from the end of `alerts.jsonl`. Reads again only when the file has changed. */
 import { parseObject } from "../core/json-object.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { readEnd } from "../host/regular-file.ts";
 import { Kept, stampOf } from "./kept.ts";
 import { textOf } from "./scan.ts";
 
-const END_BYTES = 32 * 1024;
+const END_BYTES = 128 * 1024;
 const ALERTS_MAX = 50;
+/** Failures, questions and tasks without an agent have lists of their own. */
+const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set(["task_failed", "question", "no_agent"]);
 
 export interface AlertView {
   /** Such as `trouble`. */
@@ -38,6 +40,7 @@ function readAlerts(path: string): AlertView[] {
       const record = parseObject(line);
       if (record === undefined || typeof record["t"] !== "number") return [];
       const { alert, message, t } = record;
+      if (TOLD_ELSEWHERE.has(alert)) return [];
       return [{ kind: textOf(alert, "alert"), message: textOf(message), at_ms: t as number }];
     });
   return alerts.slice(-ALERTS_MAX).reverse();

@@ -50,7 +50,7 @@ function whyNothingStarts(s: Snapshot, nowMs: number): { text: string; todo: str
   const { busy, total } = slotsOf(s);
   if (!isAttended(supervisor)) return { text: "wait for a supervisor", todo: "mailchute run" };
   if (control.paused)
-    return { text: `wait: the pool is ${pausedText(s, nowMs)}`, todo: "mailchute resume" };
+    return { text: `wait: the pool was ${pausedText(s, nowMs)}`, todo: "mailchute resume" };
   if (intakeStopped(supervisor) !== undefined)
     return { text: "wait: the disk is nearly full", todo: "make room on the disk" };
   if (control.max_workers === 0)

@@ -1,7 +1,7 @@
 /** What `--watch` does to a terminal: on one that is played, and on a real one (tmux) where there is tmux. */
 import { EventEmitter } from "node:events";
 import { expect, it } from "vitest";
-import { frameOf, LiveScreen, type Terminal } from "../../src/cli/text/live-screen.ts";
+import { fitRows, frameOf, LiveScreen, type Terminal } from "../../src/cli/text/live-screen.ts";
 import { cutPainted, paint, widthOf } from "../../src/text/render.ts";
 import { newPool } from "../support/pool.ts";
 import { hasTmux, MAILCHUTE, openTerminal, PROMPT } from "../support/terminal.ts";
@@ -10,7 +10,9 @@ import { waitFor } from "../support/wait-for.ts";
 class PlayedTerminal extends EventEmitter implements Terminal {
   columns = 80;
   rows = 24;
+  isBusy = false;
   text = "";
+  finish(): void {}
   write(text: string): void {
     this.text += text;
   }
@@ -22,15 +24,58 @@ class PlayedTerminal extends EventEmitter implements Terminal {
   }
 }
 
-it("draws over the frame before: it wipes no screen, and never scrolls", () => {
-  expect(frameOf(["one", "two"], 80, 24)).toBe("\x1b[Hone\x1b[K\ntwo\x1b[K\n\x1b[J");
-  const long = frameOf(
+const SIZE = { columns: 80, rows: 24 };
+const inOneUpdate = (text: string): string => `\x1b[?2026h${text}\x1b[?2026l`;
+
+it("draws the first frame whole, and then only lines that have changed", () => {
+  expect(frameOf(undefined, ["one", "two"], SIZE)).toBe(
+    inOneUpdate("\x1b[1Hone\x1b[K\x1b[2Htwo\x1b[K\x1b[3H\x1b[J"),
+  );
+  expect(frameOf(["one", "two"], ["one", "three"], SIZE)).toBe(inOneUpdate("\x1b[2Hthree\x1b[K"));
+  expect(frameOf(["one", "two"], ["one"], SIZE)).toBe(inOneUpdate("\x1b[2H\x1b[J"));
+  expect(frameOf(["one"], ["one"], SIZE)).toBe("");
+});
+
+it("never scrolls, and does not erase the last cell of a full line", () => {
+  const long = fitRows(
     Array.from({ length: 50 }, (_, i) => `line ${i}`),
-    80,
     10,
   );
-  expect(long.match(/\n/g)).toHaveLength(9);
-  expect(long).toContain("line 7\x1b[K\nand 42 more lines");
+  expect(long).toHaveLength(10);
+  expect(long.at(-1)).toBe("and 41 more lines: mailchute status");
+  const text = frameOf(undefined, long, { columns: 80, rows: 10 });
+  expect(text).not.toContain("\n");
+  expect(text).not.toContain("\x1b[11H");
+  expect(frameOf(undefined, ["x".repeat(80)], { columns: 80, rows: 1 })).not.toContain("\x1b[K");
+});
+
+it("lets only colours steer the terminal, whatever is in a line", () => {
+  const text = frameOf(undefined, ["a\x1b[2Jb\x1b[31mc\x07\u009b2J\u202e"], SIZE);
+  expect(text).toContain("a\\x1b[2Jb\x1b[31mc\\x07\\x9b2J\\u{202e}");
+});
+
+it("leaves out frames while the terminal has not taken the last one", () => {
+  const terminal = new PlayedTerminal();
+  const screen = new LiveScreen(terminal);
+  screen.open();
+  terminal.text = "";
+  terminal.isBusy = true;
+  screen.show(() => ["one"]);
+  expect(terminal.text).toBe("");
+  terminal.isBusy = false;
+  screen.show(() => ["two"]);
+  expect(terminal.text).toContain("two");
+  screen.close();
+});
+
+it("tells its user when the terminal is taken and left, once each", () => {
+  const calls: string[] = [];
+  const user = { taken: () => void calls.push("taken"), left: () => void calls.push("left") };
+  const screen = new LiveScreen(new PlayedTerminal(), user);
+  screen.open();
+  screen.close();
+  screen.close();
+  expect(calls).toEqual(["taken", "left"]);
 });
 
 it("cuts what does not fit, in cells of the terminal and not in the codes of colours", () => {
@@ -52,7 +97,7 @@ it("draws anew when the width changes, in the new width, and no more after it wa
   expect(terminal.text).toContain("80 columns");
   const narrow = terminal.resize(40, 24);
   expect(narrow).toContain("40 columns");
-  expect(narrow).toContain(`${"x".repeat(39)}…\x1b[K`);
+  expect(narrow).toContain(`\x1b[2H${"x".repeat(39)}…\x1b[`);
   screen.close();
   expect(terminal.resize(30, 24)).toBe("");
   expect(terminal.listenerCount("resize")).toBe(0);
@@ -60,14 +105,18 @@ it("draws anew when the width changes, in the new width, and no more after it wa
 
 it("gives the terminal back as it was", () => {
   const terminal = new PlayedTerminal();
-  const signals = (): number => process.listenerCount("SIGINT") + process.listenerCount("SIGTSTP");
+  const signals = (): number =>
+    ["SIGINT", "SIGTSTP", "exit", "uncaughtExceptionMonitor"].reduce(
+      (sum, name) => sum + process.listenerCount(name),
+      0,
+    );
   const before = signals();
   const screen = new LiveScreen(terminal);
   screen.open();
-  expect(terminal.text).toBe("\x1b[?1049h\x1b[?25l");
+  expect(terminal.text).toBe("\x1b[?1049h\x1b[?25l\x1b[?7l");
   terminal.text = "";
   screen.close();
-  expect(terminal.text).toBe("\x1b[?25h\x1b[?1049l");
+  expect(terminal.text).toBe("\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l");
   expect(signals()).toBe(before);
 });
 

@@ -16,6 +16,10 @@ export interface Terminal {
   /** Keys by tmux's names (`Enter`, `C-c`, `Tab`), or text: all of them at once. */
   press(...keys: string[]): void;
   resize(columns: number, rows: number): void;
+  /** What can be seen, with the sequences of its colours. */
+  painted(): string;
+  /** Closes the terminal while programs run in it. */
+  close(): void;
 }
 
 let count = 0;
@@ -32,6 +36,8 @@ export function openTerminal(dir: string, columns: number, rows: number): Termin
     screen: () => tmux("capture-pane", "-p"),
     all: () => tmux("capture-pane", "-p", "-S", "-"),
     press: (...keys) => void tmux("send-keys", ...keys),
+    painted: () => tmux("capture-pane", "-p", "-e"),
+    close: () => void spawnSync("tmux", ["-L", server, "kill-server"]),
     resize: (x, y) => void tmux("resize-window", "-x", String(x), "-y", String(y)),
   };
 }

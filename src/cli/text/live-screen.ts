@@ -3,7 +3,7 @@
  * frame gets into the scrollback, even when the width changes, and at the end, also by a signal or a crash, the terminal shows what
  * it showed before. A frame writes only the lines that have changed, all at once.
  */
-import { cutPainted, safeOutput } from "../../text/render.ts";
+import { cutPainted, safeOutput, widthOf } from "../../text/render.ts";
 
 /** Without line wrap: a character that is wider than we think must not move the lines below. */
 const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -13,6 +13,7 @@ const BEGIN = "\x1b[?2026h";
 const END = "\x1b[?2026l";
 const ERASE_LINE_END = "\x1b[K";
 const ERASE_BELOW = "\x1b[J";
+const COLOUR = /\u001b\[[0-9;]*m/g;
 const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** The used members of `TerminalWriter`. */
@@ -145,11 +146,13 @@ export function frameOf(
   lines: readonly string[],
   { columns, rows }: Pick<Terminal, "columns" | "rows">,
 ): string {
-  const changed = lines.flatMap((line, i) =>
-    line === before?.[i]
-      ? []
-      : [`\x1b[${i + 1}H${cutPainted(safeOutput(line), columns)}${ERASE_LINE_END}`],
-  );
+  const changed = lines.flatMap((line, i) => {
+    if (line === before?.[i]) return [];
+    const text = cutPainted(safeOutput(line), columns);
+    // In the last cell the cursor would stand on the text, and erase it.
+    const isFull = widthOf(text.replace(COLOUR, "")) >= columns;
+    return [`\x1b[${i + 1}H${text}${isFull ? "" : ERASE_LINE_END}`];
+  });
   const isShorter = before === undefined || before.length > lines.length;
   const below = isShorter && lines.length < rows ? [`\x1b[${lines.length + 1}H${ERASE_BELOW}`] : [];
   const text = [...changed, ...below].join("");

@@ -36,13 +36,13 @@ export function askCancel(state: TopState, row: Row | undefined, around: Asked):
     return askMany(state, `End ${ids.length} waiting tasks for good?`, end, around);
   }
   if (shown.kind !== "running")
-    return confirm(state, `End ${inert(id)} for good? It counts as failed (cancelled).`, around, {
+    return confirm(state, `End ${inert(id)} for good?`, around, {
       y: end,
     });
   const { attempt, age_ms: ageMs, cost_usd_micro: cost } = shown.running;
   const after = ageMs === null ? "" : ` after ${clock(ageMs)}`;
   const spent = cost === null ? "" : ` and ${money(cost)}`;
-  const text = `End run ${attempt} of ${inert(id)}${after}${spent}? It counts as failed (cancelled); b: put it back instead.`;
+  const text = `End run ${attempt} of ${inert(id)}${after}${spent}, for good?`;
   return confirm(state, text, around, {
     y: end,
     b: { does: "cancel", ids, isFinal: false },

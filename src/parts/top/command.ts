@@ -12,7 +12,7 @@ import { watchTerminals } from "../../cli/shell/terminals.ts";
 import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { ASCII_SIGNS, UNICODE_SIGNS } from "./cells.ts";
-import { helpLines } from "./help.ts";
+import { keyTexts } from "./help.ts";
 import { Top } from "./top.ts";
 
 const INTERVAL_MS = 250;
@@ -22,10 +22,7 @@ export const command = defineCommand({
   usage: "[--read-only]",
   details: [
     "Shows counts and rates, what runs and what it says, what waits and why, failures by their cause, questions and alerts. It works without a supervisor, and changes nothing by itself. A key that changes something writes what the command of that name writes, and the screen says when it was taken up. From a width of 140 columns on, what is chosen is shown beside the rows.",
-    `Keys: ${helpLines()
-      .slice(4)
-      .map((line) => line.replace(/\s{2,}/, ": ").trim())
-      .join("; ")}.`,
+    `Keys. ${keyTexts().join("; ")}.`,
     "It takes at most a fiftieth of a core, and looks less often when a look takes longer. If it was ended by kill -9, the command `reset` repairs the terminal.",
   ],
   examples: ["top", "top --json | jq .waiting"],

@@ -1,5 +1,5 @@
 /** The first lines of the screen: how fresh all this is, counts, rates; and the last ones: what was done, and the keys. Pure. */
-import { ago, countText, cut, duration, type Paint, paint, widthOf } from "../../text/render.ts";
+import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
 import type { Health, Overview } from "../../view/overview.ts";
 import { countOf, inert, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
 import type { Frame } from "./frame.ts";
@@ -35,29 +35,29 @@ export function headLines(frame: Frame, width: number, max: number): string[] {
   return lines.slice(0, max);
 }
 
-function titleLine(
-  o: Overview,
-  { look, isReadOnly, trouble, nowMs }: Frame,
-  width: number,
-): string {
-  const { state, text } = o.health;
-  const words =
-    trouble === undefined ? inert(text).replace(/^\w+/, (w) => w.toUpperCase()) : "UNREADABLE";
-  const health = paint(look.colour, trouble === undefined ? HEALTH_PAINTS[state] : "red", words);
-  const slots = `${countText(o.slots.busy)}/${countText(o.slots.total)} slots`;
-  const cost =
-    o.cost.today_usd_micro === null
-      ? ""
-      : `  ${o.cost.is_complete ? "" : "≥"}${money(o.cost.today_usd_micro)} today`;
-  const right = `${slots}${cost}  ${timeOfDay(nowMs)}`;
-  const mode = `${isReadOnly ? "  read only" : ""}${o.paused === null ? "" : "  PAUSED"}`;
-  const left = `${paint(look.colour, "bold", "top")}  ${health}${mode}  `;
-  const room = width - widthOf(`top  ${words}${mode}  `) - widthOf(right) - 1;
+function titleLine(o: Overview, frame: Frame, width: number): string {
+  const { look, isReadOnly, trouble, nowMs } = frame;
+  const words = trouble === undefined ? healthText(o.health) : "UNREADABLE";
+  const colour = trouble === undefined ? HEALTH_PAINTS[o.health.state] : "red";
+  const { today_usd_micro: spent, is_complete: isWhole } = o.cost;
+  const right = [
+    `${countText(o.slots.busy)}/${countText(o.slots.total)} slots`,
+    ...(spent === null ? [] : [`${isWhole ? "" : ">"}${money(spent)} today`]),
+    timeOfDay(nowMs),
+  ].join("  ");
+  const mode = `${o.paused === null ? "" : "  PAUSED"}${isReadOnly ? "  read only" : ""}`;
+  const room = width - widthOf(`top  ${words}${mode}  ${right}`) - 2;
+  if (room < 0) return sized(`top  ${words}${mode}  ${right}`, width);
   // The end of a path says more than its beginning.
   const dir = inert(o.state_dir);
   const place = widthOf(dir) <= room ? dir : room > 8 ? `…${endOf(dir, room - 1)}` : "";
-  if (room < 0) return cut(`top  ${words}${mode}  ${right}`, width);
-  return `${left}${sized(place, room)} ${right}`;
+  const name = paint(look.colour, "bold", "top");
+  return `${name}  ${paint(look.colour, colour, words)}${mode}  ${sized(place, room)}  ${right}`;
+}
+
+function healthText({ state, text }: Health): string {
+  if (state === "none") return text.toUpperCase();
+  return inert(text).replace(/^\w+/, (word) => word.toUpperCase());
 }
 
 function endOf(text: string, width: number): string {
@@ -104,12 +104,13 @@ function urgentLine(o: Overview, trouble: string | undefined, nowMs: number): st
   return first === undefined ? undefined : `${first.what}; do: ${first.do}`;
 }
 
+/** The last ones are left out first. */
 const PANE_KEYS =
-  "enter open  / filter  r retry  c cancel  p pause  +/- workers  a answer  ? help  q quit";
-const GROUP_KEYS = "enter open  r retry  c cancel  esc back  ? help  q quit";
+  "? help  q quit  enter open  / filter  r retry  c cancel  a answer  p pause  + - slots";
+const GROUP_KEYS = "? help  q quit  esc back  enter open  r retry  c cancel";
 const TASK_KEYS =
-  "up/down scroll  f follow  o stderr  w wrap  / search  r retry  c cancel  esc back  ? help  q quit";
-const READ_KEYS = "enter open  esc back  tab pane  / filter  ? help  q quit";
+  "? help  q quit  esc back  up down scroll  f follow  / search  r retry  c cancel  o stderr  w wrap";
+const READ_KEYS = "? help  q quit  esc back  enter open  / filter  tab pane";
 
 export function footLines(frame: Frame, width: number, max: number): string[] {
   const { state, look, step, isReadOnly } = frame;
@@ -120,10 +121,21 @@ export function footLines(frame: Frame, width: number, max: number): string[] {
   }
   const page = pageOf(state);
   const own = page === undefined ? PANE_KEYS : page.kind === "task" ? TASK_KEYS : GROUP_KEYS;
-  const keys = sized(isReadOnly ? READ_KEYS : own, width);
+  const keys = whole(isReadOnly ? READ_KEYS : own, width);
   const filter = state.filter === "" ? "" : `filter: ${inert(state.filter)} (esc clears it)`;
   const said = note === "" ? step : inert(note);
   return [spread(said, filter, width), paint(look.colour, "dim", keys)].slice(-max);
+}
+
+/** As many keys as fit. */
+function whole(keys: string, width: number): string {
+  let line = "";
+  for (const key of keys.split("  ")) {
+    const longer = line === "" ? key : `${line}  ${key}`;
+    if (widthOf(longer) > width) break;
+    line = longer;
+  }
+  return sized(line, width);
 }
 
 function promptLines(prompt: Prompt): string[] {
@@ -131,8 +143,9 @@ function promptLines(prompt: Prompt): string[] {
     case "input":
       return ["enter: done   esc: leave it", `${prompt.label}: ${inert(prompt.text)}_`];
     case "confirm": {
-      const back = Object.hasOwn(prompt.deeds, "b") ? "   b: put it back" : "";
-      return [prompt.text, `y: yes${back}   any other key: no`];
+      const back = Object.hasOwn(prompt.deeds, "b") ? "   b: stop it, and put it back" : "";
+      const yes = prompt.text.startsWith("End") ? "yes, it counts as failed" : "yes";
+      return [prompt.text, `y: ${yes}${back}   any other key: no`];
     }
     case "number":
       return [

@@ -1,4 +1,5 @@
 /** The keys of `top`, for people. */
+import { fold } from "../../text/render.ts";
 
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["up down, j k", "one row; in a log one line"],
@@ -19,11 +20,22 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
 ];
 const KEYS_WIDTH = 15;
 
-export function helpLines(): string[] {
+/** `j k: one row`, one text for each. */
+export function keyTexts(): string[] {
+  return KEYS.map(([keys, what]) => `${keys}: ${what}`);
+}
+
+/** @param width cells */
+export function helpLines(width: number): string[] {
+  const room = Math.max(10, width - KEYS_WIDTH - 1);
   return [
-    "All that is shown comes from files, and every key that changes something writes one,",
-    "as the command of that name does: written, taken up, done.",
+    ...fold(
+      "All that is shown comes from files. A key that changes something writes a file, too, as the command of that name does.",
+      width,
+    ),
     "",
-    ...KEYS.map(([keys, what]) => `${keys.padEnd(KEYS_WIDTH)} ${what}`),
+    ...KEYS.flatMap(([keys, what]) =>
+      fold(what, room).map((line, i) => `${(i === 0 ? keys : "").padEnd(KEYS_WIDTH)} ${line}`),
+    ),
   ];
 }

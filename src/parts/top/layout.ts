@@ -1,6 +1,6 @@
 /** Draws a frame: plain data and a size become exactly as many lines as the terminal has rows. Pure. */
-import { cutPainted, fold, widthOf } from "../../text/render.ts";
-import { sized } from "./cells.ts";
+import { cutPainted, widthOf } from "../../text/render.ts";
+import { ASCII_SIGNS, sized } from "./cells.ts";
 import type { Frame, LogShown, Size } from "./frame.ts";
 import { footLines, headLines } from "./head.ts";
 import { helpLines } from "./help.ts";
@@ -14,6 +14,9 @@ const WIDE = 140;
 const LEFT_SHARE = 0.55;
 /** Colours of ours, which take no cell. */
 const COLOURS = /\u001b\[[0-9;]*m/g;
+
+const BEYOND_ASCII = /[^\0-\x7f]/gu;
+const ASCII_FOR: Readonly<Record<string, string>> = { "…": "~", "–": "-", "·": "." };
 
 export interface Drawn {
   lines: string[];
@@ -43,17 +46,22 @@ export function layout(frame: Frame, { columns, rows }: Size): Drawn {
   const head = headLines(frame, columns, rows < 8 ? 1 : isSmall ? 2 : 4);
   const foot = footLines(frame, columns, rows < 6 ? 1 : 2);
   const room = Math.max(1, rows - head.length - foot.length);
-  const { lines, log } = body(frame, { columns, rows: room });
-  const shown = lines.slice(0, room).map((line) => cutPainted(line, columns));
+  const { lines: inner, log } = body(frame, { columns, rows: room });
+  const shown = inner.slice(0, room).map((line) => cutPainted(line, columns));
   while (shown.length < room) shown.push("");
-  return { lines: [...head, ...shown, ...foot].slice(0, Math.max(1, rows)), log };
+  const lines = [...head, ...shown, ...foot].slice(0, Math.max(1, rows));
+  return { lines: frame.look.signs === ASCII_SIGNS ? lines.map(toAscii) : lines, log };
+}
+
+/** For a terminal that would show other characters as several wrong ones; each keeps its cells. */
+function toAscii(line: string): string {
+  return line.replace(BEYOND_ASCII, (c) => ASCII_FOR[c] ?? "?".repeat(widthOf(c)));
 }
 
 function body(frame: Frame, { columns, rows }: Size): Drawn {
   const { state, task } = frame;
   const page = pageOf(state);
-  if (state.isHelp)
-    return { lines: helpLines().flatMap((line) => fold(line, columns)), log: NO_LOG };
+  if (state.isHelp) return { lines: helpLines(columns), log: NO_LOG };
   if (page?.kind === "task") {
     if (task?.id !== page.id) return { lines: ["looking …"], log: NO_LOG };
     return taskLines(frame, task, page, { width: columns, rows });

@@ -189,7 +189,7 @@ function factsLine({ agent, group, priority, after, files }: TaskPage): string {
         ]),
     ...files.map(({ name, bytes }) => `${name} ${bytesText(bytes)}`),
   ];
-  return parts.join("  ");
+  return parts.join(", ");
 }
 
 function whyLines({ text, do: todo }: NonNullable<TaskShown["why"]>, width: number): string[] {

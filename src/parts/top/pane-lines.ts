@@ -3,6 +3,7 @@ import { ago, countText, cut, paint, widthOf } from "../../text/render.ts";
 import type { Overview, RunningRow } from "../../view/overview.ts";
 import { bar, clock, countOf, inert, type Look, money, sized, spread, timeOfDay } from "./cells.ts";
 import type { Frame } from "./frame.ts";
+import { logLine } from "./log-lines.ts";
 import type { Row, Shown } from "./rows.ts";
 import { chosenIndex } from "./state.ts";
 
@@ -166,7 +167,7 @@ function runningLines(rows: readonly RunningRow[], { width, look }: Page): strin
 function saying({ is_alive: isAlive, progress, last_line: line, title }: RunningRow): string {
   if (!isAlive) return "its process is dead";
   const text = [progress?.text ?? "", line ?? "", title].find((one) => one !== "");
-  return text === undefined ? "(no output yet)" : inert(text);
+  return text === undefined ? "(no output yet)" : logLine(text, false);
 }
 
 function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): string {

@@ -36,7 +36,7 @@ export function press(state: TopState, key: Key, around: Around): Pressed {
       ? pressInPanes(quiet, key.name, around)
       : page.kind === "group"
         ? pressInGroup(quiet, page, key.name, around)
-        : pressInTask(quiet, page, key.name);
+        : pressInTask(quiet, page, key.name, around);
   return own ?? pressAnywhere(quiet, key.name, around);
 }
 
@@ -148,7 +148,7 @@ function open(state: TopState, row: Row | undefined): TopState {
 }
 
 export function taskPage(id: string): TaskPageState {
-  return { kind: "task", id, stream: "stdout", to: undefined, isWrapped: false, search: "" };
+  return { kind: "task", id, stream: "auto", to: undefined, isWrapped: false, search: "" };
 }
 
 function push(state: TopState, page: Page): TopState {
@@ -195,14 +195,19 @@ const SCROLLS: Readonly<Record<string, Deed>> = {
   N: { does: "search", direction: "back" },
 };
 
-function pressInTask(state: TopState, page: TaskPageState, name: string): Pressed | undefined {
+function pressInTask(
+  state: TopState,
+  page: TaskPageState,
+  name: string,
+  around: Around,
+): Pressed | undefined {
   const deed = SCROLLS[name];
   if (deed !== undefined) return { state, deed };
   switch (name) {
     case "w":
       return { state: replacePage(state, { ...page, isWrapped: !page.isWrapped }) };
     case "o": {
-      const stream = page.stream === "stdout" ? "stderr" : "stdout";
+      const stream = around.isStderr ? "stdout" : "stderr";
       return { state: replacePage(state, { ...page, stream, to: undefined }) };
     }
     case "/":

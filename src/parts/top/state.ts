@@ -16,7 +16,8 @@ export interface GroupPage {
   cursor: Cursor;
 }
 
-export type Stream = "stdout" | "stderr";
+/** `auto`: stdout, unless only stderr has anything. */
+export type Stream = "auto" | "stdout" | "stderr";
 
 export interface TaskPageState {
   kind: "task";
@@ -139,4 +140,6 @@ export interface Around {
   nowMs: number;
   /** Nothing may be changed. */
   isReadOnly: boolean;
+  /** The log that is shown is that of stderr. */
+  isStderr: boolean;
 }

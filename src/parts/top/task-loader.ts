@@ -7,6 +7,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { widthOf } from "../../text/render.ts";
 import { type LogPage, readLogPage } from "../../view/log-page.ts";
 import { readTaskPage, type TaskPage } from "../../view/task-page.ts";
+import { isProgressLine } from "../../view/task-progress.ts";
 import { WhyOpen } from "../../view/why-open.ts";
 import { type AgentLines, conversationLines } from "./agent-lines.ts";
 import type { TaskShown, ToLines } from "./frame.ts";
@@ -64,7 +65,8 @@ export class TaskLoader {
     void this.why.refresh().then(
       () => {
         const why = this.why.explain(id);
-        told.why = why && { text: why.text, do: why.do };
+        const isNews = why !== undefined && why.text !== "runs";
+        told.why = isNews ? { text: why.text, do: why.do } : undefined;
       },
       () => {
         // What it depends on cannot be read now. The next look asks again.
@@ -84,18 +86,31 @@ export class TaskLoader {
 
   private logOf(runDir: string, stream: Stream): { path: string; toLines: ToLines } {
     const events = join(runDir, "events.jsonl");
-    const read = stream === "stdout" ? this.agents.readerOf(runDir) : undefined;
+    const read = stream === "stderr" ? undefined : this.agents.readerOf(runDir);
     if (read !== undefined && fs.existsSync(events)) {
       const toLines: ToLines = (raw, width) =>
         conversationLines(read, raw, { width, colour: this.colour });
       return { path: events, toLines };
     }
-    return { path: join(runDir, `${stream}.log`), toLines: plainLines(this.colour) };
+    const stdout = join(runDir, "stdout.log");
+    const stderr = join(runDir, "stderr.log");
+    const isStderr = stream === "stderr" || (stream === "auto" && isOnly(stderr, stdout));
+    return { path: isStderr ? stderr : stdout, toLines: plainLines(this.colour) };
   }
 }
 
+/** Whether only the first of these files holds anything. */
+function isOnly(path: string, other: string): boolean {
+  const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return sizeOf(path) > 0 && sizeOf(other) === 0;
+}
+
 function plainLines(colour: boolean): ToLines {
-  return (raw, width) => wrapped(logLine(raw, colour && !Number.isFinite(width)), width);
+  return (raw, width) => {
+    // What it says of its progress is shown as such.
+    if (isProgressLine(raw)) return [];
+    return wrapped(logLine(raw, colour && !Number.isFinite(width)), width);
+  };
 }
 
 /** Broken at the edge, and not at words: people look for columns. */

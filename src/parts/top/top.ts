@@ -172,6 +172,7 @@ export class Top {
       pageRows: Math.max(1, Math.floor(this.terminal.rows / 4)),
       nowMs: performance.now(),
       isReadOnly: this.options.isReadOnly,
+      isStderr: this.task?.log?.name === "stderr.log",
     });
     this.state = state;
     if (deed === undefined) this.draw();
@@ -208,10 +209,13 @@ export class Top {
     }
   }
 
-  /** Opens a task that is in no row. */
+  /** Goes to a pane in which the filter leaves something; a task that is in no row is opened. */
   private find(id: string): void {
-    const isShown = this.panes().some((rows) => rows.length > 0);
-    if (!isShown && lookForTask(this.tree, id) !== undefined)
+    const panes = this.panes();
+    const pane = panes.findIndex((rows) => rows.length > 0);
+    if ((panes[this.state.pane]?.length ?? 0) === 0 && pane !== -1)
+      this.state = { ...this.state, pane };
+    if (pane === -1 && lookForTask(this.tree, id) !== undefined)
       this.state = { ...this.state, filter: "", pages: [taskPage(id)] };
     this.draw();
   }

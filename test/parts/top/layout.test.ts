@@ -1,0 +1,235 @@
+/** The screen of `top` as lines of text, in many sizes. */
+import { describe, expect, it } from "vitest";
+import type { TaskShown } from "../../../src/parts/top/frame.ts";
+import { layout, wantedTask } from "../../../src/parts/top/layout.ts";
+import { share } from "../../../src/parts/top/pane-lines.ts";
+import { taskPage } from "../../../src/parts/top/press.ts";
+import { rowsOf } from "../../../src/parts/top/rows.ts";
+import { START } from "../../../src/parts/top/state.ts";
+import { widthOf } from "../../../src/text/render.ts";
+import { ASCII_SIGNS, frame, NOW_MS, overview, runningRow } from "./made.ts";
+
+const SIZES = [
+  { columns: 80, rows: 24 },
+  { columns: 200, rows: 60 },
+  { columns: 40, rows: 10 },
+  { columns: 20, rows: 4 },
+  { columns: 1, rows: 1 },
+  { columns: 500, rows: 100 },
+] as const;
+const COLOURS = /\x1b\[[0-9;]*m/g;
+const textOf = (lines: readonly string[]): string => lines.join("\n");
+
+const SHOWN: TaskShown = {
+  id: "fix-login",
+  page: {
+    id: "fix-login",
+    state: "running",
+    path: "/srv/pool/state/mailbox/processing/fix-login@x.2~w-y.json",
+    title: "Fix the login redirect",
+    attempt: 2,
+    attempts_max: 3,
+    agent: "coder",
+    group: "web",
+    priority: 5,
+    after: ["write-tests"],
+    error: null,
+    run_dir: "/srv/pool/state/runs/2026-03-01/fix-login@x.2",
+    files: [{ name: "stdout.log", bytes: 2048 }],
+    began_ms: NOW_MS - 724_000,
+    changed_ms: NOW_MS,
+  },
+  why: undefined,
+  log: {
+    name: "stdout.log",
+    path: "/nowhere",
+    page: { lines: ["first", "second", "third"], starts: [0, 6, 13], to: 19, size: 19 },
+    toLines: (raw) => [raw],
+  },
+};
+
+describe.each(SIZES)("in $columns × $rows", (size) => {
+  const screens = {
+    panes: frame(),
+    "coloured panes": frame({ look: { colour: true, signs: ASCII_SIGNS } }),
+    help: frame({ state: { isHelp: true } }),
+    task: frame({ state: { pages: [taskPage("fix-login")] }, task: SHOWN }),
+    group: frame({
+      state: {
+        pages: [
+          {
+            kind: "group",
+            pane: 2,
+            key: "failed exit sync-a",
+            cursor: { key: "", index: 0 },
+          },
+        ],
+      },
+    }),
+    question: frame({
+      state: {
+        prompt: { kind: "input", what: "answer", label: "answer plan-7", text: "no", id: "plan-7" },
+      },
+    }),
+    trouble: frame({ trouble: "EACCES: permission denied" }),
+  };
+
+  it.each(Object.entries(screens))("the %s take exactly the screen", (_name, made) => {
+    const { lines } = layout(made, size);
+    expect(lines).toHaveLength(size.rows);
+    for (const line of lines)
+      expect(widthOf(line.replace(COLOURS, ""))).toBeLessThanOrEqual(size.columns);
+  });
+});
+
+describe("in 80 × 24", () => {
+  const { lines } = layout(frame(), { columns: 80, rows: 24 });
+  const text = textOf(lines);
+  const lineWith = (part: string): string => lines.find((line) => line.includes(part)) ?? "";
+
+  it("the head says how fresh it is, the counts, and the rates of the last whole minute", () => {
+    expect(lines[0]).toMatch(/^top {2}LIVE {2}\/srv\/pool\/state .* 2\/3 slots {2}\$18\.40 today/);
+    expect(text).toContain("waiting 410  ready 2  running 2  done 100,000+  failed 5");
+    expect(text).toMatch(/done\/min +█▁ 42 {3}failed\/min 1 {3}run p50 12 s p95 4 min/);
+  });
+
+  it("what is most urgent stands below the title, with what to do", () => {
+    expect(lines[1]).toBe(
+      "! the number of slots is set to 0; do: mailchute set-workers N".padEnd(80),
+    );
+  });
+
+  it("a running task has its run, time, agent, cost, progress and words in one line", () => {
+    expect(lineWith("fix-login")).toMatch(
+      /^▸ fix-login +run 2 +1:05 coder +\$1\.22 ▓▓░░░ 40 % +tests 118\/240/,
+    );
+    expect(lineWith("crawl-eu")).toMatch(/crawl-eu +run 1 +1:05 exec +– .*page 9,702/);
+  });
+
+  it("what waits is grouped by its reason, with the first task", () => {
+    expect(text).toContain("2 WAITING, and why (412)");
+    expect(lineWith("wait for other tasks")).toMatch(/ 372 {2}wait for other tasks {2}deploy-eu/);
+  });
+
+  it("failures are grouped by cause, with their number, time and first tasks", () => {
+    expect(lineWith("ECONNREFUSED")).toMatch(/4x {2}exit +connect ECONNREFUSED/);
+    expect(lineWith("ECONNREFUSED")).toContain("sync-a sync-b +2");
+  });
+
+  it("questions come first in the last pane, then obstacles and alerts", () => {
+    const at = (part: string): number => lines.findIndex((line) => line.includes(part));
+    expect(at("? plan-7  Drop column users.legacy?")).toBeGreaterThan(0);
+    expect(lineWith("? plan-7")).toContain("asked 22 min ago");
+    expect(at("! the number of slots is set to 0 ")).toBeGreaterThan(at("? plan-7"));
+  });
+
+  it("the last line names keys, as many as fit and none cut", () => {
+    expect(lines.at(-1)?.trimEnd()).toMatch(/^\? help {2}q quit .*p pause$/);
+  });
+});
+
+it("a screen below 80 columns leaves out columns, and keeps names, times and words", () => {
+  const { lines } = layout(frame(), { columns: 40, rows: 10 });
+  expect(lines[3]).toMatch(/^▸ fix-login +1:05 tests/);
+  // The other panes have no room.
+  expect(textOf(lines)).not.toContain("FAILED");
+});
+
+it("a wide screen shows beside the rows what is chosen, with its log", () => {
+  const { lines } = layout(frame({ task: SHOWN }), { columns: 200, rows: 60 });
+  expect(lines[4]).toContain("│ fix-login  RUNNING run 2 of 3, 12:04, $1.22");
+  expect(textOf(lines)).toContain("│ third");
+  const group = layout(frame({ state: { pane: 2 } }), { columns: 200, rows: 60 });
+  expect(textOf(group.lines)).toContain("│   sync-d");
+});
+
+it("a task is read only when its page or a wide screen needs it", () => {
+  const panes = rowsOf(overview(), "");
+  expect(wantedTask(START, panes, { columns: 80 })).toBeUndefined();
+  expect(wantedTask(START, panes, { columns: 200 })).toBe("fix-login");
+  const open = { ...START, pages: [taskPage("x")] };
+  expect(wantedTask(open, panes, { columns: 80 })).toBe("x");
+});
+
+it.each([
+  [
+    { state: "silent", text: "silent: last heartbeat 14 s ago", is_attended: true },
+    "SILENT: last heartbeat 14 s ago",
+  ],
+  [{ state: "stopped", text: "stopped 3 min ago", is_attended: false }, "STOPPED 3 min ago"],
+  [{ state: "none", text: "no supervisor", is_attended: false }, "NO SUPERVISOR"],
+  [{ state: "dead", text: "dead: pid 7 is gone", is_attended: false }, "DEAD: pid 7 is gone"],
+  [{ state: "unknown", text: "unknown: it runs on b", is_attended: true }, "UNKNOWN: it runs on b"],
+] as const)("freshness is said in words: %o", (health, words) => {
+  const { lines } = layout(frame({ of: overview({ health }) }), { columns: 100, rows: 24 });
+  expect(lines[0]).toContain(words);
+});
+
+it("a tree that cannot be read keeps what was shown, with its age", () => {
+  const made = frame({ trouble: "EIO: i/o error", nowMs: NOW_MS + 65_000 });
+  const { lines } = layout(made, { columns: 80, rows: 24 });
+  expect(lines[0]).toContain("UNREADABLE");
+  expect(lines[1]).toContain("! EIO: i/o error; what is shown is from 1 min ago");
+  expect(textOf(lines)).toContain("fix-login");
+});
+
+it("an empty pool says so in each pane", () => {
+  const { counts } = overview();
+  const zero = { count: 0, is_exact: true };
+  const empty = overview({
+    counts: { ...counts, waiting: zero, ready: 0, running: 0, done: zero, failed: zero },
+    running: [],
+    waiting: [],
+    failures: { causes: [], grouped: 0, is_all: true },
+    questions: [],
+    obstacles: [],
+    alerts: [],
+    run_time: null,
+    cost: { today_usd_micro: null, is_complete: true },
+  });
+  const text = textOf(layout(frame({ of: empty }), { columns: 80, rows: 24 }).lines);
+  for (const words of ["nothing runs", "nothing waits", "nothing has failed", "nothing needs you"])
+    expect(text).toContain(words);
+  expect(text).toContain("run –");
+  expect(text).not.toContain("$");
+});
+
+it("of more failures than were grouped the number of both is said", () => {
+  const of = overview({ failures: { ...overview().failures, is_all: false } });
+  const text = textOf(layout(frame({ of }), { columns: 80, rows: 24 }).lines);
+  expect(text).toContain("3 FAILED, by cause (the latest 5 of 5)");
+});
+
+it("the chosen row stays on the screen, however long the list", () => {
+  const running = Array.from({ length: 200 }, (_, i) => runningRow(`task-${i}`));
+  const of = overview({ running });
+  for (const index of [0, 7, 100, 199]) {
+    const cursors = START.cursors.map((one, i) => (i === 0 ? { key: "", index } : one));
+    const { lines } = layout(frame({ of, state: { cursors } }), { columns: 80, rows: 24 });
+    expect(lines.filter((line) => line.startsWith(`▸ task-${index} `))).toHaveLength(1);
+  }
+});
+
+it("the chosen pane gets what it needs, and every pane at least a line", () => {
+  expect(share(16, [50, 50, 50, 50], 1)).toEqual([3, 7, 3, 3]);
+  expect(share(16, [0, 2, 0, 1], 0)).toEqual([12, 2, 1, 1]);
+  expect(share(3, [9, 9, 9, 9], 3)).toEqual([1, 1, 0, 1]);
+});
+
+it("without UTF-8 no sign of ours is beyond ASCII", () => {
+  const made = frame({ look: { colour: false, signs: ASCII_SIGNS } });
+  const text = textOf(layout(made, { columns: 200, rows: 60 }).lines);
+  expect(text).toMatch(/^[ -~\n]*$/);
+});
+
+it("a log shows its last lines, and where the page stands", () => {
+  const follows = frame({ state: { pages: [taskPage("fix-login")] }, task: SHOWN });
+  const first = layout(follows, { columns: 80, rows: 24 });
+  expect(textOf(first.lines)).toContain("stdout.log 19 B, follows the end");
+  expect(first.log.firstStart).toBe(0);
+  const paused = frame({
+    state: { pages: [{ ...taskPage("fix-login"), to: 13 }] },
+    task: { ...SHOWN, log: { ...SHOWN.log!, page: { ...SHOWN.log!.page, to: 13 } } },
+  });
+  expect(textOf(layout(paused, { columns: 80, rows: 24 }).lines)).toContain("6 B below, G returns");
+});

@@ -1,0 +1,139 @@
+/** Overviews and frames for tests of the screen. */
+import { ASCII_SIGNS, UNICODE_SIGNS } from "../../../src/parts/top/cells.ts";
+import type { Frame } from "../../../src/parts/top/frame.ts";
+import { rowsOf } from "../../../src/parts/top/rows.ts";
+import { START, type TopState } from "../../../src/parts/top/state.ts";
+import type { Overview, RunningRow } from "../../../src/view/overview.ts";
+
+export const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
+
+export function runningRow(id: string, more: Partial<RunningRow> = {}): RunningRow {
+  return {
+    id,
+    title: `title of ${id}`,
+    attempt: 1,
+    attempts_max: null,
+    agent: null,
+    age_ms: 65_000,
+    is_alive: true,
+    progress: null,
+    last_line: null,
+    cost_usd_micro: null,
+    run: `2026-03-01/${id}@x.1`,
+    ...more,
+  };
+}
+
+const count = (n: number) => ({ count: n, is_exact: true });
+
+/** A pool in which something of each kind happens. */
+export function overview(more: Partial<Overview> = {}): Overview {
+  return {
+    at_ms: NOW_MS,
+    state_dir: "/srv/pool/state",
+    health: { state: "live", text: "live", is_attended: true },
+    slots: { busy: 2, total: 3, processes: 1 },
+    paused: null,
+    counts: {
+      waiting: count(410),
+      ready: 2,
+      delayed: 0,
+      held: 0,
+      running: 2,
+      settling: 0,
+      done: { count: 100_000, is_exact: false },
+      failed: count(5),
+      commands_waiting: 0,
+    },
+    minutes: {
+      last_minute_ms: NOW_MS,
+      completed: [...Array.from({ length: 58 }, () => null), 42, 3],
+      failed: [...Array.from({ length: 58 }, () => null), 1, 0],
+    },
+    run_time: { p50_ms: 12_000, p95_ms: 240_000 },
+    cost: { today_usd_micro: 18_400_000, is_complete: true },
+    running: [
+      runningRow("fix-login", {
+        agent: "coder",
+        attempt: 2,
+        cost_usd_micro: 1_220_000,
+        progress: { pct: 40, text: "tests 118/240" },
+      }),
+      runningRow("crawl-eu", { last_line: "page 9,702 of 10,000" }),
+    ],
+    waiting: [
+      {
+        code: "blocked",
+        text: "wait for other tasks",
+        count: count(372),
+        tasks: [{ id: "deploy-eu", why: "waits for migrate-db, which failed", due_ms: null }],
+        do: null,
+      },
+      {
+        code: "start",
+        text: "wait for a free slot: 2 of 3 are busy",
+        count: count(40),
+        tasks: [],
+        do: null,
+      },
+    ],
+    failures: {
+      causes: [
+        {
+          kind: "exit",
+          error: "connect ECONNREFUSED 127.0.0.1:5432",
+          count: 4,
+          tasks: ["sync-a", "sync-b", "sync-c", "sync-d"],
+          first_ms: NOW_MS - 600_000,
+          last_ms: NOW_MS - 60_000,
+        },
+        {
+          kind: "timeout",
+          error: "it ran longer than its limit",
+          count: 1,
+          tasks: ["crawl-us"],
+          first_ms: NOW_MS - 60_000,
+          last_ms: NOW_MS - 60_000,
+        },
+      ],
+      grouped: 5,
+      is_all: true,
+    },
+    questions: [
+      {
+        id: "plan-7",
+        question: "Drop column users.legacy?",
+        who: "node plan-7",
+        asked_at_ms: NOW_MS - 1_320_000,
+      },
+    ],
+    obstacles: [{ what: "the number of slots is set to 0", do: "mailchute set-workers N" }],
+    alerts: [{ kind: "trouble", message: "the disk is slow", at_ms: NOW_MS - 5000 }],
+    ...more,
+  };
+}
+
+export function frame({
+  of = overview(),
+  state = {},
+  ...more
+}: Partial<Omit<Frame, "state">> & {
+  of?: Overview;
+  state?: Partial<TopState>;
+} = {}): Frame {
+  const whole = { ...START, ...state };
+  return {
+    overview: of,
+    trouble: undefined,
+    panes: rowsOf(of, whole.filter),
+    state: whole,
+    task: undefined,
+    step: "",
+    look: { colour: false, signs: UNICODE_SIGNS },
+    isReadOnly: false,
+    nowMs: NOW_MS,
+    ...more,
+  };
+}
+
+export { ASCII_SIGNS };

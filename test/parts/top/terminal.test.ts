@@ -1,0 +1,311 @@
+/** `top` on a real terminal (tmux): each key against a real pool, sizes, signals, and what is left on the terminal afterwards. */
+import { spawn, spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { QuestionStore } from "../../../src/questions/question-store.ts";
+import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { hasTmux, MAILCHUTE, openTerminal, PROMPT, type Terminal } from "../../support/terminal.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const BEFORE = "what was here before";
+
+/** Opens `top` in a terminal on which something was written before. */
+async function openTop(
+  pool: Pool,
+  { columns = 100, rows = 30, args = "", env = "LC_ALL=C.UTF-8" } = {},
+): Promise<Terminal> {
+  const terminal = openTerminal(pool.dir, columns, rows);
+  await waitFor(() => terminal.screen().startsWith(PROMPT), { what: "the shell" });
+  terminal.press(`echo ${BEFORE}`, "Enter");
+  await waitFor(() => terminal.screen().includes(`\n${BEFORE}\n`), { what: "what was before" });
+  terminal.press(`${env} ${MAILCHUTE} top ${args}`, "Enter");
+  await sees(terminal, "1 RUNNING");
+  return terminal;
+}
+
+function sees(terminal: Terminal, ...parts: string[]): Promise<true> {
+  return waitFor(() => parts.every((part) => terminal.screen().includes(part)), {
+    what: `${parts.join(", ")} on the screen:\n${terminal.screen()}`,
+  });
+}
+
+/** The shell has its terminal again, as it was. */
+async function expectShell(terminal: Terminal): Promise<void> {
+  await waitFor(() => terminal.screen().trimEnd().endsWith(PROMPT), { what: "the shell again" });
+  expect(terminal.screen()).toContain(BEFORE);
+  expect(terminal.all()).not.toContain("1 RUNNING");
+  // In raw mode these letters would not be shown, or Enter would not end the line.
+  terminal.press("stty -a; echo $((40 + 2)) is shown", "Enter");
+  await sees(terminal, "42 is shown");
+  expect(terminal.screen()).toMatch(/(?<!-)icanon/);
+  expect(terminal.screen()).toMatch(/(?<!-)echo /);
+}
+
+function pidsOfTop(pool: Pool): number[] {
+  return fs.readdirSync("/proc").flatMap((name) => {
+    try {
+      const words = fs.readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+      const isTop = words.includes("top") && fs.readlinkSync(`/proc/${name}/cwd`) === pool.dir;
+      return isTop ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+const onlyPid = (pool: Pool): number => {
+  const pids = pidsOfTop(pool);
+  expect(pids).toHaveLength(1);
+  return pids[0] ?? 0;
+};
+
+describe.skipIf(!hasTmux)("top in a terminal", () => {
+  it("shows a pool, and each key does what it says", async () => {
+    const pool = newPool({
+      config: `${QUICK_CONFIG}\nretry: {max_attempts: 1}`
+        .replace("retry: {max_attempts: 3, backoff_ms: 20, backoff_max_ms: 100}\n", "")
+        .replace("workers: 4", "workers: 2"),
+    });
+    await pool.start();
+    const go = join(pool.dir, "go");
+    const loop = `n=0; until test -e ${go}; do n=$((n+1)); echo "::progress $n step $n"; echo line $n; sleep 0.05; done`;
+    pool.drop("long", { title: "A long one", exec: ["sh", "-c", loop] });
+    for (const id of ["bad-a", "bad-b"])
+      pool.drop(id, { exec: ["sh", "-c", `test -e ${go} || { echo refused 7 >&2; exit 1; }`] });
+    pool.drop("child", { exec: ["true"], metadata: { dependencies: ["long"] } });
+    new QuestionStore(pool.state).ask({
+      id: "paint",
+      question: "Which colour?",
+      who: "the painter",
+      expects: { kind: "text" },
+      asked_at_ms: Date.now(),
+      ends_at_ms: null,
+      hold: null,
+    } as never);
+    for (const id of ["bad-a", "bad-b"]) await pool.error(id);
+    const terminal = await openTop(pool);
+    await sees(
+      terminal,
+      "LIVE",
+      "▸ long",
+      "step ",
+      "2x",
+      "refused",
+      "wait for other tasks",
+      "? paint",
+    );
+    terminal.press("Enter");
+    await sees(terminal, "long  RUNNING run 1", "A long one", "line 9", "follows the end");
+    terminal.press("PageUp");
+    await sees(terminal, "below, G returns");
+    terminal.press("G");
+    await sees(terminal, "follows the end");
+    terminal.press("Escape");
+    await sees(terminal, "1 RUNNING");
+    terminal.press("?");
+    await sees(terminal, "put back", "end (tasks go on)");
+    terminal.press("x", "p");
+    await sees(terminal, "pause: written, taken up, paused: true", "PAUSED");
+    terminal.press("p");
+    await sees(terminal, "resume: written, taken up, paused: false");
+    terminal.press("+");
+    await sees(terminal, "set-workers 3: written, taken up", "/3 slots");
+    terminal.press("-");
+    await sees(terminal, "set-workers 2: written, taken up", "/2 slots");
+    terminal.press("2", "Enter");
+    await sees(terminal, "1 tasks wait for other tasks", "▸ child  waits for long, which runs");
+    terminal.press("Escape", "/");
+    terminal.press(..."bad-");
+    await sees(terminal, "filter: bad-", "nothing matches the filter");
+    terminal.press("Enter");
+    await sees(terminal, "▸3 FAILED", "▸      2x");
+    terminal.press("n", "Escape", "3", "r");
+    await sees(terminal, "Retry 2 tasks?");
+    fs.writeFileSync(join(pool.dir, "go"), "");
+    await waitFor(() => pool.settledCount() >= 4, { what: "the long task and its child" });
+    // The key that came with the question would not count.
+    await waitFor(
+      () => {
+        terminal.press("y");
+        return terminal.screen().includes("2 written, 2 taken up");
+      },
+      { what: "the retry" },
+    );
+    for (const id of ["bad-a", "bad-b"]) await pool.result(id);
+    terminal.press("4", "a");
+    await sees(terminal, "answer paint: _");
+    terminal.press("blue", "Enter");
+    await sees(terminal, "answer written: paint is answered");
+    expect(new QuestionStore(pool.state).answerOf("paint")).toBe("blue");
+    pool.drop("hang", { exec: ["sleep", "1000"] });
+    await sees(terminal, "hang");
+    terminal.press("1", "c");
+    await sees(terminal, "End run 1 of hang after");
+    await waitFor(
+      () => {
+        terminal.press("y");
+        return terminal.screen().includes("cancel hang: written, taken up");
+      },
+      { what: "the cancel" },
+    );
+    expect(await pool.error("hang")).toMatchObject({ kind: "cancelled" });
+    terminal.press("q");
+    await expectShell(terminal);
+    await pool.stop();
+  });
+
+  it("without a supervisor says that nobody takes a command up, and follows the size", async () => {
+    const pool = newPool();
+    pool.drop("one", { exec: ["true"] });
+    const terminal = await openTop(pool, { columns: 200, rows: 50 });
+    await sees(terminal, "NO SUPERVISOR", "wait for a supervisor", "do: mailchute run", "│");
+    terminal.press("p");
+    await sees(
+      terminal,
+      "pause: queued in control/inbox; nobody takes it up until `mailchute run`",
+    );
+    expect(fs.readdirSync(join(pool.state, "control", "inbox"))).toHaveLength(1);
+    terminal.resize(40, 10);
+    await waitFor(() => !terminal.screen().includes("│"), { what: "a small frame" });
+    await sees(terminal, "1 RUNNING");
+    expect(terminal.screen()).not.toContain("2 WAITING");
+    terminal.resize(100, 30);
+    await sees(terminal, "2 WAITING", "4 QUESTIONS");
+    fs.renameSync(pool.state, `${pool.state}-away`);
+    await sees(terminal, "UNREADABLE", "is gone");
+    fs.renameSync(`${pool.state}-away`, pool.state);
+    await sees(terminal, "NO SUPERVISOR");
+    terminal.press("q");
+    await expectShell(terminal);
+  });
+
+  it.each([
+    ["C-c", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+    ["SIGINT", 130],
+  ])("gives the terminal back after %s, which the shell hears of", async (how, code) => {
+    const pool = newPool();
+    const terminal = await openTop(pool);
+    if (how === "C-c") terminal.press(how);
+    else process.kill(onlyPid(pool), how);
+    await waitFor(() => terminal.screen().trimEnd().endsWith(PROMPT), { what: "the shell" });
+    terminal.press("echo it was $?", "Enter");
+    await sees(terminal, `it was ${code}`);
+    await expectShell(terminal);
+  });
+
+  it("stops with Ctrl-Z, and is there again with fg", async () => {
+    const pool = newPool();
+    const terminal = await openTop(pool);
+    terminal.press("C-z");
+    await expectShell(terminal);
+    terminal.press("fg", "Enter");
+    await sees(terminal, "1 RUNNING", "4 QUESTIONS");
+    terminal.press("?");
+    await sees(terminal, "end (tasks go on)");
+    terminal.press("q");
+    await expectShell(terminal);
+  });
+
+  it("gives the terminal back before the error of a crash is printed", async () => {
+    const pool = newPool();
+    const crash = join(pool.dir, "crash.cjs");
+    const when = `require("node:fs").existsSync(${JSON.stringify(join(pool.dir, "crash"))})`;
+    fs.writeFileSync(
+      crash,
+      `setInterval(() => { if (${when}) throw new Error("made to crash"); }, 50).unref();`,
+    );
+    const terminal = await openTop(pool, {
+      env: `LC_ALL=C.UTF-8 NODE_OPTIONS='--require ${crash}'`,
+    });
+    fs.writeFileSync(join(pool.dir, "crash"), "");
+    await sees(terminal, "Error: made to crash", PROMPT);
+    await expectShell(terminal);
+  });
+
+  it.skipIf(spawnSync("reset", ["-V"]).status !== 0)(
+    "after kill -9 the command reset repairs the terminal",
+    async () => {
+      const pool = newPool();
+      const terminal = await openTop(pool);
+      process.kill(onlyPid(pool), "SIGKILL");
+      await waitFor(() => pidsOfTop(pool).length === 0, { what: "its end" });
+      // Enter would be a carriage return here; a line feed ends the line in any mode.
+      terminal.press("C-j", "reset", "C-j");
+      await waitFor(() => !terminal.screen().includes("1 RUNNING"), { what: "a clean screen" });
+      terminal.press("stty -a; echo $((40 + 2)) is shown", "Enter");
+      await sees(terminal, "42 is shown");
+      expect(terminal.screen()).toMatch(/(?<!-)icanon/);
+      expect(terminal.screen()).toMatch(/(?<!-)echo /);
+    },
+  );
+
+  it("ends when its terminal is closed", async () => {
+    const pool = newPool();
+    const terminal = await openTop(pool);
+    const pid = onlyPid(pool);
+    terminal.close();
+    await waitFor(() => !fs.existsSync(`/proc/${pid}`), { what: "its end" });
+  });
+
+  it("uses colours, or none at all", async () => {
+    const pool = newPool();
+    const coloured = await openTop(pool);
+    expect(coloured.painted()).toMatch(/\x1b\[[0-9;]*3[0-7]m/);
+    coloured.press("q");
+    const plain = await openTop(pool, { env: "LC_ALL=C NO_COLOR=1" });
+    expect(plain.painted()).not.toMatch(/\x1b\[/);
+    expect(plain.screen()).toMatch(/^[ -~\n]*$/);
+    plain.press("q");
+    await expectShell(plain);
+  });
+});
+
+/** Starts `top` on a terminal that nobody reads, sends it SIGTERM when its output has filled up, and prints how it ended. */
+const STALLED = `
+import os, pty, signal, subprocess, sys, time
+main, side = pty.openpty()
+import fcntl, struct, termios
+fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+child = subprocess.Popen(sys.argv[1:], stdin=side, stdout=side, stderr=side, start_new_session=True)
+def waits():
+    fcntl.fcntl(main, fcntl.F_SETFL, os.O_NONBLOCK)
+    size = struct.unpack("i", fcntl.ioctl(main, termios.FIONREAD, b"0000"))[0]
+    return size
+until = time.time() + 60
+last = -1
+still = 0
+while time.time() < until and still < 20:
+    size = waits()
+    still = still + 1 if size == last and size > 1000 else 0
+    last = size
+    time.sleep(0.1)
+child.send_signal(signal.SIGTERM)
+print(child.wait(timeout=30))
+`;
+
+it.skipIf(spawnSync("python3", ["-V"]).status !== 0)(
+  "ends by SIGTERM also while its terminal takes nothing",
+  async () => {
+    const pool = newPool();
+    for (let n = 0; n < 60; n++) pool.drop(`task-${n}`, { exec: ["true"] });
+    const words = MAILCHUTE.split(" ").map((word) => word.replaceAll("'", ""));
+    const child = spawn(
+      "python3",
+      ["-c", STALLED, ...words, "top", "--interval", "50ms", "--state", pool.state],
+      {
+        cwd: pool.dir,
+        env: { ...process.env, TERM: "xterm" },
+      },
+    );
+    onTestFinished(() => void child.kill());
+    let said = "";
+    child.stdout.on("data", (text: Buffer) => {
+      said += text.toString();
+    });
+    await waitFor(() => said !== "", { what: "its end", timeoutMs: 60_000 });
+    expect(said.trim()).toBe("-15");
+  },
+);
