@@ -6,6 +6,7 @@ const ESCAPE = "\u001b";
 const RESET = `${ESCAPE}[0m`;
 /** Control sequences that are not escaped: colours, line breaks and tabs. */
 const HARMLESS = new RegExp(`(${ESCAPE}\\[[0-9;]*m|\\r?\\n|\\t)`);
+const COLOUR = new RegExp(`(${ESCAPE}\\[[0-9;]*m)`);
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /** Makes any text safe to print on one line. */
@@ -25,6 +26,15 @@ export function safeOutput(text: string): string {
   if (isPlain(text)) return text;
   return text
     .split(HARMLESS)
+    .map((part, index) => (index % 2 === 1 ? part : safe(part)))
+    .join("");
+}
+
+/** For a line of a screen: only colours stay, and everything else that could steer the terminal is escaped. */
+export function safePainted(line: string): string {
+  if (isPlain(line)) return line;
+  return line
+    .split(COLOUR)
     .map((part, index) => (index % 2 === 1 ? part : safe(part)))
     .join("");
 }
@@ -121,8 +131,6 @@ export function cut(text: string, max: number): string {
   }
   return `${kept}…`;
 }
-
-const COLOUR = new RegExp(`(${ESCAPE}\\[[0-9;]*m)`);
 
 /** Like `cut`, for a line that may hold colours of mailchute. */
 export function cutPainted(line: string, max: number): string {

@@ -9,17 +9,19 @@ import { idsIn, type TaskPlace } from "./find-task.ts";
 import { Kept, stampOf } from "./kept.ts";
 import { LatestAlerts } from "./latest-alerts.ts";
 import { overviewOf, RUNNING_MAX } from "./make-overview.ts";
-import type { AcceptedTask, Overview, TaskFacts } from "./overview.ts";
+import type { AcceptedTask, InboxTask, Overview, TaskFacts } from "./overview.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { type Accepted, SnapshotReader } from "./snapshot-reader.ts";
 import { SpentToday } from "./spent-today.ts";
 import { isAttended } from "./supervisor.ts";
-import { describeTask, numberIn, readTask } from "./task-rows.ts";
+import { dependencyIds, describeTask, numberIn, readTask } from "./task-rows.ts";
 
 /** Of a large tray, how many more names each look counts (2 ms). */
 const NAMES_PER_LOOK = 2000;
-/** How many tasks of the inbox, and how many accepted ones, are named. */
-const NAMED_MAX = 200;
+/** How many accepted tasks are named. */
+const ACCEPTED_MAX = 200;
+/** How many tasks of the inbox are named; their files are read. */
+const INBOX_MAX = 20;
 const ALERTS_MS = 24 * 60 * 60 * 1000;
 /** How many files of tasks one look reads. */
 const TASKS_READ_MAX = 50;
@@ -39,7 +41,7 @@ export class OverviewReader {
   private readonly failures: FailureCausesReader;
   private readonly alerts: LatestAlerts;
   private readonly spent: SpentToday;
-  private readonly inbox = new Kept<string[]>();
+  private readonly inbox = new Kept<InboxTask[]>();
   private tasks = new Map<string, TaskFacts>();
 
   constructor(tree: StateTree, options: OverviewOptions = {}) {
@@ -65,7 +67,9 @@ export class OverviewReader {
       tasks: this.tasks,
       lastLines: this.lastLines(snapshot),
       accepted: acceptedOf(processing),
-      inbox: this.inbox.get(stampOf(inbox), () => idsIn(tree, "inbox", NAMED_MAX)),
+      inbox: this.inbox.get(stampOf(inbox), () =>
+        inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX)),
+      ),
       minutes: this.rate.look(snapshot.metrics, isAttended(snapshot.supervisor), nowMs),
       failures: this.failures.look(),
       alerts: this.alerts.look(nowMs - ALERTS_MS),
@@ -100,7 +104,7 @@ export class OverviewReader {
     for (const { run, batch } of snapshot.running.slice(0, RUNNING_MAX)) {
       if (run === null || batch !== undefined) continue;
       const dir = join(this.tree.runs, run);
-      lines.set(run, tails.look(dir).lastLine ?? this.options.lastLineOf?.(dir) ?? null);
+      lines.set(run, tails.last(dir).lastLine ?? this.options.lastLineOf?.(dir) ?? null);
     }
     return lines;
   }
@@ -109,11 +113,23 @@ export class OverviewReader {
 /** The tasks in `processing/` that do not run. Of many only some. */
 function acceptedOf({ places, dueMs }: Accepted): AcceptedTask[] {
   const waiting = places.filter(({ state }) => state === "ready" || state === "held");
-  return waiting.slice(0, NAMED_MAX).map(({ id, path, state, name }) => ({
+  return waiting.slice(0, ACCEPTED_MAX).map(({ id, path, state, name }) => ({
     id,
     due_ms: dueMs.get(path) ?? 0,
     gate: state === "held" ? (name?.token ?? "") : null,
   }));
+}
+
+function inboxTasks(inbox: string, ids: readonly string[]): InboxTask[] {
+  return ids.map((id) => {
+    const task = readTask(join(inbox, `${id}.json`));
+    const notBefore = numberIn(task, "not_before");
+    return {
+      id,
+      due_ms: notBefore === null ? null : notBefore * 1000,
+      has_dependencies: dependencyIds(task).length > 0,
+    };
+  });
 }
 
 function factsOf(path: string): TaskFacts {

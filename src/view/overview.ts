@@ -97,6 +97,14 @@ export interface AcceptedTask {
   gate: string | null;
 }
 
+/** A task in the inbox. */
+export interface InboxTask {
+  id: string;
+  /** Before this time it does not start (epoch ms); null when it may start at any time. */
+  due_ms: number | null;
+  has_dependencies: boolean;
+}
+
 export interface Facts {
   snapshot: Snapshot;
   /** The plan was saved after the last report of the supervisor. */
@@ -106,8 +114,8 @@ export interface Facts {
   /** By the run's folder. */
   lastLines: ReadonlyMap<string, string | null>;
   accepted: readonly AcceptedTask[];
-  /** Some ids in the inbox. */
-  inbox: readonly string[];
+  /** Some tasks of the inbox. */
+  inbox: readonly InboxTask[];
   minutes: MinuteCounts;
   failures: FailureCauses;
   alerts: readonly AlertView[];

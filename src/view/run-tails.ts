@@ -1,11 +1,12 @@
-/** What runs say of themselves: how far they are, and their last line. Reads the end of a file again only when the file has changed. */
+/** What runs say of themselves: how far they are, and their last line. A run is read again when its files have changed, at most twice a second. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { readEnd } from "../host/regular-file.ts";
-import { isProgressLine, readTaskProgress, type TaskProgress } from "./task-progress.ts";
+import { isProgressLine, progressIn, type TaskProgress } from "./task-progress.ts";
 
 const END_BYTES = 4096;
 const LINE_CHARS_MAX = 500;
+const AGAIN_MS = 450;
 
 export interface RunTail {
   progress: TaskProgress | undefined;
@@ -13,17 +14,41 @@ export interface RunTail {
   lastLine: string | null;
 }
 
+interface Kept {
+  stamp: string;
+  readMs: number;
+  tail: RunTail;
+}
+
+const NOTHING: RunTail = { progress: undefined, lastLine: null };
+
 export class RunTails {
-  private readonly kept = new Map<string, { stamp: string; tail: RunTail }>();
+  private readonly kept = new Map<string, Kept>();
 
   /** @param runDir path of the run's folder */
   look(runDir: string): RunTail {
-    const stamp = `${stampOf(join(runDir, "progress"))} ${stampOf(join(runDir, "stdout.log"))}`;
+    const nowMs = performance.now();
     const kept = this.kept.get(runDir);
+    if (kept !== undefined && nowMs - kept.readMs < AGAIN_MS) return kept.tail;
+    const progress = join(runDir, "progress");
+    const stdout = join(runDir, "stdout.log");
+    const stamps = [stampOf(progress), stampOf(stdout)] as const;
+    const stamp = stamps.join(" ");
     if (kept?.stamp === stamp) return kept.tail;
-    const tail = { progress: readTaskProgress(runDir), lastLine: readLastLine(runDir) };
-    this.kept.set(runDir, { stamp, tail });
+    const [written, printed] = [progress, stdout].map((path, i) =>
+      stamps[i] === "" ? "" : readEnd(path, END_BYTES),
+    );
+    const tail = {
+      progress: progressIn(written ?? "", printed ?? ""),
+      lastLine: lastLineIn(printed ?? ""),
+    };
+    this.kept.set(runDir, { stamp, readMs: nowMs, tail });
     return tail;
+  }
+
+  /** What the last look at this run has found. */
+  last(runDir: string): RunTail {
+    return this.kept.get(runDir)?.tail ?? NOTHING;
   }
 
   /** Forgets all other runs. */
@@ -38,8 +63,8 @@ function stampOf(path: string): string {
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeMs}`;
 }
 
-function readLastLine(runDir: string): string | null {
-  const line = readEnd(join(runDir, "stdout.log"), END_BYTES)
+function lastLineIn(printed: string): string | null {
+  const line = printed
     .split(/[\r\n]+/)
     .findLast((one) => one.trim() !== "" && !isProgressLine(one));
   return line?.trim().slice(0, LINE_CHARS_MAX) ?? null;

@@ -17,12 +17,19 @@ const BAR_CELLS = 20;
 const MARK = "::progress ";
 
 export function readTaskProgress(runDir: string): TaskProgress | undefined {
-  const written = linesOf(readEnd(join(runDir, "progress"), END_BYTES)).at(-1);
-  if (written !== undefined) return parseProgress(written);
-  const printed = linesOf(readEnd(join(runDir, "stdout.log"), END_BYTES)).findLast((line) =>
-    isProgressLine(line),
+  const written = readEnd(join(runDir, "progress"), END_BYTES);
+  return progressIn(
+    written,
+    written.trim() === "" ? readEnd(join(runDir, "stdout.log"), END_BYTES) : "",
   );
-  return printed === undefined ? undefined : parseProgress(printed.slice(MARK.length));
+}
+
+/** @param written the end of the file `progress` @param printed the end of stdout.log, which counts when the file says nothing */
+export function progressIn(written: string, printed: string): TaskProgress | undefined {
+  const last = linesOf(written).at(-1);
+  if (last !== undefined) return parseProgress(last);
+  const line = linesOf(printed).findLast(isProgressLine);
+  return line === undefined ? undefined : parseProgress(line.slice(MARK.length));
 }
 
 /** Whether a printed line says how far the run is. */

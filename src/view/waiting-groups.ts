@@ -35,9 +35,12 @@ export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
   if (rest === 0) return groups;
   const { text, todo } = whyNothingStarts(facts.snapshot, nowMs);
   const told = new Set(groups.flatMap(({ tasks }) => tasks.map(({ id }) => id)));
+  const areBlocked = groups.some(({ code }) => code === "blocked");
   const due = facts.accepted.filter((one) => one.gate === null && one.due_ms <= nowMs);
-  const ids = [...due.map(({ id }) => id), ...facts.inbox].filter((id) => !told.has(id));
-  const tasks = ids.map((id) => ({ id, why: "", due_ms: null }));
+  const inInbox = facts.inbox.filter((one) => !(areBlocked && one.has_dependencies));
+  const tasks = [...due, ...inInbox]
+    .filter(({ id }) => !told.has(id))
+    .map(({ id }) => ({ id, why: "", due_ms: null }));
   return [
     ...groups,
     { code: "start", text, count: { ...counts.waiting, count: rest }, tasks, do: todo },
@@ -104,15 +107,16 @@ function gateGroups(
   });
 }
 
-function delayedGroup({ snapshot, accepted }: Facts, nowMs: number): WaitingGroup[] {
+function delayedGroup({ snapshot, accepted, inbox }: Facts, nowMs: number): WaitingGroup[] {
   const { counts, supervisor } = snapshot;
-  const inInbox = isAttended(supervisor) ? (supervisor.document?.waiting.delayed ?? 0) : 0;
-  const count = counts.delayed + inInbox;
+  // The supervisor counts those between two runs, too.
+  const told = isAttended(supervisor) ? (supervisor.document?.waiting.delayed ?? 0) : 0;
+  const tasks = [...accepted.filter(({ gate }) => gate === null), ...inbox]
+    .map(({ id, due_ms }) => ({ id, why: "", due_ms }))
+    .filter((one) => (one.due_ms ?? 0) > nowMs)
+    .sort((x, y) => (x.due_ms ?? 0) - (y.due_ms ?? 0));
+  const count = Math.max(told, counts.delayed, tasks.length);
   if (count === 0) return [];
-  const tasks = accepted
-    .filter((one) => one.gate === null && one.due_ms > nowMs)
-    .sort((a, b) => a.due_ms - b.due_ms)
-    .map(({ id, due_ms }) => ({ id, why: "", due_ms }));
   return [
     {
       code: "delayed",

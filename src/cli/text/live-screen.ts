@@ -3,7 +3,7 @@
  * frame gets into the scrollback, even when the width changes, and at the end, also by a signal or a crash, the terminal shows what
  * it showed before. A frame writes only the lines that have changed, all at once.
  */
-import { cutPainted, safeOutput, widthOf } from "../../text/render.ts";
+import { cutPainted, safePainted, widthOf } from "../../text/render.ts";
 
 /** Without line wrap: a character that is wider than we think must not move the lines below. */
 const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -148,7 +148,7 @@ export function frameOf(
 ): string {
   const changed = lines.flatMap((line, i) => {
     if (line === before?.[i]) return [];
-    const text = cutPainted(safeOutput(line), columns);
+    const text = cutPainted(safePainted(line), columns);
     // In the last cell the cursor would stand on the text, and erase it.
     const isFull = widthOf(text.replace(COLOUR, "")) >= columns;
     return [`\x1b[${i + 1}H${text}${isFull ? "" : ERASE_LINE_END}`];

@@ -122,7 +122,7 @@ function logTitle({ log }: TaskShown, page: TaskPageState | undefined): string {
   const search =
     page === undefined || page.search === "" ? "" : `, searching ${inert(page.search)}`;
   const place = page?.to === undefined ? "follows the end" : `${bytesText(below)} below, G returns`;
-  return `${log.name} ${bytesText(log.page.size)}, ${place}${search}`;
+  return `${inert(log.name)} ${bytesText(log.page.size)}, ${place}${search}`;
 }
 
 function logLines(
@@ -187,7 +187,7 @@ function factsLine({ agent, group, priority, after, files }: TaskPage): string {
       : [
           `after ${after.slice(0, 3).map(inert).join(" ")}${after.length > 3 ? ` +${after.length - 3}` : ""}`,
         ]),
-    ...files.map(({ name, bytes }) => `${name} ${bytesText(bytes)}`),
+    ...files.map(({ name, bytes }) => `${inert(name)} ${bytesText(bytes)}`),
   ];
   return parts.join(", ");
 }

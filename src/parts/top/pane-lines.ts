@@ -180,13 +180,13 @@ function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): 
         first === undefined
           ? ""
           : `${first.due_ms !== null && first.due_ms > nowMs ? `in ${clock(first.due_ms - nowMs)}: ` : ""}${inert(first.id)}${first.why === "" ? "" : ` ${inert(first.why)}`}`;
-      const head = `${sized(count === null ? "–" : countOf(count), 7, "right")}  ${inert(text)}`;
+      const head = `${sized(count === null ? "–" : countOf(count), 9, "right")}  ${inert(text)}`;
       return withMore(head, next, room);
     }
     case "failed": {
       const { count, kind, error, last_ms: lastMs } = shown.cause;
       const names = `${ids.slice(0, 2).map(inert).join(" ")}${ids.length > 2 ? ` +${ids.length - 2}` : ""}`;
-      const head = `${sized(`${countText(count)}x`, 6, "right")}  ${sized(inert(kind), room < 70 ? 8 : 14)} `;
+      const head = `${sized(`${countText(count)}x`, 7, "right")}  ${sized(inert(kind), room < 70 ? 8 : 14)} `;
       const tail =
         room < 60 ? "" : `${timeOfDay(lastMs).slice(0, 5)}  ${cut(names, Math.floor(room / 3))}`;
       return head + spread(inert(error), tail, room - widthOf(head));

@@ -1,5 +1,5 @@
 /** The rows of each pane, from the overview. Pure. */
-import type { Cause } from "../../view/causes.ts";
+import { type Cause, causeOf } from "../../view/causes.ts";
 import type { AlertView } from "../../view/latest-alerts.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../view/overview.ts";
 import type { Obstacle, QuestionView } from "../../view/snapshot.ts";
@@ -83,7 +83,7 @@ function waitingRow(group: WaitingGroup): Row {
 function failedRow(cause: Cause): Row {
   const [first = ""] = cause.tasks;
   return {
-    key: `failed ${cause.kind} ${first}`,
+    key: `failed ${cause.kind} ${causeOf(cause.error, first)}`,
     ids: cause.tasks,
     words: `${cause.kind} ${cause.error} ${cause.tasks.join(" ")}`,
     shown: { kind: "failed", cause },

@@ -41,6 +41,11 @@ export interface TopOptions {
   settings: Settings;
 }
 
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 export class Top {
   private readonly tree: StateTree;
   private readonly options: TopOptions;
@@ -55,6 +60,8 @@ export class Top {
   private task: TaskShown | undefined;
   private log: LogShown = { rows: 0, firstStart: 0 };
   private timer: NodeJS.Timeout | undefined;
+  /** CPU time of the process at the last look, and the mean of a look with its pause (ms). */
+  private usedMs = cpuMs();
   private meanCostMs = 0;
   private end: () => void = () => {};
 
@@ -96,12 +103,11 @@ export class Top {
   }
 
   private look(): void {
-    const from = process.cpuUsage();
     this.readOverview();
     this.draw();
-    const { user, system } = process.cpuUsage(from);
-    const costMs = (user + system) / 1000;
-    this.meanCostMs += LAST_COUNTS * (costMs - this.meanCostMs);
+    const usedMs = cpuMs();
+    this.meanCostMs += LAST_COUNTS * (usedMs - this.usedMs - this.meanCostMs);
+    this.usedMs = usedMs;
     const pauseMs = Math.min(
       PAUSE_MS_MAX,
       Math.max(this.options.intervalMs, this.meanCostMs / SHARE),

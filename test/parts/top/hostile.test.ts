@@ -156,7 +156,7 @@ it("a line of a log keeps its colours, and nothing that hides, blinks or lasts",
   expect(logLine("\x1b[31mred", false)).toBe("red");
   expect(logLine("10 %\r50 %\r100 %\r", false)).toBe("100 %");
   expect(logLine("a\tb\t\tc", false)).toBe("a       b               c");
-  expect(logLine("\x1b]0;t\x07x", true)).toBe("\\x1b]0;t\\x07x\x1b[0m");
+  expect(logLine("\x1b]0;t\x07x", true)).toBe("\\x1b]0;t\\x07x");
 });
 
 it("widths are those of a terminal", () => {

@@ -60,7 +60,7 @@ describe.each(SIZES)("in $columns × $rows", (size) => {
           {
             kind: "group",
             pane: 2,
-            key: "failed exit sync-a",
+            key: "failed exit connect ECONNREFUSED <>",
             cursor: { key: "", index: 0 },
           },
         ],
@@ -90,7 +90,7 @@ describe("in 80 × 24", () => {
   it("the head says how fresh it is, the counts, and the rates of the last whole minute", () => {
     expect(lines[0]).toMatch(/^top {2}LIVE {2}\/srv\/pool\/state .* 2\/3 slots {2}\$18\.40 today/);
     expect(text).toContain("waiting 410  ready 2  running 2  done 100,000+  failed 5");
-    expect(text).toMatch(/done\/min +█▁ 42 {3}failed\/min 1 {3}run p50 12 s p95 4 min/);
+    expect(text).toMatch(/done\/min +█▂ 42 {3}failed\/min 1 {3}run p50 12 s p95 4 min/);
   });
 
   it("what is most urgent stands below the title, with what to do", () => {

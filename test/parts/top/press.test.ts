@@ -39,9 +39,9 @@ describe("moving", () => {
     [["G", "g"], "running fix-login"],
     [["pgdn"], "running crawl-eu"],
     [["2"], "waiting blocked"],
-    [["tab", "tab"], "failed exit sync-a"],
+    [["tab", "tab"], "failed exit connect ECONNREFUSED <>"],
     [["backtab"], "question plan-7"],
-    [["3", "j"], "failed timeout crawl-us"],
+    [["3", "j"], "failed timeout it ran longer than its limit"],
     [["n", "n"], "waiting blocked"],
     [["N"], "alert 1772366395000 the disk is slow"],
   ])("%j leads to %s", (keys, key) => {

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
-import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { newPool, type Pool } from "../../support/pool.ts";
 import { hasTmux, MAILCHUTE, openTerminal, PROMPT, type Terminal } from "../../support/terminal.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -24,7 +24,7 @@ async function openTop(
   return terminal;
 }
 
-function sees(terminal: Terminal, ...parts: string[]): Promise<true> {
+function sees(terminal: Terminal, ...parts: string[]): Promise<boolean> {
   return waitFor(() => parts.every((part) => terminal.screen().includes(part)), {
     what: `${parts.join(", ")} on the screen:\n${terminal.screen()}`,
   });
@@ -63,9 +63,8 @@ const onlyPid = (pool: Pool): number => {
 describe.skipIf(!hasTmux)("top in a terminal", () => {
   it("shows a pool, and each key does what it says", async () => {
     const pool = newPool({
-      config: `${QUICK_CONFIG}\nretry: {max_attempts: 1}`
-        .replace("retry: {max_attempts: 3, backoff_ms: 20, backoff_max_ms: 100}\n", "")
-        .replace("workers: 4", "workers: 2"),
+      config:
+        "workers: 2\ndurability: process\nsettle_ms: 300\nsweep_ms: 200\ngrace_ms: 500\nretry: {max_attempts: 1}\n",
     });
     await pool.start();
     const go = join(pool.dir, "go");
@@ -77,12 +76,13 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     new QuestionStore(pool.state).ask({
       id: "paint",
       question: "Which colour?",
+      context: "",
       who: "the painter",
-      expects: { kind: "text" },
+      agents: [],
+      expects: "text",
       asked_at_ms: Date.now(),
       ends_at_ms: null,
-      hold: null,
-    } as never);
+    });
     for (const id of ["bad-a", "bad-b"]) await pool.error(id);
     const terminal = await openTop(pool);
     await sees(
@@ -119,7 +119,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press(..."bad-");
     await sees(terminal, "filter: bad-", "nothing matches the filter");
     terminal.press("Enter");
-    await sees(terminal, "▸3 FAILED", "▸      2x");
+    await sees(terminal, "▸3 FAILED", "2x  exit");
     terminal.press("n", "Escape", "3", "r");
     await sees(terminal, "Retry 2 tasks?");
     fs.writeFileSync(join(pool.dir, "go"), "");
