@@ -7,11 +7,12 @@ import { join } from "node:path";
 import { answerQuestion } from "../../cli/commands/answer.ts";
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
-import { openMailbox } from "../../cli/shell/options.ts";
+import { existingTree, openMailbox } from "../../cli/shell/options.ts";
 import { openControl, resultText, sendCommand } from "../../cli/shell/send-command.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readAcknowledgement } from "../../mailbox/command-queue.ts";
 import { retry } from "../../mailbox/retry.ts";
+import type { Trays } from "../../mailbox/trays.ts";
 import { counted, duration } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import type { Overview } from "../../view/overview.ts";
@@ -49,6 +50,7 @@ export class Actions {
   private readonly slotsByDefault: number;
   private step: Step | undefined;
   private said = "";
+  private control: Trays | undefined;
   private target: { slots: number; atMs: number } | undefined;
 
   /** @param slotsByDefault the setting `workers` */
@@ -61,6 +63,8 @@ export class Actions {
   /** Does what changes something. An error becomes the text of the step. */
   async perform(deed: Deed, overview: Overview | undefined): Promise<void> {
     try {
+      // A command makes folders that are missing; it must not make a tree that is gone.
+      existingTree(this.ctx);
       switch (deed.does) {
         case "pause":
         case "resume":
@@ -152,7 +156,8 @@ export class Actions {
   }
 
   private lookAtCommand(one: Written): void {
-    const control = openControl(this.tree.dir);
+    this.control ??= openControl(this.tree.dir);
+    const { control } = this;
     const record = readAcknowledgement(control, one.id);
     if (record === undefined) {
       if (!existsSync(join(control.inbox, `${one.id}.json`))) one.phase = "taken up";

@@ -2,7 +2,7 @@
 import { bytesText } from "../../core/bytes-text.ts";
 import { ago, cut, fold, paint, widthOf } from "../../text/render.ts";
 import type { TaskPage } from "../../view/task-page.ts";
-import { clock, inert, money, sized, timeOfDay } from "./cells.ts";
+import { clock, countOf, inert, money, sized, timeOfDay } from "./cells.ts";
 import type { Frame, LogShown, TaskShown } from "./frame.ts";
 import { marked, taskRowLine, windowOf } from "./pane-lines.ts";
 import { type Row, tasksOf } from "./rows.ts";
@@ -58,11 +58,13 @@ function describe(
   switch (shown.kind) {
     case "waiting": {
       const { text, count, tasks, do: todo } = shown.group;
-      const number = count === null ? "Tasks" : `${count.count}${count.is_exact ? "" : "+"} tasks`;
+      const number =
+        count === null ? "Tasks" : `${countOf(count)} ${count.count === 1 ? "task" : "tasks"}`;
+      const verb = count?.count === 1 ? text.replace(/^(?:wait|fit|belong)\b/, "$&s") : text;
       const some =
         tasks.length > 0 && count?.count !== tasks.length ? [`${tasks.length} of them:`] : [];
       return {
-        text: `${number} ${inert(text)}`,
+        text: `${number} ${inert(verb)}`,
         todo: todo === null ? null : inert(todo),
         facts: some,
       };

@@ -2,6 +2,7 @@
  * The loop of `top`: looks at the files, draws, and takes keys. It slows down before it takes more than its share of a core. What
  * it shows is made anew from files with each look; what is chosen on the screen is all that it keeps.
  */
+import { join } from "node:path";
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { existsTree } from "../../cli/shell/options.ts";
 import { LiveScreen } from "../../cli/text/live-screen.ts";
@@ -10,7 +11,6 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { lookForTask } from "../../view/find-task.ts";
-import { findInLog, placeAfter } from "../../view/log-page.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { Actions } from "./actions.ts";
@@ -20,6 +20,7 @@ import type { Frame, LogShown, TaskShown } from "./frame.ts";
 import { Keyboard } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
 import { layout, wantedTask } from "./layout.ts";
+import { scrolled, searched } from "./log-moves.ts";
 import { press, taskPage } from "./press.ts";
 import { type Row, rowsOf } from "./rows.ts";
 import { type Deed, pageOf, START, type TaskPageState, type TopState } from "./state.ts";
@@ -30,6 +31,8 @@ const SHARE = 0.02;
 const PAUSE_MS_MAX = 4000;
 /** How much the last look counts for the mean of all. */
 const LAST_COUNTS = 0.2;
+/** One look may cost so much more than twice the mean (ms). */
+const ONCE_MS = 5;
 /** How much of a log is read beyond the rows of the screen, for lines that are none when drawn. */
 const LOG_ROWS_MORE = 50;
 
@@ -52,6 +55,7 @@ export class Top {
   private readonly reader: OverviewReader;
   private readonly actions: Actions;
   private readonly loader: TaskLoader;
+  private readonly agents = new AgentLines();
   private readonly terminal = new TerminalWriter();
   private readonly screen: LiveScreen;
   private state: TopState = START;
@@ -67,15 +71,14 @@ export class Top {
 
   constructor(ctx: Context, tree: StateTree, options: TopOptions) {
     const { settings, look } = options;
-    const agents = new AgentLines();
     this.tree = tree;
     this.options = options;
     this.reader = new OverviewReader(tree, {
       settings,
-      lastLineOf: (runDir) => agents.lastLineOf(runDir),
+      lastLineOf: (runDir) => this.agents.lastLineOf(runDir),
     });
     this.actions = new Actions(ctx, tree, settings.workers);
-    this.loader = new TaskLoader(tree, settings.agents, agents, look.colour);
+    this.loader = new TaskLoader(tree, settings.agents, this.agents, look.colour);
     const keyboard = new Keyboard(
       process.stdin,
       (text) => this.terminal.write(text),
@@ -106,7 +109,9 @@ export class Top {
     this.readOverview();
     this.draw();
     const usedMs = cpuMs();
-    this.meanCostMs += LAST_COUNTS * (usedMs - this.usedMs - this.meanCostMs);
+    // What happens once, such as loading a file of the program, is no reason to look seldom.
+    const costMs = Math.min(usedMs - this.usedMs, 2 * this.meanCostMs + ONCE_MS);
+    this.meanCostMs += LAST_COUNTS * (costMs - this.meanCostMs);
     this.usedMs = usedMs;
     const pauseMs = Math.min(
       PAUSE_MS_MAX,
@@ -120,6 +125,8 @@ export class Top {
     try {
       if (!existsTree(this.tree)) throw new Error(`${this.tree.dir} is gone`);
       this.overview = this.reader.next(Date.now());
+      const runs = this.overview.running.flatMap(({ run }) => run ?? []);
+      this.agents.keepOnly(new Set(runs.map((run) => join(this.tree.runs, run))));
       this.trouble = undefined;
     } catch (error) {
       this.trouble = `the tree cannot be read: ${messageOf(error)}`;
@@ -201,10 +208,10 @@ export class Top {
         this.screen.redraw();
         return;
       case "scroll":
-        this.moveLog((page) => this.scrolled(page, deed));
+        this.moveLog((page) => scrolled(page, deed, this.task?.log, this.log));
         return;
       case "search":
-        this.moveLog((page) => this.searched(page, deed.direction));
+        this.moveLog((page) => searched(page, deed.direction, this.task?.log));
         return;
       case "find":
         this.find(deed.id);
@@ -239,36 +246,5 @@ export class Top {
       this.state = { ...this.state, note: `the log cannot be read: ${messageOf(error)}` };
     }
     this.draw();
-  }
-
-  private scrolled(
-    page: TaskPageState,
-    { by, direction }: Extract<Deed, { does: "scroll" }>,
-  ): TaskPageState {
-    const log = this.task?.log;
-    if (log === undefined) return page;
-    const { starts, to } = log.page;
-    const { rows, firstStart } = this.log;
-    const first = placeAfter(log.path, 0, Math.max(1, rows));
-    if (direction === "on") {
-      if (by === "all" || page.to === undefined) return { ...page, to: undefined };
-      return { ...page, to: placeAfter(log.path, to, by === "line" ? 1 : Math.max(1, rows)) };
-    }
-    // Nothing is above the first page.
-    if (first === undefined) return page;
-    const wanted = by === "all" ? first : by === "line" ? (starts.at(-1) ?? to) : firstStart;
-    return { ...page, to: Math.max(first, wanted) };
-  }
-
-  private searched(page: TaskPageState, direction: "back" | "on"): TaskPageState | string {
-    const log = this.task?.log;
-    if (log === undefined || page.search === "") return "/ names what to search for";
-    const { starts, to } = log.page;
-    // The last line that is shown is where the search stands.
-    const from = direction === "back" ? (starts.at(-1) ?? 0) : to;
-    const found = findInLog(log.path, page.search, from, direction);
-    return found === undefined
-      ? `${page.search} is not in the ${direction === "back" ? "8 MiB before" : "8 MiB after"} this`
-      : { ...page, to: found };
   }
 }

@@ -114,7 +114,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press("-");
     await sees(terminal, "set-workers 2: written, taken up", "/2 slots");
     terminal.press("2", "Enter");
-    await sees(terminal, "1 tasks wait for other tasks", "▸ child  waits for long, which runs");
+    await sees(terminal, "1 task waits for other tasks", "▸ child  waits for long, which runs");
     terminal.press("Escape", "/");
     terminal.press(..."bad-");
     await sees(terminal, "filter: bad-", "nothing matches the filter");

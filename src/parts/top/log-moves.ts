@@ -1,0 +1,41 @@
+/** Where a log stands after a key: places in its file, so that a log of any size costs the same. Reads the file. */
+import { findInLog, placeAfter } from "../../view/log-page.ts";
+import type { LogShown, TaskShown } from "./frame.ts";
+import type { Deed, TaskPageState } from "./state.ts";
+
+/** @throws a system error */
+export function scrolled(
+  page: TaskPageState,
+  { by, direction }: Extract<Deed, { does: "scroll" }>,
+  log: TaskShown["log"],
+  { rows, firstStart }: LogShown,
+): TaskPageState {
+  if (log === undefined) return page;
+  const { starts, to } = log.page;
+  const count = Math.max(1, rows);
+  if (direction === "on") {
+    if (by === "all" || page.to === undefined) return { ...page, to: undefined };
+    return { ...page, to: placeAfter(log.path, to, by === "line" ? 1 : count) };
+  }
+  const first = placeAfter(log.path, 0, count);
+  // Nothing is above the first page.
+  if (first === undefined) return page;
+  const wanted = by === "all" ? first : by === "line" ? (starts.at(-1) ?? to) : firstStart;
+  return { ...page, to: Math.max(first, wanted) };
+}
+
+/** @returns a text for people when it is not found. @throws a system error */
+export function searched(
+  page: TaskPageState,
+  direction: "back" | "on",
+  log: TaskShown["log"],
+): TaskPageState | string {
+  if (log === undefined || page.search === "") return "/ names what to search for";
+  const { starts, to } = log.page;
+  // The last line that is shown is where the search stands.
+  const from = direction === "back" ? (starts.at(-1) ?? 0) : to;
+  const found = findInLog(log.path, page.search, from, direction);
+  return found === undefined
+    ? `${page.search} is not in the ${direction === "back" ? "8 MiB before" : "8 MiB after"} this`
+    : { ...page, to: found };
+}
