@@ -27,13 +27,13 @@ export function scrolled(
 /** @returns a text for people when it is not found. @throws a system error */
 export function searched(
   page: TaskPageState,
-  direction: "back" | "on",
+  { direction, isFirst = false }: Extract<Deed, { does: "search" }>,
   log: TaskShown["log"],
 ): TaskPageState | string {
   if (log === undefined || page.search === "") return "/ names what to search for";
   const { starts, to } = log.page;
-  // The last line that is shown is where the search stands.
-  const from = direction === "back" ? (starts.at(-1) ?? 0) : to;
+  // The last line that is shown is where the search stands; at first it counts, too.
+  const from = direction === "on" || isFirst ? to : (starts.at(-1) ?? 0);
   const found = findInLog(log.path, page.search, from, direction);
   return found === undefined
     ? `${page.search} is not in the ${direction === "back" ? "8 MiB before" : "8 MiB after"} this`

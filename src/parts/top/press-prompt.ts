@@ -90,6 +90,6 @@ function enter(state: TopState, { what, text, id }: InputPrompt): Pressed {
   const pages = [...state.pages.slice(0, -1), { ...page, search: text }];
   return {
     state: { ...closed(state), pages },
-    ...(text === "" ? {} : { deed: { does: "search", direction: "back" } }),
+    ...(text === "" ? {} : { deed: { does: "search", direction: "back", isFirst: true } }),
   };
 }

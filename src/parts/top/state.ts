@@ -40,7 +40,7 @@ export type Deed =
   | { does: "cancel"; ids: readonly string[]; isFinal: boolean }
   | { does: "answer"; id: string; text: string }
   | { does: "scroll"; by: "line" | "page" | "all"; direction: "back" | "on" }
-  | { does: "search"; direction: "back" | "on" }
+  | { does: "search"; direction: "back" | "on"; isFirst?: boolean }
   /** A task that is in no row, by its whole id. */
   | { does: "find"; id: string };
 

@@ -211,7 +211,7 @@ export class Top {
         this.moveLog((page) => scrolled(page, deed, this.task?.log, this.log));
         return;
       case "search":
-        this.moveLog((page) => searched(page, deed.direction, this.task?.log));
+        this.moveLog((page) => searched(page, deed, this.task?.log));
         return;
       case "find":
         this.find(deed.id);

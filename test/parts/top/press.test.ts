@@ -200,7 +200,7 @@ it("in the page of a task keys move its log, and act on it", () => {
     { stream: "stderr", isWrapped: true },
   ]);
   const found = pressed(["enter", "/", "x", "enter"]);
-  expect(found.deeds).toEqual([{ does: "search", direction: "back" }]);
+  expect(found.deeds).toEqual([{ does: "search", direction: "back", isFirst: true }]);
   expect(found.state.pages).toMatchObject([{ search: "x" }]);
   expect(pressed(["enter", "c"]).state.prompt).toMatchObject({ kind: "confirm" });
 });
