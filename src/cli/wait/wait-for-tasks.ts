@@ -26,6 +26,7 @@ import type { WhyOpen } from "../../view/why-open.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
 import { WaitWatch } from "./slow-reasons.ts";
+import { openWaitLine, type Standing } from "./wait-line.ts";
 
 export interface Settled {
   id: string;
@@ -69,6 +70,8 @@ export async function waitForTasks(
   { timeoutMs = Number.POSITIVE_INFINITY, areKnown = false, sinceMs = 0 }: WaitOptions = {},
 ): Promise<WaitResult> {
   const deadline = performance.now() + timeoutMs;
+  const line = openWaitLine(ctx, tree);
+  const out = line?.beside(ctx.out) ?? ctx.out;
   const pending = new Set(ids);
   const result: WaitResult = {
     settled: [],
@@ -77,7 +80,7 @@ export async function waitForTasks(
     unknown: [],
     isAllCompleted: false,
   };
-  const open = new OpenTasks(ctx, tree, timeoutMs);
+  const open = new OpenTasks({ ...ctx, out }, tree, timeoutMs);
   /** Ids that no tray had at the start: nodes that were not launched yet. */
   const nodes = new Set<string>();
   const beganMs = Date.now();
@@ -87,7 +90,7 @@ export async function waitForTasks(
     join(tree.mailbox, "outbox"),
     join(tree.mailbox, "failed"),
   ]);
-  const watch = new WaitWatch(ctx, tree);
+  const watch = new WaitWatch({ out }, tree);
   try {
     for (let isFirst = true; ; isFirst = false) {
       for (const settled of takeSettled(tree, pending)) result.settled.push(settled);
@@ -102,6 +105,7 @@ export async function waitForTasks(
       }
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
+      line?.update(standingOf(result, ids.length, pending));
       await open.tell(pending);
       await change.next(Math.min(leftMs, Math.max(0, open.inMs)));
     }
@@ -110,11 +114,25 @@ export async function waitForTasks(
     if (!ctx.json) open.say(result.open, pending.size);
   } finally {
     change.close();
+    line?.close();
   }
   result.isAllCompleted =
     result.settled.length === ids.length &&
     result.settled.every((one) => one.status === "completed" && one.failed_lines === undefined);
   return result;
+}
+
+function standingOf(
+  { settled, unknown }: WaitResult,
+  all: number,
+  pending: ReadonlySet<string>,
+): Standing {
+  return {
+    ended: settled.length,
+    failed: settled.filter(({ status }) => status === "failed").length,
+    all: all - unknown.length,
+    isWanted: (id) => pending.has(id),
+  };
 }
 
 /** Waits until nothing waits or runs, in the mailbox or in the plan. @returns what was open when the time was over */
@@ -124,8 +142,11 @@ export async function waitForQuiet(
   timeoutMs: number = Number.POSITIVE_INFINITY,
 ): Promise<{ isQuiet: boolean; open: OpenTask[] }> {
   const deadline = performance.now() + timeoutMs;
-  const watch = new WaitWatch(ctx, tree);
-  const tasks = new OpenTasks(ctx, tree, timeoutMs);
+  const line = openWaitLine(ctx, tree);
+  const out = line?.beside(ctx.out) ?? ctx.out;
+  const watch = new WaitWatch({ out }, tree);
+  const tasks = new OpenTasks({ ...ctx, out }, tree, timeoutMs);
+  let most = 0;
   const change = new ChangeSignal([
     tree.dir,
     join(tree.mailbox, "inbox"),
@@ -141,11 +162,17 @@ export async function waitForQuiet(
       watch.tell();
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
+      if (line !== undefined) {
+        const left = countTasks(tree).count + processingPlaces(tree).length;
+        most = Math.max(most, left);
+        line.update({ ended: most - left, failed: 0, all: most, isWanted: () => true });
+      }
       await tasks.tell(openIds(tree));
       await change.next(Math.min(leftMs, Math.max(0, tasks.inMs)));
     }
   } finally {
     change.close();
+    line?.close();
   }
   const open = await tasks.list(openIds(tree));
   if (!ctx.json) {

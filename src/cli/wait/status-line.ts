@@ -1,0 +1,47 @@
+/** One line at the end of what a command prints on a terminal, drawn again and again on stderr while it waits. Leaves nothing behind. */
+import { cut, safe } from "../../text/render.ts";
+import type { Output } from "../shell/command-spec.ts";
+
+const TO_BEGIN = "\r\x1b[K";
+
+type Stream = Pick<NodeJS.WriteStream, "columns" | "write">;
+
+export class StatusLine {
+  private readonly stream: Stream;
+  private shown = "";
+
+  constructor(stream: Stream = process.stderr) {
+    this.stream = stream;
+  }
+
+  /** Nothing is written when the text is the same. */
+  show(text: string): void {
+    // In the last cell the cursor would be at the begin of the next line.
+    const line = cut(safe(text), Math.max(1, (this.stream.columns || 80) - 1));
+    if (line === this.shown) return;
+    this.shown = line;
+    this.stream.write(`${TO_BEGIN}${line}`);
+  }
+
+  hide(): void {
+    if (this.shown === "") return;
+    this.shown = "";
+    this.stream.write(TO_BEGIN);
+  }
+
+  /** The same output, which takes the line away before it prints. */
+  beside(out: Output): Output {
+    const after = <A extends unknown[], R>(print: (...args: A) => R) => {
+      return (...args: A): R => {
+        this.hide();
+        return print(...args);
+      };
+    };
+    return {
+      line: after((text?: string) => out.line(text)),
+      json: after((value: unknown) => out.json(value)),
+      raw: after((chunk: string | Uint8Array) => out.raw(chunk)),
+      note: after((text: string) => out.note(text)),
+    };
+  }
+}
