@@ -73,6 +73,8 @@ it("tells its user when the terminal is taken and left, once each", () => {
   const user = { taken: () => void calls.push("taken"), left: () => void calls.push("left") };
   const screen = new LiveScreen(new PlayedTerminal(), user);
   screen.open();
+  // Another program may send this signal to a process that was not stopped.
+  process.emit("SIGCONT");
   screen.close();
   screen.close();
   expect(calls).toEqual(["taken", "left"]);

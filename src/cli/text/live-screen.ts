@@ -104,6 +104,7 @@ export class LiveScreen {
   };
 
   private take(): void {
+    if (this.isOpen) return;
     this.isOpen = true;
     this.user?.taken();
     this.terminal.write(ENTER);

@@ -31,6 +31,7 @@ export class Keyboard implements ScreenUser {
     this.input.setRawMode(true);
     this.input.on("data", this.feed);
     this.input.on("end", this.onGone);
+    this.input.off("error", this.onGone);
     this.input.on("error", this.onGone);
     this.input.resume();
     this.write(PASTE_ON);
