@@ -108,5 +108,5 @@ function totalsOf(metrics: Record<string, unknown> | null): Totals | undefined {
   const journal = metrics?.["journal"] as Partial<Record<string, unknown>> | undefined;
   const [completed, failed] = [tasks?.["completed"], tasks?.["failed"]];
   if (typeof completed !== "number" || typeof failed !== "number") return undefined;
-  return { completed, failed, place: `${journal?.["ino"]}.${journal?.["offset"]}` };
+  return { completed, failed, place: `${Number(journal?.["ino"])}.${Number(journal?.["offset"])}` };
 }

@@ -29,7 +29,7 @@ describe("the line", () => {
   }
 
   it("is one line of text, whatever is in it, and is drawn only when it changes", () => {
-    const { written, line } = played(20);
+    const { written, line } = played(23);
     line.show("a\n\x1b[2Jb \u202e日本語日本語日本語");
     line.show("a\n\x1b[2Jb \u202e日本語日本語日本語");
     expect(written).toEqual(["\r\x1b[Ka\\n\\x1b[2Jb \\u{202e}…"]);

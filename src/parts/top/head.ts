@@ -61,7 +61,7 @@ function healthText({ state, text }: Health): string {
 }
 
 function endOf(text: string, width: number): string {
-  const characters = [...text];
+  const characters = Array.from(text);
   while (widthOf(characters.join("")) > width) characters.shift();
   return characters.join("");
 }

@@ -60,7 +60,7 @@ function pressInInput(state: TopState, prompt: InputPrompt, key: Key): Pressed {
     case "enter":
       return enter(state, prompt);
     case "backspace":
-      return type([...prompt.text].slice(0, -1).join(""));
+      return type(Array.from(prompt.text).slice(0, -1).join(""));
     case "ctrl-u":
       return type("");
     case "ctrl-w":
@@ -68,7 +68,7 @@ function pressInInput(state: TopState, prompt: InputPrompt, key: Key): Pressed {
     case "paste":
       return type(prompt.text + (key.text ?? "").replace(/[\r\n]+/g, " "));
     default:
-      return [...name].length === 1 ? type(prompt.text + name) : { state };
+      return Array.from(name).length === 1 ? type(prompt.text + name) : { state };
   }
 }
 

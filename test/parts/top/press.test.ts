@@ -171,7 +171,7 @@ describe("acting", () => {
 
   it("a answers the chosen question, or the only one", () => {
     const answer = { does: "answer", id: "plan-7", text: "no, keep" };
-    expect(pressed(["4", "a", ..."no, keep", "enter"]).deeds).toEqual([answer]);
+    expect(pressed(["4", "a", ...Array.from("no, keep"), "enter"]).deeds).toEqual([answer]);
     expect(pressed(["a", "paste:no,\nkeep", "enter"]).deeds).toEqual([answer]);
     expect(pressed(["a", "x", "esc"]).deeds).toEqual([]);
     expect(pressed(["a", " ", "enter"]).deeds).toEqual([]);

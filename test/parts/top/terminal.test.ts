@@ -104,7 +104,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press("Escape");
     await sees(terminal, "1 RUNNING");
     terminal.press("?");
-    await sees(terminal, "put back", "end (tasks go on)");
+    await sees(terminal, "puts it back", "end (tasks go on)");
     terminal.press("x", "p");
     await sees(terminal, "pause: written, taken up, paused: true", "PAUSED");
     terminal.press("p");
@@ -115,12 +115,17 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     await sees(terminal, "set-workers 2: written, taken up", "/2 slots");
     terminal.press("2", "Enter");
     await sees(terminal, "1 task waits for other tasks", "▸ child  waits for long, which runs");
-    terminal.press("Escape", "/");
-    terminal.press(..."bad-");
+    // A key that comes with an escape would be one with Alt.
+    terminal.press("Escape");
+    await sees(terminal, "1 RUNNING");
+    terminal.press("/");
+    for (const key of "bad-") terminal.press(key);
     await sees(terminal, "filter: bad-", "nothing matches the filter");
     terminal.press("Enter");
     await sees(terminal, "▸3 FAILED", "2x  exit");
-    terminal.press("n", "Escape", "3", "r");
+    terminal.press("n", "Escape");
+    await sees(terminal, "wait for other tasks");
+    terminal.press("3", "r");
     await sees(terminal, "Retry 2 tasks?");
     fs.writeFileSync(join(pool.dir, "go"), "");
     await waitFor(() => pool.settledCount() >= 4, { what: "the long task and its child" });
@@ -234,7 +239,11 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
       await waitFor(() => pidsOfTop(pool).length === 0, { what: "its end" });
       // Enter would be a carriage return here; a line feed ends the line in any mode.
       terminal.press("C-j", "reset", "C-j");
-      await waitFor(() => !terminal.screen().includes("1 RUNNING"), { what: "a clean screen" });
+      const isReset = (): boolean => {
+        const screen = terminal.screen().trimEnd();
+        return screen.endsWith(PROMPT) && !screen.includes("1 RUNNING");
+      };
+      await waitFor(isReset, { what: "a clean screen" });
       terminal.press("stty -a; echo $((40 + 2)) is shown", "Enter");
       await sees(terminal, "42 is shown");
       expect(terminal.screen()).toMatch(/(?<!-)icanon/);
