@@ -99,7 +99,7 @@ function gateGroups(
     return {
       code: `gate ${gate}`,
       text: `wait: ${told?.why ?? `at the gate ${gate}`}`,
-      // Others of its tasks are in the inbox: nobody counts them.
+      // Others of its tasks are in the inbox, where they are not counted.
       count: tasks.length === 0 ? null : { count: tasks.length, is_exact: isExact },
       tasks: tasks.map(({ id }) => ({ id, why: "", due_ms: told?.until_ms ?? null })),
       do: told?.do ?? null,

@@ -49,7 +49,7 @@ export class WaitLine {
     this.standing = standing;
   }
 
-  /** For notes that are printed meanwhile. */
+  /** For notes that are printed while the line is shown. */
   beside(out: Context["out"]): Context["out"] {
     return this.line.beside(out);
   }

@@ -24,7 +24,7 @@ import type { Deed } from "./state.ts";
 const LOOKED_AT_MAX = 50;
 /** A number of slots that was asked for so recently (ms) is the base of the next key. */
 const FRESH_MS = 3000;
-const NOBODY = "nobody takes it up until `mailchute run`";
+const UNATTENDED = "no supervisor takes it up until `mailchute run`";
 
 /** One thing that was written. */
 interface Written {
@@ -197,7 +197,7 @@ function describe({ what, all, kind, sentMs, endedMs }: Step, isAttended: boolea
       case "taken up":
         return `${what}: written, taken up …`;
       case "written":
-        return isAttended ? `${what}: written …` : `${what}: queued in ${place}; ${NOBODY}`;
+        return isAttended ? `${what}: written …` : `${what}: queued in ${place}; ${UNATTENDED}`;
     }
   }
   const count = (phase: Written["phase"]): number =>
@@ -209,7 +209,7 @@ function describe({ what, all, kind, sentMs, endedMs }: Step, isAttended: boolea
     `${count("taken up") + count("done")} taken up`,
     `${count("done")} ${kind === "command" ? "done" : "begun"}`,
     ...(refused > 0 ? [`${refused} refused: ${why}`] : []),
-    ...(isAttended ? [] : [NOBODY]),
+    ...(isAttended ? [] : [UNATTENDED]),
   ];
   return parts.join(", ");
 }

@@ -56,7 +56,7 @@ export function askAnswer(state: TopState, row: Row | undefined, { overview }: A
   if (question === undefined)
     return say(
       state,
-      questions.length === 0 ? "nobody waits for an answer" : "choose a question in pane 4",
+      questions.length === 0 ? "no question waits for an answer" : "choose a question in pane 4",
     );
   const { id } = question;
   const label = `answer ${inert(id)}`;

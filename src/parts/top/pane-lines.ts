@@ -37,7 +37,7 @@ export function share(rows: number, counts: readonly number[], chosen: number): 
   for (const upTo of [1, 2, 3]) for (const pane of order) give(pane, upTo);
   give(chosen, rows);
   for (const pane of order) give(pane, rows);
-  // What nobody needs stays with the chosen pane, so that the panes below keep their place.
+  // Rows that no pane needs stay with the chosen pane, so that the panes below keep their place.
   heights[chosen] = (heights[chosen] ?? 0) + left;
   return heights;
 }

@@ -160,7 +160,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     await pool.stop();
   });
 
-  it("without a supervisor says that nobody takes a command up, and follows the size", async () => {
+  it("without a supervisor says that a command waits for one, and follows the size", async () => {
     const pool = newPool();
     pool.drop("one", { exec: ["true"] });
     const terminal = await openTop(pool, { columns: 200, rows: 50 });
@@ -168,7 +168,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press("p");
     await sees(
       terminal,
-      "pause: queued in control/inbox; nobody takes it up until `mailchute run`",
+      "pause: queued in control/inbox; no supervisor takes it up until `mailchute run`",
     );
     expect(fs.readdirSync(join(pool.state, "control", "inbox"))).toHaveLength(1);
     terminal.resize(40, 10);
@@ -272,7 +272,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
   });
 });
 
-/** Starts `top` on a terminal that nobody reads, sends it SIGTERM when its output has filled up, and prints how it ended. */
+/** Starts `top` on a terminal that is not read, sends it SIGTERM when its output has filled up, and prints how it ended. */
 const STALLED = `
 import fcntl, os, pty, signal, struct, subprocess, sys, termios, time
 main, side = pty.openpty()
