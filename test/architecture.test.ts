@@ -87,7 +87,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 /** Folders in a part, ground first; the part's own files stand above them. */
 const ROOMS_OF_PARTS: Readonly<Record<string, readonly string[]>> = {
-  "parts/mail": "scope store agents send post exits requests delivery verbs".split(" "),
+  "parts/mail": "scope store agents send post exits briefing requests delivery verbs".split(" "),
 };
 /** The rooms and files that name parts, and nothing else does; and who may import those of `app/`: where a process begins. */
 const LISTS = ["app", "cli/shell/registry.ts"];

@@ -4,6 +4,7 @@ import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import type { Briefing } from "./briefing.ts";
 
 /** Why a running attempt is stopped from outside. */
 export type StopReason =
@@ -79,6 +80,8 @@ export interface Assignment {
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */
   workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
+  /** What a coding agent is told beside its task; left out: nothing. */
+  briefing?: Briefing;
   /** What is left of the attempt's time limit (ms), when something ran before; left out = all of it. */
   timeLeftMs?: number;
 }

@@ -1,10 +1,12 @@
-/** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for. */
+/** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for and is told. */
 import { batch } from "../parts/batch/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
 import { wakes } from "../parts/mail/delivery/wake-runner.ts";
+import { mailBriefing } from "../parts/mail/briefing/load.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
 import { node } from "../parts/plan/runner.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
+import type { MakeBriefing } from "../worker/briefing.ts";
 import type { RequestTaker } from "../worker/request-taker.ts";
 import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
 import type { LoadWorkspaces } from "../worker/workspace.ts";
@@ -13,10 +15,12 @@ import { AGENT_KINDS } from "./agent-kinds.ts";
 const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
+const BRIEFINGS: readonly MakeBriefing[] = [mailBriefing];
 
 export const WORKER_PARTS: WorkerParts = {
   runners: RUNNERS,
   kinds: AGENT_KINDS,
   workspaces: WORKSPACES,
   requests: REQUESTS,
+  briefings: BRIEFINGS,
 };

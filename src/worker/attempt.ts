@@ -21,6 +21,7 @@ import {
   hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
+import { CODING_AGENTS } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
 import { type Claim, readClaim } from "../mailbox/claim.ts";
@@ -125,6 +126,8 @@ export async function runAttempt(
       return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
     };
     const dropDir = assigned?.assignment.dropDir;
+    // Without that folder it could not speak.
+    if (dropDir !== undefined) await brief(tools, assigned);
     const drop = dropDir === undefined ? undefined : await openDrop(tools, dropDir);
     try {
       const isApart =
@@ -137,6 +140,16 @@ export async function runAttempt(
     }
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
+}
+
+/** Only a coding agent is told something beside its task. */
+async function brief(tools: AttemptTools, assigned: AssignedAgent | undefined): Promise<void> {
+  const { makeBriefing } = tools;
+  if (assigned === undefined || makeBriefing === undefined) return;
+  const { agent, assignment } = assigned;
+  if (!CODING_AGENTS.some((kind) => kind === agent.settings.kind)) return;
+  const briefing = await makeBriefing(tools, assigned);
+  if (briefing !== undefined) assignment.briefing = briefing;
 }
 
 /** Loaded for runs of agents only. What dead workers left is taken first: a task that ran before may have dropped it. */

@@ -12,6 +12,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim.ts";
 import type { Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
+import type { MakeBriefing } from "./briefing.ts";
 import type { RequestTaker } from "./request-taker.ts";
 import type { LoadWorkspaces } from "./workspace.ts";
 
@@ -51,6 +52,8 @@ export interface AttemptTools {
   /** Undefined: there is no part that makes worktrees. */
   readonly loadWorkspaces?: LoadWorkspaces | undefined;
   readonly requests?: readonly RequestTaker[];
+  /** Undefined: no part tells agents anything. */
+  readonly makeBriefing?: MakeBriefing | undefined;
 }
 
 /** Callbacks of a running attempt. */
@@ -91,6 +94,8 @@ export interface WorkerParts {
   /** The first one is used. */
   readonly workspaces?: readonly LoadWorkspaces[];
   readonly requests?: readonly RequestTaker[];
+  /** The first one is used. */
+  readonly briefings?: readonly MakeBriefing[];
 }
 
 export interface AssignedAgent {

@@ -69,8 +69,14 @@ export class Worker {
     const { tree, trays, settings } = place;
     this.o = options;
     const agents = new AgentRegistry(settings.agents, options.parts.kinds);
-    const { requests = [], workspaces } = options.parts;
-    this.tools = { ...place, agents, loadWorkspaces: workspaces?.[0], requests };
+    const { briefings, requests = [], workspaces } = options.parts;
+    this.tools = {
+      ...place,
+      agents,
+      loadWorkspaces: workspaces?.[0],
+      requests,
+      makeBriefing: briefings?.[0],
+    };
     this.runners = options.parts.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };
     const telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);

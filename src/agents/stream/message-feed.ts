@@ -4,10 +4,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { join, relative, resolve, sep } from "node:path";
+import type { Briefing } from "../briefing.ts";
 import type { Fact, ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
 import { isAnswer } from "./run-recorder.ts";
 import { type Message, type Offer, SayBox } from "./say-box.ts";
+import { StandingWords } from "./standing-words.ts";
 
 /** How long after its last turn a program may still show that it has read a message (ms). */
 const SIGN_MS = 30_000;
@@ -21,6 +23,7 @@ interface FeedParts {
   /** The stream of this run, and where its part begins (bytes). */
   eventsLog: string;
   from: number;
+  briefing: Briefing | undefined;
 }
 
 export class MessageFeed {
@@ -36,9 +39,11 @@ export class MessageFeed {
   /** Proofs that could not be written yet. */
   private readonly proven = new Set<number>();
   private stamp: number | undefined;
+  private readonly standing: StandingWords;
 
   constructor(parts: FeedParts) {
     this.p = parts;
+    this.standing = new StandingWords(parts.briefing, this.packetUuid);
     this.box = new SayBox(parts.stateDir, parts.id, parts.isDurable);
   }
 
@@ -61,8 +66,13 @@ export class MessageFeed {
     for (const { n, text } of this.news()) {
       const uuid = randomUUID();
       // The offer is written before it is made. So after a crash it is known where the proof would be.
-      if (this.offer(n, uuid, "message")) write(uuid, text);
+      if (this.offer(n, uuid, "message")) write(uuid, this.standing.addTo(uuid, text));
     }
+  }
+
+  /** The program has shortened its context. */
+  noteCompacted(): void {
+    this.standing.noteCompacted();
   }
 
   /** Adds a fact of the program. */
@@ -109,6 +119,7 @@ export class MessageFeed {
 
   private withdraw(uuid: string): void {
     for (const key of this.keysOf(uuid)) this.open.delete(key);
+    this.standing.noteWithdrawn(uuid);
     this.stamp = undefined;
   }
 
@@ -133,6 +144,7 @@ export class MessageFeed {
   }
 
   private prove(uuid: string): void {
+    this.standing.noteRead(uuid);
     for (const key of this.keysOf(uuid)) {
       this.proven.add((this.open.get(key) as { n: number }).n);
       this.open.delete(key);

@@ -4,7 +4,10 @@ import type { Assignment } from "../agent.ts";
 import { writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
 
-/** The first input of the program. @param messages messages of people since the last run; "" when there are none */
+/** Of the news and the messages together (bytes). A message of a person may be longer. */
+const NEWS_BYTES_MAX = 6 * 1024;
+
+/** The first input of the program. @param messages messages since the last run; "" when there are none */
 export function firstWords(
   assignment: Assignment,
   session: SessionDocument,
@@ -12,7 +15,15 @@ export function firstWords(
 ): string {
   const isNew = session.session_id === null || session.untold === true;
   const words = isNew ? packetOf(assignment, session) : resumePacketOf(session);
-  return messages === "" ? words : `${words}\n\n## Messages for you\n\n${messages}\n`;
+  const { briefing } = assignment;
+  const news = briefing?.news(Math.max(0, NEWS_BYTES_MAX - Buffer.byteLength(messages))) ?? "";
+  const parts = [
+    words,
+    briefing === undefined ? "" : `## Your colleagues\n\n${briefing.standing()}\n`,
+    news === "" ? "" : `## What is new\n\n${news}\n`,
+    messages === "" ? "" : `## Messages for you\n\n${messages}\n`,
+  ];
+  return parts.filter((part) => part !== "").join("\n\n");
 }
 
 /** Its task, and what the session before this one did if that session is gone. */

@@ -38,6 +38,7 @@ interface RecorderParts {
   onAnswer: () => void;
   onQuota: (quota: Extract<Fact, { fact: "quota" }>) => void;
   onTurnEnd: () => void;
+  onCompacted: () => void;
 }
 
 export class RunRecorder {
@@ -50,7 +51,7 @@ export class RunRecorder {
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
   private readonly log: Journal;
-  private readonly on: Pick<RecorderParts, "onAnswer" | "onQuota" | "onTurnEnd">;
+  private readonly on: Omit<RecorderParts, "file" | "keepsSessionId">;
   private readonly assignment: Assignment;
   private readonly startedMs = performance.now();
   private model: string | null;
@@ -83,6 +84,7 @@ export class RunRecorder {
       applyFact(this.state, fact);
       if (isAnswer(fact)) this.on.onAnswer();
       if (fact.fact === "quota") this.on.onQuota(fact);
+      if (fact.fact === "compacted") this.on.onCompacted();
       if (fact.fact === "session") this.noteSession(fact.id, fact.model);
       const record = logRecordOf(this.subject, fact, line, createdAt);
       if (record !== undefined) this.log.append(JSON.stringify(record));
@@ -135,7 +137,9 @@ export class RunRecorder {
   private noteSession(id: string, model: string | undefined): void {
     if (model !== undefined) this.model = model;
     if (this.resumed !== undefined && this.resumed !== id) this.hasLostSession = true;
-    if (!this.hasLostSession) this.session.session_id = id;
+    if (this.hasLostSession) return;
+    this.session.session_id = id;
+    this.assignment.briefing?.noteSession(id);
   }
 
   /** What the next run needs if this process is killed. */

@@ -53,6 +53,7 @@ export class StreamAgent extends Agent {
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
     const outcome = await this.runInSession(assignment);
+    await assignment.briefing?.flush();
     await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
     reportLastWords(assignment, outcome);
     return outcome;
@@ -143,13 +144,13 @@ export class StreamAgent extends Agent {
       },
       onQuota: (quota) => gate.noteQuota(quota),
       onTurnEnd: () => meter.turnEnded(),
+      onCompacted: () => messages.noteCompacted(),
     });
     const stop = new StopSignal();
     const meter = meterOf(assignment, budget, recorder, stop);
     assignment.stop.onStop((reason) => stop.stop(reason));
     const messages = newFeed(assignment, eventsLog);
-    const said = this.takeUnread(messages, sessionId);
-    const packet = firstWords(assignment, session, said);
+    const packet = firstWords(assignment, session, this.takeUnread(messages, sessionId));
     session.has_news = false;
     const begun = { settings, packet, sessionId, cwd: session.cwd };
     const input = this.program.input(begun);
@@ -335,9 +336,13 @@ function realpath(path: string): string {
   }
 }
 
-function newFeed({ stateDir, task, settings }: Assignment, eventsLog: string): MessageFeed {
+function newFeed(
+  { stateDir, task, settings, briefing }: Assignment,
+  eventsLog: string,
+): MessageFeed {
   const isDurable = settings.durability === "power";
-  return new MessageFeed({ stateDir, id: task.id, isDurable, eventsLog, from: sizeOf(eventsLog) });
+  const from = sizeOf(eventsLog);
+  return new MessageFeed({ stateDir, id: task.id, isDurable, eventsLog, from, briefing });
 }
 
 function isCompleted(verdict: RunVerdict): boolean {

@@ -21,7 +21,10 @@ function newTalk(): {
   return {
     box: new SayBox(stateDir, "a", false),
     feed: (n) =>
-      new MessageFeed({ stateDir, id: "a", isDurable: false, eventsLog: events(n), from: 0 }),
+      new MessageFeed({
+        ...{ stateDir, id: "a", isDurable: false, eventsLog: events(n), from: 0 },
+        briefing: undefined,
+      }),
     print(n, line) {
       fs.mkdirSync(dirname(events(n)), { recursive: true });
       fs.appendFileSync(events(n), `${JSON.stringify(line)}\n`);

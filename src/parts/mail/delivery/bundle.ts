@@ -3,8 +3,9 @@
 import { type Scope, sameScope } from "../scope/scope.ts";
 import type { Numbered } from "../store/read-messages.ts";
 
-/** A bundle has at most about this many bytes, and a message in it at most half of that. */
-const BUNDLE_BYTES_MAX = 8 * 1024;
+/** A bundle has at most about this many bytes, so that there is room for the news: see `agents/stream/packet.ts`. */
+const BUNDLE_BYTES_MAX = 5 * 1024;
+const MESSAGE_BYTES_MAX = 4 * 1024;
 const MESSAGES_MAX = 50;
 
 export interface Bundle {
@@ -60,10 +61,10 @@ function format(scope: Scope, message: Numbered, text: string): string {
   const sender = sameScope(message, scope) ? from : `${project}:${branch}:${from}`;
   const answers = replyTo === null ? "" : `, answers ${replyTo}`;
   const bytes = Buffer.from(text);
-  const isCut = bytes.length > BUNDLE_BYTES_MAX / 2;
+  const isCut = bytes.length > MESSAGE_BYTES_MAX;
   // The cut may be within a character, which then is left out.
   const shown = isCut
-    ? `${bytes.toString("utf8", 0, BUNDLE_BYTES_MAX / 2).replace(/\ufffd$/, "")}…\n(the whole text: mailchute messages --thread ${id})`
+    ? `${bytes.toString("utf8", 0, MESSAGE_BYTES_MAX).replace(/\ufffd$/, "")}…\n(the whole text: mailchute messages --thread ${id})`
     : text;
   return `From ${sender} at ${t} (${id}${answers}):\n${shown.replace(/^/gm, "> ")}`;
 }

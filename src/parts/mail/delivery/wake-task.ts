@@ -23,11 +23,9 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
     agent,
     title: `Mail for ${name}`,
     prompt: [
-      `You are the agent ${name} in the scope ${project}:${branch}, and there is mail for you: see "Messages for you".`,
+      'There is mail for you: see "Messages for you".',
       "Do what it asks of you as far as that is your work, and answer who expects an answer.",
-      "- mailchute say TEXT --to NAME: writes to an agent, or to human",
-      "- mailchute mail: your other unread mail; mailchute messages: what was said before",
-      "- mailchute agents: who else is there",
+      "`mailchute messages` shows what was said before.",
     ].join("\n"),
     cwd,
     // The checks of the agent are for its work. Mail may ask for none.

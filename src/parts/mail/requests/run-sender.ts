@@ -2,12 +2,12 @@
 import { dirname, join } from "node:path";
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { matchAgent } from "../../../core/matching.ts";
 import type { Task } from "../../../core/task.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
+import { nameOfRun } from "../agents/name-of-run.ts";
 import { findScope } from "../scope/find-scope.ts";
-import { explainBadName, HUMAN, type Scope } from "../scope/scope.ts";
+import type { Scope } from "../scope/scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { readWakes } from "../store/wake-log.ts";
 
@@ -26,14 +26,14 @@ export async function senderOf(
   { id, sender: { taskId, runDir } }: RunRequest,
 ): Promise<RunSender> {
   const { task } = decodeTask(Buffer.from(readRegularText(join(runDir, "task.json"))), taskId);
-  const name = matchAgent(task, settings.agents).agent?.name.toLowerCase() ?? "";
-  const fault = name === HUMAN ? `${HUMAN} is the name of a person` : explainBadName(name);
-  if (fault !== undefined)
-    throw new ErrInvalidMessage(`the run of ${taskId} has no name to speak under: ${fault}`, {
+  const found = nameOfRun(task, settings);
+  if ("fault" in found)
+    throw new ErrInvalidMessage(`the run of ${taskId} has no name to speak under: ${found.fault}`, {
       id,
       phase: "post",
       hint: "give its agent another name in config.yaml",
     });
+  const { name } = found;
   const scope = await findScope(dirname(tree.dir));
   const folder = new MailFolder(storeOf(settings, tree.dir, process.env), scope);
   // The mail that it got last, in this run or an earlier one of the task.

@@ -1,0 +1,107 @@
+/** What one run of an agent is told: its standing instructions, and when it was woken or is the orchestrator, the news. */
+import { dirname } from "node:path";
+import type { Briefing } from "../../../agents/briefing.ts";
+import { isoTime } from "../../../core/iso-time.ts";
+import type { MakeBriefing } from "../../../worker/briefing.ts";
+import { type AgentChange, changeAgent, listAgents, readAgent } from "../agents/agents.ts";
+import { nameOfRun } from "../agents/name-of-run.ts";
+import { findScope } from "../scope/find-scope.ts";
+import { formatAddress } from "../scope/scope.ts";
+import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { readWakes, type WakeRecord } from "../store/wake-log.ts";
+import { newsText, type TaskGroup } from "./news.ts";
+import { standingText } from "./standing.ts";
+import { taskGroups } from "./task-groups.ts";
+
+interface News {
+  wake: WakeRecord | undefined;
+  groups: readonly TaskGroup[];
+  since: string | null;
+}
+
+/** @throws a system error */
+export const briefRun: MakeBriefing = async ({ tree }, { assignment }) => {
+  const { settings, task } = assignment;
+  const run = nameOfRun(task, settings);
+  if ("fault" in run) return undefined;
+  const store = storeOf(settings, tree.dir, process.env);
+  const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
+  const address = formatAddress({ ...folder.scope, name: run.name });
+  const wakes = readWakes(folder, run.name);
+  const last = wakes.findLast((one) => one.task === task.id);
+  const isToldNews = last?.is_wake === true || address === folder.orchestrator;
+  const news = isToldNews ? await newsOf(tree, folder, task.id, wakes) : undefined;
+  return new RunBriefing(folder, run.name, news);
+};
+
+/** Undefined when the tasks cannot be read: the run goes on without. */
+async function newsOf(
+  tree: Parameters<MakeBriefing>[0]["tree"],
+  folder: MailFolder,
+  ownId: string,
+  wakes: readonly WakeRecord[],
+): Promise<News | undefined> {
+  const wake = wakes.findLast((one) => one.task === ownId && one.is_wake);
+  const before = wakes.findLast(({ task }) => task !== ownId);
+  const sinceMs = (before?.at ?? 0) * 1000;
+  try {
+    const groups = await taskGroups(tree, folder, { ownId, sinceMs });
+    return { wake, groups, since: before === undefined ? null : isoTime(sinceMs) };
+  } catch {
+    return undefined;
+  }
+}
+
+class RunBriefing implements Briefing {
+  private readonly folder: MailFolder;
+  private readonly name: string;
+  private readonly told: News | undefined;
+  private writing: Promise<unknown> = Promise.resolve();
+
+  constructor(folder: MailFolder, name: string, told: News | undefined) {
+    this.folder = folder;
+    this.name = name;
+    this.told = told;
+  }
+
+  standing(): string {
+    const { folder, name } = this;
+    return standingText({ ...folder.scope, name }, listAgents(folder), folder.orchestrator);
+  }
+
+  news(bytesMax: number): string {
+    if (this.told === undefined) return "";
+    const { groups, since, wake } = this.told;
+    return newsText(wake, groups, since, bytesMax);
+  }
+
+  noteSession(id: string): void {
+    this.change({ session_id: id });
+  }
+
+  noteCompacted(): void {
+    const at = Math.floor(Date.now() / 1000);
+    this.change({ compacted_at: at, needs_briefing: true });
+  }
+
+  noteBriefed(): void {
+    this.change({ needs_briefing: false });
+  }
+
+  async flush(): Promise<void> {
+    await this.writing;
+  }
+
+  /** One after the other; only what is new. The run goes on when the disk is full: its next run is told again in any case. */
+  private change(change: AgentChange): void {
+    const write = async (): Promise<void> => {
+      const { folder, name } = this;
+      const before = readAgent(folder, name);
+      const isNew = Object.entries(change).some(
+        ([key, value]) => before?.[key as keyof AgentChange] !== value,
+      );
+      if (before !== undefined && isNew) await changeAgent(folder, name, change, Date.now());
+    };
+    this.writing = this.writing.then(write).catch(() => {});
+  }
+}
