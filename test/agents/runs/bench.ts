@@ -7,7 +7,7 @@ import type { SessionDocument } from "../../../src/agents/stream/session-file.ts
 import { costsOf } from "../../../src/core/state-tree.ts";
 import { filesOfDays } from "../../../src/journal/daily.ts";
 import type { MovedClock } from "../../support/moved-clock.ts";
-import { newPool, type Pool, readJson } from "../../support/pool.ts";
+import { newPool, type Pool, type PoolOptions, readJson } from "../../support/pool.ts";
 import { programPath } from "../../support/programs.ts";
 import type { OnEnd } from "../../support/temp-dir.ts";
 
@@ -50,6 +50,8 @@ export interface BenchOptions {
   /** Between two runs; default 20. */
   backoffMs?: number;
   onEnd?: OnEnd;
+  /** Where its directory is made, and what is added to the environment of its processes. */
+  place?: Pick<PoolOptions, "parent" | "env">;
   /** Texts of programs by agent, in the place of the fake. */
   programs?: Record<string, string>;
   /** The wall clock of its processes; default: that of the machine. */
@@ -65,8 +67,9 @@ export interface FakeAccount {
 
 /** A pool that knows these agents; nothing runs yet. */
 export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {}): Bench {
-  const env: Record<string, string> = { ...options.clock?.env };
-  const pool = newPool({ env, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) });
+  const env: Record<string, string> = { ...options.clock?.env, ...options.place?.env };
+  const onEnd = options.onEnd === undefined ? {} : { onEnd: options.onEnd };
+  const pool = newPool({ ...options.place, env, ...onEnd });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const folder = (agent: string): string => join(pool.dir, "fakes", agent);
   const programOf = (name: string, kind: Kind): string => {

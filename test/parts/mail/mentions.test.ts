@@ -43,6 +43,8 @@ describe("a mention", () => {
     "@foo.bar@example.social",
     "j\u00f6@bob",
     "@bob\u00e9",
+    "@jose\u0301",
+    "e\u0301@bob",
     "@@bob",
     "@ bob",
     "@",
@@ -63,6 +65,11 @@ describe("code", () => {
     ["a span", "use `@types/node`, ``a ` @x`` and @bob"],
     ["a fence that never ends", "@bob\n```\n@x"],
     ["a line of a fence with a word behind the marks", "```\n@x\n``` no\n@y\n```\n@bob"],
+    [
+      "a fence in an item of a list",
+      "1. so:\n     ```js\n     @x\n     ```\n- ```\n  @y\n  ```\n@bob",
+    ],
+    ["a fence in a quote, which ends with it", "> ```\n> @x\n> ```\n> ~~~\n> @y\n@bob"],
   ])("names nobody: %s", (_what, text) => {
     expect(find(text)).toEqual(here("bob"));
   });
@@ -73,7 +80,121 @@ describe("code", () => {
   });
 });
 
+/** Characters that are letters, digits or accents, of those that the texts below are made of. */
+const WORDY = new Set([..."abXY019\u00e9\u65e5\u0301"]);
+const isNameChar = (c: string): boolean => "abXY019._/-".includes(c) || c === "_";
+
+/** Reads mentions slowly, a character at a time, by the rules as docs/messages.md has them. */
+function readSlowly(text: string): string[] {
+  const found: string[] = [];
+  const chars = [...withoutCode(text)];
+  for (const [at, c] of chars.entries()) {
+    const before = chars[at - 1] ?? " ";
+    if (c !== "@" || WORDY.has(before) || "._+@/-".includes(before)) continue;
+    let end = at + 1;
+    while (end < chars.length && (isNameChar(chars[end] ?? "") || chars[end] === ":")) end++;
+    const after = chars[end] ?? " ";
+    if (WORDY.has(after) || after === "@") continue;
+    const names: string[] = [];
+    for (const part of chars
+      .slice(at + 1, end)
+      .join("")
+      .split(":")) {
+      let name = part;
+      while (name.endsWith(".") || name.endsWith("/") || name.endsWith("-"))
+        name = name.slice(0, -1);
+      const isName = name !== "" && !".-/".includes(name.charAt(0)) && name.length <= 96;
+      if (isName && names.length < 3) names.push(name);
+      if (!isName || name !== part) break;
+    }
+    const name = names.pop();
+    if (name === undefined) continue;
+    const branch = names.pop() ?? SCOPE.branch;
+    const address = `${names.pop() ?? SCOPE.project}:${branch}:${name.toLowerCase()}`;
+    if (!found.includes(address)) found.push(address);
+  }
+  return found;
+}
+
+function withoutCode(text: string): string {
+  let fence = "";
+  let isInQuote = false;
+  const kept: string[] = [];
+  for (const line of text.split("\n").map((one) => (one.endsWith("\r") ? one.slice(0, -1) : one))) {
+    let rest = line;
+    let isQuote = false;
+    while (rest !== "" && "\t >".includes(rest.charAt(0))) {
+      isQuote ||= rest.startsWith(">");
+      rest = rest.slice(1);
+    }
+    if (fence !== "" && isInQuote && !isQuote) fence = "";
+    const isItem = rest.startsWith("- ");
+    if (isItem) rest = rest.slice(2).trimStart();
+    const mark = rest.charAt(0);
+    let count = 0;
+    while ((mark === "`" || mark === "~") && rest.charAt(count) === mark) count++;
+    const info = rest.slice(count);
+    if (fence !== "") {
+      const isLong = mark === fence.charAt(0) && count >= fence.length;
+      if (isLong && !isItem && info.trim() === "") fence = "";
+    } else if (count >= 3 && !(mark === "`" && info.includes("`"))) {
+      fence = mark.repeat(count);
+      isInQuote = isQuote;
+    } else kept.push(withoutSpans(line));
+  }
+  return kept.join("\n");
+}
+
+function withoutSpans(line: string): string {
+  const pieces: string[] = [];
+  for (const c of line) {
+    const last = pieces.at(-1);
+    if (last !== undefined && (c === "`") === last.startsWith("`")) pieces[pieces.length - 1] += c;
+    else pieces.push(c);
+  }
+  let kept = "";
+  for (let at = 0; at < pieces.length; at++) {
+    const piece = pieces[at] ?? "";
+    const end = piece.startsWith("`") ? pieces.indexOf(piece, at + 1) : -1;
+    kept += end === -1 ? piece : " ";
+    if (end !== -1) at = end;
+  }
+  return kept;
+}
+
 describe("any text", () => {
+  it("names those whom a slow reader of the rules finds", () => {
+    const marks = ["@", "@", "`", "``", "```", "~~~", "\n", "\r\n", ":", ".", " ", "/", "-", "+"];
+    const words = [
+      "a",
+      "bX",
+      "Y0",
+      "_",
+      "\u00e9",
+      "\u65e5",
+      "\u0301",
+      "> ",
+      "- ",
+      "@a",
+      "\n```",
+      "@b:a.",
+    ];
+    const text = fc
+      .array(fc.constantFrom(...marks, ...words), { maxLength: 30 })
+      .map((parts) => parts.join(""));
+    let mentions = 0;
+    fc.assert(
+      fc.property(text, (one) => {
+        const expected = readSlowly(one);
+        mentions += expected.length;
+        expect(find(one)).toEqual(expected);
+      }),
+      { numRuns: 20_000 },
+    );
+    // It is not about empty lists only.
+    expect(mentions).toBeGreaterThan(5000);
+  });
+
   const word = fc.stringMatching(/^[a-z0-9_]([a-z0-9._/-]{0,8}[a-z0-9_])?$/);
   const part = fc.oneof(
     fc.constantFrom("@", "`", "```", "\n", ":", ".", " ", "~~~\n", "\u00e9"),

@@ -5,9 +5,13 @@
 import { explainBadName, formatAddress, parseAddress, type Scope } from "./scope.ts";
 
 const PARTS_MAX = 3;
-/** An `@` that begins a mention does not follow a letter or digit, as in `bob@example.com`. */
-const MENTION = /(?<![\p{L}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{N}@._/:-])/gu;
-const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
+/**
+ * An `@` that begins a mention does not follow a letter or digit, as in `bob@example.com`. A letter may be followed by its accent as a
+ * character of its own.
+ */
+const MENTION = /(?<![\p{L}\p{M}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{M}\p{N}@._/:-])/gu;
+/** The marks of a fence may stand in a quote, and at the beginning of an item of a list. */
+const FENCE = /^([\t >]*)((?:[*+-]|\d{1,9}[.)])[\t ]+)?(`{3,}|~{3,})(.*)$/;
 
 /** The addresses of the mentioned agents, each once, in order. @param scope for the parts that a mention leaves out */
 export function findMentions(text: string, scope: Scope): string[] {
@@ -42,12 +46,15 @@ function withoutEnd(text: string): string {
 /** The text without code: blocks between fences, and spans between backticks in one line. */
 function withoutCode(text: string): string {
   const kept: string[] = [];
-  let fence: string | undefined;
+  let fence: { mark: string; isQuoted: boolean } | undefined;
   for (const line of text.split(/\r?\n/)) {
-    const [, mark = "", info = ""] = FENCE.exec(line) ?? [];
+    const [, indent = "", item = "", mark = "", info = ""] = FENCE.exec(line) ?? [];
+    // The end of a quote ends what begins in it.
+    if (fence?.isQuoted === true && !line.trimStart().startsWith(">")) fence = undefined;
     if (fence !== undefined) {
-      if (mark.startsWith(fence) && info.trim() === "") fence = undefined;
-    } else if (mark !== "" && !(mark.startsWith("`") && info.includes("`"))) fence = mark;
+      if (item === "" && mark.startsWith(fence.mark) && info.trim() === "") fence = undefined;
+    } else if (mark !== "" && !(mark.startsWith("`") && info.includes("`")))
+      fence = { mark, isQuoted: indent.includes(">") };
     else kept.push(withoutSpans(line));
   }
   return kept.join("\n");
