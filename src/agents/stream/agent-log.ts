@@ -1,8 +1,14 @@
 /** The log of an agent: one record for each line of its program that means something, in the same form for all kinds. */
+import { randomUUID } from "node:crypto";
 import type { Fact } from "./facts.ts";
 
 /** A line of `logs/<agent>.jsonl`. */
 export interface AgentLogRecord {
+  v: 1;
+  id: string;
+  /** The scope of the agent; left out in a tree without mail. */
+  project?: string;
+  branch?: string;
   agent_name: string;
   /** The kind of the agent. */
   agent_type: string;
@@ -21,7 +27,11 @@ export interface AgentLogRecord {
   run: string;
 }
 
-export type LogSubject = Pick<AgentLogRecord, "agent_name" | "agent_type" | "task_id" | "run">;
+/** Whose log it is, and of which run. */
+export type LogSubject = Pick<
+  AgentLogRecord,
+  "agent_name" | "agent_type" | "task_id" | "run" | "project" | "branch"
+>;
 
 /** How much of a text and of a line is in a record (characters). */
 const TEXT_MAX = 4000;
@@ -36,9 +46,11 @@ export function logRecordOf(
 ): AgentLogRecord | undefined {
   const words = wordsOf(fact);
   if (words === undefined) return undefined;
+  const { task_id: taskId, run, ...owner } = subject;
   return {
-    agent_name: subject.agent_name,
-    agent_type: subject.agent_type,
+    v: 1,
+    id: randomUUID(),
+    ...owner,
     tool_name: null,
     command: null,
     exit_code: null,
@@ -48,8 +60,8 @@ export function logRecordOf(
     content: words.content.slice(0, TEXT_MAX),
     raw: raw.slice(0, RAW_MAX),
     created_at: createdAt,
-    task_id: subject.task_id,
-    run: subject.run,
+    task_id: taskId,
+    run,
   };
 }
 

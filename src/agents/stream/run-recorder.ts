@@ -72,6 +72,7 @@ export class RunRecorder {
       agent_type: session.kind,
       task_id: task.id,
       run: basename(runDir),
+      ...assignment.briefing?.scope,
     };
     this.keepInRun(session);
     this.log = new Journal(join(stateDir, "logs", `${session.agent}.jsonl`), true);
@@ -139,7 +140,7 @@ export class RunRecorder {
     if (this.resumed !== undefined && this.resumed !== id) this.hasLostSession = true;
     if (this.hasLostSession) return;
     this.session.session_id = id;
-    this.assignment.briefing?.noteSession(id);
+    this.assignment.briefing?.note({ session_id: id });
   }
 
   /** What the next run needs if this process is killed. */

@@ -17,7 +17,7 @@ export class StandingWords {
 
   noteCompacted(): void {
     this.compactions++;
-    this.briefing?.noteCompacted();
+    this.briefing?.note("compacted");
   }
 
   /** The text of a message that is about to be written, with the instructions if they are due. */
@@ -32,7 +32,7 @@ export class StandingWords {
     const { told } = this;
     if (uuid !== told.uuid || told.compactions !== this.compactions || told.isRead) return;
     told.isRead = true;
-    this.briefing?.noteBriefed();
+    this.briefing?.note("briefed");
   }
 
   /** The program does not pass this message on. */

@@ -29,7 +29,7 @@ describe("the packet of a run", () => {
     const { pool, folder } = newMailPool({
       FIRST: [[{ say: "half" }, { kill: "SIGKILL" }], [{ say: "all" }]],
     });
-    await createAgent(folder, { name: "ann", type: "claude", status: "busy" }, Date.now());
+    await createAgent(folder, { name: "ann", type: "claude" }, Date.now());
     pool.drop("a", { agent: "claude", prompt: "FIRST" });
     await pool.start();
     await pool.result("a");
@@ -37,7 +37,7 @@ describe("the packet of a run", () => {
     expect(told).toHaveLength(2);
     for (const packet of told) {
       expect(packet).toContain("You are the agent claude in the scope unknown:main.");
-      expect(packet).toContain("\n- ann (claude, busy)\n");
+      expect(packet).toContain("\n- ann (claude, idle)\n");
       expect(packet.split("`mailchute say")).toHaveLength(2);
     }
     expect(told[0]?.startsWith("FIRST\n\n\n## Your colleagues\n\n")).toBe(true);
@@ -67,7 +67,8 @@ it("a woken agent is told why, how the tasks stand, and its mail, in at most 8 K
   await createTask(folder, task, Date.now());
   pool.drop("slow", { agent: "codex", prompt: "GO", title: "the slow one", cwd: pool.dir });
   pool.drop("bad", { exec: ["sh", "-c", "echo no way >&2; exit 65"] });
-  for (let n = 0; n < 40; n++) pool.drop(`w${n}`, { exec: ["true"], not_before: 4_000_000_000 });
+  for (let n = 0; n < 80; n++)
+    pool.drop(`w${n}`, { exec: ["true", "x".repeat(99)], not_before: 4_000_000_000 });
   await pool.start();
   await pool.error("bad");
   await waitFor(() => streamsOf(pool).join().includes("until test"), { what: "the tool call" });
@@ -80,7 +81,7 @@ it("a woken agent is told why, how the tasks stand, and its mail, in at most 8 K
   expect(first).toContain("The tasks here:");
   expect(first).toMatch(/^- bad: failed: .*65/m);
   expect(first).toContain("- slow: running: the slow one");
-  expect(first).toContain("- w0: waiting: true");
+  expect(first).toContain("- w0: waiting: true xxx");
   expect(first).toMatch(/^- \d+ others: `mailchute ls --state-is waiting`$/m);
   expect(first).toContain("- t1: open, codex: the schema");
   expect(first).toContain("2 more unread: mailchute mail");
@@ -104,7 +105,7 @@ describe("after its context was compacted, an agent at work is told its instruct
       });
     const readUpTo = (n: number): Promise<unknown> =>
       waitFor(() => cursorOf("claude") === n, { what: `message ${n} to be read` });
-    pool.drop("x", { agent: "claude", prompt: "GO", cwd: pool.dir });
+    pool.drop("x", { agent: "claude", prompt: "GO", title: "the job", cwd: pool.dir });
     await pool.start();
     await waitFor(() => streamsOf(pool).join().includes("-e a;"), { what: "the tool call" });
     post({ text: "before" });
@@ -150,7 +151,7 @@ describe("after its context was compacted, an agent at work is told its instruct
       turns[1] ?? [],
     ]);
     const needs = (): boolean | undefined => readAgent(folder, "claude")?.needs_briefing;
-    pool.drop("x", { agent: "claude", prompt: "GO", cwd: pool.dir });
+    pool.drop("x", { agent: "claude", prompt: "GO", title: "the job", cwd: pool.dir });
     await pool.start();
     await waitFor(() => needs() === true, { what: "the compaction to be noted" });
     await pool.killAll();
@@ -171,7 +172,7 @@ describe("after its context was compacted, an agent at work is told its instruct
 
   it("codex exec, which takes no message while it runs, is told by its next packet", async () => {
     const { pool, folder, post, cursorOf } = newMailPool({ GO: [[{ compact: true }, until("a")]] });
-    pool.drop("x", { agent: "codex", prompt: "GO", cwd: pool.dir });
+    pool.drop("x", { agent: "codex", prompt: "GO", title: "the job", cwd: pool.dir });
     await pool.start();
     await waitFor(() => readAgent(folder, "codex")?.needs_briefing === true, {
       what: "the compaction to be noted",

@@ -1,4 +1,5 @@
 /** The agents of a scope, `agents/<name>.json` each. Reads records of earlier versions, in which fields are missing. */
+import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
@@ -115,6 +116,11 @@ export async function changeAgent(
 export function readAgent(folder: MailFolder, name: string): AgentRecord | undefined {
   const found = readDocument<Record<string, unknown>>(pathOf(folder, name));
   return found === undefined ? undefined : withDefaults(found, folder.scope, name);
+}
+
+/** Whether the supervisor of another state tree looks after it. A tree that was moved has its agents still. */
+export function livesElsewhere({ home }: AgentRecord, stateDir: string): boolean {
+  return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
 /** In the order of their names; without the archived ones. */

@@ -1,12 +1,12 @@
 /** What one run of an agent is told: its standing instructions, and when it was woken or is the orchestrator, the news. */
 import { dirname } from "node:path";
-import type { Briefing } from "../../../agents/briefing.ts";
+import type { Briefing, BriefingNote } from "../../../agents/briefing.ts";
 import { isoTime } from "../../../core/iso-time.ts";
 import type { MakeBriefing } from "../../../worker/briefing.ts";
 import { type AgentChange, changeAgent, listAgents, readAgent } from "../agents/agents.ts";
 import { nameOfRun } from "../agents/name-of-run.ts";
 import { findScope } from "../scope/find-scope.ts";
-import { formatAddress } from "../scope/scope.ts";
+import { formatAddress, type Scope } from "../scope/scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { readWakes, type WakeRecord } from "../store/wake-log.ts";
 import { newsText, type TaskGroup } from "./news.ts";
@@ -75,17 +75,15 @@ class RunBriefing implements Briefing {
     return newsText(wake, groups, since, bytesMax);
   }
 
-  noteSession(id: string): void {
-    this.change({ session_id: id });
+  get scope(): Scope {
+    return this.folder.scope;
   }
 
-  noteCompacted(): void {
-    const at = Math.floor(Date.now() / 1000);
-    this.change({ compacted_at: at, needs_briefing: true });
-  }
-
-  noteBriefed(): void {
-    this.change({ needs_briefing: false });
+  note(what: BriefingNote): void {
+    if (what === "briefed") this.change({ needs_briefing: false });
+    else if (what === "compacted")
+      this.change({ compacted_at: Math.floor(Date.now() / 1000), needs_briefing: true });
+    else this.change(what);
   }
 
   async flush(): Promise<void> {

@@ -9,7 +9,7 @@ import { parseOwner } from "../../../host/identity.ts";
 import { findWaiting, listLive, locate, type Place } from "../../../mailbox/locate.ts";
 import { readSettled } from "../../../mailbox/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
-import { type AgentChange, changeAgent, listAgents } from "../agents/agents.ts";
+import { type AgentChange, changeAgent, listAgents, livesElsewhere } from "../agents/agents.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { send } from "../send/send.ts";
 import type { MailFolder, MailStore } from "../store/mail-folder.ts";
@@ -73,7 +73,10 @@ export class Exits {
   ): Promise<void> {
     const key = JSON.stringify([...busy]);
     if (!isStart && ended.size === 0 && key === this.busyBefore) return;
-    for (const { name, status } of listAgents(this.folder)) {
+    for (const agent of listAgents(this.folder)) {
+      // Of a busy agent of another tree nothing is known here.
+      if (livesElsewhere(agent, this.env.tree.dir)) continue;
+      const { name, status } = agent;
       const pid = busy.get(name);
       const rest = status === "busy" ? { status: "idle", pid: null } : undefined;
       const after = ended.get(name) ?? rest;
