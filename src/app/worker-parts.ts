@@ -1,8 +1,8 @@
 /** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for and is told. */
 import { batch } from "../parts/batch/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
-import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailBriefing } from "../parts/mail/briefing/load.ts";
+import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
 import { node } from "../parts/plan/runner.ts";
 import { worktrees } from "../parts/worktrees/load.ts";

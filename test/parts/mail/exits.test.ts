@@ -79,6 +79,18 @@ describe("the exit of an agent's run", () => {
   });
 });
 
+it("a busy agent of another tree in the same scope stays busy", async () => {
+  const { pool, folder } = newExitPool();
+  const draft = { name: "ann", type: "claude", status: "busy", home: tempDir() };
+  await createAgent(folder, draft, Date.now());
+  const gone = { name: "joe", type: "claude", status: "busy", home: join(draft.home, "gone") };
+  await createAgent(folder, gone, Date.now());
+  await pool.start();
+  // The tree of this one is not there any more: it was moved.
+  await waitFor(() => readAgent(folder, "joe")?.status === "idle", { what: "the first look" });
+  expect(readAgent(folder, "ann")?.status).toBe("busy");
+});
+
 describe("a busy agent whose process is gone", () => {
   it("has failed, and that is told once, also when the supervisor dies with it", async () => {
     const { pool, folder } = newExitPool();

@@ -105,7 +105,7 @@ it("nothing crosses between them that is not addressed so", async () => {
   await each(places, ({ said, folder, mark }) =>
     waitFor(
       () =>
-        said().some(({ id }) => id.startsWith("exit-wake.")) &&
+        said().some((one) => one.type === "exit" && one.from_agent === "ann") &&
         unreadOf(folder, "ann").messages.length === 0 &&
         unreadOf(folder, "bob").messages.length === 0,
       { what: `the mail of ${mark} to be read`, ...LONG },

@@ -89,6 +89,8 @@ describe("Task 6: wake-ups, exits and failures", () => {
     await app.pool.start();
     await waitFor(() => app.agent("june") !== undefined, { what: "the agents", ...LONG });
     expect(app.said()).toEqual([]);
+    app.pool.drop("t0", { exec: ["true"], title: "the schema" });
+    await app.pool.result("t0");
     post(app, "m1", { from_agent: "impl-1", type: "say", content: "@impl-1 status?" });
     await waitFor(() => app.messages("june").length > 0, { what: "june to be woken", ...LONG });
     const [m1, exit] = app.said();
@@ -103,7 +105,7 @@ describe("Task 6: wake-ups, exits and failures", () => {
     expect(exit).toMatchObject({ from_agent: "impl-1", type: "exit", to: ["app:main:june"] });
     const [bundle = ""] = app.messages("june");
     expect(bundle).toContain("You were woken by mail of app:main:impl-1");
-    expect(bundle).toContain("The tasks here");
+    expect(bundle).toContain("The tasks here:\n- t0: done: the schema\n");
     expect(bundle).toContain("> All is well.");
     expect((await app.pool.run(["messages", "--unread", "--mentions", "impl-1"])).stdout).toBe("");
   });

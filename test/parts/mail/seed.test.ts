@@ -133,7 +133,7 @@ describe("Task 2: records with project and branch, and tasks", () => {
     fs.writeFileSync(folder.path("agents", "old.json"), '{"name":"old","status":"busy"}');
     fs.writeFileSync(
       folder.path("messages.1.jsonl"),
-      '{"first":1}\n{"id":"m0","to_agent":"old","content":"hi","mentions":"[\\"@old\\"]"}\n',
+      '{"first":1}\n{"id":"m0","to_agent":"alpha:main:old","content":"hi","mentions":"[]"}\n',
     );
     fs.writeFileSync(folder.path("tasks.json"), '{"tasks":[{"id":"t0"}]}');
     expect(JSON.parse(await run("agents", "--json")).agents).toMatchObject([

@@ -2,12 +2,11 @@
  * What a supervisor does for the mail of its agents, again and again: it takes what lies in `post/`, and has the mail of each agent
  * delivered. It decides by what is there, and remembers nothing that a crash could lose.
  */
-import fs from "node:fs";
 import { dirname } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { CODING_AGENTS } from "../../../core/settings.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
-import { type AgentRecord, createAgent, readAgent } from "../agents/agents.ts";
+import { createAgent, livesElsewhere, readAgent } from "../agents/agents.ts";
 import { Exits } from "../exits/exits.ts";
 import type { RunNote } from "../exits/run-notes.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
@@ -42,7 +41,7 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
     const known = readAgent(folder, own);
     // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
     if (known !== undefined) {
-      if (known.archived_at !== null || isElsewhere(known, tree.dir)) names.delete(own);
+      if (known.archived_at !== null || livesElsewhere(known, tree.dir)) names.delete(own);
     } else {
       const draft = { name: own, type: kind, home: tree.dir, isOfSettings: true };
       await createAgent(folder, draft, trays.clock.wallMs());
@@ -54,11 +53,6 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   const answers = (): void => sendAnswers(tree.dir, store, trays.clock.wallMs());
   const delivery = new Delivery(env, folder, pending, names);
   return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, sweep });
-}
-
-/** A tree that was moved has its agents still. */
-function isElsewhere({ home }: AgentRecord, stateDir: string): boolean {
-  return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
 interface WatchParts {
