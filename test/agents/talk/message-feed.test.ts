@@ -22,7 +22,11 @@ function newTalk(): {
     box: new SayBox(stateDir, "a", false),
     feed: (n) =>
       new MessageFeed({
-        ...{ stateDir, id: "a", isDurable: false, eventsLog: events(n), from: 0 },
+        stateDir,
+        id: "a",
+        isDurable: false,
+        eventsLog: events(n),
+        from: 0,
         briefing: undefined,
       }),
     print(n, line) {

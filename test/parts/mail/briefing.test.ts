@@ -55,8 +55,14 @@ describe("the standing instructions", () => {
 
 describe("the news", () => {
   const wake = {
-    ...({ v: 1, at: 0, task: "wake.x.1.0", is_wake: true, hops: 2, is_self: false } as const),
-    ...{ ids: ["m1", "m2"], from: ["app:main:ann"] },
+    v: 1 as const,
+    at: 0,
+    task: "wake.x.1.0",
+    is_wake: true,
+    hops: 2,
+    is_self: false,
+    ids: ["m1", "m2"],
+    from: ["app:main:ann"],
   };
 
   it("say why the agent was woken, and have one line for each task with its state", () => {
@@ -84,7 +90,9 @@ describe("the news", () => {
     fc.assert(
       fc.property(fc.array(group, { maxLength: 7 }), fc.nat(8192), (some, bytesMax) => {
         const groups: TaskGroup[] = some.map(({ lines, more, isExact }, n) => ({
-          ...{ lines, isExact, command: `ls --state-is ${n}.` },
+          lines,
+          isExact,
+          command: `ls --state-is ${n}.`,
           count: lines.length + more,
         }));
         const text = newsText(wake, groups, "T", bytesMax);

@@ -81,13 +81,13 @@ describe("code", () => {
 });
 
 /** Characters that are letters, digits or accents, of those that the texts below are made of. */
-const WORDY = new Set([..."abXY019\u00e9\u65e5\u0301"]);
+const WORDY = new Set("abXY019\u00e9\u65e5\u0301");
 const isNameChar = (c: string): boolean => "abXY019._/-".includes(c) || c === "_";
 
 /** Reads mentions slowly, a character at a time, by the rules as docs/messages.md has them. */
 function readSlowly(text: string): string[] {
   const found: string[] = [];
-  const chars = [...withoutCode(text)];
+  const chars = Array.from(withoutCode(text));
   for (const [at, c] of chars.entries()) {
     const before = chars[at - 1] ?? " ";
     if (c !== "@" || WORDY.has(before) || "._+@/-".includes(before)) continue;

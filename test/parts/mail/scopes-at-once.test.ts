@@ -26,8 +26,8 @@ interface Place extends Bench {
   /** What stands in each text that is said here. */
   mark: string;
   folder: MailFolder;
-  said(): Numbered[];
-  cli(...args: string[]): Promise<string>;
+  said: () => Numbered[];
+  cli: (...args: string[]) => Promise<string>;
 }
 
 /** Agents `ann` and `bob` in the repository around it. @param asks what the first run of ann does */
@@ -88,7 +88,8 @@ const each = async (places: readonly Place[], act: (place: Place) => unknown): P
   void (await Promise.all(places.map(act)));
 
 /** Everything that the agents of a place were told. */
-const toldIn = ({ messages }: Place): string => [...messages("ann"), ...messages("bob")].join("\n");
+const toldIn = (place: Place): string =>
+  [...place.messages("ann"), ...place.messages("bob")].join("\n");
 const marksIn = (text: string): string[] =>
   ["RED", "GREEN", "BLUE"].filter((mark) => text.includes(mark));
 const crossing = ({ content }: Numbered): boolean => content.includes("crosses");

@@ -85,17 +85,37 @@ describe("Task 2: records with project and branch, and tasks", () => {
     const folder = folderOf();
     await createAgent(folder, { name: "a1", type: "codex", task: "t", status: "busy" }, NOW);
     expect(readJson(folder.path("agents", "a1.json"))).toEqual({
-      ...{ v: 1, ...scope, name: "a1", type: "codex", task: "t", status: "busy" },
-      ...{ session_id: null, pid: null, compacted_at: null, last_seen_message_id: null },
-      ...{ completed_at: null, archived_at: null, created_at: NOW / 1000, updated_at: NOW / 1000 },
+      v: 1,
+      ...scope,
+      name: "a1",
+      type: "codex",
+      task: "t",
+      status: "busy",
+      session_id: null,
+      pid: null,
+      compacted_at: null,
+      last_seen_message_id: null,
+      completed_at: null,
+      archived_at: null,
+      created_at: NOW / 1000,
+      updated_at: NOW / 1000,
       // Ours.
-      ...{ inc: 1, home: null, needs_briefing: false },
+      inc: 1,
+      home: null,
+      needs_briefing: false,
     });
     await run("say", "@a1 look", "--needs-human", "--id", "m1");
     const [, line = ""] = fs.readFileSync(folder.path("messages.1.jsonl"), "utf8").split("\n");
     expect(JSON.parse(line)).toMatchObject({
-      ...{ v: 1, id: "m1", ...scope, from_agent: "human", to: [], type: "say" },
-      ...{ content: "@a1 look", mentions: ["alpha:main:a1"], requires_human: true },
+      v: 1,
+      id: "m1",
+      ...scope,
+      from_agent: "human",
+      to: [],
+      type: "say",
+      content: "@a1 look",
+      mentions: ["alpha:main:a1"],
+      requires_human: true,
       created_at: expect.any(Number),
     });
     const subject = { ...scope, agent_name: "a1", agent_type: "codex", task_id: "t", run: "r" };
@@ -107,10 +127,22 @@ describe("Task 2: records with project and branch, and tasks", () => {
       isError: true,
     } as const;
     expect(logRecordOf(subject, fact, "{}", 7)).toEqual({
-      ...{ v: 1, id: expect.any(String), ...scope, agent_name: "a1", agent_type: "codex" },
-      ...{ event_type: "tool_ended", tool_name: null, content: "hi", raw: "{}", command: null },
-      ...{ exit_code: 3, status: "failed", tool_use_id: "i1", created_at: 7 },
-      ...{ task_id: "t", run: "r" },
+      v: 1,
+      id: expect.any(String),
+      ...scope,
+      agent_name: "a1",
+      agent_type: "codex",
+      event_type: "tool_ended",
+      tool_name: null,
+      content: "hi",
+      raw: "{}",
+      command: null,
+      exit_code: 3,
+      status: "failed",
+      tool_use_id: "i1",
+      created_at: 7,
+      task_id: "t",
+      run: "r",
     });
     const task = { id: "x", parent_id: "w", name: "n", sort_index: 2, assigned_agent: "a1" };
     await createTask(folder, { ...task, result: "done" }, NOW);
@@ -118,7 +150,11 @@ describe("Task 2: records with project and branch, and tasks", () => {
     const { v, tasks } = readJson(folder.path("tasks.json"));
     expect(v).toBe(1);
     expect(tasks).toContainEqual({
-      ...{ ...scope, ...task, result: "done", created_at: NOW / 1000, updated_at: NOW / 1000 },
+      ...scope,
+      ...task,
+      result: "done",
+      created_at: NOW / 1000,
+      updated_at: NOW / 1000,
     });
     // ListTasks: ordered by sort_index, and of this scope only.
     expect(listTasks(folder).map(({ id }) => id)).toEqual(["w", "x"]);
@@ -141,7 +177,12 @@ describe("Task 2: records with project and branch, and tasks", () => {
     ]);
     const [message] = JSON.parse(await run("mail", "old", "--json")).messages;
     expect(message).toMatchObject({
-      ...{ v: 1, id: "m0", ...scope, from_agent: "unknown", to: ["alpha:main:old"], type: "say" },
+      v: 1,
+      id: "m0",
+      ...scope,
+      from_agent: "unknown",
+      to: ["alpha:main:old"],
+      type: "say",
       requires_human: false,
     });
     expect(listTasks(folder)).toMatchObject([{ ...scope, id: "t0", name: "t0", sort_index: 0 }]);
@@ -210,11 +251,19 @@ describe("Task 5: events of codex, with compaction", () => {
     const failed = read('{"type":"turn.failed","error":{"message":"no"}}');
     expect(failed).toMatchObject([{ fact: "turn_ended", end: { fault: "other", text: "no" } }]);
     const item = {
-      ...{ id: "i", type: "command_execution", command: "ls", aggregated_output: "out" },
-      ...{ exit_code: 0, status: "completed" },
+      id: "i",
+      type: "command_execution",
+      command: "ls",
+      aggregated_output: "out",
+      exit_code: 0,
+      status: "completed",
     };
     expect(read(JSON.stringify({ type: "item.completed", item }))).toContainEqual({
-      ...{ fact: "tool_ended", id: "i", output: "out", exitCode: 0, isError: false },
+      fact: "tool_ended",
+      id: "i",
+      output: "out",
+      exitCode: 0,
+      isError: false,
     });
     expect(read("no json").every(({ fact }) => fact === "unknown")).toBe(true);
   });
@@ -224,7 +273,10 @@ describe("Task 5: events of codex, with compaction", () => {
     const [fact] = read(raw);
     const subject = { agent_name: "a", agent_type: "codex", task_id: "t", run: "r" };
     expect(fact && logRecordOf(subject, fact, raw, 1)).toMatchObject({
-      ...{ event_type: "something.new", raw, content: "", agent_type: "codex" },
+      event_type: "something.new",
+      raw,
+      content: "",
+      agent_type: "codex",
     });
   });
 });
