@@ -97,7 +97,12 @@ const crossing = ({ content }: Numbered): boolean => content.includes("crosses")
 it("nothing crosses between them that is not addressed so", async () => {
   const places = newPlaces();
   const [red, green, blue] = places;
-  await each(places, ({ pool }) => pool.start());
+  await each(places, async ({ pool, folder }) => {
+    await pool.start();
+    await waitFor(() => readAgent(folder, "ann") && readAgent(folder, "bob"), {
+      what: "both agents",
+    });
+  });
   await each(places, async ({ cli, mark }) => {
     await cli("say", `hello ann of ${mark}`, "--to", "ann");
     await cli("say", `hello @bob of ${mark}`);
