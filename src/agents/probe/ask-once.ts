@@ -139,9 +139,11 @@ function talkOf(dialogue: Dialogue, packet: string): Talk {
 }
 
 function faultOf(output: ProgramOutput, facts: readonly Fact[]): string | undefined {
-  if (output.fault !== undefined) return output.fault;
   const end = facts.findLast((fact) => fact.fact === "turn_ended")?.end;
-  const words = lastLine(output.stderr) ?? lastLine(output.stdout) ?? "it printed nothing";
+  const said = lastLine(output.stderr) ?? lastLine(output.stdout);
+  const words = said ?? "it printed nothing";
+  if (output.fault !== undefined)
+    return said === undefined ? output.fault : `${output.fault}; its last line is: ${said}`;
   if (end === undefined)
     return `it ended without an answer (exit code ${output.exitCode}): ${words}`;
   if (end.fault !== undefined) return `${end.fault}: ${lastLine(end.text) ?? words}`;

@@ -15,7 +15,10 @@ import { listPrograms } from "./programs.ts";
 import { checkRetention } from "./retention.ts";
 import { checkStateTree } from "./state.ts";
 
-type Place = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">;
+/** The longest name of a check: all lines of a run are in the same columns. */
+const NAME_CHARS_MAX = 15;
+
+type Place = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
 
 export const command = defineCommand({
   usage: "[--probe] [--night]",
@@ -32,10 +35,13 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const { checks, settings } = await checkPool(ctx);
-    checks.push(...(await checkCodingAgents(ctx, settings, ctx.options)));
-    const hasFailed = checks.some((check) => check.status === "fail");
-    if (ctx.json) ctx.out.json({ ok: !hasFailed, checks });
-    else print(ctx, checks);
+    // What is known is shown before what may take minutes.
+    if (!ctx.json) print(ctx, checks);
+    const later = await checkCodingAgents(ctx, settings, ctx.options);
+    const all = [...checks, ...later];
+    const hasFailed = all.some((check) => check.status === "fail");
+    if (ctx.json) ctx.out.json({ ok: !hasFailed, checks: all });
+    else print(ctx, later);
     return hasFailed ? EXIT.failed : EXIT.ok;
   },
 });
@@ -91,7 +97,10 @@ async function checkCodingAgents(
   }
   if (isForNight) {
     const { checkNight } = await import("./night.ts");
-    checks.push(...(await checkNight(programs, settings, place)));
+    const tell = (text: string): void => {
+      if (!ctx.json) ctx.out.note(text);
+    };
+    checks.push(...(await checkNight(programs, settings, { ...place, tell })));
   }
   return checks;
 }
@@ -100,7 +109,7 @@ function print(
   ctx: Pick<Context, "out" | "colour" | "columns">,
   checks: readonly CheckResult[],
 ): void {
-  const width = Math.max(...checks.map((check) => check.name.length)) + 8;
+  const width = NAME_CHARS_MAX + 8;
   const indent = " ".repeat(width);
   for (const { status, name, message, do: todo } of checks) {
     const colour = status === "ok" ? "green" : status === "warn" ? "yellow" : "red";

@@ -25,11 +25,17 @@ const PROMPT = "Answer with the word ok, and do nothing else.";
 export async function checkNight(
   programs: readonly AgentProgramFile[],
   settings: Settings,
-  { tree, env }: { tree: StateTree; env: NodeJS.ProcessEnv },
+  { tree, env, tell }: { tree: StateTree; env: NodeJS.ProcessEnv; tell: (text: string) => void },
 ): Promise<CheckResult[]> {
   const work = lookAtWork(tree, settings.agents);
+  const turns = askersOf(programs, settings);
+  if (turns.length > 0)
+    tell(
+      `asks ${turns.map(({ agent }) => agent.name).join(", ")} one question; ` +
+        `an answer may take ${duration(TURN_MS_MAX)}`,
+    );
   return [
-    ...(await checkTurns(programs, settings, env)),
+    ...(await Promise.all(turns.map((turn) => checkTurn(turn, settings, env)))),
     ...(await checkSandboxes(programs)),
     ...(await checkBases(work, settings, env)),
     ...(await checkTrees(work, env)),
@@ -37,29 +43,29 @@ export async function checkNight(
   ];
 }
 
-/** One turn an account, by the first of its agents whose program is there. */
-async function checkTurns(
-  programs: readonly AgentProgramFile[],
-  settings: Settings,
-  env: NodeJS.ProcessEnv,
-): Promise<CheckResult[]> {
-  const asked = new Map<string, CheckResult>();
+interface Asker {
+  agent: AgentSettings;
+  account: string;
+}
+
+/** For each account the first of its agents whose program is there. */
+function askersOf(programs: readonly AgentProgramFile[], settings: Settings): Asker[] {
+  const askers = new Map<string, Asker>();
   for (const { path, agents } of programs)
     for (const [agent, account] of agents.flatMap((one) =>
       accountsOf(one).map((account) => [one, account] as const),
     )) {
       // Accounts of different programs may have one name.
       const key = `${agent.kind} ${account}`;
-      if (path === undefined || asked.has(key)) continue;
+      if (path === undefined || askers.has(key)) continue;
       const own = withAccount({ ...agent, program: path }, account, settings.accounts);
-      asked.set(key, await checkTurn(own, account, settings, env));
+      askers.set(key, { agent: own, account });
     }
-  return [...asked.values()];
+  return [...askers.values()];
 }
 
 async function checkTurn(
-  agent: AgentSettings,
-  account: string,
+  { agent, account }: Asker,
   settings: Settings,
   env: NodeJS.ProcessEnv,
 ): Promise<CheckResult> {

@@ -40,6 +40,16 @@ it("asks one question for each account, and says what it took", async () => {
   expect(code).toBe(0);
 });
 
+it("says whom it asks before it waits for the answers", async () => {
+  const cli = newCli();
+  const path = standIn(cli, "claude", { turns: [[{ say: "ok" }]] });
+  put(cli, "config.yaml", `agents: [{name: ada, kind: claude, program: ${path}}]\n`);
+  const env = { HOME: cli.dir, XDG_STATE_HOME: join(cli.dir, "xdg") };
+  const { stdout, stderr } = await cli(["doctor", "--night"], { env });
+  expect(stderr).toBe("mailchute: asks ada one question; an answer may take 2 min\n");
+  expect(stdout).toMatch(/^ok +settings .*\n(?:.*\n)+ok +turn +ada \(account default\) answers/m);
+});
+
 it("fails where an account is not let in", async () => {
   const cli = newCli();
   const script = { tasks: { "Answer with": [[{ fail: 401 }]] }, turns: [[{ say: "ok" }]] };
