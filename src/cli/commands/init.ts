@@ -46,10 +46,14 @@ export const command = defineCommand({
       makeStateDir(path);
     const found = ctx.options.agents ? findAgents(ctx.env) : [];
     const config = found.length === 0 ? SAMPLE_CONFIG : SAMPLE_CONFIG + describeAgents(found);
+    const ignore = join(dir, ".gitignore");
+    const hello = join(agents, "hello.mjs");
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
       { path: tree.config, made: writeNew(tree.config, config) },
-      ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
+      { path: hello, made: writeNew(hello, SAMPLE_AGENT) },
+      // In a repository an agent's `git add -A`, or a person's stash, would take the tree along.
+      { path: ignore, made: writeNew(ignore, "*\n") },
     ];
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });
