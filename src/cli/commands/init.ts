@@ -13,7 +13,7 @@ import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { openSettings } from "../shell/options.ts";
 import { describeAgents, type FoundAgent } from "../text/sample-agents.ts";
-import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
+import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_IGNORE, SAMPLE_ROADMAP } from "../text/samples.ts";
 
 export const command = defineCommand({
   usage: "[DIR] [--agents]",
@@ -52,8 +52,7 @@ export const command = defineCommand({
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
       { path: tree.config, made: writeNew(tree.config, config) },
       { path: hello, made: writeNew(hello, SAMPLE_AGENT) },
-      // In a repository an agent's `git add -A`, or a person's stash, would take the tree along.
-      { path: ignore, made: writeNew(ignore, "*\n") },
+      { path: ignore, made: writeNew(ignore, SAMPLE_IGNORE) },
     ];
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });
