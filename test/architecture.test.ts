@@ -51,7 +51,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "supervisor/inbox": SERVICE,
   "supervisor/pool": [...TASKS, "worker"],
   "supervisor/queue": [...TASKS, ...QUEUE_BELOW],
-  "supervisor/control": [...TASKS, ...QUEUE_BELOW, "supervisor/queue"],
+  // `interrupt` puts a text into the box of messages of a coding agent's run.
+  "supervisor/control": [...TASKS, ...QUEUE_BELOW, "supervisor/queue", "agents"],
   "supervisor/status": [...TASKS, ...QUEUE_BELOW, "supervisor/queue"],
   supervisor: [...TASKS, ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
   "cli/shell": [...SHELL, "cli/commands"],

@@ -13,6 +13,8 @@ export type StopReason =
   | "stop"
   | "cancel"
   | "requeue"
+  /** The next run goes on, and is told something first. */
+  | "interrupt"
   /** A coding agent was silent for too long, or did not exit after its work. */
   | "idle"
   | "lingering"

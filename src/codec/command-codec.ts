@@ -10,6 +10,8 @@ import { compileCheck, optional, shapeOf, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
+/** What an agent is told. */
+const TEXT_CHARS_MAX = 32 * 1024;
 const Workers = Type.Integer({ minimum: 0, maximum: WORKERS_MAX });
 
 export const CommandSchema = Type.Object(
@@ -24,6 +26,7 @@ export const CommandSchema = Type.Object(
           id: Text,
           final: Type.Boolean(),
           drain: Type.Boolean(),
+          text: Type.String({ minLength: 1, maxLength: TEXT_CHARS_MAX }),
         }),
         { additionalProperties: true },
       ),
@@ -94,13 +97,14 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
       return fail("set-workers needs args.workers, a whole number");
     command.args.workers = args["workers"];
   }
-  if (name === "cancel" || name === "retry") {
+  if (name === "cancel" || name === "interrupt" || name === "retry") {
     if (typeof target !== "string")
       return fail(`${name} needs args.node, the id of a task or node`);
     // mailchute looks for files whose names contain the target, so it must hold no slash and no NUL.
     if (/[/\0]/.test(target)) return fail(`args.node: ${shorten(target)} is no id`);
     command.args.node = target;
     command.args.final = (args["final"] ?? value["final"]) === true;
+    if (name === "interrupt" && typeof args["text"] === "string") command.args.text = args["text"];
   }
   if (name === "stop") command.args.drain = args["drain"] === true;
   const expires = value["expires_at"];

@@ -219,6 +219,15 @@ export const ConfigSchema = Settings(
       pattern: "^(?:[^:]+:){0,2}[A-Za-z0-9_](?:[A-Za-z0-9._/-]*[A-Za-z0-9_])?$",
       description: "the agent that is told how others end: a name, or an address",
     }),
+    spawn: Settings({
+      depth_max: Count(
+        0,
+        100,
+        "how deep agents spawn each other; 1: only people and your agents do",
+      ),
+      agents_max: Count(0, 10_000, "spawned agents of a scope that may be there at once"),
+      per_hour_max: Count(0, 10_000, "agents that may be spawned in a scope within an hour"),
+    }),
     data: { ...Text, description: "where the mail of all scopes is kept" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {
       description: "users, beside you and root, whose files are accepted",

@@ -6,6 +6,7 @@ export const COMMAND_NAMES = [
   "set-workers",
   "replan",
   "cancel",
+  "interrupt",
   "retry",
   "drain",
   "stop",
@@ -21,6 +22,8 @@ export interface Command {
     node?: string;
     /** With `cancel`: end the task for good. */
     final?: boolean;
+    /** With `interrupt`: what the agent is told. */
+    text?: string;
     drain?: boolean;
   };
   /** Epoch ms. */
@@ -48,6 +51,7 @@ export function subjectOf({
     case "stop":
       return args.drain === true ? "drain" : "stop";
     case "cancel":
+    case "interrupt":
     case "retry":
       return undefined;
   }

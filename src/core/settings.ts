@@ -155,6 +155,15 @@ export interface Settings {
   accept_mail_from: string[];
   /** The agent that is told how the others end: its name, or its address in another scope. */
   orchestrator: string;
+  /** How many agents may be spawned in a scope. */
+  spawn: {
+    /** How deep: 1 = only by people and by agents of the settings. */
+    depth_max: number;
+    /** How many may be there at once. */
+    agents_max: number;
+    /** How many within an hour. */
+    per_hour_max: number;
+  };
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
   data: string;
   /** Ids of users whose files are accepted, besides root and the user that runs mailchute. */
@@ -219,6 +228,7 @@ export const DEFAULT_SETTINGS: Settings = {
   mail_enabled: false,
   accept_mail_from: [],
   orchestrator: "june",
+  spawn: { depth_max: 3, agents_max: 16, per_hour_max: 30 },
   data: "",
   uids: [],
   mailbox_enabled: true,

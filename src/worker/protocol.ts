@@ -22,6 +22,8 @@ export type ToWorker =
   | { type: "control" }
   /** Stop these leases. */
   | { type: "cancel"; leases: string[]; isFinal: boolean }
+  /** Stop these leases and give their tasks back: their next runs go on. */
+  | { type: "interrupt"; leases: string[] }
   /** End: when the running attempts have ended (`drain`), or after giving them back. */
   | { type: "stop"; drain: boolean };
 

@@ -151,6 +151,9 @@ export class Worker {
         for (const lease of message.leases)
           this.stopAttempt(lease, message.isFinal ? "cancel" : "requeue");
         return;
+      case "interrupt":
+        for (const lease of message.leases) this.stopAttempt(lease, "interrupt");
+        return;
       case "stop":
         this.stop(message.drain);
         return;

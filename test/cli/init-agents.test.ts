@@ -1,5 +1,4 @@
 /** init --agents: a config.yaml for the coding agents that are installed, which works as it is. */
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -38,15 +37,6 @@ it("configures what is on PATH, and tasks run with it as it is", async () => {
   await cli(["enqueue", "--id", "ask", "--agent", "claude", "--prompt", "say ok"], { env });
   const run = await cli(["run", "--drain"], { env });
   expect(run.stdout).toContain("1 completed, 0 failed");
-});
-
-it("keeps its files out of the repository in which it is", async () => {
-  const cli = newCli();
-  const git = (...args: string[]): string =>
-    execFileSync("git", args, { cwd: cli.dir, encoding: "utf8" });
-  git("init", "-q");
-  await cli(["init"]);
-  expect(git("status", "--porcelain")).toBe("");
 });
 
 it("is valid with every comment taken away, too", async () => {

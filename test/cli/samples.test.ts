@@ -2,12 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import {
-  SAMPLE_AGENT,
-  SAMPLE_CONFIG,
-  SAMPLE_IGNORE,
-  SAMPLE_ROADMAP,
-} from "../../src/cli/text/samples.ts";
+import { SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../../src/cli/text/samples.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -24,8 +19,6 @@ describe.skipIf(committed("package.json") === undefined)("the sample state tree"
   test("holds the very files that init writes", () => {
     expect(committed("state/roadmap.yaml")).toBe(SAMPLE_ROADMAP);
     expect(committed("state/config.yaml")).toBe(SAMPLE_CONFIG);
-    expect(committed("state/agents/hello.mjs")).toBe(SAMPLE_AGENT);
-    expect(committed("state/.gitignore")).toBe(SAMPLE_IGNORE);
   });
 
   test.each(["mailbox", "control"])("has the trays of %s, so that cp finds them", (mailbox) => {

@@ -31,7 +31,6 @@ test("init makes the whole tree, private, and never overwrites", async () => {
     false,
     false,
     false,
-    false,
   ]);
   expect(fs.readFileSync(join(state, "config.yaml"), "utf8")).toBe("workers: 7\n");
 });

@@ -39,8 +39,10 @@ export interface Dialogue {
   begin(opening: Opening, write: (text: string) => void): void;
   /** Passes a message on, also in the middle of a turn. */
   say(uuid: string, text: string): void;
-  /** Asks it to end its turn. False: it has no turn that could be ended so. */
+  /** Asks it to end its turn, and begins no other one: it is about to be stopped. False: it has no turn that could be ended so. */
   interrupt(): boolean;
+  /** Asks it to end its turn, after which it is told more. False: it cannot do that now. */
+  cut(): boolean;
 }
 
 /** How one kind of coding agent is started, and how its output is read. */

@@ -61,9 +61,17 @@ export class MessageFeed {
     return messages.map(({ text }) => text).join("\n\n");
   }
 
-  /** Writes new messages to a running program. */
-  pass(write: (uuid: string, text: string) => void): void {
-    for (const { n, text } of this.news()) {
+  /**
+   * Writes new messages to a running program.
+   * @param cut asked when one of them is urgent: ends the turn that runs. False: it has not ended yet, so all wait
+   */
+  pass(write: (uuid: string, text: string) => void, cut = (): boolean => true): void {
+    const news = this.news();
+    if (news.some(({ isUrgent }) => isUrgent) && !cut()) {
+      this.stamp = undefined;
+      return;
+    }
+    for (const { n, text } of news) {
       const uuid = randomUUID();
       // The offer is written before it is made. So after a crash it is known where the proof would be.
       if (this.offer(n, uuid, "message")) write(uuid, this.standing.addTo(uuid, text));

@@ -12,6 +12,8 @@ import { makeDirs } from "../../host/make-dirs.ts";
 export interface Message {
   n: number;
   text: string;
+  /** The turn that runs is ended for it, if the program can do that. */
+  isUrgent: boolean;
 }
 
 /** Where a message was put, and where the proof of it is to be found. */
@@ -42,12 +44,18 @@ export class SayBox {
     this.isDurable = isDurable;
   }
 
-  /** Writes a message. A crash after this returns does not lose it. @returns its number @throws a system error */
-  post(text: string, from: string): number {
+  /**
+   * Writes a message. A crash after this returns does not lose it.
+   * @param isUrgent the turn that runs is ended for it
+   * @returns its number
+   * @throws a system error
+   */
+  post(text: string, from: string, isUrgent = false): number {
     const tmp = join(this.dir, ".tmp");
     makeDirs(tmp, 3);
     const staged = join(tmp, `message.${process.pid}`);
-    const message = { v: 1, text, from, created_at: Math.floor(Date.now() / 1000) };
+    const when = isUrgent ? { when: "now" } : {};
+    const message = { v: 1, text, from, ...when, created_at: Math.floor(Date.now() / 1000) };
     fs.writeFileSync(staged, `${JSON.stringify(message)}\n`, {
       mode: 0o600,
       flush: this.isDurable,
@@ -92,8 +100,8 @@ export class SayBox {
       .filter((n) => !read.has(n))
       .sort((a, b) => a - b)
       .flatMap((n) => {
-        const text = readDocument<{ text?: unknown }>(this.path(n))?.text;
-        return typeof text === "string" ? [{ n, text }] : [];
+        const { text, when } = readDocument<Record<string, unknown>>(this.path(n)) ?? {};
+        return typeof text === "string" ? [{ n, text, isUrgent: when === "now" }] : [];
       });
   }
 

@@ -205,7 +205,7 @@ export class StreamAgent extends Agent {
       },
       lastWords(stderrLog, stderrFrom),
     );
-    session.has_news = isCompleted(judged) && messages.hasUnread();
+    session.has_news = isGoodOrCut(judged, watch) && messages.hasUnread();
     const verdict = session.has_news ? NEXT_RUN : this.giveUpSame(assignment, session, judged);
     if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
@@ -347,6 +347,13 @@ function newFeed(
 
 function isCompleted(verdict: RunVerdict): boolean {
   return verdict.next === "outcome" && verdict.outcome.kind === "completed";
+}
+
+/** A program that ends with its turn gets the message for which that was cut in one more run. */
+function isGoodOrCut(verdict: RunVerdict, { hasCut }: StreamWatch): boolean {
+  if (isCompleted(verdict)) return true;
+  if (!hasCut || verdict.next !== "outcome") return false;
+  return verdict.outcome.kind === "failed" && verdict.outcome.failure === "interrupted";
 }
 
 function isSignal(outcome: AttemptOutcome): boolean {

@@ -38,6 +38,8 @@ const LINGER_MS = 30_000;
 /** How long it may take to end its turn before it gets a signal (ms). */
 const INTERRUPT_MS = 1000;
 const INTERRUPT_LOOK_MS = 20;
+/** How long it may take to end its turn for an urgent message, before it gets that in the turn (ms). */
+const CUT_MS = 10_000;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
 
@@ -54,6 +56,10 @@ export class StreamWatch {
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
   private sideDueMs = 0;
+  /** Since when its turn is to end for a message (monotonic ms). */
+  private cutSinceMs: number | undefined;
+  /** Its turn was ended for a message. */
+  hasCut = false;
 
   constructor(parts: StreamWatchParts) {
     this.p = parts;
@@ -130,10 +136,29 @@ export class StreamWatch {
   private passMessages(): void {
     const { stdin, dialogue } = this;
     if (dialogue?.isReady !== true || stdin?.writable !== true) return;
-    this.p.messages.pass((uuid, text) => {
-      this.p.recorder.state.unanswered.add(uuid);
-      dialogue.say(uuid, text);
-    });
+    this.p.messages.pass(
+      (uuid, text) => {
+        this.p.recorder.state.unanswered.add(uuid);
+        dialogue.say(uuid, text);
+      },
+      () => this.hasEndedTurn(dialogue),
+    );
+  }
+
+  /** Has it end its turn for a message. @returns whether the message can be passed on: no turn runs, or it does not end */
+  private hasEndedTurn(dialogue: Dialogue): boolean {
+    const nowMs = performance.now();
+    const { turn } = this.p.recorder.state;
+    if (turn === "open" && this.cutSinceMs === undefined) {
+      if (!dialogue.cut()) return true;
+      this.cutSinceMs = nowMs;
+      this.hasCut = true;
+    }
+    // Its first turn is about to begin.
+    if (turn === "none" || (turn === "open" && nowMs - (this.cutSinceMs ?? 0) < CUT_MS))
+      return false;
+    this.cutSinceMs = undefined;
+    return true;
   }
 
   private stop(reason: OwnStop): void {

@@ -13,7 +13,7 @@ import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { openSettings } from "../shell/options.ts";
 import { describeAgents, type FoundAgent } from "../text/sample-agents.ts";
-import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_IGNORE, SAMPLE_ROADMAP } from "../text/samples.ts";
+import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
 export const command = defineCommand({
   usage: "[DIR] [--agents]",
@@ -46,13 +46,10 @@ export const command = defineCommand({
       makeStateDir(path);
     const found = ctx.options.agents ? findAgents(ctx.env) : [];
     const config = found.length === 0 ? SAMPLE_CONFIG : SAMPLE_CONFIG + describeAgents(found);
-    const ignore = join(dir, ".gitignore");
-    const hello = join(agents, "hello.mjs");
     const files = [
       { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
       { path: tree.config, made: writeNew(tree.config, config) },
-      { path: hello, made: writeNew(hello, SAMPLE_AGENT) },
-      { path: ignore, made: writeNew(ignore, SAMPLE_IGNORE) },
+      ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
     ];
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });

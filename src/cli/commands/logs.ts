@@ -21,11 +21,12 @@ const CHUNK_BYTES = 64 * 1024;
 const FOLLOW_MS = 200;
 
 export const command = defineCommand({
-  usage: "ID[#LINE] [-f] [--stderr] [--raw]",
+  usage: "ID[#LINE]|NAME [-f] [--stderr] [--raw]",
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
     "Shows the output of the newest attempt; with #LINE, that of one line of a batch. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
+    "NAME is an agent of the scope of the state tree: the task that it runs now, else the one that it ran last; with --follow, else its next one.",
     "Of a coding agent it shows the conversation, over all attempts, with local times: > what it was told, * a tool call, | the end of its result, ! what failed, + a changed file. --raw shows the lines of its program as they are, of the newest attempt.",
   ],
   options: {
@@ -39,7 +40,9 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const tree = existingTree(ctx);
-    const id = ctx.positionals[0] ?? "";
+    const named = ctx.positionals[0] ?? "";
+    const id = await idOf(ctx, named);
+    if (id === undefined) return EXIT.notFound;
     const found = await findLog(tree, id);
     if (found.run === undefined && !found.isKnown) {
       throw noSuchTask(id, "logs");
@@ -62,6 +65,36 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+type LogsContext = Context & { options: { follow: boolean } };
+
+/** The id that is named, or that of the task of an agent of this name. Undefined when that agent has not run yet, which is told. */
+async function idOf(ctx: LogsContext, named: string): Promise<string | undefined> {
+  const tree = existingTree(ctx);
+  const log = await findLog(tree, named);
+  if (log.isKnown || log.run !== undefined) return named;
+  const { RUN_FINDERS } = await import("../../app/run-finders.ts");
+  for (const find of RUN_FINDERS)
+    for (let isTold = false; ; isTold = true) {
+      const found = await find(ctx, named);
+      if (found === undefined) break;
+      const [running] = found.running;
+      const id = running ?? (ctx.options.follow ? undefined : found.last);
+      if (id !== undefined) {
+        if (!ctx.json) ctx.out.note(`${safe(named)}: task ${safe(id)}`);
+        return id;
+      }
+      if (!isTold)
+        ctx.out.note(
+          `${safe(named)} ${ctx.options.follow ? "does not run; this waits for its next run" : "has not run yet"}`,
+        );
+      if (!ctx.options.follow) return undefined;
+      const change = new ChangeSignal([join(tree.mailbox, "processing")], FOLLOW_MS);
+      await change.next();
+      change.close();
+    }
+  return named;
+}
 
 async function follow(tree: StateTree, id: string, log: TaskLog): Promise<void> {
   let end: string | undefined;

@@ -31,6 +31,7 @@ export const command = defineCommand({
   details: [
     "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. That also holds for what comes while verify runs. What comes after that, while the task settles, stays unread.",
     "With --to, or with one TEXT that mentions agents as @NAME, the message is mail for agents by their names, whether they run or not. It prints `recorded` once the message is on disk.",
+    "With --wait mail is waited for until all to whom it goes have it: offered means that it was given to a run, seen that its model provably has it, or that --ack did. --when now ends the turn of a claude, or of a codex with `mode: app-server`; other agents get it with their next run (`interrupt` stops the run that is on).",
     "For a task it prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
   examples: [
@@ -54,11 +55,17 @@ export const command = defineCommand({
     thread: textOption("ID", "mail: the message that began the conversation"),
     "reply-to": textOption("ID", "mail: the message that this answers"),
     "needs-human": { type: "flag", help: "mail: a person has to see it" },
+    when: {
+      type: "text",
+      value: "TIME",
+      choices: ["now", "next", "idle"],
+      help: "an agent that runs gets it now (its turn ends), at its next step (default), or when idle, after its run",
+    },
     wait: {
       type: "text",
       value: "STATE",
-      choices: MESSAGE_STATES,
-      help: "until it is recorded (default), offered or read",
+      choices: [...MESSAGE_STATES, "seen"],
+      help: "until it is recorded (default), offered or seen; read is the same as seen",
     },
     timeout: durationOption("TIME", "wait no longer than this: 30, 500ms, 5m"),
   },
@@ -66,6 +73,11 @@ export const command = defineCommand({
     if (ctx.options.to.length > 0 || ctx.positionals.length === 1) return await sendMail(ctx);
     if (dropOf(ctx) !== undefined)
       throw insideRun("say ID", "write to the agent by its name: --to NAME");
+    if (ctx.options.when === "idle")
+      throw new ErrUsage(
+        "--when idle is for mail: a task is over when its agent is idle",
+        "write to the agent by its name: --to NAME",
+      );
     const tree = existingTree(ctx);
     const { settings } = await openSettings(ctx);
     const [id = "", ...words] = ctx.positionals;
@@ -76,8 +88,8 @@ export const command = defineCommand({
     const place = await openTask(tree, id);
     const isLive = await takesMessages(place, settings);
     const box = new SayBox(tree.dir, id, settings.durability === "power");
-    const n = box.post(text, "cli");
-    const wanted = (ctx.options.wait ?? "recorded") as MessageState;
+    const n = box.post(text, "cli", ctx.options.when === "now");
+    const wanted = stateOf(ctx.options.wait);
     const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
     const { state, isOver } = await waitFor(tree, id, box, n, wanted, deadlineMs);
     const next = outlook(isLive, state, await findTask(tree, id));
@@ -91,16 +103,14 @@ export const command = defineCommand({
   },
 });
 
-type TaskOptions = Readonly<{ wait: string | undefined; timeout: number | undefined }>;
+function stateOf(wanted: string | undefined): MessageState {
+  return wanted === "seen"
+    ? "read"
+    : (MESSAGE_STATES.find((state) => state === wanted) ?? "recorded");
+}
 
 /** @throws ErrUsage */
-async function sendMail(ctx: SayContext & { options: TaskOptions }): Promise<number> {
-  const { wait, timeout } = ctx.options;
-  if (timeout !== undefined || (wait !== undefined && wait !== "recorded"))
-    throw new ErrUsage(
-      "mail is recorded, and then the command ends",
-      "leave out --wait and --timeout",
-    );
+async function sendMail(ctx: SayContext): Promise<number> {
   for (const send of MESSAGE_SENDERS) return await send(ctx);
   throw new ErrUsage("there is no text for the task");
 }

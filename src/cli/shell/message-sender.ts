@@ -10,6 +10,11 @@ export type SayOptions = Readonly<{
   thread: string | undefined;
   "reply-to": string | undefined;
   "needs-human": boolean;
+  /** When an agent that runs gets it: at once, at its next step, or after its run. */
+  when: string | undefined;
+  /** How far it has to come before the command ends, and for how long that waits (ms). */
+  wait: string | undefined;
+  timeout: number | undefined;
 }>;
 
 export type SayContext = Omit<Context, "options"> & { options: SayOptions };

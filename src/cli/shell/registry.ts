@@ -164,6 +164,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "ask a person or an agent, and wait for the answer",
     load: () => import("../../parts/mail/verbs/ask.ts"),
   },
+  spawn: {
+    group: "Mail",
+    summary: "a new agent with the settings of another one, and a task for it",
+    load: () => import("../../parts/mail/verbs/spawn.ts"),
+  },
   messages: {
     group: "Mail",
     summary: "what agents and people of a scope say to each other",
@@ -184,6 +189,17 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     insteadInRun: ASK,
     summary: "pass on mail of other projects, which is held for you",
     load: () => import("../../parts/mail/verbs/release.ts"),
+  },
+  interrupt: {
+    group: "Mail",
+    insteadInRun: ASK,
+    summary: "end what an agent does now; it goes on with a text of yours",
+    load: () => import("../../parts/mail/verbs/interrupt.ts"),
+  },
+  watch: {
+    group: "Mail",
+    summary: "what happens among the agents of a scope, as it happens",
+    load: () => import("../../parts/mail/verbs/watch.ts"),
   },
   archive: {
     group: "Mail",

@@ -1,5 +1,6 @@
 /** Formats an entry of a conversation: its time, its mark and its text, in lines that fit the terminal. Pure. */
 import type { Entry, EntryKind } from "../../agents/stream/conversation.ts";
+import { clockTime } from "../../text/local-time.ts";
 import { fold, type Paint, paint, safe, widthOf } from "../../text/render.ts";
 
 interface Look {
@@ -31,7 +32,7 @@ export interface Page {
 /** @param atMs when the entry came (epoch ms); undefined when that is not known */
 export function entryLines(entry: Entry, atMs: number | undefined, page: Page): string[] {
   const { mark, paint: how } = LOOKS[entry.kind];
-  const time = atMs === undefined ? " ".repeat(8) : clockText(atMs);
+  const time = atMs === undefined ? " ".repeat(8) : clockTime(atMs);
   const head = `${paint(page.colour, "dim", time)} ${mark} `;
   const indent = " ".repeat(11);
   const room = page.width === undefined ? undefined : Math.max(20, page.width - 11);
@@ -52,12 +53,4 @@ function broken(line: string, room: number | undefined): string[] {
 
 function shortened(line: string): string {
   return `${line.slice(0, -1)}…`;
-}
-
-/** Local time: people compare it with their own clock. */
-function clockText(atMs: number): string {
-  const date = new Date(atMs);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => String(part).padStart(2, "0"))
-    .join(":");
 }

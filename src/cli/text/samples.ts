@@ -71,6 +71,3 @@ export default async function hello(task, ctx) {
   return { status: "success", summary };
 }
 `;
-
-/** In a repository an agent's `git add -A`, or a person's stash, would take the tree along. */
-export const SAMPLE_IGNORE = "*\n";

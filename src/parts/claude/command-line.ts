@@ -47,6 +47,12 @@ export function userFrame(uuid: string, text: string, priority?: "next"): string
   return `${JSON.stringify(frame)}\n`;
 }
 
+/** Asks it to end its turn. It stays, and takes the next message. @param id new in this process */
+export function interruptFrame(id: string): string {
+  const frame = { type: "control_request", request_id: id, request: { subtype: "interrupt" } };
+  return `${JSON.stringify(frame)}\n`;
+}
+
 /** Variables that tell a program that it runs inside another agent, and in which session. */
 const OF_SESSIONS =
   /^(?:CLAUDECODE|CLAUDE_CODE_.*|CODEX_(?:THREAD_ID|SANDBOX.*)|CURSOR_(?:AGENT|TRACE_ID)|GEMINI_CLI|AI_AGENT)$/;

@@ -1,10 +1,11 @@
 /** The other side of `claude -p --input-format stream-json`: it is told things in frames, and waits for no answer. */
 import type { Dialogue } from "../../agents/stream/agent-program.ts";
-import { userFrame } from "./command-line.ts";
+import { interruptFrame, userFrame } from "./command-line.ts";
 import { newClaudeReader } from "./read-line.ts";
 
 export function newClaudeDialogue(): Dialogue {
   let send: (text: string) => void = () => {};
+  let cuts = 0;
   return {
     read: newClaudeReader(),
     isReady: true,
@@ -14,5 +15,9 @@ export function newClaudeDialogue(): Dialogue {
     },
     say: (uuid, text) => send(userFrame(uuid, text, "next")),
     interrupt: () => false,
+    cut() {
+      send(interruptFrame(`cut-${++cuts}`));
+      return true;
+    },
   };
 }

@@ -44,6 +44,8 @@ export class AppServerDialogue implements Dialogue {
   private threadId = "";
   private turnId = "";
   private state: TurnState = "opening";
+  /** The turn is to end for a message, which then begins the next one. */
+  private isCut = false;
   /** To be passed on. A message that was refused waits here for the next turn. */
   private waiting: Message[] = [];
   /** In the turn that runs, and not read yet. The program forgets them with the turn. */
@@ -70,6 +72,13 @@ export class AppServerDialogue implements Dialogue {
   say(uuid: string, text: string): void {
     this.waiting.push({ uuid, text });
     this.passOn();
+  }
+
+  cut(): boolean {
+    if (this.state !== "running") return false;
+    this.isCut = true;
+    this.ask(interruptTurn(this.threadId, this.turnId), () => []);
+    return true;
   }
 
   interrupt(): boolean {
@@ -160,7 +169,10 @@ export class AppServerDialogue implements Dialogue {
       else this.state = "running";
     }
     if (fact.fact === "message" && fact.state === "read") this.inTurn.delete(fact.uuid);
-    return fact.fact === "turn_ended" ? this.noteEnd(fact.end.fault === undefined) : [];
+    if (fact.fact !== "turn_ended") return [];
+    const isOurs = this.isCut && fact.end.fault === "interrupted";
+    this.isCut = false;
+    return this.noteEnd(isOurs || fact.end.fault === undefined);
   }
 
   private noteEnd(isGood: boolean): Fact[] {

@@ -3,6 +3,7 @@ import { ErrInvalidTransition } from "../../core/errors.ts";
 import { cancel } from "./cancel.ts";
 import type { CommandContext, CommandHandler, CommandTable } from "./command-context.ts";
 import type { ClaimedCommand } from "./command-inbox.ts";
+import { interrupt } from "./interrupt.ts";
 import { pause, resume } from "./pause.ts";
 import { retry } from "./retry.ts";
 import { setWorkers } from "./set-workers.ts";
@@ -20,6 +21,7 @@ export function makeCommandTable(): CommandTable {
     ["resume", resume],
     ["set-workers", setWorkers],
     ["cancel", cancel],
+    ["interrupt", interrupt],
     ["retry", retry],
     ["drain", stop],
     ["stop", stop],
@@ -33,7 +35,7 @@ export function applyCommand(
   inHand: ClaimedCommand,
 ): object | Promise<object> {
   const { id, command } = inHand.command;
-  const isAboutTask = command === "cancel" || command === "retry";
+  const isAboutTask = command === "cancel" || command === "interrupt" || command === "retry";
   if (isAboutTask && !context.env.settings.mailbox_enabled)
     throw new ErrInvalidTransition("the task mailbox is switched off", {
       id,

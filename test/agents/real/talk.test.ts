@@ -189,3 +189,22 @@ describe("a codex app-server", () => {
     expect(await pool.error("a", LONG_MS)).toMatchObject({ kind: "config" });
   });
 });
+
+it.each([
+  ["claude", "turn", 1],
+  ["server", "turn", 1],
+  ["codex", "run", 2],
+] as const)(
+  "interrupts %s, which goes on in its session with the text (by a new %s)",
+  async (agent, goesOn, runs) => {
+    const real = await newRealPool([{ run: UNTIL_GO }, { say: "Done with X." }]);
+    const { pool, api } = real;
+    await startWork(real, agent);
+    const answer = await pool.run(["interrupt", agent, "look at X", "--wait", "--json"]);
+    expect(JSON.parse(answer.stdout).result).toMatchObject({ goes_on: goesOn });
+    expect(await pool.result("a", LONG_MS)).toMatchObject({ output: "Done with X.", attempts: 1 });
+    expect(lastAsked(api)).toContain("look at X");
+    expect(lastAsked(api)).toContain("go");
+    expect(pool.runs()).toHaveLength(runs);
+  },
+);

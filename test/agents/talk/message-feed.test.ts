@@ -120,3 +120,33 @@ it("gives messages of many senders numbers of their own", () => {
   expect(numbers).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
   expect(box.unread().map(({ text }) => text)).toEqual(numbers.map((n) => `m${n - 1}`));
 });
+
+it("holds back all messages until the turn has ended, when one of them is urgent", () => {
+  const { box, feed } = newTalk();
+  const one = feed(1);
+  box.post("usual", "cli");
+  box.post("urgent", "cli", true);
+  const passed: string[] = [];
+  let hasEnded = false;
+  const pass = (): void =>
+    one.pass(
+      (_, text) => passed.push(text),
+      () => hasEnded,
+    );
+  pass();
+  pass();
+  expect(passed).toEqual([]);
+  expect(box.stateOf(2)).toBe("recorded");
+  hasEnded = true;
+  pass();
+  expect(passed).toEqual(["usual", "urgent"]);
+  // Without one, nothing is asked.
+  box.post("again", "cli");
+  one.pass(
+    (_, text) => passed.push(text),
+    () => {
+      throw new Error("no turn is to end");
+    },
+  );
+  expect(passed.at(-1)).toBe("again");
+});

@@ -114,6 +114,25 @@ export const COMMAND_CASES: readonly CommandCase[] = [
     ["null", '{"command":"set-workers","args":{"workers":null}}', refused("args.workers: ")],
     ["another spelling", '{"command":"set_workers","args":{"workers":4}}', done({ workers: 4 })],
   ]),
+  ...texts("interrupt", [
+    ["nothing", '{"command":"interrupt"}', refused("needs args.node")],
+    [
+      "a text that is none",
+      '{"command":"interrupt","args":{"node":"a","text":1}}',
+      refused("args.text: "),
+    ],
+    [
+      "a long text",
+      `{"command":"interrupt","args":{"node":"a","text":"${"x".repeat(32 * 1024 + 1)}"}}`,
+      refused("args.text"),
+    ],
+    [
+      "an unknown task",
+      '{"command":"interrupt","args":{"node":"nobody","text":"x"}}',
+      failed("ErrTaskNotFound", "nobody"),
+    ],
+    ["a path", '{"command":"interrupt","args":{"node":"../../x"}}', refused("is no id")],
+  ]),
   ...texts("cancel and retry", [
     ["cancel nothing", '{"command":"cancel"}', refused("needs args.node")],
     ["retry nothing", '{"command":"retry","args":{}}', refused("needs args.node")],

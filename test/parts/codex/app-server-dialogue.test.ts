@@ -144,6 +144,23 @@ it("interrupts the turn that runs, and begins none after it", () => {
   expect(methods().at(-1)).toBe("turn/interrupt");
 });
 
+it("cuts the turn that runs, and begins another one in the same thread with the next message", () => {
+  const { dialogue, last, startTurn, turn } = newDialogue();
+  expect(dialogue.cut()).toBe(false);
+  startTurn();
+  dialogue.say("m1", "one");
+  expect(dialogue.cut()).toBe(true);
+  expect(last()).toMatchObject({ method: "turn/interrupt", params: { turnId: "turn-1" } });
+  // What the turn has not read begins the next one.
+  turn("completed", { status: "interrupted" });
+  expect(last()).toMatchObject({ method: "turn/start", params: { clientUserMessageId: "m1" } });
+  turn("started");
+  expect(dialogue.isReady).toBe(true);
+  // An end that nobody asked for is the end of the run.
+  dialogue.say("m2", "two");
+  expect(turn("completed", { status: "interrupted" })).toContainEqual(cancelled("m2"));
+});
+
 it("begins no turn when it is stopped before, and interrupts one that was on its way", () => {
   const early = newDialogue();
   expect(early.dialogue.interrupt()).toBe(false);

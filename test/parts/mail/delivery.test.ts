@@ -92,6 +92,8 @@ it("a look lists processing/ once, however many agents have mail", async () => {
   const clock = { wallMs: Date.now, monotonicMs: () => nowMs, random: Math.random };
   const storage = { ...nodeStorage, list };
   const { env, look } = await openPostOffice(dir, names, { clock, storage });
+  // It sees the mail, then it waits for more.
+  await look();
   nowMs += 60_000;
   await look();
   expect(fs.readdirSync(env.trays.inbox)).toHaveLength(6);

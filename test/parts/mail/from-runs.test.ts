@@ -3,9 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { listAgents } from "../../../src/parts/mail/agents/agents.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
+import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import { type Bench, newBench } from "../../agents/runs/bench.ts";
@@ -106,4 +108,53 @@ it("what the worker had not recorded when it was killed, the next one records, o
   await waitFor(() => !fs.existsSync(join(drops, own)), { what: "the folder to be taken" });
   expect(said().map(({ id }) => id)).toEqual(["twice", "new"]);
   expect((await pool.run(["cancel", "main", "--wait"])).code).toBe(0);
+});
+
+it("it can be neither a person nor the orchestrator in files of the post, in questions, in answers, or by a spawned name", async () => {
+  const put = (id: string, from: string): string =>
+    `echo '{"from_agent": "${from}", "to": "ann", "content": "x"}' > "$MAILCHUTE_STATE/post/inbox/${id}.json"`;
+  const attempts = [
+    "ask Really? --to ann --from human",
+    "ask Really? --from june",
+    "answer q1 yes",
+    "release m1",
+    "spawn Coder x --name human",
+    "spawn Coder x --name june",
+  ];
+  const { bench, pool, folder, said } = newTalker([
+    ...attempts.map(
+      (words) =>
+        `${CLI} ${words} 2>> "$MAILCHUTE_STATE/../said"; echo $? >> "$MAILCHUTE_STATE/../codes"`,
+    ),
+    `mkdir -p -m 700 "$MAILCHUTE_STATE/post/inbox"`,
+    put("as-human", "Human"),
+    put("as-june", "june"),
+  ]);
+  await runMain(bench);
+  expect(fs.readFileSync(join(pool.dir, "codes"), "utf8")).toBe("2\n2\n4\n4\n2\n2\n");
+  const told = fs.readFileSync(join(pool.dir, "said"), "utf8");
+  for (const part of [
+    'this run cannot speak as "human"',
+    'this run cannot speak as "june"',
+    "a run of an agent may not use `mailchute answer`",
+    "a run of an agent may not use `mailchute release`",
+    "human is the name of a person",
+    "it is the name of the orchestrator",
+  ])
+    expect(told).toContain(part);
+  await pool.run(["messages", "--scope", "unknown:main"]);
+  expect(said()).toEqual([]);
+  const failed = fs.readdirSync(join(pool.state, "post", "failed")).sort();
+  expect(failed).toEqual(expect.arrayContaining(["as-human_error.json", "as-june_error.json"]));
+  expect(listAgents(folder)).toEqual([]);
+});
+
+it("what it writes to agents of a project that does not accept it is held for a person", async () => {
+  const { bench, pool, store } = newTalker([`${CLI} say "do it" --to app:main:ann`]);
+  await runMain(bench);
+  const other = new MailFolder(store, { project: "app", branch: "main" });
+  expect(unreadOf(other, "ann").messages).toEqual([]);
+  expect(unreadOf(other, "human").messages).toMatchObject([{ from_agent: "coder", via: "run" }]);
+  const shown = await pool.run(["mail", "--scope", "app:main"]);
+  expect(shown.stdout).toContain("unknown:main:coder to ann (held)");
 });

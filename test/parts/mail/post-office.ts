@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { type OpenOptions, openTrays } from "../../../src/mailbox/trays.ts";
-import { createAgent } from "../../../src/parts/mail/agents/agents.ts";
+import { WokenAgents } from "../../../src/parts/mail/agents/woken-agents.ts";
 import { Delivery } from "../../../src/parts/mail/delivery/delivery.ts";
 import { PendingMail } from "../../../src/parts/mail/delivery/pending-mail.ts";
 import { Exits } from "../../../src/parts/mail/exits/exits.ts";
@@ -46,17 +46,14 @@ export async function openPostOffice(
   const store = { dataDir: dir, isDurable: false, orchestrator };
   const folder = new MailFolder(store, OUTSIDE);
   const { clock } = trays;
-  for (const name of names)
-    await createAgent(
-      folder,
-      { name, type: "claude", home: dir, isOfSettings: true },
-      clock.wallMs(),
-    ).catch(() => undefined);
-  const own = new Map(names.map((name) => [name, name]));
-  const pending = new PendingMail(folder, names, clock.monotonicMs());
-  const delivery = new Delivery(env, folder, pending, own);
+  const woken = new WokenAgents(folder, dir, agents);
+  folder.make();
+  await woken.open(clock.wallMs());
+  const pending = new PendingMail(folder);
+  const delivery = new Delivery(env, folder, pending, woken);
   const look = async (): Promise<void> => {
-    pending.look(clock.monotonicMs());
+    woken.look();
+    pending.look([...woken.names.keys()], clock.monotonicMs());
     await delivery.work();
   };
   return {

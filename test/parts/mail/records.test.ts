@@ -401,11 +401,11 @@ describe("mail that waits in a supervisor", () => {
       for (let n = 0; n < count; n++) sendTo(folder, { text: `text ${++sent}` });
     };
     sendSome(450);
-    const pending = new PendingMail(folder, ["june", "ann"], 0);
+    const pending = new PendingMail(folder);
     const seen: number[] = [];
     for (let round = 0; seen.length < 600; round++) {
       if (sent < 600) sendSome(30);
-      pending.look(round);
+      pending.look(["june", "ann"], round);
       const upto = readCursor(folder, "june").upto;
       const taken = pending.of("june", upto, round)?.messages.slice(0, 50) ?? [];
       expect(taken.length, `round ${round}`).toBeGreaterThan(0);

@@ -83,7 +83,6 @@ describe("say to a name", () => {
     [["say", " ", "--to", "june"], "there is no text"],
     [["say", "hi", "--to", "a b"], "is no address"],
     [["say", "hi", "--to", "june", "--scope", "app"], '"app" is no scope'],
-    [["say", "hi", "--to", "june", "--wait", "read"], "leave out --wait"],
     [["mail", "a b"], "is no name of an agent"],
     [["mail", "backend:main:june"], "--scope backend:main"],
   ])("is refused: %j", async (args, fault) => {

@@ -25,7 +25,10 @@ function newWake() {
   post();
   const box = new SayBox(dir, TASK.id, false);
   const n = box.post("look", "mail 1");
-  const tools = { settings: { ...DEFAULT_SETTINGS, data: "." }, tree: stateTree(dir) };
+  const tools = {
+    settings: { ...DEFAULT_SETTINGS, data: ".", agents: [{ name: "Ann", kind: "claude" }] },
+    tree: stateTree(dir),
+  };
   const runner = wakes(tools as never);
   let starts = 0;
   const agent = { name: "Ann", run: async () => ({ kind: "completed", output: ++starts }) };

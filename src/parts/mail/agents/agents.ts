@@ -1,6 +1,8 @@
 /** The agents of a scope, `agents/<name>.json` each. Reads records of earlier versions, in which fields are missing. */
 import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
+import { isObject } from "../../../core/json-object.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { listDir } from "../../../host/list-dir.ts";
@@ -19,6 +21,8 @@ export interface AgentRecord extends Scope {
   status: string;
   session_id: string | null;
   pid: number | null;
+  /** The task of its last run that a supervisor has seen. */
+  task_id: string | null;
   /** Unix seconds, like all times here; null: it has not happened. */
   compacted_at: number | null;
   last_seen_message_id: string | null;
@@ -32,12 +36,34 @@ export interface AgentRecord extends Scope {
   home: string | null;
   /** It has to be told its standing instructions again. */
   needs_briefing: boolean;
+  /** The agent of the settings whose settings it has, in lower case; null: those of its own name. */
+  from: string | null;
+  /** Null: it was not spawned, and has no first task. */
+  spawned: Spawned | null;
+}
+
+/** How an agent was spawned. */
+export interface Spawned {
+  /** The agent that did this, or human. */
+  by: string;
+  /** 1: a person or an agent of the settings did this; 2: an agent that was spawned at 1 did, and so on. */
+  depth: number;
+  /** Names the request, so that it makes one agent however often it is carried out. */
+  request: string;
+  /** The id of its first task. */
+  task_id: string;
+  /** The JSON text of that task; null once it is submitted. */
+  task: string | null;
+  /** What the settings of `from` said then: see `agents why`. */
+  config: Pick<AgentSettings, "kind" | "model" | "mode" | "permissions">;
 }
 
 export type AgentDraft = Pick<AgentRecord, "name" | "type"> &
-  Partial<Pick<AgentRecord, "task" | "status" | "home">> & {
+  Partial<Pick<AgentRecord, "task" | "status" | "home" | "from">> & {
     /** It stands in the settings: only such an agent may be the orchestrator. */
     isOfSettings?: boolean;
+    /** @param inc its incarnation */
+    spawn?: (inc: number) => Spawned;
   };
 /** Fields that may change while the agent is there. */
 export type AgentChange = Partial<
@@ -55,33 +81,43 @@ export async function createAgent(
   draft: AgentDraft,
   wallMs: number,
 ): Promise<AgentRecord> {
+  return await whileLocked(folder, async () => addAgent(folder, draft, wallMs));
+}
+
+/** Like `createAgent`, within `whileLocked`. */
+export function addAgent(folder: MailFolder, draft: AgentDraft, wallMs: number): AgentRecord {
   const name = draft.name.toLowerCase();
-  const { isOfSettings = false, ...fields } = draft;
+  const { isOfSettings = false, spawn, ...fields } = draft;
   const fault = explainBadName(name) ?? explainTaken(folder, name, isOfSettings);
   if (fault !== undefined)
     throw new ErrInvalidMessage(`${JSON.stringify(draft.name)} is no name of an agent: ${fault}`, {
       phase: "create agent",
       hint: "choose another name",
     });
-  return await locked(folder, async () => {
-    const before = readAgent(folder, name);
-    if (before !== undefined && before.archived_at === null)
-      throw new ErrInvalidTransition(`there is an agent ${JSON.stringify(name)}`, {
-        id: name,
-        phase: "create agent",
-        hint: `choose another name, or archive it: mailchute archive ${name}`,
-      });
-    const inc = (before?.inc ?? 0) + 1;
-    if (inc > 1) {
-      const log = new MessageReader(folder);
-      for (const _ of log.next([]));
-      moveCursor(folder, name, log.last, { by: "archive", atMs: wallMs });
-    }
-    const now = Math.floor(wallMs / 1000);
-    const given = { ...fields, name, inc, created_at: now, updated_at: now };
-    const record = withDefaults({ ...given }, folder.scope, name);
-    writeAgent(folder, record);
-    return record;
+  const before = readAgent(folder, name);
+  if (before !== undefined && before.archived_at === null) throw exists(name);
+  const inc = (before?.inc ?? 0) + 1;
+  if (inc > 1) {
+    const log = new MessageReader(folder);
+    for (const _ of log.next([]));
+    moveCursor(folder, name, log.last, { by: "archive", atMs: wallMs });
+  }
+  const now = Math.floor(wallMs / 1000);
+  const spawned = spawn === undefined ? {} : { spawned: spawn(inc) };
+  const given = { ...fields, ...spawned, name, inc, created_at: now, updated_at: now };
+  const record = withDefaults({ ...given }, folder.scope, name);
+  if (before !== undefined) writeAgent(folder, record);
+  // By link: a process whose lock was taken for old replaces no agent.
+  else if (!folder.publish(`${JSON.stringify(record)}\n`, "agents", fileOf(name)))
+    throw exists(name);
+  return record;
+}
+
+function exists(name: string): ErrInvalidTransition {
+  return new ErrInvalidTransition(`there is an agent ${JSON.stringify(name)}`, {
+    id: name,
+    phase: "create agent",
+    hint: `choose another name, or archive it: mailchute archive ${name}`,
   });
 }
 
@@ -96,17 +132,23 @@ function explainTaken(
   return isOrchestrator && !isOfSettings ? "it is the name of the orchestrator" : undefined;
 }
 
-/** @returns the changed record; undefined when there is no such agent. @throws a system error */
+/**
+ * @param change undefined from a function: it stays as it is
+ * @returns the record as it is then; undefined when there is no such agent
+ * @throws a system error
+ */
 export async function changeAgent(
   folder: MailFolder,
   name: string,
-  change: AgentChange,
+  change: AgentChange | ((before: AgentRecord) => AgentChange | undefined),
   wallMs: number,
 ): Promise<AgentRecord | undefined> {
-  return await locked(folder, async () => {
+  return await whileLocked(folder, async () => {
     const before = readAgent(folder, name);
     if (before === undefined) return undefined;
-    const after = { ...before, ...change, updated_at: Math.floor(wallMs / 1000) };
+    const fields = typeof change === "function" ? change(before) : change;
+    if (fields === undefined) return before;
+    const after = { ...before, ...fields, updated_at: Math.floor(wallMs / 1000) };
     writeAgent(folder, after);
     return after;
   });
@@ -164,6 +206,7 @@ function withDefaults(
     status: text("status") ?? "idle",
     session_id: text("session_id"),
     pid: number("pid"),
+    task_id: text("task_id"),
     compacted_at: number("compacted_at"),
     last_seen_message_id: text("last_seen_message_id"),
     completed_at: number("completed_at"),
@@ -173,11 +216,13 @@ function withDefaults(
     inc: number("inc") ?? 1,
     home: text("home"),
     needs_briefing: found["needs_briefing"] === true,
+    from: text("from"),
+    spawned: isObject(found["spawned"]) ? (found["spawned"] as unknown as Spawned) : null,
   };
 }
 
 /** Changes of one scope's agents come one after the other, so that none is lost. */
-async function locked<T>(folder: MailFolder, change: () => Promise<T>): Promise<T> {
+export async function whileLocked<T>(folder: MailFolder, change: () => Promise<T>): Promise<T> {
   folder.make();
   folder.makeDir("agents");
   const release = await lockFile(folder.path("agents.lock"));
@@ -189,5 +234,9 @@ async function locked<T>(folder: MailFolder, change: () => Promise<T>): Promise<
 }
 
 function pathOf(folder: MailFolder, name: string): string {
-  return folder.path("agents", `${folderOf(name)}${ENDING}`);
+  return folder.path("agents", fileOf(name));
+}
+
+function fileOf(name: string): string {
+  return `${folderOf(name)}${ENDING}`;
 }

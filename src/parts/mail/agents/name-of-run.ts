@@ -1,15 +1,34 @@
-/** The name under which a run speaks. Pure. */
+/** The name under which a run speaks. */
 import { matchAgent } from "../../../core/matching.ts";
-import type { Settings } from "../../../core/settings.ts";
+import type { AgentSettings, Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { readAgent } from "./agents.ts";
+
+/**
+ * Whose run a task is: of the agent of the settings that it is matched to, or of an agent that was spawned from that one. The task says
+ * which one with `MAILCHUTE_AGENT`, and counts only if the record of that agent agrees.
+ * @returns its name in lower case; "" when no agent fits
+ */
+export function agentOfTask(
+  folder: MailFolder,
+  task: Task,
+  agents: readonly AgentSettings[],
+): string {
+  const matched = matchAgent(task, agents).agent?.name.toLowerCase() ?? "";
+  const told = task.env?.["MAILCHUTE_AGENT"]?.toLowerCase() ?? matched;
+  if (told === matched || matched === "") return matched;
+  return readAgent(folder, told)?.from === matched ? told : matched;
+}
 
 /** The agent of its task, in lower case. @returns why it has no name to speak under, when it has none */
 export function nameOfRun(
+  folder: MailFolder,
   task: Task,
   { agents }: Pick<Settings, "agents">,
 ): { name: string } | { fault: string } {
-  const name = matchAgent(task, agents).agent?.name.toLowerCase() ?? "";
+  const name = agentOfTask(folder, task, agents);
   const fault = name === HUMAN ? `${HUMAN} is the name of a person` : explainBadName(name);
   return fault === undefined ? { name } : { fault };
 }

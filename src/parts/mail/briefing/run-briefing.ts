@@ -22,10 +22,10 @@ interface News {
 /** @throws a system error */
 export const briefRun: MakeBriefing = async ({ tree }, { assignment }) => {
   const { settings, task } = assignment;
-  const run = nameOfRun(task, settings);
-  if ("fault" in run) return undefined;
   const store = storeOf(settings, tree.dir, process.env);
   const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
+  const run = nameOfRun(folder, task, settings);
+  if ("fault" in run) return undefined;
   const address = formatAddress({ ...folder.scope, name: run.name });
   const wakes = readWakes(folder, run.name);
   const last = wakes.findLast((one) => one.task === task.id);

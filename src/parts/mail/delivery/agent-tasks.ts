@@ -2,19 +2,22 @@
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { matchAgent } from "../../../core/matching.ts";
 import { foldId, isUnclaimed, prefixOf } from "../../../core/names.ts";
 import { findInProcessing, findWaiting, listLive, type Place } from "../../../mailbox/locate.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { agentOfTask } from "../agents/name-of-run.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 
 export class AgentTasks {
   private readonly env: Pick<Environment, "settings" | "trays">;
+  private readonly folder: MailFolder;
   private listed: readonly Place[] | undefined;
   /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
   private agentOf = new Map<string, string>();
 
-  constructor(env: Pick<Environment, "settings" | "trays">) {
+  constructor(env: Pick<Environment, "settings" | "trays">, folder: MailFolder) {
     this.env = env;
+    this.folder = folder;
   }
 
   /** Call it before each look. */
@@ -78,7 +81,7 @@ export class AgentTasks {
     try {
       const { bytes } = trays.storage.read(path, TASK_BYTES_MAX);
       const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, path);
-      return matchAgent(task, settings.agents).agent?.name.toLowerCase() ?? "";
+      return agentOfTask(this.folder, task, settings.agents);
     } catch (error) {
       if (systemCode(error) === "ENOENT") return undefined;
       return "";

@@ -8,10 +8,12 @@ import { SayBox } from "../../../agents/stream/say-box.ts";
 import { submitOnce } from "../../../mailbox/submit-once.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { readAgent } from "../agents/agents.ts";
+import type { WokenAgents } from "../agents/woken-agents.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { textOf } from "../store/blobs.ts";
 import { moveCursor, noteFailure, readCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
+import type { Numbered } from "../store/read-messages.ts";
 import { IDS_MAX, noteWake, readWakes, type WakeRecord } from "../store/wake-log.ts";
 import { AgentTasks } from "./agent-tasks.ts";
 import { type Bundle, makeBundle } from "./bundle.ts";
@@ -19,6 +21,7 @@ import { dropOffer, type MailOffer, readOffer, senderOfOffer, writeOffer } from 
 import type { PendingMail, Waiting } from "./pending-mail.ts";
 import {
   canWakeBy,
+  dueAtWork,
   isOwnMail,
   judgeChain,
   judgeWake,
@@ -34,32 +37,26 @@ export class Delivery {
   private readonly env: Environment;
   private readonly folder: MailFolder;
   private readonly pending: PendingMail;
-  /** Names of agents as the settings have them, by their names in lower case. */
-  private readonly names: ReadonlyMap<string, string>;
+  private readonly agents: WokenAgents;
   private readonly tasks: AgentTasks;
   private readonly told = new Set<string>();
   /** Wake-ups that this process has submitted, or found submitted. */
   private readonly submitted = new Set<string>();
   private readonly offers = new Map<string, MailOffer | undefined>();
 
-  constructor(
-    env: Environment,
-    folder: MailFolder,
-    pending: PendingMail,
-    names: ReadonlyMap<string, string>,
-  ) {
+  constructor(env: Environment, folder: MailFolder, pending: PendingMail, agents: WokenAgents) {
     this.env = env;
     this.folder = folder;
     this.pending = pending;
-    this.names = names;
-    this.tasks = new AgentTasks(env);
+    this.agents = agents;
+    this.tasks = new AgentTasks(env, folder);
   }
 
   /** @throws a system error: the next call tries again */
   async work(): Promise<void> {
     let hasWork = false;
     this.tasks.lookAgain();
-    for (const name of this.names.keys()) if (await this.deliver(name)) hasWork = true;
+    for (const name of this.agents.names.keys()) if (await this.deliver(name)) hasWork = true;
     this.hasWork = hasWork;
   }
 
@@ -68,6 +65,7 @@ export class Delivery {
     const offer = this.offerOf(name);
     if (offer !== undefined) {
       await this.followUp(name, offer);
+      await this.offerUrgent(name);
       // When it is over, there may be more mail.
       return this.offerOf(name) === undefined || this.tasks.isActive(offer.task);
     }
@@ -75,20 +73,19 @@ export class Delivery {
     const { monotonicMs, wallMs } = this.now();
     const cursor = readCursor(this.folder, name);
     const waiting = this.pending.of(name, cursor.upto, monotonicMs);
-    const newest = waiting?.messages.at(-1);
-    if (waiting === undefined || newest === undefined) return false;
-    const bundle = makeBundle(
-      this.folder.scope,
-      waiting.messages,
-      (message) => textOf(this.folder, message) ?? "(its text is missing)",
-    );
+    if (waiting === undefined) return false;
+    const running = this.tasks.runOf(name) ?? this.firstTaskOf(name);
+    const due = running === undefined ? waiting.messages : dueAtWork(waiting.messages);
+    const newest = due.at(-1);
+    // All of it is for the time after the run.
+    if (newest === undefined) return running !== undefined && this.tasks.isActive(running);
+    const bundle = this.bundleOf(due);
     const chain = {
       bundle,
       selfAtMs: this.selfTimes(name, bundle),
       sentAtMs: newest.created_at * 1000,
       wallMs,
     };
-    const running = this.tasks.runOf(name);
     if (running !== undefined) {
       const { verdict, why } = judgeChain(chain);
       if (verdict === "held") this.tellHeld(name, cursor.n, why);
@@ -118,6 +115,23 @@ export class Delivery {
     return true;
   }
 
+  /** Mail for now does not wait until the run has read what it was offered before. */
+  private async offerUrgent(name: string): Promise<void> {
+    const offer = this.offerOf(name);
+    if (offer === undefined || offer.say === null) return;
+    const messages = this.pending.behind(name, offer.upto);
+    if (!messages.some(isUrgent) || this.tasks.runOf(name) !== offer.task) return;
+    const bundle = this.bundleOf(messages);
+    const { earlier = [], isWake, n, say, task } = offer;
+    await this.offer(name, bundle, { task, isWake, n, earlier: [...earlier, say] });
+  }
+
+  private bundleOf(messages: readonly Numbered[]): Bundle {
+    const { folder } = this;
+    const text = (one: Numbered): string => textOf(folder, one) ?? "(its text is missing)";
+    return makeBundle(folder.scope, messages, text);
+  }
+
   private canWake(name: string, waiting: Waiting): boolean {
     const { orchestrator, scope } = this.folder;
     return canWakeBy(waiting, formatAddress({ ...scope, name }) === orchestrator);
@@ -127,12 +141,13 @@ export class Delivery {
   private async offer(
     name: string,
     bundle: Bundle,
-    to: Pick<MailOffer, "task" | "isWake" | "n">,
+    to: Pick<MailOffer, "task" | "isWake" | "n" | "earlier">,
   ): Promise<void> {
     const { text, upto, hops } = bundle;
     // First: what is said after the offer is counted by this record.
     noteWake(this.folder, name, this.recordOf(name, bundle, to.task, to.isWake));
-    const offer: MailOffer = { v: 1, ...to, upto, text, hops, say: null };
+    const urgent = { isUrgent: bundle.messages.some(isUrgent) };
+    const offer: MailOffer = { v: 1, ...to, upto, text, hops, ...urgent, say: null };
     this.write(name, offer);
     await this.followUp(name, offer);
   }
@@ -168,13 +183,14 @@ export class Delivery {
       return offer.isWake && this.tasks.isStillToRun(offer.task) ? undefined : this.drop(name);
     const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
     const from = senderOfOffer(offer);
-    const say = offer.say ?? box.find(from) ?? box.post(offer.text, from);
+    const say = offer.say ?? box.find(from) ?? box.post(offer.text, from, offer.isUrgent);
     if (offer.say === null) this.write(name, { ...offer, say });
     // Each time: the process that wrote the offer may have died before it did this.
     if (offer.isWake) await this.submitWake(name, offer);
     // The task first: its last run wrote its proofs before it ended.
     const isLive = this.tasks.isLive(offer.task);
-    if (box.stateOf(say) === "read") moveCursor(folder, name, offer.upto, { by: "run", atMs });
+    const isRead = [...(offer.earlier ?? []), say].every((one) => box.stateOf(one) === "read");
+    if (isRead) moveCursor(folder, name, offer.upto, { by: "run", atMs });
     else if (isLive) return;
     // A process that died after this record has counted the failure already.
     else if (offer.isWake && cursor.n === offer.n) noteFailure(folder, name, cursor, atMs);
@@ -200,12 +216,21 @@ export class Delivery {
   private async submitWake(name: string, { task: id, hops }: MailOffer): Promise<void> {
     if (this.submitted.has(id)) return;
     const { trays, tree } = this.env;
-    const agent = this.names.get(name) ?? name;
+    const agent = this.agents.names.get(name) ?? name;
     const task = wakeTask({ id, agent, name, scope: this.folder.scope, hops }, dirname(tree.dir));
     const bytes = Buffer.from(`${JSON.stringify(task)}\n`);
     if ((await submitOnce(trays, { id, bytes })) === "submitted")
       this.env.facts.emit("inbox:written", `${id}.json`);
     this.submitted.add(id);
+  }
+
+  /** The first task of a spawned agent, as long as it waits: mail is read there, and does not start a second run beside it. */
+  private firstTaskOf(name: string): string | undefined {
+    const { firstTasks } = this.agents;
+    const task = firstTasks.get(name);
+    if (task === undefined || this.tasks.isLive(task)) return task;
+    firstTasks.delete(name);
+    return undefined;
   }
 
   /** Once for each level. */
@@ -224,4 +249,8 @@ export class Delivery {
     const { clock } = this.env.trays;
     return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
   }
+}
+
+function isUrgent({ when }: Numbered): boolean {
+  return when === "now";
 }

@@ -4,16 +4,15 @@
  */
 import { dirname } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
-import { CODING_AGENTS } from "../../../core/settings.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
-import { createAgent, livesElsewhere, readAgent } from "../agents/agents.ts";
+import { submitFirstTask } from "../agents/spawn.ts";
+import { WokenAgents } from "../agents/woken-agents.ts";
 import { Exits } from "../exits/exits.ts";
 import type { RunNote } from "../exits/run-notes.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
 import type { PostBox } from "../post/post-box.ts";
 import { sendAnswers } from "../requests/asked.ts";
 import { findScope } from "../scope/find-scope.ts";
-import { explainBadName, HUMAN } from "../scope/scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { Delivery } from "./delivery.ts";
 import { PendingMail } from "./pending-mail.ts";
@@ -32,27 +31,19 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   const post = await openPost(tree.dir, settings, store, onError);
   const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
   folder.make();
-  const names = new Map<string, string>();
-  for (const { name, kind } of settings.agents) {
-    const own = name.toLowerCase();
-    if (!CODING_AGENTS.some((coding) => coding === kind)) continue;
-    if (own === HUMAN || explainBadName(own) !== undefined) continue;
-    names.set(own, name);
-    const known = readAgent(folder, own);
-    // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
-    if (known !== undefined) {
-      if (known.archived_at !== null || livesElsewhere(known, tree.dir)) names.delete(own);
-    } else {
-      const draft = { name: own, type: kind, home: tree.dir, isOfSettings: true };
-      await createAgent(folder, draft, trays.clock.wallMs());
-    }
-  }
-  const pending = new PendingMail(folder, [...names.keys()], trays.clock.monotonicMs());
+  const agents = new WokenAgents(folder, tree.dir, settings.agents);
+  await agents.open(trays.clock.wallMs());
+  const pending = new PendingMail(folder);
   const sweep = (): void => sweepPost(post.trays, settings);
   const exits = new Exits(env, store, folder, notes);
   const answers = (): void => sendAnswers(tree.dir, store, trays.clock.wallMs());
-  const delivery = new Delivery(env, folder, pending, names);
-  return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, sweep });
+  const delivery = new Delivery(env, folder, pending, agents);
+  const look = async (): Promise<void> => {
+    for (const agent of agents.look())
+      await submitFirstTask({ folder, trays }, agent, trays.clock.wallMs());
+    pending.look([...agents.names.keys()], trays.clock.monotonicMs());
+  };
+  return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, look, sweep });
 }
 
 interface WatchParts {
@@ -61,6 +52,8 @@ interface WatchParts {
   /** Sends the answers of people to the agents that asked. */
   answers: () => void;
   pending: PendingMail;
+  /** Looks for new agents and new messages. */
+  look: () => Promise<void>;
   delivery: Delivery;
   /** Removes old records of the post. */
   sweep: () => void;
@@ -87,7 +80,7 @@ export class MailWatch {
     await this.p.post.take(isStart);
     await this.p.exits.look(isStart);
     this.p.answers();
-    this.p.pending.look(clock.monotonicMs());
+    await this.p.look();
     for (const { id, project, branch, from_agent: from } of this.p.pending.held.splice(0))
       this.env.alerts.alert(
         "mail_held",

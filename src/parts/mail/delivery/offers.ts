@@ -19,6 +19,10 @@ export interface MailOffer {
   upto: number;
   text: string;
   hops: number;
+  /** The turn that runs is ended for it. */
+  isUrgent?: boolean;
+  /** Numbers under which earlier parts of the mail were said to the task: all have to be read. */
+  earlier?: number[];
   /** The number under which it was said to the task; null: that is about to happen. */
   say: number | null;
 }

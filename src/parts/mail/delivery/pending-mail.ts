@@ -24,22 +24,24 @@ export class PendingMail {
   readonly held: Numbered[];
   private readonly folder: MailFolder;
   /** Names by addresses. */
-  private readonly names: ReadonlyMap<string, string>;
+  private names: ReadonlyMap<string, string> = new Map();
   private readonly reader: MessageReader;
   private readonly waiting = new Map<string, Waiting>();
 
-  constructor(folder: MailFolder, names: readonly string[], nowMs: number) {
+  constructor(folder: MailFolder) {
     this.folder = folder;
-    this.names = new Map(names.map((name) => [formatAddress({ ...folder.scope, name }), name]));
     // What comes while these are read is read twice, and kept once.
     this.reader = new MessageReader(folder);
     for (const _ of this.reader.next([]));
     this.held = unreadOf(folder, HUMAN).messages.filter((one) => isHeld(folder, one));
-    for (const name of names) this.load(name, nowMs);
   }
 
-  /** Reads what came since the last call. */
-  look(nowMs: number): void {
+  /** Reads what came since the last call. @param names of the agents; all mail of one that is new among them is looked for */
+  look(names: readonly string[], nowMs: number): void {
+    const known = new Set(this.names.values());
+    const { scope } = this.folder;
+    this.names = new Map(names.map((name) => [formatAddress({ ...scope, name }), name]));
+    for (const name of names) if (!known.has(name)) this.load(name, nowMs);
     for (const message of this.reader.next(
       [...this.names.keys()].map((one) => JSON.stringify(one)),
     ))
@@ -64,6 +66,11 @@ export class PendingMail {
     if (waiting.messages.length > 0) return waiting;
     this.waiting.delete(name);
     return waiting.isCut ? this.load(name, nowMs) : undefined;
+  }
+
+  /** What has come behind this number, as far as it is kept. */
+  behind(name: string, upto: number): Numbered[] {
+    return this.waiting.get(name)?.messages.filter(({ n }) => n > upto) ?? [];
   }
 
   private load(name: string, nowMs: number): Waiting | undefined {

@@ -36,6 +36,15 @@ export interface WakeFacts {
   wallMs: number;
 }
 
+/**
+ * What of its unread mail an agent at work gets now: that which is for the time after its run waits, unless other mail has come behind it.
+ * Mail is read in order.
+ */
+export function dueAtWork<T extends Pick<Numbered, "when">>(messages: readonly T[]): readonly T[] {
+  const last = messages.findLastIndex(({ when }) => when !== "idle");
+  return messages.slice(0, last + 1);
+}
+
 /** Messages of mailchute itself wake the orchestrator only. */
 export function canWakeBy(
   { messages, isCut }: { messages: readonly Pick<Numbered, "via">[]; isCut: boolean },

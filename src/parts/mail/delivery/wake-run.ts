@@ -7,6 +7,7 @@ import { SayBox } from "../../../agents/stream/say-box.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../../../core/outcome.ts";
 import type { AssignedAgent, AttemptTools } from "../../../worker/runner.ts";
+import { agentOfTask } from "../agents/name-of-run.ts";
 import { NOTHING_UNREAD } from "../exits/exit-message.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { unreadOf } from "../store/inbox.ts";
@@ -35,11 +36,11 @@ export async function runWake(
 
 async function hasReason(
   { settings, tree }: Pick<AttemptTools, "settings" | "tree">,
-  { agent, assignment: { task } }: AssignedAgent,
+  { assignment: { task } }: Pick<AssignedAgent, "assignment">,
 ): Promise<boolean> {
   // A program that was given something may be in the middle of its work. And a person may have said something to this task.
   if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return true;
   const store = storeOf(settings, tree.dir, process.env);
   const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
-  return unreadOf(folder, agent.name.toLowerCase()).messages.length > 0;
+  return unreadOf(folder, agentOfTask(folder, task, settings.agents)).messages.length > 0;
 }

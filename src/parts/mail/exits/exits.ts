@@ -3,18 +3,31 @@
  * the mailbox: a task that is neither waiting nor in `processing/` has ended, by whatever process. The message has the id of the run, so a
  * crash between it and the removal of the note adds nothing.
  */
+import { compact } from "../../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../../core/errors.ts";
 import { foldId, headOf } from "../../../core/names.ts";
+import type { Task } from "../../../core/task.ts";
 import { parseOwner } from "../../../host/identity.ts";
 import { findWaiting, listLive, locate, type Place } from "../../../mailbox/locate.ts";
-import { readSettled } from "../../../mailbox/settled-record.ts";
+import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
-import { type AgentChange, changeAgent, listAgents, livesElsewhere } from "../agents/agents.ts";
+import {
+  type AgentChange,
+  type AgentRecord,
+  changeAgent,
+  listAgents,
+  livesElsewhere,
+} from "../agents/agents.ts";
+import { agentOfTask } from "../agents/name-of-run.ts";
+import { readTask } from "../agents/runs-of-agent.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { send } from "../send/send.ts";
 import type { MailFolder, MailStore } from "../store/mail-folder.ts";
 import { exitMessage } from "./exit-message.ts";
 import { dropNote, listNotes, type RunNote, writeNote } from "./run-notes.ts";
+
+/** The pid of the worker, and the task that it runs. */
+type Busy = Pick<AgentRecord, "pid" | "task_id">;
 
 export class Exits {
   /** Whether a task that was noted goes on, or its end is still to be told. */
@@ -40,21 +53,25 @@ export class Exits {
   async look(isStart = false): Promise<void> {
     if (this.notes.size === 0 && !isStart) return;
     const places = new Map(listLive(this.env.trays).map((place) => [foldId(place.id), place]));
-    const busy = new Map<string, number | null>();
+    const busy = new Map<string, Busy>();
     const ended = new Map<string, AgentChange>();
     const told: [key: string, note: RunNote][] = [];
     this.hasWork = false;
     for (const [key, note] of this.notes) {
-      const own = note.agent.toLowerCase();
       const place = places.get(key);
       if (place === undefined) {
         if (!this.hasEnded(note)) continue;
-        ended.set(own, this.tell(note));
+        const { name, change } = this.tell(note);
+        ended.set(name, change);
         told.push([key, note]);
       } else {
         if (place.name?.stage !== "hold") this.hasWork = true;
-        if (place.name?.stage === "w") busy.set(own, parseOwner(place.name.token)?.pid ?? null);
         this.noteRun(note, place);
+        if (place.name?.stage === "w")
+          busy.set(nameOf(note), {
+            pid: parseOwner(place.name.token)?.pid ?? null,
+            task_id: place.id,
+          });
       }
     }
     await this.noteAgents(busy, ended, isStart);
@@ -65,9 +82,9 @@ export class Exits {
     }
   }
 
-  /** @param busy the pid of the worker, by agent */
+  /** @param busy by agent */
   private async noteAgents(
-    busy: ReadonlyMap<string, number | null>,
+    busy: ReadonlyMap<string, Busy>,
     ended: ReadonlyMap<string, AgentChange>,
     isStart: boolean,
   ): Promise<void> {
@@ -77,21 +94,27 @@ export class Exits {
       // Of a busy agent of another tree nothing is known here.
       if (livesElsewhere(agent, this.env.tree.dir)) continue;
       const { name, status } = agent;
-      const pid = busy.get(name);
+      const now = busy.get(name);
       const rest = status === "busy" ? { status: "idle", pid: null } : undefined;
       const after = ended.get(name) ?? rest;
-      const change = pid === undefined ? after : { ...after, status: "busy", pid };
+      const change = now === undefined ? after : { ...after, status: "busy", ...now };
       if (change !== undefined)
         await changeAgent(this.folder, name, change, this.env.trays.clock.wallMs());
     }
     this.busyBefore = key;
   }
 
-  private noteRun(note: RunNote, { name }: Place): void {
+  private noteRun(note: RunNote, { id, name, path }: Place): void {
+    const owner = note.name ?? this.ownerOf(readTask(this.env.trays, path, id));
+    Object.assign(note, compact({ name: owner }));
     if (name === undefined || name.stage === "ready" || name.stage === "hold") return;
     if (note.run === headOf(name)) return;
     note.run = headOf(name);
     writeNote(this.env.tree.dir, note, this.folder.isDurable);
+  }
+
+  private ownerOf(task: Task | undefined): string | undefined {
+    return task && agentOfTask(this.folder, task, this.env.settings.agents);
   }
 
   private hasEnded({ task }: RunNote): boolean {
@@ -101,28 +124,37 @@ export class Exits {
     return readSettled(trays, task) !== undefined || locate(trays, task) === undefined;
   }
 
-  /** @returns what is new about the agent */
-  private tell(note: RunNote): AgentChange {
+  /** @returns the agent, and what is new about it */
+  private tell(note: RunNote): { name: string; change: AgentChange } {
     const { trays, alerts } = this.env;
-    const record = readSettled(trays, note.task)?.record;
+    const record: (SettledRecord["record"] & { task?: unknown }) | undefined = readSettled(
+      trays,
+      note.task,
+    )?.record;
+    const name = note.name ?? this.ownerOf(record?.task as Task | undefined) ?? nameOf(note);
     const exit = exitMessage(note, record);
     const wallMs = trays.clock.wallMs();
     if (exit !== undefined) {
-      const from = note.agent.toLowerCase();
       const { scope, orchestrator = "" } = this.folder;
-      const isOwn = formatAddress({ ...scope, name: from }) === orchestrator;
+      const isOwn = formatAddress({ ...scope, name }) === orchestrator;
       // It knows how its own runs end, and must not wake itself.
       const to = isOwn || orchestrator === "" ? [] : [orchestrator];
       try {
-        send(this.store, { ...exit, scope, from, via: "system", type: "exit", to }, wallMs);
+        send(this.store, { ...exit, scope, from: name, via: "system", type: "exit", to }, wallMs);
       } catch (error) {
         // Told before, and its record was taken away since. Anything else is tried again.
         if (!(error instanceof MailchuteError) || error.code !== "ErrInvalidMessage") throw error;
         alerts.report(`exit:${note.task}`, `mail: ${messageOf(error)}`);
       }
     }
-    if (record?.status === "failed") return { status: "failed", pid: null };
+    const over = { pid: null, task_id: note.task };
+    if (record?.status === "failed") return { name, change: { ...over, status: "failed" } };
     const at = record === undefined ? {} : { completed_at: record.completed_at };
-    return { status: "idle", pid: null, ...at };
+    return { name, change: { ...over, status: "idle", ...at } };
   }
+}
+
+/** As long as nothing else is known, it is the agent of the settings. */
+function nameOf({ agent, name }: RunNote): string {
+  return name ?? agent.toLowerCase();
 }

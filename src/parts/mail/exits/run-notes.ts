@@ -12,6 +12,8 @@ export interface RunNote {
   task: string;
   /** The agent as the settings have it. */
   agent: string;
+  /** The agent whose run it is, in lower case, once that is known: it may have been spawned from `agent`. */
+  name?: string;
   /** Submission and attempt of the last run that was seen; null before. */
   run: string | null;
 }

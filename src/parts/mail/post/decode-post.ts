@@ -105,6 +105,12 @@ export function decodeRunMessage(
       id,
       "write to agents of other scopes as PROJECT:BRANCH:NAME",
     );
+  if (post.when === "now")
+    throw invalid(
+      "a run interrupts no other agent: `now` is for people",
+      id,
+      "leave out when, or --when: it is read at the next step",
+    );
   return { ...draftOf(post, post.id ?? id), scope, from: name, via: "run" };
 }
 

@@ -26,7 +26,9 @@ export async function senderOf(
   { id, sender: { taskId, runDir } }: RunRequest,
 ): Promise<RunSender> {
   const { task } = decodeTask(Buffer.from(readRegularText(join(runDir, "task.json"))), taskId);
-  const found = nameOfRun(task, settings);
+  const scope = await findScope(dirname(tree.dir));
+  const folder = new MailFolder(storeOf(settings, tree.dir, process.env), scope);
+  const found = nameOfRun(folder, task, settings);
   if ("fault" in found)
     throw new ErrInvalidMessage(`the run of ${taskId} has no name to speak under: ${found.fault}`, {
       id,
@@ -34,8 +36,6 @@ export async function senderOf(
       hint: "give its agent another name in config.yaml",
     });
   const { name } = found;
-  const scope = await findScope(dirname(tree.dir));
-  const folder = new MailFolder(storeOf(settings, tree.dir, process.env), scope);
   // The mail that it got last, in this run or an earlier one of the task.
   const last = readWakes(folder, name).findLast((wake) => wake.task === taskId);
   if (last === undefined) return { scope, name, hops: hopsOf(task), cause: [] };

@@ -12,6 +12,7 @@ import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
 import { ask } from "./ask.ts";
 import { type RunSender, senderOf } from "./run-sender.ts";
+import { takeSpawn } from "./spawn.ts";
 
 /** @throws ErrInvalidMessage, ErrMailboxDir, a system error */
 export async function takeRequest(place: RequestPlace, request: RunRequest): Promise<object> {
@@ -21,6 +22,7 @@ export async function takeRequest(place: RequestPlace, request: RunRequest): Pro
   const fields = parseObject(request.bytes.toString());
   if (fields?.["ack"] !== undefined)
     return acknowledge(new MailFolder(store, sender.scope), sender, fields, request.id);
+  if (fields?.["spawn"] !== undefined) return await takeSpawn(place, request, sender, fields);
   const { cause, hops, name, scope } = sender;
   const draft = decodeRunMessage(request.bytes, request.id, { scope, name });
   const own = { ...draft, cause, hops };

@@ -60,7 +60,7 @@ export const command = defineCommand({
       agent.archived_at === null ? safe(agent.status) : "archived",
       String(agent.unread),
       agent.last_woken_at === null ? "-" : localTime(agent.last_woken_at * 1000),
-      safe(agent.task),
+      safe(agent.task === "" && agent.status === "busy" ? (agent.task_id ?? "") : agent.task),
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
     return EXIT.ok;

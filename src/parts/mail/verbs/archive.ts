@@ -2,7 +2,9 @@
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
-import { changeAgent, readAgent } from "../agents/agents.ts";
+import { stateTree } from "../../../core/state-tree.ts";
+import { findTask } from "../../../view/find-task.ts";
+import { type AgentRecord, changeAgent, readAgent } from "../agents/agents.ts";
 import { nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 export const command = defineCommand({
@@ -29,6 +31,7 @@ export const command = defineCommand({
           id: name,
           phase: "archive",
         });
+      await checkFirstTask(agent);
     }
     const nowMs = Date.now();
     for (const name of names) {
@@ -39,3 +42,18 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+/** An agent whose first task is still to come is not archived: that task would run under a name that is free. @throws ErrInvalidTransition */
+async function checkFirstTask({ home, name, spawned }: AgentRecord): Promise<void> {
+  if (home === null || spawned === null) return;
+  const place = await findTask(stateTree(home), spawned.task_id);
+  if (place === undefined || place.state === "done" || place.state === "failed") return;
+  throw new ErrInvalidTransition(
+    `the agent ${JSON.stringify(name)} has work: its task ${spawned.task_id} is ${place.state}`,
+    {
+      id: name,
+      phase: "archive",
+      hint: `wait for its end, or end it: mailchute cancel ${spawned.task_id}`,
+    },
+  );
+}

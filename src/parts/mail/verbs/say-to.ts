@@ -11,6 +11,8 @@ import { findMentions } from "../scope/mentions.ts";
 import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
 import { type Draft, type Sent, send } from "../send/send.ts";
 import { MailFolder, type MailStore } from "../store/mail-folder.ts";
+import { TIMES } from "../store/message.ts";
+import { MAIL_STATES, type MailState, waitForMail } from "./mail-state.ts";
 import { callerOf, isInRun, openMail } from "./open-mail.ts";
 
 /** `isLeft`: it is in the folder of the run, and the worker will record it. */
@@ -25,17 +27,32 @@ export const sayTo: MessageSender = async (ctx) => {
       ? send(store, draftOf(ctx, scope), Date.now())
       : await sendOutside(ctx, drop);
   const { id, to, isNew, isLeft = false } = sent;
-  if (ctx.json) ctx.out.json({ id, scope, to, state: isLeft ? "left" : "recorded", is_new: isNew });
+  const wanted = stateOf(ctx.options.wait);
+  const waited =
+    isLeft || wanted === "recorded"
+      ? undefined
+      : await waitForMail(ctx, store, { id, scope, to, wanted });
+  const { hasReached = true, states } = waited ?? {};
+  const state = isLeft ? "left" : (waited?.state ?? "recorded");
+  if (ctx.json) ctx.out.json({ id, scope, to, state, is_new: isNew, ...compact({ states }) });
   else {
-    const recorded = isNew ? "recorded" : "was recorded before";
-    const state = isLeft ? "left for the worker of this run" : recorded;
-    ctx.out.line(`message ${id} to ${to.join(", ")}: ${state}`);
+    const isOld = !isNew && state === "recorded";
+    const shown = isLeft
+      ? "left for the worker of this run"
+      : isOld
+        ? "was recorded before"
+        : state;
+    ctx.out.line(`message ${id} to ${to.join(", ")}: ${shown}`);
     const absent = sent.to.filter((address) => !isThere(store, scope, address));
     if (absent.length > 0)
       ctx.out.note(`kept for an agent of that name, which is not there: ${absent.join(", ")}`);
   }
-  return EXIT.ok;
+  return hasReached ? EXIT.ok : EXIT.waitTimedOut;
 };
+
+function stateOf(wanted: string | undefined): MailState {
+  return wanted === "read" ? "seen" : (MAIL_STATES.find((state) => state === wanted) ?? "recorded");
+}
 
 /** In a run: the worker outside sends it, as the agent of the run. @throws MailchuteError when it is refused */
 async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
@@ -45,7 +62,7 @@ async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
       "a run speaks in the scope of its state tree",
       "leave out --scope, and write to others as PROJECT:BRANCH:NAME",
     );
-  const { from, thread, to, "needs-human": isForHuman, "reply-to": replyTo } = options;
+  const { from, thread, to, when, "needs-human": isForHuman, "reply-to": replyTo } = options;
   const id = options.id ?? newId(Date.now(), "m");
   const body = compact({
     id,
@@ -54,6 +71,7 @@ async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
     content: positionals.join(" "),
     thread,
     reply_to: replyTo,
+    when,
     requires_human: isForHuman,
   });
   // A file of its own for each call: an id may be said again.
@@ -84,7 +102,13 @@ function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft
     to: options.to,
     text,
     requiresHuman: options["needs-human"],
-    ...compact({ id, replyTo, thread, hops: isInRun(env) ? hopsOf(env) : undefined }),
+    ...compact({
+      id,
+      replyTo,
+      thread,
+      when: TIMES.find((time) => time === options.when),
+      hops: isInRun(env) ? hopsOf(env) : undefined,
+    }),
   };
 }
 

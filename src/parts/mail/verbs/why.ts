@@ -2,9 +2,10 @@
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { openSettings } from "../../../cli/shell/options.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
 import { stateTree } from "../../../core/state-tree.ts";
 import { localTime } from "../../../text/local-time.ts";
-import { safe } from "../../../text/render.ts";
+import { safe, wrap } from "../../../text/render.ts";
 import { closedGates, isAttended, readSupervisor } from "../../../view/supervisor.ts";
 import { type AgentRecord, readAgent } from "../agents/agents.ts";
 import { makeBundle } from "../delivery/bundle.ts";
@@ -33,7 +34,7 @@ interface Explained {
 
 /** @param name in lower case @throws ErrTaskNotFound, ErrInvalidConfig */
 export async function explainAgent(
-  ctx: Pick<Context, "stateDir" | "env" | "cwd" | "json" | "out">,
+  ctx: Pick<Context, "stateDir" | "env" | "json" | "out" | "isTerminal" | "columns">,
   folder: MailFolder,
   name: string,
 ): Promise<void> {
@@ -44,7 +45,6 @@ export async function explainAgent(
       phase: "why",
       hint: "`mailchute agents --archived` lists them",
     });
-  const { settings } = await openSettings(ctx);
   const offer = readOffer(folder, name);
   const unread = unreadOf(folder, name).messages;
   const address = formatAddress({ ...folder.scope, name });
@@ -56,13 +56,47 @@ export async function explainAgent(
     held: unreadOf(folder, HUMAN).messages.filter(
       (one) => isHeld(folder, one) && recipientsOf(one).includes(address),
     ),
-    reasons: [
-      ...(unread.length > 0 && offer === undefined ? mailReasons(folder, agent, unread) : []),
-      ...treeReasons(agent, settings.mail_enabled || agent.home !== ctx.stateDir),
-    ],
+    reasons: await whyItWaits(ctx, folder, agent),
   };
   if (ctx.json) ctx.out.json({ scope: folder.scope, ...explained });
-  else for (const line of linesOf(explained)) ctx.out.line(safe(line));
+  else
+    for (const line of linesOf(explained).map(safe))
+      for (const part of ctx.isTerminal ? wrap(line, ctx.columns, 2) : [line]) ctx.out.line(part);
+}
+
+/** Why the unread mail of an agent waits, or what stops its tasks, with what to do. @throws ErrInvalidConfig */
+export async function whyItWaits(
+  ctx: Pick<Context, "stateDir" | "env">,
+  folder: MailFolder,
+  agent: AgentRecord,
+): Promise<string[]> {
+  const { settings } = await openSettings(ctx);
+  const { messages: unread } = unreadOf(folder, agent.name);
+  const isOwn = agent.home === ctx.stateDir;
+  return [
+    ...(unread.length > 0 && readOffer(folder, agent.name) === undefined
+      ? mailReasons(folder, agent, unread)
+      : []),
+    ...(isOwn ? settingsReasons(agent, settings.agents) : []),
+    ...treeReasons(agent, settings.mail_enabled || !isOwn),
+  ];
+}
+
+/** What has become of the settings that a spawned agent was given. */
+function settingsReasons(
+  { from, spawned }: AgentRecord,
+  agents: readonly AgentSettings[],
+): string[] {
+  if (from === null || spawned === null) return [];
+  const now = agents.find(({ name }) => name.toLowerCase() === from);
+  if (now === undefined)
+    return [`config.yaml has no agent ${from}, whose settings it has, so nothing wakes it`];
+  const { config } = spawned;
+  const keys = ["kind", "model", "mode", "permissions"] as const;
+  const changed = keys.filter((key) => JSON.stringify(now[key]) !== JSON.stringify(config[key]));
+  return changed.length === 0
+    ? []
+    : [`${from} has another ${changed.join(" and ")} in config.yaml than when it was spawned`];
 }
 
 function mailReasons(folder: MailFolder, agent: AgentRecord, unread: Numbered[]): string[] {
@@ -92,22 +126,22 @@ function mailReasons(folder: MailFolder, agent: AgentRecord, unread: Numbered[])
 }
 
 /** What the supervisor of its tree says. */
-function treeReasons({ home, name }: AgentRecord, isOn: boolean): string[] {
+function treeReasons({ from, home, name }: AgentRecord, isOn: boolean): string[] {
   if (home === null) return ["no state tree is its home, so nothing wakes it"];
   if (!isOn) return ["mail_enabled is not true in config.yaml, so nothing wakes it"];
   const view = readSupervisor(stateTree(home), Date.now());
   if (!isAttended(view)) return [`no supervisor runs for ${home}: mailchute run --state ${home}`];
   return closedGates(view)
-    .filter(({ agents }) => agents.some((one) => one.toLowerCase() === name))
+    .filter(({ agents }) => agents.some((one) => one.toLowerCase() === (from ?? name)))
     .map((gate) => `its tasks wait: ${gate.why}: ${gate.do}`);
 }
 
 function linesOf({ agent, wakes, offer, unread, held, reasons }: Explained): string[] {
-  const { archived_at: archivedAt, branch, name, project, status, task, type } = agent;
-  const state = archivedAt === null ? `${status}${task === "" ? "" : `, ${task}`}` : "archived";
+  const { branch, name, project, type } = agent;
   const last = unread.at(-1);
   return [
-    `${project}:${branch}:${name} (${type}): ${state}`,
+    `${project}:${branch}:${name} (${type}): ${stateText(agent)}`,
+    ...originLines(agent),
     ...wakes.map(lineOfWake),
     ...(wakes.length === 0 ? ["it was never woken"] : []),
     ...(offer === undefined
@@ -121,6 +155,23 @@ function linesOf({ agent, wakes, offer, unread, held, reasons }: Explained): str
       : [`held for you: ${held.length} of other projects; mailchute release ${held[0]?.id}`]),
     ...reasons,
   ];
+}
+
+function stateText({
+  archived_at: archivedAt,
+  status,
+  task,
+  task_id: taskId,
+}: AgentRecord): string {
+  if (archivedAt !== null) return "archived";
+  const doing = status === "busy" && taskId !== null ? `${status} with ${taskId}` : status;
+  return task === "" ? doing : `${doing}, ${task}`;
+}
+
+function originLines({ from, spawned }: AgentRecord): string[] {
+  if (spawned === null) return [];
+  const { by, depth } = spawned;
+  return [`it was spawned by ${by} (depth ${depth}), and has the settings of ${from}`];
 }
 
 function lineOfWake({ at, from, hops, ids, is_wake: isWake, task }: WakeRecord): string {

@@ -1,0 +1,33 @@
+/** The runs of an agent that are on now, by the leases in `processing/`. Reads each task there, so it is for people's commands. */
+import { decodeTask } from "../../../codec/task-codec.ts";
+import { TASK_BYTES_MAX } from "../../../core/limits.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
+import type { Task } from "../../../core/task.ts";
+import { listLive } from "../../../mailbox/locate.ts";
+import type { Trays } from "../../../mailbox/trays.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { agentOfTask } from "./name-of-run.ts";
+
+/** The ids of their tasks. @param name in lower case */
+export function runsOfAgent(
+  trays: Trays,
+  folder: MailFolder,
+  agents: readonly AgentSettings[],
+  name: string,
+): string[] {
+  return listLive(trays).flatMap(({ id, name: place, path }) => {
+    if (place?.stage !== "w" || place.isBatch === true) return [];
+    const task = readTask(trays, path, id);
+    return task !== undefined && agentOfTask(folder, task, agents) === name ? [id] : [];
+  });
+}
+
+/** Undefined when the task has moved on. */
+export function readTask({ storage }: Trays, path: string, id: string): Task | undefined {
+  try {
+    const { bytes } = storage.read(path, TASK_BYTES_MAX);
+    return decodeTask(bytes ?? Buffer.alloc(0), id, path).task;
+  } catch {
+    return undefined;
+  }
+}

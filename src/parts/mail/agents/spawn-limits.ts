@@ -1,0 +1,44 @@
+/** How many agents may be spawned in a scope, so that one that spawns without end is stopped. Pure. */
+import type { Settings } from "../../../core/settings.ts";
+import type { AgentRecord } from "./agents.ts";
+
+const HOUR_S = 60 * 60;
+
+/** How deep an agent is that this one spawns: 1 when it is a person, or was not spawned itself. */
+export function nextDepth(by: Pick<AgentRecord, "spawned"> | undefined): number {
+  return (by?.spawned?.depth ?? 0) + 1;
+}
+
+/**
+ * Why no agent may be spawned now, and what to do; undefined when one may.
+ * @param agents all of the scope, also the archived ones
+ * @param nowS unix seconds
+ */
+export function explainSpawnLimit(
+  agents: readonly Pick<AgentRecord, "spawned" | "archived_at" | "created_at">[],
+  depth: number,
+  limits: Settings["spawn"],
+  nowS: number,
+): { fault: string; hint: string } | undefined {
+  const { agents_max: agentsMax, depth_max: depthMax, per_hour_max: perHourMax } = limits;
+  if (depth > depthMax)
+    return {
+      fault: `it would be agent ${depth} in a chain of spawned agents, and spawn.depth_max is ${depthMax}`,
+      hint: "do the work yourself, or ask an agent that is there: mailchute agents",
+    };
+  const spawned = agents.filter((one) => one.spawned !== null);
+  const alive = spawned.filter((one) => one.archived_at === null).length;
+  if (alive >= agentsMax)
+    return {
+      fault: `${alive} spawned agents are there, and spawn.agents_max is ${agentsMax}`,
+      hint: "a person may archive those that are done: mailchute archive NAME",
+    };
+  // One with a time in the future counts: the clock was set back.
+  const recent = spawned.filter((one) => nowS - one.created_at < HOUR_S).length;
+  if (recent >= perHourMax)
+    return {
+      fault: `${recent} agents were spawned within an hour, and spawn.per_hour_max is ${perHourMax}`,
+      hint: "wait, or write to an agent that is there: mailchute agents",
+    };
+  return undefined;
+}

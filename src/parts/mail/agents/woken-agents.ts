@@ -1,0 +1,61 @@
+/** The agents that a supervisor wakes: the coding agents of its settings, and those that were spawned from them. */
+import fs from "node:fs";
+import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
+import { explainBadName, HUMAN } from "../scope/scope.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { type AgentRecord, createAgent, listAgents, livesElsewhere } from "./agents.ts";
+
+/** Two changes within this time may leave the folder with one time (ms). */
+const STAMP_MS = 100;
+
+export class WokenAgents {
+  /** Names as the settings have them, by names in lower case. */
+  readonly names = new Map<string, string>();
+  /** The first task of each spawned agent, by its name. */
+  readonly firstTasks = new Map<string, string>();
+  private readonly folder: MailFolder;
+  private readonly home: string;
+  /** Coding agents of the settings, by names in lower case. */
+  private readonly configured: ReadonlyMap<string, AgentSettings>;
+  private stamp: number | undefined;
+
+  /** @param home the state tree */
+  constructor(folder: MailFolder, home: string, agents: readonly AgentSettings[]) {
+    this.folder = folder;
+    this.home = home;
+    this.configured = new Map(
+      agents
+        .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))
+        .map((agent) => [agent.name.toLowerCase(), agent] as const)
+        .filter(([name]) => name !== HUMAN && explainBadName(name) === undefined),
+    );
+  }
+
+  /** Makes the agents of the settings. @throws a system error */
+  async open(wallMs: number): Promise<void> {
+    const known = new Set(listAgents(this.folder, true).map(({ name }) => name));
+    for (const [name, { kind }] of this.configured)
+      if (!known.has(name)) {
+        const draft = { name, type: kind, home: this.home, isOfSettings: true };
+        await createAgent(this.folder, draft, wallMs);
+      }
+  }
+
+  /** Looks which agents are there now. @returns the spawned ones whose first task may not be submitted; empty when nothing has changed */
+  look(): AgentRecord[] {
+    const stamp = fs.statSync(this.folder.path("agents"), { throwIfNoEntry: false })?.mtimeMs;
+    if (stamp !== undefined && stamp === this.stamp) return [];
+    this.stamp = stamp === undefined || Date.now() - stamp > STAMP_MS ? stamp : undefined;
+    // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
+    const own = listAgents(this.folder).filter((one) => !livesElsewhere(one, this.home));
+    this.names.clear();
+    this.firstTasks.clear();
+    for (const { from, name, spawned } of own) {
+      const settings = this.configured.get(from ?? name);
+      if (settings === undefined) continue;
+      this.names.set(name, settings.name);
+      if (spawned !== null) this.firstTasks.set(name, spawned.task_id);
+    }
+    return own.filter(({ spawned }) => spawned !== null && spawned.task !== null);
+  }
+}

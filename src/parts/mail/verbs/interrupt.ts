@@ -1,0 +1,103 @@
+/** `interrupt`: ends the turn of an agent that runs, which goes on in its session with a text. */
+import { dirname } from "node:path";
+import { defineCommand, durationOption, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import {
+  awaitAcknowledgement,
+  findSupervisor,
+  sendCommand,
+} from "../../../cli/shell/send-command.ts";
+import { compact } from "../../../core/compact.ts";
+import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
+import { findClaim, locate } from "../../../mailbox/locate.ts";
+import { safe } from "../../../text/render.ts";
+import { readAgent } from "../agents/agents.ts";
+import { runsOfAgent } from "../agents/runs-of-agent.ts";
+import { findScope } from "../scope/find-scope.ts";
+import { parseAddress } from "../scope/scope.ts";
+import { MailFolder, storeOf } from "../store/mail-folder.ts";
+
+const ACK_TIMEOUT_MS = 30_000;
+const TEXT_CHARS_MAX = 32 * 1024;
+
+/** What becomes of the run, by the answer of the supervisor. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  turn: "its turn has ended, and the same run goes on with your text",
+  run: "its run was stopped, and the next one goes on in its session with your text",
+  later: "its run could not be stopped from here; the next one has your text",
+};
+
+export const command = defineCommand({
+  usage: "NAME|ID [TEXT] [--wait]",
+  args: { min: 1, max: Number.POSITIVE_INFINITY },
+  details: [
+    "Ends what the agent NAME, or the agent of the task ID, does now. It goes on in the same session and reads TEXT first. A running claude, or codex with `mode: app-server`, stays; the run of another coding agent, or of one that does not answer for 3 s, is stopped, and its next run goes on. No attempt is used up.",
+    "Prints the id of the command; with --wait, what has become of the run. Exit code 3: there is no such task or agent, 4: nothing of it runs, or it is no coding agent.",
+  ],
+  examples: ['interrupt coder-2 "stop that, look at the schema first" --wait', "interrupt build"],
+  options: {
+    wait: { type: "flag", help: "wait for the effect" },
+    timeout: durationOption("S", "with --wait: give up after this long (default: 30 s)"),
+  },
+  async run(ctx) {
+    existingTree(ctx);
+    const [named = "", ...words] = ctx.positionals;
+    const text = words.join(" ");
+    if (words.length > 0 && text.trim() === "") throw new ErrUsage("there is no text");
+    if (text.length > TEXT_CHARS_MAX)
+      throw new ErrUsage(`a text has at most ${TEXT_CHARS_MAX} characters`, "name a file in it");
+    const node = await findRun(ctx, named);
+    const args = compact({ node, text: words.length === 0 ? undefined : text });
+    const sent = await sendCommand(ctx.stateDir, "interrupt", args);
+    if (!ctx.options.wait) {
+      if (ctx.json) ctx.out.json(sent);
+      else ctx.out.line(sent.id);
+      if (findSupervisor(ctx.stateDir) === undefined)
+        ctx.out.note("no supervisor runs here; the command waits for the next one");
+      return EXIT.ok;
+    }
+    const limitMs = ctx.options.timeout ?? ACK_TIMEOUT_MS;
+    const result = await awaitAcknowledgement(ctx.stateDir, sent.id, limitMs);
+    if (result === undefined) {
+      ctx.out.note(`${sent.id}: no answer in time`);
+      return EXIT.waitTimedOut;
+    }
+    if (ctx.json) ctx.out.json({ ...sent, result });
+    else ctx.out.line(`${safe(node)}: ${OUTCOMES[String(result["goes_on"])] ?? "interrupted"}`);
+    return EXIT.ok;
+  },
+});
+
+type FindContext = Parameters<typeof openMailbox>[0];
+
+/** The id of the task that runs: `named` itself, else that of the agent of this name. @throws ErrTaskNotFound, ErrInvalidTransition */
+async function findRun(ctx: FindContext, named: string): Promise<string> {
+  const { loaded, trays, tree } = await openMailbox(ctx, true);
+  const { settings } = loaded;
+  if (findClaim(trays, named)?.name.stage === "w") return named;
+  const scope = await findScope(dirname(tree.dir));
+  const name = parseAddress(named.replace(/^@/, ""), scope)?.name ?? "";
+  const folder = new MailFolder(storeOf(settings, tree.dir, ctx.env), scope);
+  const isConfigured = settings.agents.some((one) => one.name.toLowerCase() === name);
+  const isAgent = isConfigured || readAgent(folder, name) !== undefined;
+  const details = { id: named, phase: "interrupt" };
+  if (!isAgent && locate(trays, named) === undefined)
+    throw new ErrTaskNotFound(`there is no task and no agent ${JSON.stringify(named)}`, {
+      ...details,
+      hint: "`mailchute agents` and `mailchute status` list them",
+    });
+  const [run, ...more] = isAgent ? runsOfAgent(trays, folder, settings.agents, name) : [];
+  if (run === undefined)
+    throw new ErrInvalidTransition(`nothing of ${JSON.stringify(named)} runs`, {
+      ...details,
+      hint: isAgent
+        ? `nothing was done; leave a message: mailchute say TEXT --to ${name}`
+        : `nothing was done; its next run gets a text with: mailchute say ${named} TEXT`,
+    });
+  if (more.length === 0) return run;
+  throw new ErrInvalidTransition(`${JSON.stringify(named)} has ${more.length + 1} runs`, {
+    ...details,
+    hint: `name one of them: ${[run, ...more].join(", ")}`,
+  });
+}

@@ -1,0 +1,109 @@
+/** What has happened in a scope since the last look: messages, exits, wake-ups, and what has changed about its agents. Reads only. */
+import { isoTime } from "../../../core/iso-time.ts";
+import { type AgentRecord, listAgents } from "../agents/agents.ts";
+import { HUMAN } from "../scope/scope.ts";
+import { readCursor } from "../store/cursors.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import { MessageReader, type Numbered } from "../store/read-messages.ts";
+import { readWakes, type WakeRecord } from "../store/wake-log.ts";
+
+/** Each has its time (ISO 8601), and the agent that it is about. */
+export type News = { t: string; agent: string } & (
+  | { event: "message" | "exit"; message: Numbered }
+  /** A task was made to wake it, or it was told while it was at work. */
+  | { event: "woken" | "told"; wake: WakeRecord }
+  /** It has provably read its mail up to this number. */
+  | { event: "read"; upto: number }
+  | { event: "new" | "status" | "archived"; record: AgentRecord }
+);
+
+interface Known {
+  record: AgentRecord | undefined;
+  upto: number;
+  /** The last wake-up that was told, as JSON; undefined: none. */
+  wake: string | undefined;
+}
+
+export class ScopeNews {
+  private readonly folder: MailFolder;
+  private readonly reader: MessageReader;
+  private known: Map<string, Known>;
+
+  /** What is there already is no news. */
+  constructor(folder: MailFolder) {
+    this.folder = folder;
+    this.reader = new MessageReader(folder);
+    for (const _ of this.reader.next([]));
+    this.known = this.readAll();
+  }
+
+  /** In an order in which it may have happened: what a message leads to comes after it. */
+  next(): News[] {
+    const messages: News[] = [...this.reader.next()].map((message) => ({
+      t: message.t,
+      agent: message.from_agent,
+      event: message.type === "exit" ? "exit" : "message",
+      message,
+    }));
+    const before = this.known;
+    this.known = this.readAll();
+    const changes = [...this.known].flatMap(([agent, now]) =>
+      changesOf(agent, before.get(agent), now),
+    );
+    const wakes = [...this.known].flatMap(([agent, now]) =>
+      wakesSince(this.folder, agent, before.get(agent)?.wake, now.wake),
+    );
+    return [...messages, ...wakes, ...changes];
+  }
+
+  private readAll(): Map<string, Known> {
+    const { folder } = this;
+    const read = (name: string, record: AgentRecord | undefined): [string, Known] => {
+      const last = readWakes(folder, name).at(-1);
+      const wake = last && JSON.stringify(last);
+      return [name, { record, upto: readCursor(folder, name).upto, wake }];
+    };
+    return new Map([
+      read(HUMAN, undefined),
+      ...listAgents(folder, true).map((record) => read(record.name, record)),
+    ]);
+  }
+}
+
+function changesOf(agent: string, before: Known | undefined, now: Known): News[] {
+  const t = isoTime(Date.now());
+  const news: News[] = [];
+  const { record } = now;
+  const old = before?.record;
+  if (record !== undefined) {
+    const isNew = old === undefined || old.inc !== record.inc;
+    if (isNew) news.push({ t, agent, event: "new", record });
+    else if (record.archived_at !== null && old.archived_at === null)
+      news.push({ t, agent, event: "archived", record });
+    else if (record.status !== old.status || record.task_id !== old.task_id)
+      news.push({ t, agent, event: "status", record });
+  }
+  if (now.upto > (before?.upto ?? 0)) news.push({ t, agent, event: "read", upto: now.upto });
+  return news;
+}
+
+/** @param last the last one that was told @param newest as it was when the agents were read */
+function wakesSince(
+  folder: MailFolder,
+  agent: string,
+  last: string | undefined,
+  newest: string | undefined,
+): News[] {
+  if (newest === undefined || newest === last) return [];
+  const all = readWakes(folder, agent).map((wake) => ({ wake, text: JSON.stringify(wake) }));
+  const textsOf = all.map(({ text }) => text);
+  // What came after that is told at the next look.
+  const end = textsOf.lastIndexOf(newest) + 1;
+  const from = last === undefined ? 0 : textsOf.lastIndexOf(last) + 1;
+  return all.slice(from, end).map(({ wake }) => ({
+    t: isoTime(wake.at * 1000),
+    agent,
+    event: wake.is_wake ? "woken" : "told",
+    wake,
+  }));
+}
