@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/shell": [...SHELL, "cli/commands"],
   "cli/text": SHELL,
   "cli/wait": [...SHELL, "cli/shell"],
-  "cli/enqueue": [...SHELL, "cli/shell"],
+  "cli/enqueue": [...SHELL, "cli/shell", "cli/wait"],
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],
   // Lists of parts: see LISTS.

@@ -1,12 +1,8 @@
 /** `enqueue`: builds tasks from flags or reads them from a file of lines, and submits them. Runs nothing. */
-import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join, resolve } from "node:path";
-import { parseObject } from "../../codec/json.ts";
-import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
-import { compact } from "../../core/compact.ts";
-import { ErrTaskExists, messageOf } from "../../core/errors.ts";
+import { ErrTaskExists } from "../../core/errors.ts";
 import { parseObject as parseJson } from "../../core/json-object.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -19,14 +15,10 @@ import type { Trays } from "../../mailbox/trays.ts";
 import { ago, countText, safe } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { buildTask } from "../enqueue/build-task.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
-import {
-  type EnqueueContext,
-  fieldsOf,
-  OPTIONS,
-  openInbox,
-  refuseOthers,
-} from "../enqueue/task-options.ts";
+import { type EnqueueContext, OPTIONS, openInbox, refuseOthers } from "../enqueue/task-options.ts";
+import { tellAll } from "../enqueue/tell-all.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { treeOf } from "../shell/options.ts";
@@ -40,6 +32,9 @@ export const command = defineCommand({
       "directly, without a shell.",
     "An id that another task has already is refused with exit code 4. If it differs from that id only in case, the supervisor refuses it " +
       "later; --wait tells you so.",
+    "--each makes a task of each line of a file: {} is the line, {#} its number, in CMD, --prompt, --title, --cwd, --env and --dedup. A CMD " +
+      'without {} gets the line as its last argument; a command line of --shell finds it in "$1". With --id ID the tasks are ID.1, ID.2 and ' +
+      "so on, and sending them again changes nothing. Blank lines are left out. If one line is bad, nothing is submitted.",
     "A Markdown list, as todo.md, gives a task of each open box: `help list`. The other options then hold for each of them.",
     "You may send a task, a line or a batch again, for example when you are not sure that it arrived. If the same one waits, runs or has " +
       "settled, nothing changes: stderr says so, and the exit code is 0. To run it again, use mailchute retry, or another id.",
@@ -49,25 +44,47 @@ export const command = defineCommand({
     "enqueue --id nightly --priority 5 --after build -- make test",
     'enqueue --agent coder --prompt "mend the flaky test" --wait',
     "enqueue --worktree auto --land merge --target main -- make format",
+    "enqueue --shell 'make && make install' --verify 'make check'",
+    "enqueue --each pictures.txt -- optipng {}",
+    "enqueue --agent coder --prompt - < brief.md",
     "enqueue --file tasks.ndjson",
     "enqueue --agent coder --file todo.md",
     "enqueue --batch --file tasks.ndjson --id nightly --wait",
   ],
   options: OPTIONS,
-  async run(ctx) {
+  async run(typed) {
+    const isFromStdin = typed.options.prompt === "-" || typed.options.payload === "-";
+    const ctx = isFromStdin
+      ? await (await import("../enqueue/read-stdin.ts")).withStdin(typed)
+      : typed;
+    if (ctx.options["dry-run"] && ctx.options.each === undefined) return tryOne(ctx);
     if (ctx.env["MAILCHUTE_DROP"] !== undefined) {
       const { dropOf } = await import("../shell/inside-run.ts");
       const drop = dropOf(ctx);
       if (drop !== undefined) return enqueueInRun(ctx, drop);
     }
     // Files that are synced together share the commits of the file system.
-    if (ctx.options.file !== undefined) makeThreads(threadsFor(SYNC_THREADS));
+    if (ctx.options.file !== undefined || ctx.options.each !== undefined)
+      makeThreads(threadsFor(SYNC_THREADS));
+    const { file, each } = ctx.options;
+    if (each !== undefined) {
+      const { enqueueEach } = await import("../enqueue/each.ts");
+      return enqueueEach(ctx, each);
+    }
+    if (ctx.options.null) throw new ErrUsage("-0 needs --each");
     if (ctx.options.batch) return enqueueBatch(ctx);
-    const { file } = ctx.options;
     if (file === undefined) return enqueueOne(ctx);
     return (await enqueueByPart(ctx, file)) ?? enqueueMany(ctx, file);
   },
 });
+
+/** Builds and checks the task, and prints it. */
+async function tryOne(ctx: EnqueueContext): Promise<number> {
+  if (ctx.options.file !== undefined) throw new ErrUsage("--dry-run and --file exclude each other");
+  const { text } = buildTask(ctx, wallSeconds(systemClock));
+  await ctx.out.raw(text);
+  return EXIT.ok;
+}
 
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx, wallSeconds(systemClock));
@@ -102,8 +119,12 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
 /** Inside the run of an agent, which may be unable to write into the mailbox: the worker outside takes the task from there. */
 async function enqueueInRun(ctx: EnqueueContext, drop: string): Promise<number> {
   const { dropTask, insideRun } = await import("../shell/inside-run.ts");
-  if (ctx.options.file !== undefined || ctx.options.batch)
-    throw insideRun("enqueue --file", "enqueue each task by itself");
+  const { file, each, batch: isBatch } = ctx.options;
+  if (file !== undefined || each !== undefined || isBatch)
+    throw insideRun(
+      `enqueue --${each === undefined ? "file" : "each"}`,
+      "enqueue each task by itself",
+    );
   const { id, text } = buildTask(ctx, wallSeconds(systemClock));
   const sinceMs = Date.now();
   const outcome = dropTask(drop, id, text);
@@ -185,59 +206,6 @@ function mtimeMsOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
-/** The task's id and its JSON text. @param known the id; left out: the options give it. @throws ErrUsage, ErrInvalidTask */
-function buildTask(
-  ctx: EnqueueContext,
-  createdAt: number,
-  known?: string,
-): { id: string; text: string } {
-  const { options, rest } = ctx;
-  if (options.id !== undefined && options.dedup !== undefined)
-    throw new ErrUsage("--id and --dedup exclude each other");
-  if (rest?.length === 0) throw new ErrUsage("there is no program after --");
-  const id =
-    known ??
-    options.id ??
-    (options.dedup === undefined ? newId(systemClock.wallMs()) : idOfKey(options.dedup));
-  const task = { id, created_at: createdAt, ...fieldsOf(ctx) };
-  const payload = options.payload === undefined ? undefined : readPayload(options.payload);
-  const isEmpty =
-    rest === undefined &&
-    options.agent === undefined &&
-    options.prompt === undefined &&
-    payload === undefined;
-  if (isEmpty && options.title === undefined) {
-    throw new ErrUsage(
-      "there is nothing to run",
-      "give a program after --, or --agent with --prompt, or --payload, or --file tasks.ndjson",
-    );
-  }
-  const head = JSON.stringify(task);
-  checkTask(payload === undefined ? task : { ...task, payload: null }, id);
-  return {
-    id,
-    text: payload === undefined ? `${head}\n` : `${head.slice(0, -1)},"payload":${payload}}\n`,
-  };
-}
-
-/** Checks the payload as strictly as a dropped file, and keeps it as it was typed. */
-function readPayload(text: string): string {
-  try {
-    parseObject(Buffer.from(`{"payload":${text}}`, "utf8"), new Set(["payload"]));
-  } catch (error) {
-    throw new ErrUsage(
-      `--payload is not JSON: ${messageOf(error)}`,
-      "quote it for the shell: --payload '{\"a\":1}'",
-    );
-  }
-  return text.trim();
-}
-
-/** The same key always gives the same id. */
-function idOfKey(key: string): string {
-  return `d-${createHash("sha256").update(key, "utf8").digest("hex").slice(0, 24)}`;
-}
-
 /** The options that fit a batch. Everything else is given in its lines. */
 const BATCH_OPTIONS: ReadonlySet<string> = new Set(["id", "file", "batch", "wait"]);
 
@@ -289,29 +257,5 @@ async function enqueueByPart(ctx: EnqueueContext, file: string): Promise<number 
 
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   refuseOthers(ctx, "--file", new Set(["file"]));
-  const { tree, trays } = await openInbox(ctx);
-  const sinceMs = Date.now();
-  const ids: string[] = [];
-  const counts = await enqueueFile(ctx, trays, file, (more) => {
-    if (ctx.json || ctx.options.wait) ids.push(...more);
-    if (!ctx.json) ctx.out.line(more.join("\n"));
-  });
-  const waited =
-    ctx.options.wait && ids.length > 0
-      ? await waitForTasks(ctx, tree, ids, { areKnown: true, sinceMs })
-      : undefined;
-  if (ctx.json) {
-    const failed = waited?.settled.filter((one) => one.status === "failed").length;
-    ctx.out.json(compact({ ids, ...counts, failed }));
-  } else {
-    const refused = counts.bad + counts.refused;
-    const parts = [
-      `${countText(counts.submitted)} submitted`,
-      ...(counts.unchanged > 0 ? [`${countText(counts.unchanged)} unchanged: there already`] : []),
-      ...(refused > 0 ? [`${countText(refused)} lines refused`] : []),
-    ];
-    if (parts.length > 1) ctx.out.note(parts.join(", "));
-  }
-  if (counts.bad > 0 || (waited !== undefined && !waited.isAllCompleted)) return EXIT.failed;
-  return counts.refused > 0 ? counts.exitCode : EXIT.ok;
+  return tellAll(ctx, ({ trays }, onIds) => enqueueFile(ctx, trays, file, onIds));
 }

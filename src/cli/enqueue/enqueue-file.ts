@@ -5,34 +5,16 @@ import { ErrIo, messageOf } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/random.ts";
-import { SettledNames } from "../../mailbox/settled-names.ts";
-import { type Submission, submitAll } from "../../mailbox/submit.ts";
 import type { Trays } from "../../mailbox/trays.ts";
-import { safe } from "../../text/render.ts";
 import type { Context } from "../shell/command-spec.ts";
-import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { foundValue } from "../shell/found-value.ts";
+import { type NumberedSubmission, type SubmitCounts, SubmitGroups } from "./submit-groups.ts";
 
-/** The largest number of tasks that share one durability barrier. */
-const GROUP_MAX = 256;
-/** How many complaints are printed; the rest is counted. */
-const COMPLAINTS_MAX = 20;
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 /** How many bytes of a file are read at once. */
 const READ_BYTES = 256 * 1024;
-
-export interface FileCounts {
-  submitted: number;
-  /** Tasks that already waited with the same bytes. */
-  unchanged: number;
-  /** Lines that hold no task. */
-  bad: number;
-  /** Tasks that the mailbox refused, mostly because the id exists. */
-  refused: number;
-  exitCode: number;
-}
 
 /** @param onIds gets the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
 export async function enqueueFile(
@@ -40,54 +22,23 @@ export async function enqueueFile(
   trays: Trays,
   file: string,
   onIds: (ids: readonly string[]) => void,
-): Promise<FileCounts> {
-  const counts: FileCounts = { submitted: 0, unchanged: 0, bad: 0, refused: 0, exitCode: EXIT.ok };
-  let complaints = 0;
-  const complain = (line: number, what: string): void => {
-    complaints++;
-    if (complaints <= COMPLAINTS_MAX) ctx.out.note(`line ${line}: ${safe(what)}`);
-    if (complaints === COMPLAINTS_MAX + 1) ctx.out.note("further bad lines are only counted");
-  };
-  const settled = new SettledNames(trays);
-  let group: NumberedSubmission[] = [];
-  const flush = async (): Promise<void> => {
-    const outcomes = await submitAll(trays, group, settled);
-    const ids: string[] = [];
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.outcome === "refused") {
-        counts.refused++;
-        counts.exitCode = Math.max(counts.exitCode, exitCodeOf(outcome.error));
-        const { code, message, hint } = outcome.error;
-        const advice = code === "ErrIo" && hint !== undefined ? `; ${hint}` : "";
-        complain(group[index]?.line ?? 0, `${code}: ${message}${advice}`);
-      } else {
-        counts[outcome.outcome]++;
-        ids.push(outcome.id);
-      }
-    }
-    if (ids.length > 0) onIds(ids);
-    group = [];
-  };
+): Promise<SubmitCounts> {
+  const groups = new SubmitGroups(ctx.out, trays, onIds);
   for await (const lines of linesOf(file)) {
     for (const { bytes, number } of lines) {
       try {
         if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
-        group.push(submissionOf(bytes, number));
+        groups.add(submissionOf(bytes, number));
       } catch (error) {
-        counts.bad++;
         const found = foundValue(error, ctx.env);
-        complain(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
+        groups.noteBad(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
       }
-      if (group.length === GROUP_MAX) await flush();
+      if (groups.isFull) await groups.flush();
     }
     // The next read overwrites these bytes. And a sender that writes line by line waits for each line.
-    if (group.length > 0) await flush();
+    await groups.flush();
   }
-  return counts;
-}
-
-interface NumberedSubmission extends Submission {
-  line: number;
+  return groups.counts;
 }
 
 /** The unchanged line becomes the file; a missing id is only in the file's name. @throws JsonFault, ErrInvalidTask */

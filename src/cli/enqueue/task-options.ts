@@ -15,6 +15,7 @@ import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts
 const TASK_OPTIONS = {
   id: textOption("ID", "the task's id; left out = a fresh one"),
   title: textOption("TEXT", "what people see in lists"),
+  type: textOption("WORD", "what kind of work it is, for people and programs that read it"),
   priority: numberOption("N", "higher first (default 0)", {
     min: -1_000_000_000,
     max: 1_000_000_000,
@@ -32,7 +33,14 @@ const TASK_OPTIONS = {
   }),
   timeout: durationOption("TIME", "stop a run after this long: 30, 500ms, 5m"),
   agent: textOption("NAME", "the configured agent that runs it"),
-  prompt: textOption("TEXT", "what a coding agent is asked"),
+  prompt: textOption("TEXT", "what a coding agent is asked; - reads it from stdin"),
+  shell: textOption("TEXT", "a command line for /bin/sh, in place of -- CMD"),
+  verify: {
+    type: "text",
+    value: "TEXT",
+    many: true,
+    help: "a command line for /bin/sh that must succeed after the run",
+  },
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
   cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
   env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
@@ -49,7 +57,7 @@ const TASK_OPTIONS = {
     help: "what becomes of the work in its worktree (default: what its agent says, else branch)",
   },
   target: textOption("BRANCH", "the branch into which its work is brought"),
-  payload: textOption("JSON", "any JSON value; reaches the worker digit for digit"),
+  payload: textOption("JSON", "any JSON value; reaches the worker digit for digit; - reads stdin"),
   dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
 } as const;
 
@@ -59,10 +67,17 @@ export const OPTIONS = {
     "FILE",
     "one JSON task per line; - reads stdin. Or a Markdown list: a task of each open box",
   ),
+  each: textOption("FILE", "a task of each line; - reads stdin. {} stands for the line"),
+  null: {
+    type: "flag",
+    short: "0",
+    help: "with --each: zero bytes part the items, not line breaks",
+  },
   batch: {
     type: "flag",
     help: "with --file: the file as one batch, under one id; for very many small tasks",
   },
+  "dry-run": { type: "flag", help: "check and print the task, submit nothing" },
   wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
 } as const;
 
@@ -76,17 +91,21 @@ export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
   return open;
 }
 
-/** The fields that the options give, without the id and the payload. @throws ErrUsage */
-export function fieldsOf({
-  options,
-  rest,
-  cwd,
-}: Pick<EnqueueContext, "options" | "rest" | "cwd">): Record<string, unknown> {
+/**
+ * The fields that the options give, without the id and the payload.
+ * @param shellArgs what the command line of `--shell` finds in "$1" and on
+ * @throws ErrUsage
+ */
+export function fieldsOf(
+  { options, rest, cwd }: Pick<EnqueueContext, "options" | "rest" | "cwd">,
+  shellArgs: readonly string[] = [],
+): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   const put = (field: string, value: unknown): void => {
     if (value !== undefined && !(Array.isArray(value) && value.length === 0)) fields[field] = value;
   };
   put("title", options.title);
+  put("type", options.type);
   put("priority", options.priority);
   put("max_attempts", options["max-attempts"]);
   put("timeout_ms", options.timeout);
@@ -99,8 +118,13 @@ export function fieldsOf({
   put("agent", options.agent);
   put("prompt", options.prompt);
   put("capabilities", options.cap);
-  put("exec", rest);
-  if (options.cwd !== undefined || rest !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
+  const exec = options.shell === undefined ? rest : shellOf(options.shell, shellArgs);
+  put("exec", exec);
+  put(
+    "verify",
+    options.verify.map((line) => shellOf(line)),
+  );
+  if (options.cwd !== undefined || exec !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
   put("env", readVariables(options.env));
   put("worktree", options.worktree);
   put("land", options.land);
@@ -108,6 +132,11 @@ export function fieldsOf({
   put("dedup_key", options.dedup);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });
   return fields;
+}
+
+/** The first argument after a command line is the name of the shell for its messages. */
+function shellOf(line: string, args: readonly string[] = []): string[] {
+  return ["/bin/sh", "-c", line, ...(args.length === 0 ? [] : ["sh", ...args])];
 }
 
 function readVariables(pairs: readonly string[]): Record<string, string> | undefined {

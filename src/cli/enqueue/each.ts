@@ -1,0 +1,163 @@
+/** `enqueue --each`: a task of each line. All lines are checked before the first task goes in. */
+import fs from "node:fs";
+import { buffer } from "node:stream/consumers";
+import { ErrIo, messageOf } from "../../core/errors.ts";
+import { ErrUsage } from "../shell/command-spec.ts";
+import { buildTask, type TaskSource } from "./build-task.ts";
+import { type NumberedSubmission, SubmitGroups } from "./submit-groups.ts";
+import type { EnqueueContext } from "./task-options.ts";
+import { tellAll } from "./tell-all.ts";
+
+/** More lines than this belong into a batch. */
+const ITEMS_MAX = 100_000;
+
+interface Item {
+  text: string;
+  /** Counted from 1; lines that are blank have no item. */
+  number: number;
+  /** Where it is in the file, counted from 1. */
+  line: number;
+}
+
+export async function enqueueEach(ctx: EnqueueContext, file: string): Promise<number> {
+  refuseMisuse(ctx);
+  const source = withPlaceholder(ctx);
+  const items = itemsOf(await bytesOf(file), ctx.options.null);
+  const tasks = items.map((item) => submissionOf(source, item));
+  if (ctx.options["dry-run"]) {
+    for (const { bytes } of tasks) await ctx.out.raw(bytes);
+    return 0;
+  }
+  return tellAll(ctx, async ({ trays }, onIds) => {
+    const groups = new SubmitGroups(ctx.out, trays, onIds);
+    for (const task of tasks) {
+      groups.add(task);
+      if (groups.isFull) await groups.flush();
+    }
+    await groups.flush();
+    return groups.counts;
+  });
+}
+
+function refuseMisuse({ options, rest }: EnqueueContext): void {
+  const other = (["file", "batch"] as const).find((name) => options[name]);
+  if (other !== undefined) throw new ErrUsage(`--each and --${other} exclude each other`);
+  if (options.shell !== undefined && rest !== undefined)
+    throw new ErrUsage("--shell and -- CMD exclude each other");
+  // A shell would run what is in a line.
+  if (options.shell?.includes("{}") === true)
+    throw new ErrUsage(
+      "--shell holds {}, and a line could then be a command of its own",
+      'write "$1" for the line and "$2" for its number',
+    );
+  if (options.dedup !== undefined && !options.dedup.includes("{}"))
+    throw new ErrUsage(
+      "--dedup holds no {}: all tasks would be one",
+      'for example --dedup "lint {}"',
+    );
+}
+
+/** As xargs does: the line is the last argument of a program that has no place for it. A coding agent without a prompt is asked the line. */
+function withPlaceholder({ options, rest, cwd }: EnqueueContext): TaskSource {
+  if (rest !== undefined && options.shell === undefined)
+    return { options, cwd, rest: hasPlace({ options, rest, cwd }) ? rest : [...rest, "{}"] };
+  const { agent, shell, prompt, payload } = options;
+  const isBare = shell === undefined && prompt === undefined && payload === undefined;
+  if (isBare && agent === undefined)
+    throw new ErrUsage("there is nothing to run", "give -- CMD, or --shell, or --agent NAME");
+  if (isBare) return { options: { ...options, prompt: "{}" }, rest, cwd };
+  if (shell === undefined && !hasPlace({ options, rest, cwd }))
+    throw new ErrUsage(
+      "no option holds {}: all tasks would be the same",
+      'for example --prompt "add tests for {}"',
+    );
+  return { options, rest, cwd };
+}
+
+function hasPlace({ options, rest = [] }: TaskSource): boolean {
+  const { prompt = "", cwd = "", env } = options;
+  return [...rest, ...env, prompt, cwd].some((text) => text.includes("{}"));
+}
+
+/** @throws ErrUsage naming the line */
+function submissionOf({ options, rest, cwd }: TaskSource, item: Item): NumberedSubmission {
+  const { number, line } = item;
+  // By a function: `$&` in a line is no pattern.
+  const fill = (text: string): string =>
+    text.replace(/\{(#?)\}/g, (_, sign) => (sign === "" ? item.text : String(number)));
+  const filled = (text: string | undefined): string | undefined =>
+    text === undefined ? undefined : fill(text);
+  const own: TaskSource = {
+    cwd,
+    rest: rest?.map(fill),
+    options: {
+      ...options,
+      id: options.id === undefined ? undefined : `${options.id}.${number}`,
+      title: filled(options.title),
+      prompt: filled(options.prompt),
+      cwd: filled(options.cwd),
+      dedup: filled(options.dedup),
+      env: options.env.map(fill),
+    },
+  };
+  try {
+    // Without a time of creation, so that the same line sent again is the same task.
+    const { id, text } = buildTask(own, undefined, undefined, [item.text, String(number)]);
+    return { id, bytes: Buffer.from(text, "utf8"), line };
+  } catch (error) {
+    throw new ErrUsage(`line ${line}: ${messageOf(error)}`, "nothing was submitted");
+  }
+}
+
+async function bytesOf(file: string): Promise<Buffer> {
+  try {
+    return file === "-" ? await buffer(process.stdin) : fs.readFileSync(file);
+  } catch (error) {
+    throw new ErrIo(`cannot read the lines: ${messageOf(error)}`, {
+      path: file,
+      phase: "read",
+      cause: error,
+      hint: "nothing was submitted",
+    });
+  }
+}
+
+/** @throws ErrUsage for bytes that are no text, and for too many lines */
+function itemsOf(bytes: Buffer, isByNull: boolean): Item[] {
+  const what = isByNull ? "item" : "line";
+  const items: Item[] = [];
+  let line = 0;
+  const end = isByNull ? 0 : 0x0a;
+  for (let from = 0; from < bytes.length; ) {
+    const at = bytes.indexOf(end, from);
+    const until = at === -1 ? bytes.length : at;
+    const text = decode(bytes.subarray(from, until), `${what} ${++line}`);
+    from = until + 1;
+    const item = isByNull ? text : text.replace(/\r$/, "");
+    if (item.trim() === "") continue;
+    items.push({ text: item, number: items.length + 1, line });
+    if (items.length > ITEMS_MAX)
+      throw new ErrUsage(
+        `there are more than ${ITEMS_MAX} ${what}s; nothing was submitted`,
+        "write a task into each line of a file, and call mailchute enqueue --batch --file",
+      );
+  }
+  if (items.length === 0) throw new ErrUsage(`there is no ${what} to make a task of`);
+  return items;
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function decode(bytes: Buffer, where: string): string {
+  // No program can be given a zero byte.
+  if (bytes.includes(0))
+    throw new ErrUsage(
+      `${where} holds a zero byte; nothing was submitted`,
+      "use -0 when zero bytes part the items",
+    );
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw new ErrUsage(`${where} is not UTF-8; nothing was submitted`);
+  }
+}
