@@ -9,29 +9,32 @@ import { costsOf } from "../../../src/core/state-tree.ts";
 import { filesOfDays } from "../../../src/journal/daily.ts";
 import { readJson } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
-import { type AgentBench, KINDS, type Kind, newAgentBench } from "./agent-bench.ts";
+import { type AgentBench, newAgentBench, PROGRAMS } from "./agent-bench.ts";
 import { isAlive, LONG_TOOL } from "./start.ts";
 
 /** Programs start slowly on a machine that has other work. */
 const SLOW_MS = 120_000;
 /** A tool that leaves a server behind in a session of its own, and goes on itself. */
 const LEAVES_SERVER = `setsid sh -c 'echo $$ > server.new; mv server.new server; exec sleep 300' & ${LONG_TOOL}`;
+/** So long the service takes for an answer after a limit. */
+const ANSWER_MS = 1500;
 const ROUNDS = 20;
 /** So many tasks run at once. */
 const SLOTS = 4;
 
 const IDS = Array.from({ length: ROUNDS }, (_, n) => `t${String(n).padStart(2, "0")}`);
 
-/** What keeps a program busy until it is stopped: by turns a tool call, and for claude a background task. */
-function busyScenario(kind: Kind): Scenario {
-  const background: Step = { run: LEAVES_SERVER, runWith: { run_in_background: true } };
-  const conversations = IDS.map((id, n) => ({
+const BUSY: Readonly<Record<string, Step>> = {
+  "a tool call": { run: LEAVES_SERVER },
+  "a background task": { run: LEAVES_SERVER, runWith: { run_in_background: true } },
+};
+
+/** Each task is kept busy until it is stopped. */
+function busyScenario(busy: Step): Scenario {
+  const conversations = IDS.map((id) => ({
     name: id,
     marker: `go: ${id}`,
-    steps: [
-      kind === "claude" && n % 2 === 1 ? background : { run: LEAVES_SERVER },
-      { say: "It runs.", times: 1000 },
-    ],
+    steps: [busy, { say: "It runs.", times: 1000 }],
   }));
   return { conversations };
 }
@@ -57,30 +60,34 @@ function leftOf({ pool }: AgentBench): number[] {
   });
 }
 
-describe.each(KINDS)("%s", (kind) => {
-  it(`leaves no process after a cancel in the middle of its work, ${ROUNDS} of ${ROUNDS}`, async () => {
-    const bench = await newAgentBench(kind, busyScenario(kind));
-    const { pool } = bench;
-    await pool.start();
-    const one = async (id: string): Promise<boolean> => {
-      const pids = await toolPids(bench.drop(id));
-      const { code } = await pool.run(["cancel", id]);
-      expect(code).toBe(0);
-      expect(await pool.error(id, SLOW_MS)).toMatchObject({ kind: "cancelled" });
-      return !pids.some(isAlive);
-    };
-    let clean = 0;
-    const ids = [...IDS];
-    const lane = async (): Promise<void> => {
-      for (let id = ids.shift(); id !== undefined; id = ids.shift()) if (await one(id)) clean++;
-    };
-    await Promise.all(Array.from({ length: SLOTS }, lane));
-    expect(clean).toBe(ROUNDS);
-    expect(leftOf(bench)).toEqual([]);
-  });
+describe.each(PROGRAMS)("%s", (name, kind, agent) => {
+  // Only claude has background tasks.
+  it.each(name === "claude" ? Object.keys(BUSY) : ["a tool call"])(
+    `leaves no process after a cancel in the middle of %s, ${ROUNDS} of ${ROUNDS}`,
+    async (what) => {
+      const bench = await newAgentBench(kind, busyScenario(BUSY[what] as Step), { agent });
+      const { pool } = bench;
+      await pool.start();
+      const one = async (id: string): Promise<boolean> => {
+        const pids = await toolPids(bench.drop(id));
+        const { code } = await pool.run(["cancel", id]);
+        expect(code).toBe(0);
+        expect(await pool.error(id, SLOW_MS)).toMatchObject({ kind: "cancelled" });
+        return !pids.some(isAlive);
+      };
+      let clean = 0;
+      const ids = [...IDS];
+      const lane = async (): Promise<void> => {
+        for (let id = ids.shift(); id !== undefined; id = ids.shift()) if (await one(id)) clean++;
+      };
+      await Promise.all(Array.from({ length: SLOTS }, lane));
+      expect(clean).toBe(ROUNDS);
+      expect(leftOf(bench)).toEqual([]);
+    },
+  );
 
   it("leaves no process after its time, and after a stop of the supervisor", async () => {
-    const bench = await newAgentBench(kind, [{ run: LEAVES_SERVER, times: 1000 }]);
+    const bench = await newAgentBench(kind, [{ run: LEAVES_SERVER, times: 1000 }], { agent });
     const { pool } = bench;
     await pool.start();
     const late = await toolPids(bench.drop("late", { timeout_ms: 30_000, max_attempts: 1 }));
@@ -94,13 +101,12 @@ describe.each(KINDS)("%s", (kind) => {
   });
 
   it("fails a task whose request is refused, goes on with the next one, and is paused for a wrong model", async () => {
-    const bench = await newAgentBench(kind, {
-      conversations: [
-        { name: "bad", marker: "go: bad", steps: [{ status: 400 }] },
-        { name: "good", marker: "go: good", steps: [{ say: "Done." }] },
-        { name: "model", marker: "go: model", steps: [{ status: 404 }] },
-      ],
-    });
+    const conversations = [
+      { name: "bad", marker: "go: bad", steps: [{ status: 400 }] },
+      { name: "good", marker: "go: good", steps: [{ say: "Done." }] },
+      { name: "model", marker: "go: model", steps: [{ status: 404 }] },
+    ];
+    const bench = await newAgentBench(kind, { conversations }, { agent });
     const { pool } = bench;
     await pool.start();
     bench.drop("bad");
@@ -131,7 +137,7 @@ describe.each(KINDS)("%s", (kind) => {
           { name: "retry", marker: "go: retry", steps: [{ status: 529, times: 1000 }] },
         ],
       },
-      { agent: { idle_ms: 9000 }, retries: 10 },
+      { agent: { ...agent, idle_ms: 9000 }, retries: 10 },
     );
     const { pool } = bench;
     await pool.start();
@@ -143,10 +149,14 @@ describe.each(KINDS)("%s", (kind) => {
   });
 
   it("goes on in its session after its worker was killed, and books each turn once", async () => {
-    const bench = await newAgentBench(kind, [
-      { think: "Hm.", run: LONG_TOOL, usage: { input: 100 } },
-      { say: "Done.", usage: { input: 10 } },
-    ]);
+    const bench = await newAgentBench(
+      kind,
+      [
+        { think: "Hm.", run: LONG_TOOL, usage: { input: 100 } },
+        { say: "Done.", usage: { input: 10 } },
+      ],
+      { agent },
+    );
     const { api, pool } = bench;
     await pool.start();
     const dir = bench.drop("task");
@@ -183,9 +193,10 @@ describe.each(KINDS)("%s", (kind) => {
 
   it("starts no run before the end of a usage limit, and ends ten tasks in three slots", async () => {
     const limit = { usageLimit: 0, until: 0 };
-    const bench = await newAgentBench(kind, [limit, { say: "ok", times: 1000 }], {
+    const ok = { say: "ok", times: 1000, delayMs: ANSWER_MS };
+    const bench = await newAgentBench(kind, [limit, ok], {
       isSubscription: true,
-      agent: { account: "limited" },
+      agent: { ...agent, account: "limited" },
     });
     const { api, pool } = bench;
     const supervisor = await pool.start(["--workers", "3"]);
@@ -211,5 +222,9 @@ describe.each(KINDS)("%s", (kind) => {
     const refused = turns.filter(({ atMs }) => atMs < untilS * 1000).length;
     expect(refused).toBeLessThanOrEqual(3);
     expect(turns.length).toBe(10 + refused);
+    // The first ones after it come one by one: each when the one before has its answer.
+    const first = turns.slice(refused, refused + 5).map(({ atMs }) => atMs);
+    for (const [n, atMs] of first.slice(1).entries())
+      expect(atMs - (first[n] as number)).toBeGreaterThanOrEqual(ANSWER_MS);
   });
 });

@@ -305,6 +305,23 @@ function resumedBy(id: string): string | null {
   return /(?:^| )(?:--resume|resume) (\S*)/m.exec(args)?.[1] ?? null;
 }
 
+/** What a terminal would take for a command. */
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/;
+
+it.each([
+  "members of the wrong type",
+  "NUL bytes between lines and in them",
+  "bytes that are no UTF-8",
+  "separators of Unicode in a text",
+  "a session whose name has a NUL byte",
+])("can be shown: %s", async (shown) => {
+  for (const { id } of ALL.filter(({ what }) => what === shown)) {
+    const { code, stdout } = await bench.pool.run(["logs", id]);
+    expect([id, code, CONTROL.test(stdout)]).toEqual([id, 0, false]);
+    expect(stdout).toContain("== completed");
+  }
+});
+
 it("leaves sums that can be read, and a pool that works on", async () => {
   const { pool } = bench;
   const { code, stdout } = await pool.run(["cost", "--json"]);
