@@ -70,6 +70,9 @@ describe("code", () => {
       "1. so:\n     ```js\n     @x\n     ```\n- ```\n  @y\n  ```\n@bob",
     ],
     ["a fence in a quote, which ends with it", "> ```\n> @x\n> ```\n> ~~~\n> @y\n@bob"],
+    ["a fence in a quote in a quote, which ends with it", "> > ```\n> > @x\n> @bob"],
+    ["a fence with a quote of its marks", "```\n> ```\n@x\n> ```\n```\n@bob"],
+    ["a fence in a quote in a list", "- > ```\n  > @x\n  > ```\n* 1. ~~~\n     @y\n     ~~~\n@bob"],
   ])("names nobody: %s", (_what, text) => {
     expect(find(text)).toEqual(here("bob"));
   });
@@ -118,28 +121,32 @@ function readSlowly(text: string): string[] {
 
 function withoutCode(text: string): string {
   let fence = "";
-  let isInQuote = false;
+  let fenceDepth = 0;
   const kept: string[] = [];
   for (const line of text.split("\n").map((one) => (one.endsWith("\r") ? one.slice(0, -1) : one))) {
     let rest = line;
-    let isQuote = false;
-    while (rest !== "" && "\t >".includes(rest.charAt(0))) {
-      isQuote ||= rest.startsWith(">");
+    let depth = 0;
+    let quotes = 0;
+    let isItem = false;
+    for (;;) {
+      const isMark = rest.startsWith("- ") || rest.startsWith("+ ");
+      if (!isMark && (rest === "" || !"\t >".includes(rest.charAt(0)))) break;
+      isItem ||= isMark;
+      if (rest.startsWith(">")) depth++;
+      if (!isItem) quotes = depth;
       rest = rest.slice(1);
     }
-    if (fence !== "" && isInQuote && !isQuote) fence = "";
-    const isItem = rest.startsWith("- ");
-    if (isItem) rest = rest.slice(2).trimStart();
+    if (quotes < fenceDepth) fence = "";
     const mark = rest.charAt(0);
     let count = 0;
     while ((mark === "`" || mark === "~") && rest.charAt(count) === mark) count++;
     const info = rest.slice(count);
     if (fence !== "") {
       const isLong = mark === fence.charAt(0) && count >= fence.length;
-      if (isLong && !isItem && info.trim() === "") fence = "";
+      if (isLong && !isItem && depth === fenceDepth && info.trim() === "") fence = "";
     } else if (count >= 3 && !(mark === "`" && info.includes("`"))) {
       fence = mark.repeat(count);
-      isInQuote = isQuote;
+      fenceDepth = depth;
     } else kept.push(withoutSpans(line));
   }
   return kept.join("\n");

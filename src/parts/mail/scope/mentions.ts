@@ -11,7 +11,8 @@ const PARTS_MAX = 3;
  */
 const MENTION = /(?<![\p{L}\p{M}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{M}\p{N}@._/:-])/gu;
 /** The marks of a fence may stand in a quote, and at the beginning of an item of a list. */
-const FENCE = /^([\t >]*)((?:[*+-]|\d{1,9}[.)])[\t ]+)?(`{3,}|~{3,})(.*)$/;
+const FENCE = /^((?:[\t >]|(?:[*+-]|\d{1,9}[.)])[\t ])*)(`{3,}|~{3,})(.*)$/;
+const QUOTES = /^[\t >]*/;
 
 /** The addresses of the mentioned agents, each once, in order. @param scope for the parts that a mention leaves out */
 export function findMentions(text: string, scope: Scope): string[] {
@@ -46,18 +47,26 @@ function withoutEnd(text: string): string {
 /** The text without code: blocks between fences, and spans between backticks in one line. */
 function withoutCode(text: string): string {
   const kept: string[] = [];
-  let fence: { mark: string; isQuoted: boolean } | undefined;
+  let fence: { mark: string; depth: number } | undefined;
   for (const line of text.split(/\r?\n/)) {
-    const [, indent = "", item = "", mark = "", info = ""] = FENCE.exec(line) ?? [];
+    const [, before = "", mark = "", info = ""] = FENCE.exec(line) ?? [];
+    const [quotes = ""] = QUOTES.exec(line) ?? [];
     // The end of a quote ends what begins in it.
-    if (fence?.isQuoted === true && !line.trimStart().startsWith(">")) fence = undefined;
+    if (fence !== undefined && depthOf(quotes) < fence.depth) fence = undefined;
     if (fence !== undefined) {
-      if (item === "" && mark.startsWith(fence.mark) && info.trim() === "") fence = undefined;
+      // What stands in an item of a list, or deeper in quotes, is a line of the code.
+      const isEnd = before === quotes && depthOf(quotes) === fence.depth && info.trim() === "";
+      if (isEnd && mark.startsWith(fence.mark)) fence = undefined;
     } else if (mark !== "" && !(mark.startsWith("`") && info.includes("`")))
-      fence = { mark, isQuoted: indent.includes(">") };
+      fence = { mark, depth: depthOf(before) };
     else kept.push(withoutSpans(line));
   }
   return kept.join("\n");
+}
+
+/** How many quotes are in one another behind these characters. */
+function depthOf(start: string): number {
+  return start.split(">").length - 1;
 }
 
 /** A span ends at the next run of as many backticks. A run that has no such partner is text. */
