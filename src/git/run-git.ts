@@ -1,10 +1,11 @@
 /**
  * Runs the user's git. Its hooks and its file system monitor are off, because a branch or an agent may have brought them; it asks
- * for no password, and sees no variable of another git session. Waits for a lock file that another git holds.
+ * for no password, and sees no variable of another git session. Waits for a lock file that another git holds, and removes that of a dead one.
  */
 import { spawn } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
+import { dropLeftLock, type SeenLock } from "./left-locks.ts";
 
 export interface GitCall {
   /** Where it runs. */
@@ -24,6 +25,8 @@ export interface GitAnswer {
   code: number;
   /** Bytes: paths need not be UTF-8. */
   out: Buffer;
+  /** What it prints on stderr. */
+  said: string;
 }
 
 const ALWAYS = [
@@ -47,11 +50,13 @@ const SAID_MAX = 600;
 /** @throws ErrGit when it cannot be started, or ends with another exit code */
 export async function askGit(call: GitCall, ...args: readonly string[]): Promise<GitAnswer> {
   const deadline = performance.now() + LOCK_WAIT_MS;
+  let lock: SeenLock | undefined;
   for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(PAUSE_MS.max, pauseMs * 2)) {
     const { code, out, said } = await runOnce(call, args);
-    if (code === 0 || call.answers?.includes(code) === true) return { code, out };
+    if (code === 0 || call.answers?.includes(code) === true) return { code, out, said };
     if (!isLocked(said) || performance.now() > deadline)
       throw explainFailure(call, args, code, said);
+    lock = dropLeftLock(said, lock);
     await wait(pauseMs * (0.5 + Math.random()));
   }
 }
@@ -86,7 +91,7 @@ export function isDiskFull(error: unknown): boolean {
 async function runOnce(
   { cwd, gitDir, env, input, settings = [] }: GitCall,
   args: readonly string[],
-): Promise<GitAnswer & { said: string }> {
+): Promise<GitAnswer> {
   const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${cwd}`];
   const set = [...ALWAYS, ...settings].flatMap((one) => ["-c", one]);
   const child = spawn("git", [...place, ...set, ...args], {
@@ -150,13 +155,18 @@ function explainFailure(
   code: number,
   said: string,
 ): ErrGit {
-  const words = said.trim().slice(-SAID_MAX);
+  const words = endOf(said);
   const end = code === -1 ? "was killed" : `ended with exit code ${code}`;
   const hint = hintFor(words);
   return new ErrGit(`git ${args[0]} ${end}: ${words}`, {
     path: cwd,
     ...(hint === undefined ? {} : { hint }),
   });
+}
+
+/** As much as a message takes of it. */
+export function endOf(said: string): string {
+  return said.trim().slice(-SAID_MAX);
 }
 
 function hintFor(said: string): string | undefined {

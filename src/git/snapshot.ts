@@ -8,7 +8,7 @@ import { messageOf } from "../core/errors.ts";
 import { newIndex } from "./own-index.ts";
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
-import { askGit, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
+import { askGit, type GitAnswer, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
 
 export interface Worktree {
   /** Undefined: its directory is gone. */
@@ -163,8 +163,9 @@ async function treeOfFiles(
     await askGit(own, "add", "--all", "--", ".");
   } catch (error) {
     // A file that cannot be read, or a repository without a commit: everything else is saved.
-    await askGit({ ...own, answers: [1] }, "add", "--all", "--ignore-errors", "--", ".");
-    missing.push(messageOf(error));
+    const { code } = await addWhatItCan(own, file);
+    // It was only that a git was killed.
+    if (code !== 0) missing.push(messageOf(error));
   }
   if (more.length > 0) {
     const input = more.map((name) => `:(literal)${name}\0`).join("");
@@ -175,6 +176,12 @@ async function treeOfFiles(
   const tree = await gitText(own, "write-tree");
   fs.rmSync(file, { force: true });
   return { tree, missing };
+}
+
+async function addWhatItCan(own: GitCall, index: string): Promise<GitAnswer> {
+  // That of a git that was killed.
+  fs.rmSync(`${index}.lock`, { force: true });
+  return askGit({ ...own, answers: [1] }, "add", "--all", "--ignore-errors", "--", ".");
 }
 
 /** A person or an agent may have told git not to look at a file: here it must. */

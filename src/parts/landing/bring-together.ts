@@ -1,6 +1,7 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
+import { ErrGit } from "../../core/errors.ts";
 import { commitOf, type Repository } from "../../git/repository.ts";
-import { askGit, type GitCall, gitLines, gitText } from "../../git/run-git.ts";
+import { askGit, endOf, type GitCall, gitLines, gitText } from "../../git/run-git.ts";
 import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
@@ -51,8 +52,7 @@ export async function bringTogether(
     // A rebase would leave out how its merges solved conflicts.
     await askGit(call, "reset", "--hard", "--quiet", target);
     const message = `Merge commit '${tip.slice(0, 12)}'`;
-    const { code } = await askGit(call, "merge", "--no-ff", "--quiet", "-m", message, tip);
-    return code === 0 ? ready(call) : conflict(call);
+    return together(call, ["merge", "--no-ff", "--quiet", "-m", message, tip]);
   }
   const { code: isApart, out } = await askGit(call, "merge-base", target, tip);
   const fork = out.toString().trim();
@@ -60,17 +60,21 @@ export async function bringTogether(
   const isOlder = isApart !== 0 || !(await isAncestor(call, base, fork));
   const isOwnBase = isOlder && (await isAncestor(call, base, tip));
   const upstream = isOwnBase ? ["--onto", target, base] : [target];
-  const { code } = await askGit(call, "rebase", "--quiet", ...upstream);
-  return code === 0 ? ready(call) : conflict(call);
+  return together(call, ["rebase", "--quiet", ...upstream]);
 }
 
-async function ready(call: GitCall): Promise<Together> {
+async function together(call: GitCall, args: string[]): Promise<Together> {
+  const { code, said } = await askGit(call, ...args);
+  if (code !== 0) return conflict(call, `git ${args[0]} has stopped: ${endOf(said)}`);
   const commit = await commitOf(call, "HEAD");
   if (commit === undefined) throw new Error("the worktree of the landing has no head");
   return { kind: "ready", commit };
 }
 
-async function conflict(call: GitCall): Promise<Together> {
+/** @throws ErrGit when no file is in conflict: a full disk has stopped git, or the end of one of its own programs */
+async function conflict(call: GitCall, fault: string): Promise<Together> {
+  const unmerged = await gitLines(call, "ls-files", "--unmerged");
+  if (unmerged.length === 0) throw new ErrGit(fault, { path: call.cwd });
   const files = await gitLines(call, "diff", "--name-only", "--diff-filter=U");
   const text = await gitText(call, "diff", "--no-ext-diff", "--no-textconv", "--no-color");
   return { kind: "conflict", files, text: text.slice(0, TEXT_MAX) };

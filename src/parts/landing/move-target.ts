@@ -14,9 +14,6 @@ export type Place =
   /** The landing has to wait. */
   | { kind: "busy"; why: string };
 
-/** A lock of a killed git at a branch of ours is removed after this time (ms): git holds it for an instant. */
-const STALE_LOCK_MS = 5000;
-
 /** Where the target is checked out, and whether it may move there. @throws ErrGit */
 export async function placeOfTarget(
   repository: Repository,
@@ -97,7 +94,6 @@ export async function moveTarget(
       return { kind: "busy", why };
     }
   } else {
-    dropStaleLock(repository, target);
     const message = `mailchute: landing of ${task_id}`;
     try {
       await askGit(call, "update-ref", "-m", message, ref, to, from);
@@ -132,12 +128,4 @@ function isRebasing(gitDir: string, ref: string): boolean {
       return false;
     }
   });
-}
-
-function dropStaleLock({ commonDir }: Repository, target: string): void {
-  if (!target.startsWith("mailchute/")) return;
-  const lock = join(commonDir, "refs", "heads", `${target}.lock`);
-  const stats = fs.statSync(lock, { throwIfNoEntry: false });
-  if (stats !== undefined && Date.now() - stats.mtimeMs > STALE_LOCK_MS)
-    fs.rmSync(lock, { force: true });
 }

@@ -181,12 +181,14 @@ export class TaskWorktrees implements Workspaces {
         const user = userOf(gitDir, id);
         if (user !== id && isUnfinished(this.tools.trays, user))
           return [`the task ${user} goes on there`];
+        dropStaleLocks(repository, id, gitDir);
         const worktree = { path: fs.existsSync(path) ? path : undefined, gitDir, branch };
         const holdings = await this.lookAt(repository, worktree, id);
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
         if (reasons.length > 0) return reasons;
         const save = { repository, worktree, id, attempt: 0, withoutFilters: false };
-        await removeWorktree(save, dirname(path));
+        const { snapshot } = await removeWorktree(save, dirname(path));
+        if (snapshot.missing.length > 0) return [...snapshot.missing];
       }
       if (landed !== undefined) await dropLandedBranch(repository, id, landed);
       return [];

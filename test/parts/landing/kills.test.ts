@@ -10,8 +10,7 @@ test.each([
 ])(
   "SIGKILL at a git call of %s loses nothing, and the next run finishes it",
   async (_what, isReviewed) => {
-    // Kills within a call, and of git alone, still find faults: see README.md. `every-kill.test.ts` tries those.
-    await sampleKills((kill) => walkLanding(kill, { isReviewed }), true);
+    await sampleKills((kill) => walkLanding(kill, { isReviewed }));
   },
   180_000,
 );

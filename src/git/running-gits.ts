@@ -1,0 +1,66 @@
+/** Finds each git that may be at work in a repository. In doubt it is. */
+import fs from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { listProcesses } from "../host/process-table.ts";
+import { readProc, readProcLink } from "../host/read-proc.ts";
+
+/** These run for days, and change no ref. Before a script is the shell that reads it. */
+const DAEMON =
+  /^(?:[^\0]*\0)?[^\0]*\bgit[-\0](?:daemon|fsmonitor--daemon|credential-cache--daemon)\0/;
+
+/** @returns pid and start of each; undefined when no process can be seen */
+export function runningGits(commonDir: string): string[] | undefined {
+  const rows = listProcesses();
+  if (rows.length === 0) return undefined;
+  const gits = rows.filter(({ pid }) => isGit(pid) && mayBeIn(pid, commonDir));
+  return gits.map(({ pid, startTicks }) => `${pid} ${startTicks}`);
+}
+
+/** A script that is called git is one, and so are the programs of git itself. */
+function isGit(pid: number): boolean {
+  const name = readProc(`/proc/${pid}/comm`)?.toString() ?? "";
+  return name.startsWith("git") && !DAEMON.test(readProc(`/proc/${pid}/cmdline`)?.toString() ?? "");
+}
+
+function mayBeIn(pid: number, commonDir: string): boolean {
+  const cwd = readProcLink(`/proc/${pid}/cwd`);
+  if (cwd === undefined) return true;
+  const words = ["cmdline", "environ"].map((name) => readProc(`/proc/${pid}/${name}`)?.toString());
+  // It may have been told to work elsewhere.
+  if (words.some((text) => text === undefined || /git[-_](?:common[-_])?dir/i.test(text)))
+    return true;
+  try {
+    return isIn(cwd, fs.realpathSync(commonDir));
+  } catch {
+    return true;
+  }
+}
+
+function isIn(cwd: string, commonDir: string): boolean {
+  return `${cwd}/`.startsWith(`${commonDir}/`) || commonDirOf(cwd) === commonDir;
+}
+
+/** Of the worktree in which a directory is. */
+function commonDirOf(dir: string): string | undefined {
+  for (let at = dir; ; at = dirname(at)) {
+    const found = join(at, ".git");
+    const stats = fs.statSync(found, { throwIfNoEntry: false });
+    if (stats?.isDirectory() === true) return fs.realpathSync(found);
+    if (stats !== undefined) return followed(found);
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+/** @param file the `.git` of a worktree or a submodule */
+function followed(file: string): string {
+  const gitDir = resolve(
+    dirname(file),
+    fs
+      .readFileSync(file, "utf8")
+      .replace(/^gitdir:/, "")
+      .trim(),
+  );
+  const common = join(gitDir, "commondir");
+  if (!fs.existsSync(common)) return fs.realpathSync(gitDir);
+  return fs.realpathSync(resolve(gitDir, fs.readFileSync(common, "utf8").trim()));
+}

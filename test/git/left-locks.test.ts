@@ -1,0 +1,122 @@
+/** Locks of refs that a killed git has left: whichever call waits for one removes it, and no lock that a living git may hold. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { dropLeftLock, type SeenLock } from "../../src/git/left-locks.ts";
+import { askGit } from "../../src/git/run-git.ts";
+import { GIT_ENVIRONMENT, newRepository, type TestRepository } from "../support/git-repository.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** As one that was left some time ago. */
+function leave(repo: TestRepository, name: string, ageMs = 60_000): string {
+  const lock = join(fs.realpathSync(repo.dir), ".git", `${name}.lock`);
+  fs.mkdirSync(dirname(lock), { recursive: true });
+  fs.writeFileSync(lock, "");
+  const time = new Date(Date.now() - ageMs);
+  fs.utimesSync(lock, time, time);
+  return lock;
+}
+
+/** What git says when it finds the lock. */
+const said = (lock: string): string =>
+  `fatal: Unable to create '${lock}': File exists.\n\nAnother git process seems to be running`;
+
+interface RunningGit {
+  mayHave(lock: SeenLock | undefined): boolean;
+  end(): Promise<void>;
+}
+
+async function startGit(cwd: string, ...args: string[]): Promise<RunningGit> {
+  // The name of the program is what counts.
+  const program = join(tempDir(), "git");
+  fs.writeFileSync(program, "#!/bin/sh\necho on\nread -r end\n", { mode: 0o755 });
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/GIT/.test(name)));
+  const child = spawn(program, args, { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill());
+  const ended = once(child, "close");
+  await once(child.stdout, "data");
+  return {
+    mayHave: (lock) => lock?.holders.some((one) => one.startsWith(`${child.pid} `)) === true,
+    async end() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** Other gits of this machine, which may have been told to work there, end soon. */
+async function isDropped(lock: string, before?: SeenLock): Promise<void> {
+  let seen = before;
+  await waitFor(
+    () => {
+      seen = dropLeftLock(said(lock), seen);
+      return !fs.existsSync(lock);
+    },
+    { what: `the end of ${lock}` },
+  );
+}
+
+test.each([
+  ["refs/mailchute/a/landing", ["update-ref", "refs/mailchute/a/landing", "HEAD"]],
+  ["refs/heads/mailchute/integration", ["branch", "-f", "mailchute/integration"]],
+  ["packed-refs", ["update-ref", "-d", "refs/heads/old"]],
+])("git goes on when a killed one has left %s.lock", async (name, args) => {
+  const repo = newRepository(join(tempDir(), "it's a repo"));
+  repo.git("branch", "old");
+  const lock = leave(repo, name);
+  await askGit({ cwd: repo.dir, env: GIT_ENVIRONMENT }, ...args);
+  expect(fs.existsSync(lock)).toBe(false);
+});
+
+test("a lock stays while a git that may hold it runs, in whichever worktree; not for one elsewhere", async () => {
+  const repo = newRepository(join(tempDir(), "repo"));
+  const worktree = join(tempDir(), "worktree");
+  repo.git("worktree", "add", "-q", worktree, "-b", "other");
+  for (const cwd of [repo.dir, worktree, join(repo.dir, ".git", "refs")]) {
+    const lock = leave(repo, "packed-refs");
+    const git = await startGit(cwd);
+    const seen = dropLeftLock(said(lock));
+    expect(git.mayHave(seen), cwd).toBe(true);
+    // One that began later cannot have it.
+    const later = await startGit(cwd);
+    expect(git.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
+    expect(later.mayHave(dropLeftLock(said(lock), seen))).toBe(false);
+    expect(fs.existsSync(lock)).toBe(true);
+    await git.end();
+    await isDropped(lock, seen);
+    await later.end();
+  }
+  const lock = leave(repo, "packed-refs");
+  const told = await startGit(tempDir(), `--git-dir=${join(repo.dir, ".git")}`);
+  expect(told.mayHave(dropLeftLock(said(lock)))).toBe(true);
+  await told.end();
+  await startGit(tempDir());
+  await startGit(repo.dir, "fsmonitor--daemon", "run");
+  await isDropped(lock);
+});
+
+test("a lock that is young or another one by now stays, and so does that of an index", async () => {
+  const repo = newRepository(join(tempDir(), "repo"));
+  const young = leave(repo, "packed-refs", 0);
+  expect(dropLeftLock(said(young))).toBeUndefined();
+  expect(fs.existsSync(young)).toBe(true);
+
+  const lock = leave(repo, "packed-refs");
+  const first = await startGit(repo.dir);
+  const seen = dropLeftLock(said(lock));
+  fs.renameSync(leave(repo, "other"), lock);
+  const second = await startGit(repo.dir);
+  await first.end();
+  // It was seen first just now: the second git may have made it.
+  expect(second.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
+  expect(fs.existsSync(lock)).toBe(true);
+
+  for (const name of ["index", "HEAD", "config"]) {
+    const other = leave(repo, name);
+    expect(dropLeftLock(said(other))).toBeUndefined();
+    expect(fs.existsSync(other)).toBe(true);
+  }
+});
