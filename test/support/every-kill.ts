@@ -9,13 +9,20 @@ const AT_ONCE = 3;
 /** @param kill undefined: it only counts, with the steps of each call if it can. @returns the calls that it made */
 export type Walk = (kill: GitKill | "count" | "steps") => Promise<GitCallMade[]>;
 
+/** A call with more steps is killed within only when it is the first one of its kind: a rebase, say, of the second round of a landing is not. */
+const STEPS_MAX = 30;
+
 /** Each kill of a step that makes these calls. A call that changes nothing is killed once: what it says is lost either way. */
 export function killsAt(calls: readonly GitCallMade[]): GitKill[] {
   const areStepsKnown = calls.some(({ steps }) => steps.length > 0);
+  const kinds = new Set<string>();
   return calls.flatMap((call, index) => {
     const at = index + 1;
-    const steps = stepsThatMatter(call);
-    const isReader = areStepsKnown && steps.length === 0;
+    const all = stepsThatMatter(call);
+    const isReader = areStepsKnown && all.length === 0;
+    const kind = call.words.replace(/[0-9a-f]{40,}/g, "COMMIT");
+    const steps = all.length > STEPS_MAX && kinds.has(kind) ? [] : all;
+    kinds.add(kind);
     return (["git", "caller"] as const).flatMap((victim): GitKill[] => [
       { at, moment: "before", victim },
       ...steps.map((step): GitKill => ({ at, moment: "within", victim, step })),
@@ -51,14 +58,11 @@ export async function walkAll(walk: Walk): Promise<{ kills: number; calls: numbe
   return { kills: kills.length - missed, calls: calls.length };
 }
 
-/** One kill of each moment and victim, at calls that a seed chooses. @param betweenCalls only kills of the caller, between two calls */
-export async function sampleKills(walk: Walk, betweenCalls = false): Promise<void> {
+/** One kill of each moment and victim, at calls that a seed chooses. */
+export async function sampleKills(walk: Walk): Promise<void> {
   const seed = Number(process.env["MAILCHUTE_KILL_SEED"] ?? Date.now() % 1_000_000);
   const random = seededRandom(seed);
-  const all = killsAt(await walk(canCountSteps() ? "steps" : "count"));
-  const kills = all.filter(
-    ({ moment, victim }) => !betweenCalls || (victim === "caller" && moment !== "within"),
-  );
+  const kills = killsAt(await walk(canCountSteps() ? "steps" : "count"));
   for (const moment of ["before", "within", "after"])
     for (const victim of ["git", "caller"]) {
       const fitting = kills.filter((kill) => kill.moment === moment && kill.victim === victim);

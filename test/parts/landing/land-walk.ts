@@ -5,10 +5,17 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { countingGit, GIT, type GitCallMade, type GitKill } from "../../support/counting-git.ts";
+import {
+  type CountingGit,
+  countingGit,
+  GIT,
+  type GitCallMade,
+  type GitKill,
+} from "../../support/counting-git.ts";
 import { heldObjects, lostObjects } from "../../support/kept-objects.ts";
 import type { WalkOptions } from "../worktrees/kill-walk.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
+import { Prepared } from "../worktrees/prepared.ts";
 
 const TARGET = "mailchute/integration";
 
@@ -33,11 +40,20 @@ export interface LandWalkOptions extends WalkOptions {
   isReviewed?: boolean;
 }
 
-export async function walkLanding(
-  kill: GitKill | "count" | "steps",
-  { isReviewed = false, broken, launcher }: LandWalkOptions = {},
-): Promise<GitCallMade[]> {
-  const config = `env_allow: [WALK]\n${isReviewed ? REVIEWER : ""}`;
+interface Start {
+  place: Place;
+  git: CountingGit;
+  walk: string;
+  old: string;
+  tip: string;
+  held: string[];
+}
+
+const starts = new Prepared((key) => prepare(JSON.parse(key) as LandWalkOptions));
+
+/** A task has ended on its branch, and a person says that it is to land. */
+async function prepare({ isReviewed, broken, launcher }: LandWalkOptions): Promise<Start> {
+  const config = `env_allow: [WALK]\n${isReviewed === true ? REVIEWER : ""}`;
   const place = newPlace(config, launcher === undefined ? {} : { launcher });
   const { pool, repo, env, worktree } = place;
   const walk = join(pool.dir, "walk");
@@ -49,13 +65,30 @@ export async function walkLanding(
   repo.git("checkout", "-q", "main");
   const script = "echo one > a.txt; commit; echo two >> a.txt; commit; echo three > left.txt";
   const land = { land: "branch", verify: ["sh", "-c", CHECK], max_attempts: 10 };
-  pool.drop("a", inWorktree(script, isReviewed ? { ...land, review_by: "rev" } : land));
+  pool.drop("a", inWorktree(script, isReviewed === true ? { ...land, review_by: "rev" } : land));
   await (await pool.start(["--drain"])).ended;
   const tip = repo.git("rev-parse", "mailchute/a");
   const held = heldObjects(repo, worktree("a"));
-
   fs.rmSync(join(walk, "checked"));
   expect((await pool.run(["land", "a"])).code).toBe(0);
+  return { place, git, walk, old, tip, held };
+}
+
+export async function walkLanding(
+  kill: GitKill | "count" | "steps",
+  options: LandWalkOptions = {},
+): Promise<GitCallMade[]> {
+  return starts.use(JSON.stringify(options), (start) =>
+    walkFrom(start, kill, options.isReviewed === true),
+  );
+}
+
+async function walkFrom(
+  { place, git, walk, old, tip, held }: Start,
+  kill: GitKill | "count" | "steps",
+  isReviewed: boolean,
+): Promise<GitCallMade[]> {
+  const { pool, repo } = place;
   if (kill === "steps") git.countSteps();
   else git.arm(kill === "count" ? [] : [kill]);
   const targets = await drain(place);
@@ -89,7 +122,9 @@ export async function walkLanding(
 async function drain({ pool, repo }: Place): Promise<Set<string>> {
   const targets = new Set<string>();
   const { ended } = await pool.start(["--drain"]);
-  const watch = setInterval(() => targets.add(repo.git("rev-parse", TARGET)), 40);
+  // Nothing packs it.
+  const file = join(repo.dir, ".git", "refs", "heads", TARGET);
+  const watch = setInterval(() => targets.add(fs.readFileSync(file, "utf8").trim()), 5);
   await ended.finally(() => clearInterval(watch));
   return targets;
 }

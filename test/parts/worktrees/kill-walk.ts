@@ -3,10 +3,17 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { countingGit, GIT, type GitCallMade, type GitKill } from "../../support/counting-git.ts";
+import {
+  type CountingGit,
+  countingGit,
+  GIT,
+  type GitCallMade,
+  type GitKill,
+} from "../../support/counting-git.ts";
 import { GIT_ENVIRONMENT } from "../../support/git-repository.ts";
 import { below, heldObjects, lostObjects } from "../../support/kept-objects.ts";
 import { inWorktree, newPlace, type Place } from "./place.ts";
+import { Prepared } from "./prepared.ts";
 
 export interface WalkOptions {
   /** A script of a git that is broken on purpose. */
@@ -36,14 +43,42 @@ ${WORK}
 mv "$MUST_HAVE.all" "$MUST_HAVE"
 `;
 
+const starts = new Prepared((key) => prepare(JSON.parse(key) as WalkOptions & { step: string }));
+
+async function prepare({ step, broken, launcher }: WalkOptions & { step: string }): Promise<{
+  place: Place;
+  git: CountingGit;
+}> {
+  const place = newPlace("", launcher === undefined ? {} : { launcher });
+  const { pool, env, worktree } = place;
+  const git = countingGit(join(pool.dir, "counted"), env, broken);
+  if (step === "clean") {
+    // The worktree of a task that has failed, in which a person goes on.
+    pool.drop("a", inWorktree("echo x > x.txt; exit 64"));
+    await (await pool.start(["--drain"])).ended;
+    await pool.error("a");
+    const at = { cwd: worktree("a"), env: { ...process.env, ...GIT_ENVIRONMENT } };
+    execFileSync("sh", ["-ec", WORK], { ...at, stdio: "pipe" });
+  }
+  return { place, git };
+}
+
 export async function walk(
   step: "run" | "clean",
   kill: GitKill | "count" | "steps",
-  { broken, launcher }: WalkOptions = {},
+  options: WalkOptions = {},
 ): Promise<GitCallMade[]> {
-  const place = newPlace("", launcher === undefined ? {} : { launcher });
-  const { pool, env, repo } = place;
-  const git = countingGit(join(pool.dir, "counted"), env, broken);
+  const key = JSON.stringify({ step, ...options });
+  return starts.use(key, ({ place, git }) => walkFrom(place, git, step, kill));
+}
+
+async function walkFrom(
+  place: Place,
+  git: CountingGit,
+  step: "run" | "clean",
+  kill: GitKill | "count" | "steps",
+): Promise<GitCallMade[]> {
+  const { pool, repo } = place;
   const arm = (until?: string): void => {
     if (kill === "steps") git.countSteps(until);
     else git.arm(kill === "count" ? [] : [kill], until);
@@ -83,13 +118,8 @@ async function run({ pool, repo }: Place, arm: (until: string) => void): Promise
   return below(repo, roots);
 }
 
-/** The worktree of a task that has failed, in which a person went on. @returns objects that must not be lost */
+/** @returns objects that must not be lost */
 async function clean({ pool, repo, worktree }: Place, arm: () => void): Promise<string[]> {
-  pool.drop("a", inWorktree("echo x > x.txt; exit 64"));
-  await (await pool.start(["--drain"])).ended;
-  await pool.error("a");
-  const at = { cwd: worktree("a"), env: { ...process.env, ...GIT_ENVIRONMENT } };
-  execFileSync("sh", ["-ec", WORK], { ...at, stdio: "pipe" });
   const held = heldObjects(repo, worktree("a"));
   arm();
   await pool.run(["worktrees", "clean", "a"]);
