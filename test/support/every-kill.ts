@@ -48,7 +48,9 @@ export async function walkAll(walk: Walk): Promise<{ kills: number; calls: numbe
         if ((await walk(kill)).every(({ isKilled }) => !isKilled)) missed++;
       } catch (error) {
         faults.push(`${what}: ${(error as Error).message}`);
+        process.stderr.write(`${faults.at(-1)}\n`);
       }
+      if (left.length % 50 === 0) process.stderr.write(`${left.length} kills are left\n`);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, next));
