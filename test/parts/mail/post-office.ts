@@ -53,7 +53,7 @@ export async function openPostOffice(
   const delivery = new Delivery(env, folder, pending, woken);
   const look = async (): Promise<void> => {
     woken.look();
-    pending.look([...woken.names.keys()], clock.monotonicMs());
+    await pending.look([...woken.names.keys()], clock.monotonicMs());
     await delivery.work();
   };
   return {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   changeAgent,
   createAgent,
@@ -20,7 +20,12 @@ import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { dataDirOf, listScopes, MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { decodeMessage, type Message } from "../../../src/parts/mail/store/message.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
-import { makeNext, SEAL, SEGMENT_BYTES } from "../../../src/parts/mail/store/segments.ts";
+import {
+  listSegments,
+  makeNext,
+  SEAL,
+  SEGMENT_BYTES,
+} from "../../../src/parts/mail/store/segments.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const NOW = 1_795_500_000_123;
@@ -204,6 +209,40 @@ describe("the lines of a scope", () => {
     expect([...reader.next()]).toHaveLength(1);
   });
 
+  it("behind a very long one, as zeros after a power cut, are read", () => {
+    const folder = newFolder();
+    sendTo(folder, { text: "a" });
+    fs.appendFileSync(segmentOf(folder), Buffer.alloc(600_000));
+    const reader = new MessageReader(folder);
+    expect(textsOf([...reader.next()])).toEqual(["a"]);
+    sendTo(folder, { text: "b" });
+    sendTo(folder, { text: "c" });
+    expect([...reader.next()].map(({ n, content }) => [n, content])).toEqual([
+      [3, "b"],
+      [4, "c"],
+    ]);
+    expect(reader.badCount).toBe(1);
+    expect(sendTo(folder, { id: "m1" }).isNew).toBe(true);
+    expect(sendTo(folder, { id: "m1" }).isNew).toBe(false);
+  });
+
+  it("after a torn one of any length are whole, and no message is lost or doubled", () => {
+    const folder = newFolder();
+    sendTo(folder, { id: "torn", text: "é@bob" });
+    const line = fs.readFileSync(segmentOf(folder)).toString().split("\n")[1] ?? "";
+    const bytes = Buffer.from(line);
+    for (let length = 1; length <= bytes.length; length++) {
+      const own = newFolder();
+      sendTo(own, { text: "a" });
+      fs.appendFileSync(segmentOf(own), bytes.subarray(0, length));
+      expect(textsOf(read(own)), `${length} bytes`).toEqual(["a"]);
+      // The whole line without its end may count: its sender had no answer. Sent again, it is there once.
+      sendTo(own, { id: "torn", text: "é@bob" });
+      sendTo(own, { text: "b" });
+      expect(textsOf(read(own)), `${length} bytes`).toEqual(["a", "é@bob", "b"]);
+    }
+  });
+
   it("stay short: a long text is in a file that its hash names", () => {
     const folder = newFolder();
     const text = `long ${"x\n\u0001".repeat(20_000)}`;
@@ -268,11 +307,12 @@ describe("a message that is sent again with its id", () => {
 
 describe("a segment that is full", () => {
   const filler = "x".repeat(8000);
-  /** Fills the first segment to its end. */
+  /** Fills the last segment to its end. */
   function fill(folder: MailFolder): number {
     let count = 0;
     for (; ; count++) {
-      const size = fs.statSync(segmentOf(folder), { throwIfNoEntry: false })?.size ?? 0;
+      const path = listSegments(folder).at(-1)?.path ?? segmentOf(folder);
+      const size = fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
       if (size >= SEGMENT_BYTES) return count;
       sendTo(folder, { text: filler });
     }
@@ -308,12 +348,18 @@ describe("a segment that is full", () => {
     expect(fs.existsSync(segmentOf(folder, 3))).toBe(false);
   });
 
-  it("is searched for ids, too", () => {
+  it.each(["with", "without"])("is searched for ids, %s the list of them", (how) => {
     const folder = newFolder();
     sendTo(folder, { id: "m1" });
-    fill(folder);
-    sendTo(folder, { text: "b" });
+    for (const _ of [1, 2]) {
+      fill(folder);
+      sendTo(folder, { text: "b" });
+    }
+    const lists = [1, 2, 3].map((k) => folder.path(`messages.${k}.ids`));
+    expect(lists.map((path) => fs.existsSync(path))).toEqual([true, true, false]);
+    if (how === "without") for (const path of lists) fs.rmSync(path, { force: true });
     expect(sendTo(folder, { id: "m1" }).isNew).toBe(false);
+    expect(sendTo(folder, { id: "m2" }).isNew).toBe(true);
   });
 });
 
@@ -358,6 +404,45 @@ describe("retention", () => {
     expect([segmentOf(folder), blob].map((path) => fs.existsSync(path))).toEqual([false, true]);
   });
 
+  it("removes nothing when it cannot be known who is there", async () => {
+    const { folder } = newOld();
+    await createAgent(folder, { name: "june", type: "codex" }, NOW);
+    const { readdirSync } = fs;
+    vi.spyOn(fs, "readdirSync").mockImplementation(((path: string) => {
+      if (path.endsWith("agents")) throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
+      return readdirSync(path);
+    }) as typeof readdirSync);
+    expect(() => removeOld(folder, Date.now())).toThrow("EMFILE");
+    vi.restoreAllMocks();
+    expect(fs.existsSync(segmentOf(folder))).toBe(true);
+  });
+
+  it("and a reader at the same time: it goes on behind what was removed", () => {
+    const { folder } = newOld();
+    sendTo(folder, { text: "b" });
+    const late = new MessageReader(folder);
+    const reader = new MessageReader(folder);
+    for (const { n } of reader.next()) if (n === 1) removeOld(folder, Date.now());
+    expect(reader.last).toBe(3);
+    expect(textsOf([...late.next()])).toEqual(["b"]);
+    // It is removed between the listing and the opening.
+    const { openSync } = fs;
+    const again = newOld().folder;
+    sendTo(again, { text: "c" });
+    let isRemoved = false;
+    vi.spyOn(fs, "openSync").mockImplementation(((...args: Parameters<typeof openSync>) => {
+      if (args[0] === segmentOf(again) && !isRemoved) {
+        isRemoved = true;
+        removeOld(again, Date.now());
+      }
+      return openSync(...args);
+    }) as typeof openSync);
+    expect(textsOf(read(again))).toEqual(["c"]);
+    expect(isRemoved).toBe(true);
+    expect(sendTo(again, { id: "m9" }).isNew).toBe(true);
+    vi.restoreAllMocks();
+  });
+
   it("never removes the segment that is written", () => {
     const { folder } = newOld();
     removeOld(folder, Date.now() + 1000 * DAY_MS);
@@ -382,6 +467,33 @@ describe("a cursor", () => {
     expect(fs.readdirSync(folder.path("cursors", "a%2Fb")).sort()).toEqual(["4.json", "5.json"]);
   });
 
+  it("counts as it was when its last record is empty, and is not guessed when it cannot be read", () => {
+    const folder = newFolder();
+    for (const upto of [1, 2]) moveCursor(folder, "june", upto, { by: "ack", atMs: NOW });
+    fs.writeFileSync(folder.path("cursors", "june", "2.json"), "");
+    expect(readCursor(folder, "june")).toMatchObject({ n: 2, upto: 1 });
+    moveCursor(folder, "june", 3, { by: "ack", atMs: NOW });
+    expect(readCursor(folder, "june")).toMatchObject({ n: 3, upto: 3 });
+    vi.spyOn(fs, "readdirSync").mockImplementation(() => {
+      throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
+    });
+    expect(() => readCursor(folder, "june")).toThrow("EMFILE");
+    vi.restoreAllMocks();
+  });
+
+  it("counts when others write new records between the listing and the read", () => {
+    const folder = newFolder();
+    for (const upto of [1, 2]) moveCursor(folder, "june", upto, { by: "ack", atMs: NOW });
+    const { readdirSync } = fs;
+    vi.spyOn(fs, "readdirSync").mockImplementationOnce(((path: string) => {
+      const names = readdirSync(path);
+      for (const upto of [3, 4]) moveCursor(folder, "june", upto, { by: "ack", atMs: NOW });
+      return names;
+    }) as typeof readdirSync);
+    expect(readCursor(folder, "june")).toMatchObject({ upto: 4 });
+    vi.restoreAllMocks();
+  });
+
   it("counts a message that mentions its own sender, and what needs a person for human", () => {
     const folder = newFolder();
     sendTo(folder, { from: "impl-1", to: [], text: "@impl-1 status?" });
@@ -394,7 +506,7 @@ describe("a cursor", () => {
 });
 
 describe("mail that waits in a supervisor", () => {
-  it("is passed on in order and without a gap, however much there is", () => {
+  it("is passed on in order and without a gap, however much there is", async () => {
     const folder = newFolder();
     let sent = 0;
     const sendSome = (count: number): void => {
@@ -405,15 +517,15 @@ describe("mail that waits in a supervisor", () => {
     const seen: number[] = [];
     for (let round = 0; seen.length < 600; round++) {
       if (sent < 600) sendSome(30);
-      pending.look(["june", "ann"], round);
+      await pending.look(["june", "ann"], round);
       const upto = readCursor(folder, "june").upto;
-      const taken = pending.of("june", upto, round)?.messages.slice(0, 50) ?? [];
+      const taken = (await pending.of("june", upto, round))?.messages.slice(0, 50) ?? [];
       expect(taken.length, `round ${round}`).toBeGreaterThan(0);
       seen.push(...taken.map(({ n }) => n));
       moveCursor(folder, "june", taken.at(-1)?.n ?? 0, { by: "run", atMs: NOW });
     }
     expect(seen).toEqual(Array.from({ length: 600 }, (_, n) => n + 1));
-    expect(pending.of("june", 600, 0)).toBeUndefined();
+    expect(await pending.of("june", 600, 0)).toBeUndefined();
     expect(pending.has("june")).toBe(false);
     expect(pending.has("ann")).toBe(false);
   });

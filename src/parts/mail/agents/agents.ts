@@ -3,9 +3,9 @@ import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
-import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, readDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
-import { listDir } from "../../../host/list-dir.ts";
+import { listDirForSure } from "../../../host/list-dir.ts";
 import { explainBadName, folderOf, formatAddress, HUMAN, type Scope } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
@@ -98,9 +98,8 @@ export function addAgent(folder: MailFolder, draft: AgentDraft, wallMs: number):
   if (before !== undefined && before.archived_at === null) throw exists(name);
   const inc = (before?.inc ?? 0) + 1;
   if (inc > 1) {
-    const log = new MessageReader(folder);
-    for (const _ of log.next([]));
-    moveCursor(folder, name, log.last, { by: "archive", atMs: wallMs });
+    const { last } = MessageReader.atEnd(folder);
+    moveCursor(folder, name, last, { by: "archive", atMs: wallMs });
   }
   const now = Math.floor(wallMs / 1000);
   const spawned = spawn === undefined ? {} : { spawned: spawn(inc) };
@@ -165,12 +164,12 @@ export function livesElsewhere({ home }: AgentRecord, stateDir: string): boolean
   return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
-/** In the order of their names; without the archived ones. */
+/** In the order of their names; without the archived ones. @throws a system error: who is there is then unknown */
 export function listAgents(folder: MailFolder, isWithArchived = false): AgentRecord[] {
-  return listDir(folder.path("agents"))
+  return listDirForSure(folder.path("agents"))
     .filter((file) => file.endsWith(ENDING))
     .flatMap((file) => {
-      const found = readDocument<Record<string, unknown>>(folder.path("agents", file));
+      const found = loadDocument<Record<string, unknown>>(folder.path("agents", file));
       const name = found?.["name"];
       return found !== undefined && typeof name === "string"
         ? [withDefaults(found, folder.scope, name)]

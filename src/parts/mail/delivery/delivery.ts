@@ -72,7 +72,7 @@ export class Delivery {
     if (!this.pending.has(name)) return false;
     const { monotonicMs, wallMs } = this.now();
     const cursor = readCursor(this.folder, name);
-    const waiting = this.pending.of(name, cursor.upto, monotonicMs);
+    const waiting = await this.pending.of(name, cursor.upto, monotonicMs);
     if (waiting === undefined) return false;
     const running = this.tasks.runOf(name) ?? this.firstTaskOf(name);
     const due = running === undefined ? waiting.messages : dueAtWork(waiting.messages);

@@ -41,7 +41,7 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   const look = async (): Promise<void> => {
     for (const agent of agents.look())
       await submitFirstTask({ folder, trays }, agent, trays.clock.wallMs());
-    pending.look([...agents.names.keys()], trays.clock.monotonicMs());
+    await pending.look([...agents.names.keys()], trays.clock.monotonicMs());
   };
   return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, look, sweep });
 }

@@ -1,7 +1,11 @@
-/** Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. */
+/**
+ * Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. A scope may
+ * have many messages, so reading them lets others work in between.
+ */
 
 import { formatAddress, HUMAN } from "../scope/scope.ts";
-import { isHeld, unreadOf } from "../store/inbox.ts";
+import { readCursor } from "../store/cursors.ts";
+import { filterFor, foreignLines, isHeld, isMailFor } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
@@ -21,36 +25,35 @@ export interface Waiting {
 
 export class PendingMail {
   /** Messages that wait for a person. The reader of this list empties it. */
-  readonly held: Numbered[];
+  readonly held: Numbered[] = [];
   private readonly folder: MailFolder;
   /** Names by addresses. */
   private names: ReadonlyMap<string, string> = new Map();
-  private readonly reader: MessageReader;
+  private reader: MessageReader | undefined;
   private readonly waiting = new Map<string, Waiting>();
 
   constructor(folder: MailFolder) {
     this.folder = folder;
-    // What comes while these are read is read twice, and kept once.
-    this.reader = new MessageReader(folder);
-    for (const _ of this.reader.next([]));
-    this.held = unreadOf(folder, HUMAN).messages.filter((one) => isHeld(folder, one));
   }
 
-  /** Reads what came since the last call. @param names of the agents; all mail of one that is new among them is looked for */
-  look(names: readonly string[], nowMs: number): void {
-    const known = new Set(this.names.values());
-    const { scope } = this.folder;
-    this.names = new Map(names.map((name) => [formatAddress({ ...scope, name }), name]));
-    for (const name of names) if (!known.has(name)) this.load(name, nowMs);
-    for (const message of this.reader.next(
-      [...this.names.keys()].map((one) => JSON.stringify(one)),
-    ))
-      if (isHeld(this.folder, message)) this.held.push(message);
-      else
-        for (const address of recipientsOf(message)) {
-          const name = this.names.get(address);
-          if (name !== undefined) this.add(name, message, nowMs);
-        }
+  /**
+   * Reads what came since the last call.
+   * @param names of the agents; all mail of one that is new among them is looked for
+   * @throws a system error: the next call reads all mail again
+   */
+  async look(names: readonly string[], nowMs: number): Promise<void> {
+    await this.orForget(async () => {
+      // What comes while the unread mail is read is read twice, and kept once.
+      const isFirst = this.reader === undefined;
+      this.reader ??= MessageReader.atEnd(this.folder);
+      if (isFirst) await this.loadHeld();
+      const known = new Set(this.names.values());
+      for (const name of names) if (!known.has(name)) await this.load(name, nowMs);
+      const { scope } = this.folder;
+      this.names = new Map(names.map((name) => [formatAddress({ ...scope, name }), name]));
+      const any = [...this.names.keys()].map((address) => JSON.stringify(address));
+      for await (const message of this.reader.nextWithPauses({ any })) this.take(message, nowMs);
+    });
   }
 
   /** Whether an agent may have unread mail. */
@@ -58,14 +61,18 @@ export class PendingMail {
     return this.waiting.has(name);
   }
 
-  /** The first unread messages of an agent; undefined when there are none. @param upto of its cursor */
-  of(name: string, upto: number, nowMs: number): Waiting | undefined {
+  /**
+   * The first unread messages of an agent; undefined when there are none.
+   * @param upto of its cursor
+   * @throws a system error: the next look reads all mail again
+   */
+  async of(name: string, upto: number, nowMs: number): Promise<Waiting | undefined> {
     const waiting = this.waiting.get(name);
     if (waiting === undefined) return undefined;
     waiting.messages = waiting.messages.filter(({ n }) => n > upto);
     if (waiting.messages.length > 0) return waiting;
     this.waiting.delete(name);
-    return waiting.isCut ? this.load(name, nowMs) : undefined;
+    return waiting.isCut ? await this.orForget(() => this.load(name, nowMs)) : undefined;
   }
 
   /** What has come behind this number, as far as it is kept. */
@@ -73,10 +80,46 @@ export class PendingMail {
     return this.waiting.get(name)?.messages.filter(({ n }) => n > upto) ?? [];
   }
 
-  private load(name: string, nowMs: number): Waiting | undefined {
-    const { messages } = unreadOf(this.folder, name);
-    for (const message of messages) this.add(name, message, nowMs);
+  /** A message that was not read is never left out: a cursor that moves over those behind it would move over it. */
+  private async orForget<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.reader = undefined;
+      this.names = new Map();
+      this.waiting.clear();
+      throw error;
+    }
+  }
+
+  private take(message: Numbered, nowMs: number): void {
+    if (isHeld(this.folder, message)) return this.hold(message);
+    for (const address of recipientsOf(message)) {
+      const name = this.names.get(address);
+      if (name !== undefined) this.add(name, message, nowMs);
+    }
+  }
+
+  private async load(name: string, nowMs: number): Promise<Waiting | undefined> {
+    const reader = new MessageReader(this.folder, readCursor(this.folder, name).upto);
+    for await (const message of reader.nextWithPauses(filterFor(this.folder, name))) {
+      if (isMailFor(this.folder, message, name)) this.add(name, message, nowMs);
+      if (this.waiting.get(name)?.isCut === true) break;
+    }
     return this.waiting.get(name);
+  }
+
+  private async loadHeld(): Promise<void> {
+    const reader = new MessageReader(this.folder, readCursor(this.folder, HUMAN).upto);
+    const filter = { any: [], ...foreignLines(this.folder) };
+    for await (const message of reader.nextWithPauses(filter)) {
+      if (isHeld(this.folder, message)) this.hold(message);
+      if (this.held.length === KEPT_MAX) break;
+    }
+  }
+
+  private hold(message: Numbered): void {
+    if (!this.held.some(({ n }) => n === message.n)) this.held.push(message);
   }
 
   private add(name: string, message: Numbered, nowMs: number): void {

@@ -3,6 +3,8 @@
  * the mailbox: a task that is neither waiting nor in `processing/` has ended, by whatever process. The message has the id of the run, so a
  * crash between it and the removal of the note adds nothing.
  */
+
+import { setImmediate as pause } from "node:timers/promises";
 import { compact } from "../../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../../core/errors.ts";
 import { foldId, headOf } from "../../../core/names.ts";
@@ -64,6 +66,8 @@ export class Exits {
         const { name, change } = this.tell(note);
         ended.set(name, change);
         told.push([key, note]);
+        // To look for an id takes some milliseconds where there are very many messages.
+        await pause();
       } else {
         if (place.name?.stage !== "hold") this.hasWork = true;
         this.noteRun(note, place);

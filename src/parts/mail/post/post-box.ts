@@ -3,6 +3,7 @@
  * record and before the settlement is no harm: the message is recorded again under its id, which adds nothing.
  */
 import os from "node:os";
+import { setImmediate as pause } from "node:timers/promises";
 import { encodeRecord } from "../../../codec/records.ts";
 import { wallSeconds } from "../../../core/clock.ts";
 import { MailchuteError, systemCode } from "../../../core/errors.ts";
@@ -85,7 +86,11 @@ export class PostBox {
       }
       const names = this.trays.storage.list(this.trays.inbox);
       this.hasWaiting = names.length > TAKEN_MAX;
-      for (const name of this.inOrder(names)) await this.look(name);
+      for (const name of this.inOrder(names)) {
+        await this.look(name);
+        // To look for an id takes some milliseconds where there are very many messages.
+        await pause();
+      }
     } catch (error) {
       if (systemCode(error) !== "ENOENT") this.p.onError(error);
     }

@@ -7,7 +7,7 @@ import { parseObject } from "../../../core/json-object.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
 import { decodeRunMessage } from "../post/decode-post.ts";
 import { send } from "../send/send.ts";
-import { moveCursor, readCursor } from "../store/cursors.ts";
+import { moveCursor } from "../store/cursors.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
 import { ask } from "./ask.ts";
@@ -46,9 +46,8 @@ function acknowledge(
       phase: "ack",
       hint: "leave out the name",
     });
-  const log = new MessageReader(folder, readCursor(folder, name).upto);
-  for (const _ of log.next([]));
-  const isKnown = typeof ack === "number" && Number.isInteger(ack) && ack > 0 && ack <= log.last;
+  const { last } = MessageReader.atEnd(folder);
+  const isKnown = typeof ack === "number" && Number.isInteger(ack) && ack > 0 && ack <= last;
   if (!isKnown)
     throw new ErrInvalidMessage("`ack` is no number of a message of this scope", {
       id,

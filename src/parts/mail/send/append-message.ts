@@ -11,13 +11,13 @@ import { randomToken } from "../../../mailbox/random.ts";
 import { findMessage } from "../store/find-message.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "../store/message.ts";
+import { readAt } from "../store/read-bytes.ts";
 import {
   currentSegment,
   findSeal,
   isSealed,
   makeNext,
   openSegment,
-  readAt,
   SEGMENT_BYTES,
   type Segment,
   seal,

@@ -3,9 +3,14 @@ import fs from "node:fs";
 import { listDir } from "../../../host/list-dir.ts";
 import { listAgents } from "../agents/agents.ts";
 import { HUMAN } from "../scope/scope.ts";
-import { unreadOf } from "../store/inbox.ts";
+import { firstUnreadOf } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
-import { headOf, listSegments, readBytes, type Segment } from "../store/segments.ts";
+import { readBytes } from "../store/read-bytes.ts";
+import { pathOf } from "../store/segment-ids.ts";
+import { headOf, listSegments } from "../store/segments.ts";
+
+/** The name of a file in `blobs/`. */
+const REF = /[0-9a-f]{64}/g;
 
 /**
  * The oldest first; it stops at the first one that stays. Mail that an agent on the list or a person has not read keeps its segment.
@@ -17,25 +22,35 @@ export function removeOld(folder: MailFolder, wallMs: number): void {
   const segments = listSegments(folder);
   const isOld = (path: string): boolean =>
     (fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? wallMs) < beforeMs;
+  let firstUnread: number | undefined;
   let isRemoved = false;
   for (const [index, segment] of segments.entries()) {
     const next = segments[index + 1];
-    if (next === undefined || !isOld(segment.path) || !isRead(folder, next)) break;
-    fs.rmSync(segment.path, { force: true });
+    if (next === undefined || !isOld(segment.path)) break;
+    firstUnread ??= firstUnreadIn(folder);
+    // Undefined: another process is at work here.
+    if ((headOf(next)?.first ?? Number.POSITIVE_INFINITY) > firstUnread) break;
+    // The ids last: without them the segment would be read whole.
+    for (const path of [segment.path, pathOf(folder, segment.k)]) fs.rmSync(path, { force: true });
     isRemoved = true;
   }
-  if (!isRemoved) return;
-  const left = listSegments(folder).map(({ path }) => readBytes(path));
-  for (const ref of listDir(folder.path("blobs"))) {
-    const path = folder.path("blobs", ref);
-    // One that is young may belong to a message that is about to be recorded.
-    if (isOld(path) && !left.some((bytes) => bytes.includes(ref))) fs.rmSync(path, { force: true });
-  }
+  if (isRemoved) removeTexts(folder, isOld);
 }
 
-/** Whether all mail before this segment is read. */
-function isRead(folder: MailFolder, next: Segment): boolean {
-  const { first } = headOf(next);
+/** The number of the first message that somebody has not read. */
+function firstUnreadIn(folder: MailFolder): number {
   const readers = [HUMAN, ...listAgents(folder).map(({ name }) => name)];
-  return readers.every((reader) => unreadOf(folder, reader).messages.every(({ n }) => n >= first));
+  const all = readers.map((reader) => firstUnreadOf(folder, reader) ?? Number.POSITIVE_INFINITY);
+  return Math.min(...all);
+}
+
+/** Removes old texts that no message has any more. */
+function removeTexts(folder: MailFolder, isOld: (path: string) => boolean): void {
+  // One that is young may belong to a message that is about to be recorded.
+  const old = listDir(folder.path("blobs")).filter((ref) => isOld(folder.path("blobs", ref)));
+  if (old.length === 0) return;
+  const used = new Set<string>();
+  for (const { path } of listSegments(folder))
+    for (const [ref] of readBytes(path).toString("latin1").matchAll(REF)) used.add(ref);
+  for (const ref of old) if (!used.has(ref)) fs.rmSync(folder.path("blobs", ref), { force: true });
 }

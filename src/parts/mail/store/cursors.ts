@@ -3,8 +3,8 @@
  * changed. The next one is linked as n+1, which only one process can do, so no evidence is lost between two processes.
  */
 import fs from "node:fs";
-import { readDocument } from "../../../host/documents.ts";
-import { listDir } from "../../../host/list-dir.ts";
+import { loadDocument } from "../../../host/documents.ts";
+import { listDirForSure } from "../../../host/list-dir.ts";
 import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { syncMessages } from "./segments.ts";
@@ -34,11 +34,22 @@ export interface Evidence {
 const KEPT = 2;
 const NAME = /^([1-9]\d{0,8})\.json$/;
 
+/** @throws a system error: how far the reader is is then unknown */
 export function readCursor(folder: MailFolder, reader: string): Cursor {
-  const n = numbersOf(folder, reader).at(-1) ?? 0;
-  const found = n === 0 ? undefined : readDocument<Cursor>(pathOf(folder, reader, n));
-  const { upto, fails, at } = found ?? {};
-  return { n, upto: numberOr0(upto), fails: numberOr0(fails), at: numberOr0(at) };
+  for (let before = ""; ; ) {
+    const numbers = numbersOf(folder, reader);
+    const n = numbers.at(-1) ?? 0;
+    // A power cut may have emptied the last record: then the one before it counts.
+    for (const number of numbers.toReversed()) {
+      const record = loadDocument<Cursor>(pathOf(folder, reader, number));
+      if (typeof record?.upto !== "number") continue;
+      const { upto, fails, at } = record;
+      return { n, upto: numberOr0(upto), fails: numberOr0(fails), at: numberOr0(at) };
+    }
+    // Else another process has removed them since, and there are newer ones.
+    if (String(numbers) === before) return { n, upto: 0, fails: 0, at: 0 };
+    before = String(numbers);
+  }
 }
 
 /**
@@ -86,7 +97,7 @@ function publish(folder: MailFolder, reader: string, cursor: Cursor, by: string)
 }
 
 function numbersOf(folder: MailFolder, reader: string): number[] {
-  return listDir(folder.path("cursors", folderOf(reader)))
+  return listDirForSure(folder.path("cursors", folderOf(reader)))
     .flatMap((name) => NAME.exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);

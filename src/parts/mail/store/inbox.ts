@@ -2,6 +2,7 @@
 
 import { formatAddress, HUMAN, parseAddress, sameScope } from "../scope/scope.ts";
 import { readCursor } from "./cursors.ts";
+import type { LineFilter } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Message, recipientsOf } from "./message.ts";
 import { MessageReader, type Numbered } from "./read-messages.ts";
@@ -33,17 +34,31 @@ export function agentsIn({ scope }: MailFolder, message: Message): string[] {
   });
 }
 
-/** Texts of which each line of the reader's mail has one; undefined: any line may be. */
-export function textsIn({ scope }: MailFolder, reader: string): string[] | undefined {
-  // What is held is to be found by its other project.
-  return reader === HUMAN ? undefined : [JSON.stringify(formatAddress({ ...scope, name: reader }))];
+/** Finds the lines that may be mail of this reader. */
+export function filterFor(folder: MailFolder, reader: string): LineFilter {
+  const own = { any: [JSON.stringify(formatAddress({ ...folder.scope, name: reader }))] };
+  if (reader !== HUMAN) return own;
+  return { any: [...own.any, `"requires_human":true`], ...foreignLines(folder) };
+}
+
+/** Finds the lines that may be held, by what those of the own project have. */
+export function foreignLines({ scope }: MailFolder): { unless: string } {
+  return { unless: `"project":${JSON.stringify(scope.project)}` };
 }
 
 /** The mail that the reader has not provably read. @param reader a name in lower case */
 export function unreadOf(folder: MailFolder, reader: string): Unread {
   const log = new MessageReader(folder, readCursor(folder, reader).upto);
-  const messages = [...log.next(textsIn(folder, reader))].filter((message) =>
+  const messages = [...log.next(filterFor(folder, reader))].filter((message) =>
     isMailFor(folder, message, reader),
   );
   return { messages, upto: log.last };
+}
+
+/** The number of the first message that the reader has not provably read; undefined when it has read all. */
+export function firstUnreadOf(folder: MailFolder, reader: string): number | undefined {
+  const log = new MessageReader(folder, readCursor(folder, reader).upto);
+  for (const message of log.next(filterFor(folder, reader)))
+    if (isMailFor(folder, message, reader)) return message.n;
+  return undefined;
 }

@@ -1,36 +1,30 @@
 /**
  * Reads the messages of a scope in order. A line that is torn or not ours is counted and skipped; of two messages with one id the first
- * one counts.
+ * one counts. A segment that retention removes in the middle is passed over.
  */
-import fs from "node:fs";
-import { openToRead } from "../../../host/regular-file.ts";
+import { setImmediate as pause } from "node:timers/promises";
 import { findMessage } from "./find-message.ts";
+import { type LineFilter, NO_LINES } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
-import { type Checked, decodeMessage, type Message } from "./message.ts";
-import { headOf, isSeal, listSegments, readAt, type Segment } from "./segments.ts";
+import { decodeMessage, type Message } from "./message.ts";
+import { type Line, linesOf, newBuffer, type Place } from "./segment-lines.ts";
+import { headOf, listSegments, type Segment } from "./segments.ts";
 
 /** A message with its number in the scope: cursors hold such numbers. */
 export interface Numbered extends Message {
   n: number;
 }
 
-/** How much is read at once (bytes); more than any line. */
-const PIECE_BYTES = 1024 * 1024;
-const NEWLINE = 0x0a;
-
-/** A whole line that was not decoded yet. */
-interface Line {
-  n: number;
-  bytes: Buffer;
-  place: Checked;
-}
+/** `nextWithPauses` lets others work after this long. */
+const SLICE_MS = 2;
 
 export class MessageReader {
   /** Lines that are no message. */
   badCount = 0;
   private readonly folder: MailFolder;
-  private place: { segment: Segment; offset: number; n: number } | undefined;
+  private place: Place | undefined;
   private readonly after: number;
+  private readonly buffer = newBuffer();
 
   /** @param after reads messages whose number is above this */
   constructor(folder: MailFolder, after = 0) {
@@ -38,36 +32,67 @@ export class MessageReader {
     this.after = after;
   }
 
+  /** One that reads only what comes from now on. */
+  static atEnd(folder: MailFolder): MessageReader {
+    const reader = new MessageReader(folder);
+    reader.place = reader.begin(Number.POSITIVE_INFINITY);
+    for (const _ of reader.next(NO_LINES));
+    return reader;
+  }
+
   /** The number of the last line that was read. */
   get last(): number {
     return Math.max(this.after, (this.place?.n ?? 1) - 1);
   }
 
-  /**
-   * The messages that came since the last call.
-   * @param texts only messages that contain one of these, as an address; without them all messages
-   */
-  *next(texts?: readonly string[]): Generator<Numbered> {
-    for (const line of this.lines(texts)) {
-      if (texts !== undefined && !texts.some((text) => line.bytes.includes(text))) continue;
-      const message = this.decode(line);
+  /** The messages that came since the last call. @param filter left out: all of them */
+  *next(filter?: LineFilter): Generator<Numbered> {
+    for (const message of this.steps(filter)) if (message !== undefined) yield message;
+  }
+
+  /** Like `next`, and lets others work in between. */
+  async *nextWithPauses(filter?: LineFilter): AsyncGenerator<Numbered> {
+    let sinceMs = performance.now();
+    for (const message of this.steps(filter)) {
+      if (performance.now() - sinceMs >= SLICE_MS) {
+        await pause();
+        sinceMs = performance.now();
+      }
       if (message !== undefined) yield message;
     }
   }
 
-  /** The last messages that came since the last call and are wanted, the oldest first. */
-  lastOf(count: number, isWanted: (message: Numbered) => boolean): Numbered[] {
-    const lines = [...this.lines()];
+  /**
+   * The last messages that are wanted, the oldest first. It reads the newest segments first, and no more of them than it needs. Called
+   * first; then `next` gives what comes from now on.
+   */
+  lastOf(count: number, isWanted: (message: Numbered) => boolean, filter?: LineFilter): Numbered[] {
     const found: Numbered[] = [];
-    for (let at = lines.length - 1; at >= 0 && found.length < count; at--) {
-      const line = lines[at];
-      const message = line && this.decode(line);
-      if (message !== undefined && isWanted(message)) found.push(message);
+    for (const segment of listSegments(this.folder).reverse()) {
+      const place = startOf(segment);
+      // Removed just now, as those before it.
+      if (place === undefined) break;
+      const first = place.n;
+      const isNewest = this.place === undefined;
+      if (isNewest) this.place = place;
+      const lines = kept(isNewest ? this.lines(filter) : this.readOn(place, filter));
+      for (let at = lines.length - 1; at >= 0 && found.length < count; at--) {
+        const line = lines[at];
+        const message = line && this.decode(line);
+        if (message !== undefined && isWanted(message)) found.push(message);
+      }
+      if (found.length >= count || first <= this.after + 1) break;
     }
     return found.reverse();
   }
 
+  /** Undefined: a piece was read. */
+  private *steps(filter: LineFilter | undefined): Generator<Numbered | undefined> {
+    for (const line of this.lines(filter)) yield line && this.decode(line);
+  }
+
   private decode({ n, bytes, place }: Line): Numbered | undefined {
+    if (n <= this.after) return undefined;
     const message = decodeMessage(bytes.toString("utf8"), this.folder.scope);
     if (message === undefined) {
       // A line without anything in it is what ends a torn one.
@@ -81,71 +106,66 @@ export class MessageReader {
     return { ...message, n };
   }
 
-  /** @param texts may leave out lines that contain none of them */
-  private *lines(texts?: readonly string[]): Generator<Line> {
+  private *lines(filter: LineFilter | undefined): Generator<Line | undefined> {
     for (;;) {
-      this.place ??= this.begin();
+      this.place ??= this.begin(this.after);
       if (this.place === undefined) return;
-      const isAtEnd = yield* this.readOn(this.place, texts);
+      const isAtEnd = yield* this.readOn(this.place, filter);
       if (!isAtEnd || !this.goOn(this.place)) return;
     }
   }
 
   /** The last segment whose messages are not all known, at its first message. */
-  private begin(): typeof this.place {
-    const segments = listSegments(this.folder);
-    for (const segment of segments.reverse()) {
-      const { first, from } = headOf(segment);
-      const isFirst = segment === segments.at(-1);
-      if (first <= this.after + 1 || isFirst) return { segment, offset: from, n: first };
+  private begin(after: number): Place | undefined {
+    let found: Place | undefined;
+    for (const segment of listSegments(this.folder).reverse()) {
+      const place = startOf(segment);
+      if (place === undefined) break;
+      found = place;
+      if (place.n <= after + 1) break;
     }
-    return undefined;
+    return found;
   }
 
   /** Reads this segment to its end. @returns true when no more lines of it can come */
   private *readOn(
-    place: NonNullable<typeof this.place>,
-    texts: readonly string[] | undefined,
-  ): Generator<Line, boolean> {
-    const fd = openToRead(place.segment.path);
-    let isSucceeded = false;
-    try {
-      for (;;) {
-        const bytes = readAt(fd, place.offset, place.offset + PIECE_BYTES);
-        // Most pieces have no mail of one reader, and their lines are only counted.
-        const isHit = texts === undefined || texts.some((text) => bytes.includes(text));
-        let at = 0;
-        for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, at)) {
-          if (isSeal(bytes, at, end)) return true;
-          const [n, from, offset] = [place.n, at, place.offset];
-          place.offset += end + 1 - at;
-          place.n++;
-          at = end + 1;
-          if (isHit && n > this.after)
-            yield { n, bytes: bytes.subarray(from, end), place: [place.segment.k, offset] };
-        }
-        if (at > 0) continue;
-        // Lines may have come between the read and the look for a successor: then read once more.
-        if (isSucceeded) return true;
-        isSucceeded = this.isSucceeded(place);
-        if (!isSucceeded) return false;
-      }
-    } finally {
-      fs.closeSync(fd);
-    }
+    place: Place,
+    filter: LineFilter | undefined,
+  ): Generator<Line | undefined, boolean> {
+    if (yield* linesOf(place, filter, this.buffer)) return true;
+    if (!this.isSucceeded(place)) return false;
+    // Lines may have come between the read and the look for a successor.
+    yield* linesOf(place, filter, this.buffer);
+    return true;
   }
 
   /** After a power cut a segment may have a successor and no seal. */
-  private isSucceeded({ segment }: NonNullable<typeof this.place>): boolean {
+  private isSucceeded({ segment }: Place): boolean {
     return listSegments(this.folder).some(({ k }) => k > segment.k);
   }
 
   /** @returns false when the next segment is not there yet */
-  private goOn(place: NonNullable<typeof this.place>): boolean {
-    const segment = listSegments(this.folder).find(({ k }) => k > place.segment.k);
-    if (segment === undefined) return false;
-    const { first, from } = headOf(segment);
-    Object.assign(place, { segment, offset: from, n: first });
-    return true;
+  private goOn(place: Place): boolean {
+    for (const segment of listSegments(this.folder)) {
+      const next = segment.k > place.segment.k ? startOf(segment) : undefined;
+      if (next === undefined) continue;
+      Object.assign(place, next);
+      return true;
+    }
+    return false;
   }
+}
+
+/** Undefined when the segment was removed. */
+function startOf(segment: Segment): Place | undefined {
+  const head = headOf(segment);
+  return head && { segment, offset: head.from, n: head.first };
+}
+
+/** Lines that stay as they are while others are read. */
+function kept(lines: Iterable<Line | undefined>): Line[] {
+  const all: Line[] = [];
+  for (const line of lines)
+    if (line !== undefined) all.push({ ...line, bytes: Buffer.from(line.bytes) });
+  return all;
 }

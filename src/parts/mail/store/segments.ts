@@ -6,13 +6,16 @@
  * is final, and any process can make the next segment, with the same first line.
  */
 import fs from "node:fs";
+import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
-import { listDir } from "../../../host/list-dir.ts";
+import { listDirForSure } from "../../../host/list-dir.ts";
 import { openToRead } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
+import { readAt, readBytes, readInto } from "./read-bytes.ts";
+import { keepIds } from "./segment-ids.ts";
 
 /** A segment of at least this many bytes is sealed. No seal stands before this place. */
-export const SEGMENT_BYTES = 16 * 1024 * 1024;
+export const SEGMENT_BYTES = 4 * 1024 * 1024;
 export const SEAL = '{"v":1,"sealed":true}';
 const SEAL_LINE = `\n${SEAL}\n`;
 /** With O_NONBLOCK, a pipe at this path does not wait for a reader. */
@@ -30,9 +33,9 @@ export interface Segment {
   path: string;
 }
 
-/** The oldest first. */
+/** The oldest first. @throws a system error */
 export function listSegments(folder: MailFolder): Segment[] {
-  return listDir(folder.dir)
+  return listDirForSure(folder.dir)
     .flatMap((name) => {
       const [, k] = NAME.exec(name) ?? [];
       return k === undefined ? [] : [{ k: Number(k), path: folder.path(name) }];
@@ -54,16 +57,19 @@ export function openSegment({ path }: Segment): number {
 }
 
 /** Makes the segment after a sealed one, unless it is there. @throws a system error */
-export function makeNext(folder: MailFolder, { k, path }: Segment): void {
-  const bytes = readBytes(path);
+export function makeNext(folder: MailFolder, segment: Segment): void {
+  const bytes = readBytes(segment.path);
   const { first, from } = readHead(bytes);
   let lines = 0;
-  for (let at = from; ; lines++) {
+  let at = from;
+  for (; ; lines++) {
     const end = bytes.indexOf(NEWLINE, at);
     if (end === -1 || isSeal(bytes, at, end)) break;
     at = end + 1;
   }
-  makeSegment(folder, k + 1, first + lines);
+  // First: a full segment whose ids are not kept is read whole each time that an id is looked for.
+  keepIds(folder, segment.k, bytes.subarray(from, at));
+  makeSegment(folder, segment.k + 1, first + lines);
 }
 
 /** Whether a segment with this many bytes is sealed. */
@@ -91,9 +97,9 @@ export function syncMessages(folder: MailFolder): void {
   }
 }
 
-/** @returns where a seal begins in these bytes; -1 when there is none */
-export function findSeal(bytes: Buffer): number {
-  return bytes.indexOf(SEAL_LINE);
+/** @param from bytes before this place are not looked at @returns where a seal begins in these bytes; -1 when there is none */
+export function findSeal(bytes: Buffer, from = 0): number {
+  return bytes.indexOf(SEAL_LINE, from);
 }
 
 export function isSeal(bytes: Buffer, from: number, to: number): boolean {
@@ -115,34 +121,25 @@ export function readHead(bytes: Buffer): Head {
   return { first: typeof first === "number" ? first : 1, from: end + 1 };
 }
 
-export function headOf({ path }: Segment): Head {
-  const fd = openToRead(path);
+/** Undefined when the segment was removed. */
+export function headOf(segment: Segment): Head | undefined {
+  const fd = tryOpen(segment);
+  if (fd === undefined) return undefined;
   try {
-    return readHead(readAt(fd, 0, FIRST_LINE_BYTES_MAX));
+    return readHead(readInto(Buffer.allocUnsafe(FIRST_LINE_BYTES_MAX), fd, 0));
   } finally {
     fs.closeSync(fd);
   }
 }
 
-export function readBytes(path: string): Buffer {
-  const fd = openToRead(path);
+/** For reading. @returns undefined when retention has removed the segment since it was listed */
+export function tryOpen({ path }: Segment): number | undefined {
   try {
-    return readAt(fd, 0, fs.fstatSync(fd).size);
-  } finally {
-    fs.closeSync(fd);
+    return openToRead(path);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
   }
-}
-
-/** The bytes from one place to another; fewer when the file ends before. */
-export function readAt(fd: number, from: number, to: number): Buffer {
-  const buffer = Buffer.allocUnsafe(Math.max(0, to - from));
-  let got = 0;
-  while (got < buffer.length) {
-    const count = fs.readSync(fd, buffer, got, buffer.length - got, from + got);
-    if (count === 0) break;
-    got += count;
-  }
-  return buffer.subarray(0, got);
 }
 
 function makeSegment(folder: MailFolder, k: number, first: number): void {

@@ -98,7 +98,7 @@ async function waitForAnswer(
 }
 
 function replyTo(folder: MailFolder, log: MessageReader, id: string): string | undefined {
-  for (const message of log.next([JSON.stringify(id)]))
+  for (const message of log.next({ any: [JSON.stringify(id)] }))
     if (message.reply_to === id) return textOf(folder, message) ?? "";
   return undefined;
 }

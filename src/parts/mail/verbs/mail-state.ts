@@ -67,8 +67,9 @@ interface Reader {
 function openReader(store: MailStore, scope: Scope, id: string, address: string): Reader {
   const { branch, name, project } = parseAddress(address, scope) ?? { ...scope, name: address };
   const folder = new MailFolder(store, { project, branch });
-  const found = [...new MessageReader(folder).next([JSON.stringify(id)])];
-  return { folder, name, message: found.find((one) => one.id === id) };
+  const filter = { any: [JSON.stringify(id)] };
+  const [message] = new MessageReader(folder).lastOf(1, (one) => one.id === id, filter);
+  return { folder, name, message };
 }
 
 function stateOf({ folder, message, name }: Reader): MailState {

@@ -6,7 +6,8 @@ import { visibleJson } from "../../../core/visible.ts";
 import { localTime } from "../../../text/local-time.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { readCursor } from "../store/cursors.ts";
-import { isMailFor, textsIn } from "../store/inbox.ts";
+import { filterFor, isMailFor } from "../store/inbox.ts";
+import type { LineFilter } from "../store/line-filter.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
@@ -33,15 +34,15 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const { folder } = await openMail(ctx, ctx.options.scope);
-    const { after, texts, isWanted } = filterOf(ctx, folder);
+    const { after, filter, isWanted } = filterOf(ctx, folder);
     const reader = new MessageReader(folder, after);
     const { last, follow } = ctx.options;
-    for (const message of last === undefined ? [] : reader.lastOf(last, isWanted))
+    for (const message of last === undefined ? [] : reader.lastOf(last, isWanted, filter))
       await print(ctx, folder, message);
     for (;;) {
       // Watching begins before the read, so nothing is missed in between.
       const change = follow ? new ChangeSignal([folder.dir]) : undefined;
-      for (const message of reader.next(texts))
+      for (const message of reader.next(filter))
         if (isWanted(message)) await print(ctx, folder, message);
       if (change === undefined) break;
       await change.next();
@@ -65,8 +66,8 @@ type Options = Readonly<{
 interface Filter {
   /** They have higher numbers. */
   after: number;
-  /** Their lines have one of these; undefined: that is not known. */
-  texts: string[] | undefined;
+  /** Finds lines that may be asked for; undefined: any may be. */
+  filter: LineFilter | undefined;
   isWanted: (message: Numbered) => boolean;
 }
 
@@ -86,11 +87,16 @@ function filterOf(
     (thread === undefined || [message.id, message.thread, message.reply_to].includes(thread)) &&
     (reader === undefined || isMailFor(folder, message, reader));
   const of = reader ?? named;
+  const has = thread ?? sender;
   return {
     after: reader === undefined ? 0 : readCursor(folder, reader).upto,
-    texts: of === undefined ? undefined : textsIn(folder, of),
+    filter: of === undefined ? textFilter(has) : filterFor(folder, of),
     isWanted,
   };
+}
+
+function textFilter(text: string | undefined): LineFilter | undefined {
+  return text === undefined ? undefined : { any: [JSON.stringify(text)] };
 }
 
 async function print(

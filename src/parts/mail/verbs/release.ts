@@ -47,7 +47,7 @@ export const command = defineCommand({
 
 /** @throws ErrTaskNotFound, ErrInvalidTransition */
 function heldOf(folder: MailFolder, id: string): Numbered {
-  const found = [...new MessageReader(folder).next([JSON.stringify(id)])].find(
+  const found = [...new MessageReader(folder).next({ any: [JSON.stringify(id)] })].find(
     (message) => message.id === id,
   );
   const details = { id, phase: "release", hint: "`mailchute mail` shows what is held" };

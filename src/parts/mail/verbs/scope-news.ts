@@ -32,8 +32,7 @@ export class ScopeNews {
   /** What is there already is no news. */
   constructor(folder: MailFolder) {
     this.folder = folder;
-    this.reader = new MessageReader(folder);
-    for (const _ of this.reader.next([]));
+    this.reader = MessageReader.atEnd(folder);
     this.known = this.readAll();
   }
 

@@ -1,0 +1,54 @@
+/** Finds lines by texts that they have, in the bytes of many lines at once: so a line that nobody asked for is not decoded. Pure. */
+
+/** Lines of other versions pass each filter, because they may write the same in another way. */
+export interface LineFilter {
+  /** A line has one of these texts, */
+  any: readonly string[];
+  /** or it does not have this one. */
+  unless?: string;
+}
+
+/** No line of ours passes. */
+export const NO_LINES: LineFilter = { any: [] };
+
+/** How each line of ours begins. */
+const OURS = Buffer.from('{"v":1,');
+
+/** @returns whether the line from one place to another passes. Lines are asked about in order. @param filter undefined: all pass */
+export function lineTest(
+  bytes: Buffer,
+  filter: LineFilter | undefined,
+): (from: number, to: number) => boolean {
+  if (filter === undefined) return () => true;
+  const any = filter.any.map((text) => textTest(bytes, text));
+  const has = filter.unless === undefined ? undefined : textTest(bytes, filter.unless);
+  return (from, to) =>
+    any.some((test) => test(from, to)) || has?.(from, to) === false || !isOurs(bytes, from, to);
+}
+
+/** Each text is looked for once in all the bytes. */
+function textTest(bytes: Buffer, text: string): (from: number, to: number) => boolean {
+  const wanted = Buffer.from(text);
+  let at = -1;
+  /** Where the line before has it: many lines have a field at the same place. */
+  let offset = 0;
+  return (from, to) => {
+    if (at >= from) return at < to;
+    const guess = from + offset;
+    if (guess + wanted.length <= to && isAt(bytes, guess, wanted)) return true;
+    const found = bytes.indexOf(wanted, from);
+    at = found === -1 ? Number.POSITIVE_INFINITY : found;
+    if (at < to) offset = at - from;
+    return at < to;
+  };
+}
+
+function isOurs(bytes: Buffer, from: number, to: number): boolean {
+  // A line without anything in it ends a torn one.
+  return to - from < OURS.length || isAt(bytes, from, OURS);
+}
+
+function isAt(bytes: Buffer, from: number, wanted: Buffer): boolean {
+  for (let at = 0; at < wanted.length; at++) if (bytes[from + at] !== wanted[at]) return false;
+  return true;
+}

@@ -1,0 +1,29 @@
+/** Reads parts of files. */
+import fs from "node:fs";
+import { openToRead } from "../../../host/regular-file.ts";
+
+/** All of a file. @throws a system error, ENOENT when it was removed */
+export function readBytes(path: string): Buffer {
+  const fd = openToRead(path);
+  try {
+    return readAt(fd, 0, fs.fstatSync(fd).size);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** The bytes from one place to another; fewer when the file ends before. */
+export function readAt(fd: number, from: number, to: number): Buffer {
+  return readInto(Buffer.allocUnsafe(Math.max(0, to - from)), fd, from);
+}
+
+/** As many bytes as there is room for; fewer when the file ends before. @returns the part of the buffer that has them */
+export function readInto(buffer: Buffer, fd: number, from: number): Buffer {
+  let got = 0;
+  while (got < buffer.length) {
+    const count = fs.readSync(fd, buffer, got, buffer.length - got, from + got);
+    if (count === 0) break;
+    got += count;
+  }
+  return buffer.subarray(0, got);
+}

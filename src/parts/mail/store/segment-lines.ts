@@ -1,0 +1,83 @@
+/** Reads the lines of one segment, in pieces, up to its seal. */
+import fs from "node:fs";
+import { type LineFilter, lineTest } from "./line-filter.ts";
+import type { Checked } from "./message.ts";
+import { readInto } from "./read-bytes.ts";
+import { isSeal, type Segment, tryOpen } from "./segments.ts";
+
+/** A whole line. Its bytes are there until the next one is asked for. */
+export interface Line {
+  n: number;
+  bytes: Buffer;
+  place: Checked;
+}
+
+/** The beginning of a line. */
+export interface Place {
+  segment: Segment;
+  offset: number;
+  n: number;
+}
+
+/** How much is read at once (bytes); more than any line of ours. */
+const PIECE_BYTES = 256 * 1024;
+const NEWLINE = 0x0a;
+
+/**
+ * The lines from this place on that pass the filter, and undefined after each piece that was read. The place moves along.
+ * @param buffer from `newBuffer`; not used by others meanwhile
+ * @returns true when no more lines can come: the segment is sealed, or was removed
+ */
+export function* linesOf(
+  place: Place,
+  filter: LineFilter | undefined,
+  buffer: Buffer,
+): Generator<Line | undefined, boolean> {
+  const fd = tryOpen(place.segment);
+  // Retention removes what all have read.
+  if (fd === undefined) return true;
+  try {
+    for (;;) {
+      const bytes = readInto(buffer, fd, place.offset);
+      const passes = lineTest(bytes, filter);
+      let at = 0;
+      for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, at)) {
+        if (isSeal(bytes, at, end)) return true;
+        const from = at;
+        at = end + 1;
+        const line = passed(place, at - from);
+        if (passes(from, end)) yield { ...line, bytes: bytes.subarray(from, end) };
+      }
+      yield undefined;
+      if (at > 0) continue;
+      const length = bytes.length < PIECE_BYTES ? undefined : lengthOfLine(fd, place.offset);
+      if (length === undefined) return false;
+      yield { ...passed(place, length), bytes };
+    }
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+export function newBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(PIECE_BYTES);
+}
+
+/** Moves the place to the next line. */
+function passed(place: Place, length: number): Omit<Line, "bytes"> {
+  const line = { n: place.n, place: [place.segment.k, place.offset] as const };
+  place.n++;
+  place.offset += length;
+  return line;
+}
+
+/** Of a line that is longer than a piece: a power cut may leave many zeros. @returns undefined when it has no end yet */
+function lengthOfLine(fd: number, from: number): number | undefined {
+  const buffer = newBuffer();
+  for (let offset = from; ; offset += PIECE_BYTES) {
+    const bytes = readInto(buffer, fd, offset);
+    const end = bytes.indexOf(NEWLINE);
+    if (end !== -1) return offset + end + 1 - from;
+    if (bytes.length < PIECE_BYTES) return undefined;
+  }
+}
