@@ -21,6 +21,8 @@ class MailPart implements Part, StartLimit {
   private readonly notes = new Map<string, RunNote>();
   private lookAtMs = 0;
   private isLooking = false;
+  /** A first look has come to its end. */
+  private hasStarted = false;
   /** A task was noted since the last look began. */
   private hasNewNote = false;
   /** False until the first look: then it is not known whether there is mail. */
@@ -79,12 +81,12 @@ class MailPart implements Part, StartLimit {
 
   /** Never rejects: the next look tries again. */
   private async look(): Promise<void> {
-    const isStart = this.watch === undefined;
     this.hasNewNote = false;
     try {
       const { openWatch } = await import("./delivery/mail-watch.ts");
       this.watch ??= await openWatch(this.env, this.notes);
-      await this.watch.look(isStart);
+      await this.watch.look(!this.hasStarted);
+      this.hasStarted = true;
     } catch (error) {
       this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);
     }

@@ -212,7 +212,7 @@ describe("the lines of a scope", () => {
   it("behind a very long one, as zeros after a power cut, are read", () => {
     const folder = newFolder();
     sendTo(folder, { text: "a" });
-    fs.appendFileSync(segmentOf(folder), Buffer.alloc(600_000));
+    fs.appendFileSync(segmentOf(folder), Buffer.alloc(1_500_000));
     const reader = new MessageReader(folder);
     expect(textsOf([...reader.next()])).toEqual(["a"]);
     sendTo(folder, { text: "b" });
@@ -404,19 +404,6 @@ describe("retention", () => {
     expect([segmentOf(folder), blob].map((path) => fs.existsSync(path))).toEqual([false, true]);
   });
 
-  it("removes nothing when it cannot be known who is there", async () => {
-    const { folder } = newOld();
-    await createAgent(folder, { name: "june", type: "codex" }, NOW);
-    const { readdirSync } = fs;
-    vi.spyOn(fs, "readdirSync").mockImplementation(((path: string) => {
-      if (path.endsWith("agents")) throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
-      return readdirSync(path);
-    }) as typeof readdirSync);
-    expect(() => removeOld(folder, Date.now())).toThrow("EMFILE");
-    vi.restoreAllMocks();
-    expect(fs.existsSync(segmentOf(folder))).toBe(true);
-  });
-
   it("and a reader at the same time: it goes on behind what was removed", () => {
     const { folder } = newOld();
     sendTo(folder, { text: "b" });
@@ -467,18 +454,13 @@ describe("a cursor", () => {
     expect(fs.readdirSync(folder.path("cursors", "a%2Fb")).sort()).toEqual(["4.json", "5.json"]);
   });
 
-  it("counts as it was when its last record is empty, and is not guessed when it cannot be read", () => {
+  it("counts as it was when its last record is empty", () => {
     const folder = newFolder();
     for (const upto of [1, 2]) moveCursor(folder, "june", upto, { by: "ack", atMs: NOW });
     fs.writeFileSync(folder.path("cursors", "june", "2.json"), "");
     expect(readCursor(folder, "june")).toMatchObject({ n: 2, upto: 1 });
     moveCursor(folder, "june", 3, { by: "ack", atMs: NOW });
     expect(readCursor(folder, "june")).toMatchObject({ n: 3, upto: 3 });
-    vi.spyOn(fs, "readdirSync").mockImplementation(() => {
-      throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
-    });
-    expect(() => readCursor(folder, "june")).toThrow("EMFILE");
-    vi.restoreAllMocks();
   });
 
   it("counts when others write new records between the listing and the read", () => {

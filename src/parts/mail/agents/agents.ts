@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
-import { loadDocument, readDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { listDirForSure } from "../../../host/list-dir.ts";
 import { explainBadName, folderOf, formatAddress, HUMAN, type Scope } from "../scope/scope.ts";
@@ -153,9 +153,9 @@ export async function changeAgent(
   });
 }
 
-/** @param name in lower case */
+/** @param name in lower case @throws a system error: whether it is there is then unknown */
 export function readAgent(folder: MailFolder, name: string): AgentRecord | undefined {
-  const found = readDocument<Record<string, unknown>>(pathOf(folder, name));
+  const found = loadDocument<Record<string, unknown>>(pathOf(folder, name));
   return found === undefined ? undefined : withDefaults(found, folder.scope, name);
 }
 

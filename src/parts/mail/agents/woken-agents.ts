@@ -41,13 +41,19 @@ export class WokenAgents {
       }
   }
 
-  /** Looks which agents are there now. @returns the spawned ones whose first task may not be submitted; empty when nothing has changed */
+  /**
+   * Looks which agents are there now.
+   * @returns the spawned ones whose first task may not be submitted; empty when nothing has changed
+   * @throws a system error: those of the last look stay
+   */
   look(): AgentRecord[] {
     const stamp = fs.statSync(this.folder.path("agents"), { throwIfNoEntry: false })?.mtimeMs;
     if (stamp !== undefined && stamp === this.stamp) return [];
-    this.stamp = stamp === undefined || Date.now() - stamp > STAMP_MS ? stamp : undefined;
+    const isSure = stamp === undefined || Date.now() - stamp > STAMP_MS;
     // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
     const own = listAgents(this.folder).filter((one) => !livesElsewhere(one, this.home));
+    // Only now: a list that cannot be read is tried again.
+    this.stamp = isSure ? stamp : undefined;
     this.names.clear();
     this.firstTasks.clear();
     for (const { from, name, spawned } of own) {

@@ -3,7 +3,13 @@ import { dirname } from "node:path";
 import type { Briefing, BriefingNote } from "../../../agents/briefing.ts";
 import { isoTime } from "../../../core/iso-time.ts";
 import type { MakeBriefing } from "../../../worker/briefing.ts";
-import { type AgentChange, changeAgent, listAgents, readAgent } from "../agents/agents.ts";
+import {
+  type AgentChange,
+  type AgentRecord,
+  changeAgent,
+  listAgents,
+  readAgent,
+} from "../agents/agents.ts";
 import { nameOfRun } from "../agents/name-of-run.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { formatAddress, type Scope } from "../scope/scope.ts";
@@ -66,7 +72,16 @@ class RunBriefing implements Briefing {
 
   standing(): string {
     const { folder, name } = this;
-    return standingText({ ...folder.scope, name }, listAgents(folder), folder.orchestrator);
+    return standingText({ ...folder.scope, name }, this.colleagues(), folder.orchestrator);
+  }
+
+  /** A run goes on without those that cannot be read. */
+  private colleagues(): AgentRecord[] {
+    try {
+      return listAgents(this.folder);
+    } catch {
+      return [];
+    }
   }
 
   news(bytesMax: number): string {

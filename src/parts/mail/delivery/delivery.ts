@@ -56,8 +56,16 @@ export class Delivery {
   async work(): Promise<void> {
     let hasWork = false;
     this.tasks.lookAgain();
-    for (const name of this.agents.names.keys()) if (await this.deliver(name)) hasWork = true;
+    let failed: unknown;
+    for (const name of this.agents.names.keys())
+      try {
+        if (await this.deliver(name)) hasWork = true;
+      } catch (error) {
+        // The other agents get their mail.
+        failed ??= error;
+      }
     this.hasWork = hasWork;
+    if (failed !== undefined) throw failed;
   }
 
   /** @returns whether the agent is about to be woken, or reads its mail now */

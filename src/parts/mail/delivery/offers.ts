@@ -3,7 +3,7 @@
  * is written before the offer is made, so after a crash it is known what may have been said to whom.
  */
 import fs from "node:fs";
-import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 
@@ -39,8 +39,9 @@ export function isOffer(sender: string): boolean {
   return sender.startsWith(SENDER);
 }
 
+/** @throws a system error: whether there is one is then unknown */
 export function readOffer(folder: MailFolder, reader: string): MailOffer | undefined {
-  const found = readDocument<MailOffer>(pathOf(folder, reader));
+  const found = loadDocument<MailOffer>(pathOf(folder, reader));
   return typeof found?.task === "string" && typeof found.upto === "number" ? found : undefined;
 }
 

@@ -93,11 +93,12 @@ export class PendingMail {
   }
 
   private take(message: Numbered, nowMs: number): void {
-    if (isHeld(this.folder, message)) return this.hold(message);
-    for (const address of recipientsOf(message)) {
-      const name = this.names.get(address);
-      if (name !== undefined) this.add(name, message, nowMs);
-    }
+    if (isHeld(this.folder, message)) this.hold(message);
+    else
+      for (const address of recipientsOf(message)) {
+        const name = this.names.get(address);
+        if (name !== undefined) this.add(name, message, nowMs);
+      }
   }
 
   private async load(name: string, nowMs: number): Promise<Waiting | undefined> {

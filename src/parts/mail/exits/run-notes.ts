@@ -4,8 +4,8 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { readDocument, replaceDocument } from "../../../host/documents.ts";
-import { listDir } from "../../../host/list-dir.ts";
+import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { listDirForSure } from "../../../host/list-dir.ts";
 
 export interface RunNote {
   v: 1;
@@ -20,12 +20,12 @@ export interface RunNote {
 
 const ENDING = ".json";
 
-/** The tasks that are noted. */
+/** The tasks that are noted. @throws a system error: which they are is then unknown */
 export function listNotes(stateDir: string): RunNote[] {
-  return listDir(join(stateDir, "exits"))
+  return listDirForSure(join(stateDir, "exits"))
     .filter((name) => name.endsWith(ENDING))
     .flatMap((name) => {
-      const found = readDocument<RunNote>(join(stateDir, "exits", name));
+      const found = loadDocument<RunNote>(join(stateDir, "exits", name));
       return typeof found?.task === "string" && typeof found.agent === "string" ? [found] : [];
     });
 }

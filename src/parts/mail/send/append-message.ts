@@ -73,7 +73,7 @@ function tryAppend(folder: MailFolder, segment: Segment, line: Buffer): number |
       // The count of its lines must survive when the next segment does.
       if (folder.isDurable) fs.fsyncSync(fd);
       makeNext(folder, segment);
-      removeOld(folder, Date.now());
+      tryRemoveOld(folder);
       return undefined;
     }
     const isTorn = size > 0 && readAt(fd, size - 1, size)[0] !== NEWLINE;
@@ -88,6 +88,15 @@ function tryAppend(folder: MailFolder, segment: Segment, line: Buffer): number |
     return at;
   } finally {
     fs.closeSync(fd);
+  }
+}
+
+/** What it cannot remove now, such as when it is not known who has read it, stays until a file is full again. */
+function tryRemoveOld(folder: MailFolder): void {
+  try {
+    removeOld(folder, Date.now());
+  } catch {
+    // It is no reason to refuse a message.
   }
 }
 

@@ -30,14 +30,14 @@ export function removeOld(folder: MailFolder, wallMs: number): void {
     firstUnread ??= firstUnreadIn(folder);
     // Undefined: another process is at work here.
     if ((headOf(next)?.first ?? Number.POSITIVE_INFINITY) > firstUnread) break;
-    // The ids last: without them the segment would be read whole.
-    for (const path of [segment.path, pathOf(folder, segment.k)]) fs.rmSync(path, { force: true });
+    // The ids first, so that a crash leaves none behind.
+    for (const path of [pathOf(folder, segment.k), segment.path]) fs.rmSync(path, { force: true });
     isRemoved = true;
   }
   if (isRemoved) removeTexts(folder, isOld);
 }
 
-/** The number of the first message that somebody has not read. */
+/** The number of the first message that an agent or a person has not read. */
 function firstUnreadIn(folder: MailFolder): number {
   const readers = [HUMAN, ...listAgents(folder).map(({ name }) => name)];
   const all = readers.map((reader) => firstUnreadOf(folder, reader) ?? Number.POSITIVE_INFINITY);

@@ -1,4 +1,4 @@
-/** Finds lines by texts that they have, in the bytes of many lines at once: so a line that nobody asked for is not decoded. Pure. */
+/** Finds lines by texts that they have, in the bytes of many lines at once: so only lines that are asked for are decoded. Pure. */
 
 /** Lines of other versions pass each filter, because they may write the same in another way. */
 export interface LineFilter {

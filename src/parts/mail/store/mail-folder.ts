@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { ErrMailboxDir, messageOf, systemCode } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/retention.ts";
 import type { Settings } from "../../../core/settings.ts";
-import { readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
+import { loadDocument, readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { randomToken } from "../../../mailbox/random.ts";
@@ -140,7 +140,7 @@ export class MailFolder {
   /** On some file systems `Main` and `main` are one folder: the second one is refused. */
   private note(): void {
     const path = this.path("scope.json");
-    const known = readDocument<Scope>(path);
+    const known = loadDocument<Scope>(path);
     if (known === undefined) {
       const { project, branch } = this.scope;
       replaceDocument(path, { v: 1, project, branch }, { isDurable: this.isDurable });

@@ -25,7 +25,7 @@ const NEWLINE = 0x0a;
 
 /**
  * The lines from this place on that pass the filter, and undefined after each piece that was read. The place moves along.
- * @param buffer from `newBuffer`; not used by others meanwhile
+ * @param buffer from `newBuffer`; not used by others in between
  * @returns true when no more lines can come: the segment is sealed, or was removed
  */
 export function* linesOf(

@@ -3,6 +3,7 @@
  * From it follows how long a chain of messages is that a run continues, and how often an agent has woken itself.
  */
 import fs from "node:fs";
+import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import { replaceText } from "../../../host/documents.ts";
 import { appendRegularText, readRegularText } from "../../../host/regular-file.ts";
@@ -42,13 +43,14 @@ export function noteWake(folder: MailFolder, name: string, record: WakeRecord): 
   appendRegularText(path, `\n${lineOf(record)}`);
 }
 
-/** The oldest first. */
+/** The oldest first. @throws a system error: a guard against loops must not take it for none */
 export function readWakes(folder: MailFolder, name: string): WakeRecord[] {
   let text: string;
   try {
     text = readRegularText(pathOf(folder, name));
-  } catch {
-    return [];
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return [];
+    throw error;
   }
   return text.split("\n").flatMap((line) => {
     const found = parseObject(line) as WakeRecord | undefined;
