@@ -4,6 +4,7 @@ import { CostSums } from "../../agents/cost-sums.ts";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
+import { readPast } from "../../cli/shell/past-time.ts";
 import { costsOf, type StateTree } from "../../core/state-tree.ts";
 import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
@@ -18,7 +19,6 @@ import { pageOf } from "./page.ts";
 import { Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
 import { readStanding } from "./standing.ts";
-import { readPast } from "./times.ts";
 
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
 /** Alerts about what the report has in sections of its own. */

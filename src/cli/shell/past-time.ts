@@ -1,6 +1,6 @@
 /** Reads a time that has passed, as people type it. */
-import { ErrUsage } from "../../cli/shell/command-spec.ts";
-import { readDuration } from "../../cli/shell/parse.ts";
+import { ErrUsage } from "./command-spec.ts";
+import { readDuration } from "./parse.ts";
 
 const TIME_OF_DAY = /^(\d{1,2}):(\d{2})$/;
 

@@ -1,6 +1,6 @@
 /** Times in the past, as people type them. */
 import { describe, expect, it } from "vitest";
-import { readPast } from "../../../src/parts/report/times.ts";
+import { readPast } from "../../src/cli/shell/past-time.ts";
 
 const NOW = new Date(2026, 2, 10, 7, 30).getTime();
 
