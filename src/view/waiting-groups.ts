@@ -120,7 +120,7 @@ function delayedGroup({ snapshot, accepted, inbox }: Facts, nowMs: number): Wait
   return [
     {
       code: "delayed",
-      text: "wait for their time, or for the next run after a failure",
+      text: "wait for their time (not_before, backoff)",
       count: { count, is_exact: true },
       tasks,
       do: null,

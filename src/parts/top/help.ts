@@ -25,17 +25,17 @@ export function keyTexts(): string[] {
   return KEYS.map(([keys, what]) => `${keys}: ${what}`);
 }
 
-/** @param width cells */
+/** The keys, and below them what they do in all. @param width cells */
 export function helpLines(width: number): string[] {
   const room = Math.max(10, width - KEYS_WIDTH - 1);
   return [
+    ...KEYS.flatMap(([keys, what]) =>
+      fold(what, room).map((line, i) => `${(i === 0 ? keys : "").padEnd(KEYS_WIDTH)} ${line}`),
+    ),
+    "",
     ...fold(
       "All that is shown comes from files. A key that changes something writes a file, too, as the command of that name does.",
       width,
-    ),
-    "",
-    ...KEYS.flatMap(([keys, what]) =>
-      fold(what, room).map((line, i) => `${(i === 0 ? keys : "").padEnd(KEYS_WIDTH)} ${line}`),
     ),
   ];
 }

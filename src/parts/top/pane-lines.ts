@@ -179,7 +179,7 @@ function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): 
       const next =
         first === undefined
           ? ""
-          : `${first.due_ms !== null && first.due_ms > nowMs ? `in ${clock(first.due_ms - nowMs)}: ` : ""}${inert(first.id)}${first.why === "" ? "" : ` ${inert(first.why)}`}`;
+          : `${first.due_ms !== null && first.due_ms > nowMs ? `in ${clock(first.due_ms - nowMs)}  ` : ""}${inert(first.id)}${first.why === "" ? "" : ` ${inert(first.why)}`}`;
       const head = `${sized(count === null ? "–" : countOf(count), 9, "right")}  ${inert(text)}`;
       return withMore(head, next, room);
     }

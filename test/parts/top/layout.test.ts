@@ -1,6 +1,7 @@
 /** The screen of `top` as lines of text, in many sizes. */
 import { describe, expect, it } from "vitest";
 import type { TaskShown } from "../../../src/parts/top/frame.ts";
+import { keyTexts } from "../../../src/parts/top/help.ts";
 import { layout, wantedTask } from "../../../src/parts/top/layout.ts";
 import { share } from "../../../src/parts/top/pane-lines.ts";
 import { taskPage } from "../../../src/parts/top/press.ts";
@@ -114,6 +115,26 @@ describe("in 80 × 24", () => {
   it("failures are grouped by cause, with their number, time and first tasks", () => {
     expect(lineWith("ECONNREFUSED")).toMatch(/4x {2}exit +connect ECONNREFUSED/);
     expect(lineWith("ECONNREFUSED")).toContain("sync-a sync-b +2");
+  });
+
+  it("a task that waits for its time is named with how long that is", () => {
+    const tasks = [{ id: "sync-crm", why: "", due_ms: NOW_MS + 41_000 }];
+    const text = "wait for their time (not_before, backoff)";
+    const waiting = [
+      { code: "delayed", text, count: { count: 9, is_exact: true }, tasks, do: null },
+    ];
+    const drawn = layout(frame({ of: overview({ waiting }) }), { columns: 80, rows: 24 });
+    expect(textOf(drawn.lines)).toContain(` 9  ${text}  in 0:41  sync-crm`);
+  });
+
+  it("the help has room for each key", () => {
+    const help = layout(frame({ state: { isHelp: true } }), { columns: 80, rows: 24 });
+    const missing = keyTexts().filter((text) => {
+      const [keys = ""] = text.split(": ");
+      return !help.lines.some((line) => line.startsWith(keys));
+    });
+    expect(missing).toEqual([]);
+    expect(keyTexts().length).toBeGreaterThan(10);
   });
 
   it("questions come first in the last pane, then obstacles and alerts", () => {
