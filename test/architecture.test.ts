@@ -57,7 +57,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   supervisor: [...TASKS, ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
   "cli/shell": [...SHELL, "cli/commands"],
   "cli/text": SHELL,
-  "cli/wait": [...SHELL, "cli/shell"],
+  "cli/wait": [...SHELL, "cli/shell", "cli/text"],
   "cli/enqueue": [...SHELL, "cli/shell", "cli/wait"],
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],

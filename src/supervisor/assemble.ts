@@ -110,7 +110,7 @@ export function assemble(
     pool,
     startup: new Startup(env, options, { status, control, limits, pool, poll, parts }),
     shutdown: new Shutdown(env, lifecycle, { pool, poll, parts, commands, rejections, status }),
-    report: new RunReport(env, { queue, parts, completions, rejections }),
+    report: new RunReport(env, { queue, parts, completions, rejections, status }),
     ordered: [
       // Commands of a person come before anything starts.
       commandService(commands),

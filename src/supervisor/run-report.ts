@@ -3,19 +3,20 @@ import type { HeldTask } from "../core/documents.ts";
 import { laneOf } from "../core/waiting-task.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { EndReason } from "./environment/lifecycle.ts";
-import type { RunSummary } from "./environment/options.ts";
+import type { RunProgress, RunSummary } from "./environment/options.ts";
 import type { Parts } from "./environment/parts.ts";
 import type { Rejections } from "./inbox/reject.ts";
 import type { Completions } from "./queue/completions.ts";
 import type { Queue } from "./queue/queue.ts";
 import { findBlockedTasks } from "./status/blocked-tasks.ts";
-import { reportOf } from "./status/status-writer.ts";
+import { reportOf, type StatusWriter } from "./status/status-writer.ts";
 
 export interface RunReportParts {
   queue: Queue;
   parts: Parts;
   completions: Completions;
   rejections: Rejections;
+  status: StatusWriter;
 }
 
 /** How many tasks of groups and agents with 0 slots are named. */
@@ -30,6 +31,18 @@ export class RunReport {
   constructor(env: Pick<Environment, "settings" | "trays">, parts: RunReportParts) {
     this.env = env;
     this.p = parts;
+  }
+
+  /** Quick enough for a person who looks several times a second. */
+  progress(): RunProgress {
+    const { completions, queue, status } = this.p;
+    const { backlog, dispatcher, scanner } = queue;
+    const { completed, failed } = completions.counts;
+    let left = backlog.size + (status.last?.roadmap?.open ?? 0);
+    // A task between two runs is in both.
+    for (const id of dispatcher.inFlight.values()) if (backlog.stateOfId(id) === undefined) left++;
+    const accepted = dispatcher.inFlight.size;
+    return { completed, failed, left, accepted, isAllKnown: scanner.isComplete };
   }
 
   summary(endedBy: EndReason): RunSummary {

@@ -9,13 +9,18 @@ import { systemClock } from "../host/system-clock.ts";
 import { assemble, type Services } from "./assemble.ts";
 import { type Environment, openEnvironment } from "./environment/environment.ts";
 import { Lifecycle } from "./environment/lifecycle.ts";
-import type { RunSummary, SupervisorOptions } from "./environment/options.ts";
+import type { RunProgress, RunSummary, SupervisorOptions } from "./environment/options.ts";
 import { NEVER, type Tick } from "./environment/service.ts";
 import type { MakePart } from "./part.ts";
 import { stopLimitMs } from "./shutdown.ts";
 import { TickTimer } from "./tick-timer.ts";
 
-export type { RunStart, RunSummary, SupervisorOptions } from "./environment/options.ts";
+export type {
+  RunProgress,
+  RunStart,
+  RunSummary,
+  SupervisorOptions,
+} from "./environment/options.ts";
 
 export class Supervisor {
   readonly tree: StateTree;
@@ -58,6 +63,11 @@ export class Supervisor {
     this.timer.stop();
     await shutdown.run(endedBy, ordered);
     return report.summary(endedBy);
+  }
+
+  /** How far it is. */
+  progress(): RunProgress {
+    return this.s.report.progress();
   }
 
   /** Asks it to end: after running tasks have ended (`drain`), or after giving them back. A second call hurries the first. */

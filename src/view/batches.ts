@@ -6,8 +6,8 @@ import { resultName, resultsName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { countText } from "../text/render.ts";
 import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
+import { progressText } from "./task-progress.ts";
 
-const BAR_CELLS = 20;
 const RESULTS_ENDING = resultsName("");
 
 /** The progress in the newest run's directory of a batch; undefined when it has not begun. @param run path of the directory */
@@ -18,12 +18,10 @@ export function readBatchProgress(run: string): BatchProgress | undefined {
     : undefined;
 }
 
-/** `[########------------]  40 %  4,000 lines, 2 failed` */
-export function batchBar(progress: BatchProgress): string {
+/** `[########------------]  40 %  4,000 lines, 2 failed`. @param hasBar as in `progressText` */
+export function batchBar(progress: BatchProgress, hasBar = true): string {
   const part = progress.bytes > 0 ? Math.min(1, progress.bytes_read / progress.bytes) : 1;
-  const filled = Math.round(part * BAR_CELLS);
-  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
-  return `${bar} ${String(Math.floor(part * 100)).padStart(3)} %  ${countsText(progress)}`;
+  return progressText({ pct: part * 100, text: countsText(progress) }, hasBar);
 }
 
 export function countsText(counts: BatchCounts): string {

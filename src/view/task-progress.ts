@@ -44,12 +44,19 @@ export function parseProgress(line: string): TaskProgress {
   return { pct: Math.min(100, Number(number)), text: text.trim().slice(0, TEXT_CHARS_MAX) };
 }
 
-/** `[########------------]  40 %  halfway`. The text is not made safe for a terminal here. */
-export function progressText({ pct, text }: TaskProgress): string {
+/** `[########------------]  40 %  halfway`. The text is not made safe for a terminal here. @param hasBar false: `40 %  halfway` */
+export function progressText({ pct, text }: TaskProgress, hasBar = true): string {
   if (pct === null) return text;
-  const filled = Math.round((pct / 100) * BAR_CELLS);
-  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
-  return `${bar} ${String(Math.floor(pct)).padStart(3)} %  ${text}`.trimEnd();
+  const number = String(Math.floor(pct));
+  return (
+    hasBar ? `${bar(pct)} ${number.padStart(3)} %  ${text}` : `${number} %  ${text}`
+  ).trimEnd();
+}
+
+/** `[########------------]`. It is full only at 100. */
+export function bar(pct: number): string {
+  const filled = Math.floor((pct / 100) * BAR_CELLS);
+  return `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
 }
 
 /** The lines that hold something. The first one may have lost its beginning. */

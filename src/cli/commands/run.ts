@@ -14,7 +14,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { describeTree, existingTree, openSettings, shortPath } from "../shell/options.ts";
 import { watchTerminals } from "../shell/terminals.ts";
 import { callAt, readUntil } from "../shell/until.ts";
-import { LiveLines } from "../text/live-lines.ts";
+import { RunLines } from "../wait/run-lines.ts";
 
 /** How many tasks, and how many nodes, that do not start are named. */
 const NAMED_MAX = 5;
@@ -60,7 +60,7 @@ export const command = defineCommand({
     },
     live: {
       type: "toggle",
-      help: "a line on stderr for each task that starts, ends or waits again (default where stderr is a terminal); --no-live: no lines at all",
+      help: "a line on stderr for each task that starts, ends or waits again, and with --drain or --once how many have ended (default where stderr is a terminal); --no-live: no lines at all",
     },
     paused: { type: "flag", help: "start paused" },
   },
@@ -76,6 +76,11 @@ export const command = defineCommand({
     const tree = stateTree(ctx.stateDir, mailboxDir);
     const { Supervisor } = await import("../../app/supervisor.ts");
     const isQuiet = options.live === false;
+    // A person at the terminal sees what happens; for a log or a pipe the journal has it.
+    const isLive =
+      (options.live ?? (process.stderr.isTTY === true && !ctx.json)) && !options["dry-run"];
+    const lines = isLive ? new RunLines(ctx, tree, options.drain || options.once) : undefined;
+    const out = lines?.out ?? ctx.out;
     if (options["dry-run"]) existingTree(ctx);
     const which = describeTree(ctx);
     const mode = {
@@ -90,27 +95,22 @@ export const command = defineCommand({
       if (isQuiet) return;
       const inbox = shortPath(ctx, join(tree.mailbox, "inbox"));
       for (const line of describeStart(inbox, start, settings.workers, { ...options, untilMs }))
-        ctx.out.note(line);
+        out.note(line);
     };
     const onNotice = (notice: string): void => {
-      if (!isQuiet) ctx.out.note(safe(notice));
+      if (!isQuiet) out.note(safe(notice));
     };
     const supervisor = new Supervisor({ tree, settings, ...mode, onStart, onNotice });
-    if (which !== undefined && !isQuiet) ctx.out.note(which);
+    if (which !== undefined && !isQuiet) out.note(which);
     const endIfHungUp = watchTerminals();
-    const wasInterrupted = stopOnSignals(ctx, supervisor);
+    const wasInterrupted = stopOnSignals({ out }, supervisor);
     const treeId = treeIdOf(tree.dir);
-    // A person at the terminal sees what happens; for a log or a pipe the journal has it.
-    const isLive = options.live ?? (process.stderr.isTTY === true && !ctx.json);
-    const live =
-      isLive && !options["dry-run"]
-        ? new LiveLines(tree.events, (line) => ctx.out.note(line))
-        : undefined;
+    lines?.follow(tree.events, () => supervisor.progress());
     const endWaits = options["dry-run"]
       ? () => {}
       : watchTheNight(supervisor, untilMs, options["keep-awake"], onNotice);
     const ran = await supervisor.run().finally(() => {
-      live?.close();
+      lines?.close();
       endWaits();
     });
     const summary = { ...ran, held: liveHeld(tree, ran.held) };

@@ -70,7 +70,9 @@ export async function waitForTasks(
   { timeoutMs = Number.POSITIVE_INFINITY, areKnown = false, sinceMs = 0 }: WaitOptions = {},
 ): Promise<WaitResult> {
   const deadline = performance.now() + timeoutMs;
+  let standing: Standing | undefined;
   const line = openWaitLine(ctx, tree);
+  line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;
   const pending = new Set(ids);
   const result: WaitResult = {
@@ -105,7 +107,7 @@ export async function waitForTasks(
       }
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
-      line?.update(standingOf(result, ids.length, pending));
+      standing = standingOf(result, ids.length, pending);
       await open.tell(pending);
       await change.next(Math.min(leftMs, Math.max(0, open.inMs)));
     }
@@ -142,7 +144,9 @@ export async function waitForQuiet(
   timeoutMs: number = Number.POSITIVE_INFINITY,
 ): Promise<{ isQuiet: boolean; open: OpenTask[] }> {
   const deadline = performance.now() + timeoutMs;
+  let standing: Standing | undefined;
   const line = openWaitLine(ctx, tree);
+  line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;
   const watch = new WaitWatch({ out }, tree);
   const tasks = new OpenTasks({ ...ctx, out }, tree, timeoutMs);
@@ -165,7 +169,7 @@ export async function waitForQuiet(
       if (line !== undefined) {
         const left = countTasks(tree).count + processingPlaces(tree).length;
         most = Math.max(most, left);
-        line.update({ ended: most - left, failed: 0, all: most, isWanted: () => true });
+        standing = { ended: most - left, failed: 0, all: most, isWanted: () => true };
       }
       await tasks.tell(openIds(tree));
       await change.next(Math.min(leftMs, Math.max(0, tasks.inMs)));

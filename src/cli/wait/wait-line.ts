@@ -3,24 +3,26 @@ import { join } from "node:path";
 import { isatty } from "node:tty";
 import { runOf } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { counted, countText, duration } from "../../text/render.ts";
+import { countText, duration } from "../../text/render.ts";
+import { batchBar, readBatchProgress } from "../../view/batches.ts";
 import { processingPlaces } from "../../view/find-task.ts";
 import { RunTails } from "../../view/run-tails.ts";
-import { progressText } from "../../view/task-progress.ts";
+import { bar, progressText } from "../../view/task-progress.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { StatusLine } from "./status-line.ts";
 
 const STDERR = 2;
 const LOOK_MS = 250;
-const BAR_CELLS = 20;
 
 /** How the wait stands. */
 export interface Standing {
   ended: number;
   failed: number;
   all: number;
-  /** Whether this task is waited for. */
-  isWanted: (id: string) => boolean;
+  /** Whether this task is waited for. Left out: too many run for a look at each. */
+  isWanted?: (id: string) => boolean;
+  /** False while there may be more. */
+  isAllKnown?: boolean;
 }
 
 /** Undefined when no person looks, or one who reads a log. */
@@ -36,17 +38,18 @@ export class WaitLine {
   private readonly tree: StateTree;
   private readonly line = new StatusLine();
   private readonly tails = new RunTails();
-  private readonly timer: NodeJS.Timeout;
   private readonly beganMs = performance.now();
-  private standing: Standing | undefined;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(tree: StateTree) {
     this.tree = tree;
-    this.timer = setInterval(() => this.draw(), LOOK_MS).unref();
   }
 
-  update(standing: Standing): void {
-    this.standing = standing;
+  /** @param standing asked a few times a second; undefined: there is nothing to show */
+  follow(standing: () => Standing | undefined): void {
+    this.timer = setInterval(() => this.draw(standing()), LOOK_MS).unref();
+    // A second Ctrl-C ends the process at once.
+    process.once("exit", this.close);
   }
 
   /** For notes that are printed while the line is shown. */
@@ -54,42 +57,62 @@ export class WaitLine {
     return this.line.beside(out);
   }
 
-  close(): void {
+  readonly close = (): void => {
     clearInterval(this.timer);
+    process.off("exit", this.close);
     this.line.hide();
-  }
+  };
 
-  private draw(): void {
-    if (this.standing === undefined) return;
-    this.line.show(
-      waitText(this.standing, this.saying(this.standing), performance.now() - this.beganMs),
-    );
+  private draw(standing: Standing | undefined): void {
+    if (standing === undefined) this.line.hide();
+    else
+      this.line.show(waitText(standing, this.saying(standing), performance.now() - this.beganMs));
   }
 
   /** What the task says that runs; of several the first one that says anything. */
-  private saying({ isWanted }: Standing): string | undefined {
+  private saying(standing: Standing): string | undefined {
+    const { isWanted } = standing;
+    if (isWanted === undefined) return "";
+    const hasBar = isOne(standing);
     let first: string | undefined;
+    const looked = new Set<string>();
     for (const { id, name, state } of processingPlaces(this.tree)) {
       if (state !== "running" || name === undefined || !isWanted(id)) continue;
-      const { progress, lastLine } = this.tails.look(join(this.tree.runs, runOf(name)));
-      const text = progress === undefined ? (lastLine ?? "") : progressText(progress);
-      if (text !== "") return `${id}  ${text}`;
+      const dir = join(this.tree.runs, runOf(name));
+      looked.add(dir);
+      const text = name.isBatch === true ? linesOf(dir, hasBar) : this.saidIn(dir, hasBar);
+      if (text !== "") {
+        first = `${id}  ${text}`;
+        break;
+      }
       first ??= `${id} runs`;
     }
+    this.tails.keepOnly(looked);
     return first;
+  }
+
+  private saidIn(runDir: string, hasBar: boolean): string {
+    const { progress, lastLine } = this.tails.look(runDir);
+    return progress === undefined ? (lastLine ?? "") : progressText(progress, hasBar);
   }
 }
 
+function linesOf(runDir: string, hasBar: boolean): string {
+  const progress = readBatchProgress(runDir);
+  return progress === undefined ? "" : batchBar(progress, hasBar);
+}
+
+/** Of one task that is waited for its own bar is shown. */
+function isOne({ all, isAllKnown = true }: Standing): boolean {
+  return all === 1 && isAllKnown;
+}
+
 /** `[#####---------------] 3 of 12 ended, 1 failed  build  40 %  tests`. Pure. */
-export function waitText(
-  { ended, failed, all }: Standing,
-  saying: string | undefined,
-  sinceMs: number,
-): string {
-  const what = saying ?? "nothing runs yet";
-  if (all === 1) return `${what}  (${duration(sinceMs)})`;
-  const filled = all === 0 ? 0 : Math.floor((ended / all) * BAR_CELLS);
-  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_CELLS - filled)}]`;
+export function waitText(standing: Standing, saying: string | undefined, sinceMs: number): string {
+  const { ended, failed, all, isAllKnown = true } = standing;
+  const what = saying ?? "nothing runs";
+  if (isOne(standing)) return `${what}  (${duration(sinceMs)})`;
   const bad = failed === 0 ? "" : `, ${countText(failed)} failed`;
-  return `${bar} ${countText(ended)} of ${counted(all, "task")} ended${bad}  ${what}`;
+  const tasks = `${countText(all, isAllKnown)} ${all === 1 ? "task" : "tasks"}`;
+  return `${bar(all === 0 ? 0 : (ended / all) * 100)} ${countText(ended)} of ${tasks} ended${bad}  ${what}`.trimEnd();
 }

@@ -47,6 +47,16 @@ export interface RunCounts {
   failedLines: number;
 }
 
+/** How far a run is: numbers of tasks. */
+export interface RunProgress extends Pick<RunCounts, "completed" | "failed"> {
+  /** Wait or run, with nodes of the plan that have no task yet. Some may be unable to start. */
+  left: number;
+  /** How many are in `processing/`. */
+  accepted: number;
+  /** False while the inbox is still being read. */
+  isAllKnown: boolean;
+}
+
 /** The summary that `run --json` prints. */
 export interface RunSummary extends RunCounts, PartReport {
   /** Files that hold no task, or whose id was used already. */

@@ -40,6 +40,8 @@ export class StatusWriter implements Service {
   private readonly lifecycle: Lifecycle;
   private readonly p: StatusWriterParts;
   private readonly noAgent: MissingAgents;
+  /** The last state that was made for `supervisor.json`. */
+  last: OwnershipFacts | undefined;
   private heartbeatAtMs = 0;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private told = "";
@@ -92,7 +94,10 @@ export class StatusWriter implements Service {
   tell(): void {
     this.toldAtMs = this.env.trays.clock.monotonicMs();
     this.told = this.news();
-    this.write(() => this.p.ownership.write(this.facts()));
+    this.write(() => {
+      this.last = this.facts();
+      this.p.ownership.write(this.last);
+    });
   }
 
   /** Writes the last state. @param isOwner false: another supervisor has taken over, and supervisor.json belongs to it */
