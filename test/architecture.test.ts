@@ -80,6 +80,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
+  "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],

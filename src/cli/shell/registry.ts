@@ -151,6 +151,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "what happened in a night, and what to do next",
     load: () => import("../../parts/report/command.ts"),
   },
+  stats: {
+    group: "Look",
+    summary: "how many tasks ended, how long they waited and ran",
+    load: () => import("../../parts/stats/command.ts"),
+  },
 
   notify: {
     group: "Look",

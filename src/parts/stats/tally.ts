@@ -1,0 +1,116 @@
+/** Counts the tasks that ended in a period, in groups. Pure: it is given the lines of the journal of events in order. */
+import { addDuration, type DurationBins, percentileOf } from "../../core/percentiles.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** Times in ms, at most 2 % off; `max` is exact. Null without values. */
+export interface Times {
+  p50: number | null;
+  p95: number | null;
+  max: number | null;
+}
+
+export interface Row {
+  /** What its tasks have in common; "" when they say nothing. */
+  group: string;
+  completed: number;
+  failed: number;
+  /** Runs of these tasks, also those before the period. */
+  runs: number;
+  /** How long they were in the inbox. */
+  waited_ms: Times;
+  /** How long their last runs took. */
+  ran_ms: Times;
+}
+
+class Durations {
+  private readonly bins: DurationBins = {};
+  private max: number | null = null;
+
+  add(value: unknown): void {
+    if (typeof value !== "number" || !Number.isFinite(value) || value < 0) return;
+    addDuration(this.bins, value);
+    this.max = Math.max(this.max ?? 0, value);
+  }
+
+  times(): Times {
+    const of = (share: number): number | null =>
+      percentileOf(this.bins, share, this.max ?? undefined);
+    return { p50: of(0.5), p95: of(0.95), max: this.max };
+  }
+}
+
+interface Counted {
+  completed: number;
+  failed: number;
+  runs: number;
+  waited: Durations;
+  ran: Durations;
+}
+
+export class Tally {
+  /** Lines that were never written, because the disk was full. */
+  lostLines = 0;
+  private readonly span: { fromMs: number; toMs: number };
+  private readonly groupOf: (line: Line) => string;
+  private readonly groups = new Map<string, Counted>();
+  /** How long tasks that have not ended were in the inbox, by submission. */
+  private readonly waits = new Map<string, unknown>();
+
+  /**
+   * @param toMs excluded
+   * @param groupOf what the group of a task is called; it is given the line of the task's end
+   */
+  constructor(span: { fromMs: number; toMs: number }, groupOf: (line: Line) => string) {
+    this.span = span;
+    this.groupOf = groupOf;
+  }
+
+  add(line: Line): void {
+    const submission = String(line["submission"]);
+    if (line["event"] === "selected") this.waits.set(submission, line["queue_ms"]);
+    const waitedMs = this.waits.get(submission);
+    if (line["event"] === "completed") this.waits.delete(submission);
+    const atMs = line["t"];
+    if (typeof atMs !== "number" || atMs < this.span.fromMs || atMs >= this.span.toMs) return;
+    if (line["event"] === "records_dropped") this.lostLines += Number(line["count"]) || 0;
+    if (line["event"] !== "completed") return;
+    const group = this.of(this.groupOf(line));
+    if (line["status"] === "completed") group.completed++;
+    else group.failed++;
+    if (typeof line["attempt"] === "number") group.runs += line["attempt"];
+    group.waited.add(waitedMs);
+    group.ran.add(line["duration_ms"]);
+  }
+
+  /** The groups with the most tasks first. */
+  rows(): Row[] {
+    const size = ({ completed, failed }: Row): number => completed + failed;
+    return [...this.groups]
+      .map(
+        ([group, { completed, failed, runs, waited, ran }]): Row => ({
+          group,
+          completed,
+          failed,
+          runs,
+          waited_ms: waited.times(),
+          ran_ms: ran.times(),
+        }),
+      )
+      .sort((a, b) => size(b) - size(a) || (a.group < b.group ? -1 : 1));
+  }
+
+  private of(name: string): Counted {
+    const known = this.groups.get(name);
+    if (known !== undefined) return known;
+    const fresh: Counted = {
+      completed: 0,
+      failed: 0,
+      runs: 0,
+      waited: new Durations(),
+      ran: new Durations(),
+    };
+    this.groups.set(name, fresh);
+    return fresh;
+  }
+}
