@@ -227,6 +227,7 @@ export const ConfigSchema = Settings(
       ),
       agents_max: Count(0, 10_000, "spawned agents of a scope that may be there at once"),
       per_hour_max: Count(0, 10_000, "agents that may be spawned in a scope within an hour"),
+      archive_ms: Ms(0, "a spawned agent without work and mail for so long is archived; 0 = never"),
     }),
     data: { ...Text, description: "where the mail of all scopes is kept" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {

@@ -163,6 +163,8 @@ export interface Settings {
     agents_max: number;
     /** How many within an hour. */
     per_hour_max: number;
+    /** One without work and mail for so long is archived. 0 = never. */
+    archive_ms: number;
   };
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
   data: string;
@@ -228,7 +230,7 @@ export const DEFAULT_SETTINGS: Settings = {
   mail_enabled: false,
   accept_mail_from: [],
   orchestrator: "june",
-  spawn: { depth_max: 3, agents_max: 16, per_hour_max: 30 },
+  spawn: { depth_max: 3, agents_max: 16, per_hour_max: 30, archive_ms: 60 * 60 * 1000 },
   data: "",
   uids: [],
   mailbox_enabled: true,

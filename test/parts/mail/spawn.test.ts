@@ -115,6 +115,7 @@ describe("spawn", () => {
     [["coder", "x", "--name", "a b"], 2, "a name has letters"],
     [["coder", " "], 2, "there is no task"],
     [["coder", "x", "--files", "none.ts"], 2, 'there is no "none.ts"'],
+    [["coder", "x", "--cwd", "none"], 2, "its task cannot run in"],
   ])("is refused with its reason, and makes nothing: %j", async (args, code, reason) => {
     const { pool, spawned } = newSpawner();
     const answer = await pool.run(["spawn", ...args]);
@@ -217,7 +218,7 @@ describe("spawn in a run", () => {
 });
 
 describe("the limits of spawn", () => {
-  const limits = { depth_max: 2, agents_max: 2, per_hour_max: 3 };
+  const limits = { depth_max: 2, agents_max: 2, per_hour_max: 3, archive_ms: 0 };
   const one = (createdAt: number, archivedAt: number | null = null) => ({
     created_at: createdAt,
     archived_at: archivedAt,

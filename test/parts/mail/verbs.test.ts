@@ -215,6 +215,11 @@ describe("agents", () => {
     await run(["say", "hi", "--to", "june"]);
     expect(said(await run(["agents"]))).toMatch(/june +claude +idle +1 +- +the schema/);
     expect(await run(["archive", "busy"])).toMatchObject({ code: 4 });
+    // Its task has ended, and no supervisor has looked since.
+    const ended = { status: "busy", task_id: "build", home: folder.dir };
+    await changeAgent(folder, "busy", ended, Date.now());
+    expect(await run(["archive", "busy"])).toMatchObject({ code: 0 });
+    await createAgent(folder, { name: "busy", type: "claude" }, Date.now());
     expect(await run(["archive", "nobody"])).toMatchObject({ code: 3 });
     expect(said(await run(["archive", "june"]))).toBe("archived june\n");
     expect(await run(["archive", "june"])).toMatchObject({ code: 4 });

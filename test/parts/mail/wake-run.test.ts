@@ -3,11 +3,13 @@ import { expect, it } from "vitest";
 import { SayBox } from "../../../src/agents/stream/say-box.ts";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
+import { changeAgent, createAgent } from "../../../src/parts/mail/agents/agents.ts";
+import { wakeIdOf } from "../../../src/parts/mail/delivery/wake-rules.ts";
 import { wakes } from "../../../src/parts/mail/delivery/wake-runner.ts";
 import { wakeTask } from "../../../src/parts/mail/delivery/wake-task.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
-import { moveCursor } from "../../../src/parts/mail/store/cursors.ts";
+import { moveCursor, readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -32,13 +34,13 @@ function newWake() {
   const runner = wakes(tools as never);
   let starts = 0;
   const agent = { name: "Ann", run: async () => ({ kind: "completed", output: ++starts }) };
-  const run = async () =>
-    await runner.run({} as never, {} as never, { agent, assignment: { task: TASK } } as never);
-  const ack = (upto: number): void =>
-    moveCursor(new MailFolder(store, OUTSIDE), "ann", upto, { by: "ack", atMs: 0 });
+  const folder = new MailFolder(store, OUTSIDE);
+  const run = async (task = TASK) =>
+    await runner.run({} as never, {} as never, { agent, assignment: { task } } as never);
+  const ack = (upto: number): void => moveCursor(folder, "ann", upto, { by: "ack", atMs: 0 });
   const offer = (): void =>
     box.noteOffer(n, { v: 1, uuid: "u", via: "packet", events: "runs/x", from: 0, at: 0 });
-  return { ack, box, n, offer, post, run, runner };
+  return { ack, box, folder, n, offer, post, run, runner };
 }
 
 const NEEDLESS = {
@@ -72,6 +74,18 @@ it("what a person says to the task is a reason to start it", async () => {
   expect(await run()).toMatchObject(NEEDLESS);
   box.post("stop that", "cli");
   expect(await run()).toMatchObject({ output: 1 });
+});
+
+it("a wake-up of an archived agent starts it no more, nor the one that has its name now", async () => {
+  const { folder, run } = newWake();
+  const id = wakeIdOf({ ...OUTSIDE, name: "ann" }, 1, readCursor(folder, "ann"));
+  await createAgent(folder, { name: "ann", type: "claude" }, 0);
+  expect(await run({ ...TASK, id })).toMatchObject({ output: 1 });
+  await changeAgent(folder, "ann", { archived_at: 1 }, 0);
+  const reason = "the agent was archived, so it was not started";
+  expect(await run({ ...TASK, id })).toMatchObject({ ...NEEDLESS, verdictReason: reason });
+  await createAgent(folder, { name: "ann", type: "claude" }, 0);
+  expect(await run({ ...TASK, id })).toMatchObject({ verdictReason: reason });
 });
 
 it("other tasks are none of its business", () => {

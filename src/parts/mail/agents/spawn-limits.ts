@@ -31,7 +31,7 @@ export function explainSpawnLimit(
   if (alive >= agentsMax)
     return {
       fault: `${alive} spawned agents are there, and spawn.agents_max is ${agentsMax}`,
-      hint: "a person may archive those that are done: mailchute archive NAME",
+      hint: "a person may archive those that are done: mailchute archive NAME. One that is idle for spawn.archive_ms goes by itself",
     };
   // One with a time in the future counts: the clock was set back.
   const recent = spawned.filter((one) => nowS - one.created_at < HOUR_S).length;

@@ -4,9 +4,12 @@
  * once, under an id made from the record. After a crash in between, the same request or the next supervisor goes on.
  */
 import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { isAbsolute } from "node:path";
 import { compact } from "../../../core/compact.ts";
-import { ErrInvalidTransition } from "../../../core/errors.ts";
+import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../../core/settings.ts";
+import { refuse } from "../../../mailbox/submit.ts";
 import { submitOnce } from "../../../mailbox/submit-once.ts";
 import type { Trays } from "../../../mailbox/trays.ts";
 import { formatAddress } from "../scope/scope.ts";
@@ -56,7 +59,8 @@ const TITLE_CHARS_MAX = 100;
 
 /**
  * @returns the agent, whose first task is in the mailbox; `isNew`: this call made it
- * @throws ErrInvalidTransition when there are too many agents or one has the name, ErrInvalidMessage for a bad name, a system error
+ * @throws ErrInvalidTransition when there are too many agents or one has the name, ErrInvalidMessage for a bad name or `cwd`,
+ *   ErrInvalidTask when it is too long, a system error
  */
 export async function spawnAgent(
   place: SpawnPlace,
@@ -106,6 +110,7 @@ function add(
       hint: "choose another name, or leave it out",
     });
   const { kind, mode, model, permissions } = agent;
+  checkDirectory(name, request.cwd);
   const draft = { name, type: kind, task: firstLine(text), home: stateDir };
   return addAgent(
     folder,
@@ -115,18 +120,40 @@ function add(
       spawn: (inc) => {
         const own = { name: name.toLowerCase(), inc, createdAt: Math.floor(wallMs / 1000) };
         const task = firstTask(folder, request, own);
+        const json = JSON.stringify(task);
+        // Before the record is there, which would wait for its task for ever.
+        const refusal = refuse({ id: task.id, bytes: Buffer.from(`${json}\n`) });
+        if (refusal?.outcome === "refused") throw refusal.error;
         return {
           by,
           depth,
           request: request.request,
           task_id: task.id,
-          task: JSON.stringify(task),
+          task: json,
           config: { kind, ...compact({ mode, model, permissions }) },
         };
       },
     },
     wallMs,
   );
+}
+
+/** @throws ErrInvalidMessage */
+function checkDirectory(name: string, cwd: string | undefined): void {
+  if (cwd === undefined || (isAbsolute(cwd) && isDirectory(cwd))) return;
+  throw new ErrInvalidMessage(`its task cannot run in ${JSON.stringify(cwd.slice(0, 200))}`, {
+    id: name,
+    phase: "spawn",
+    hint: "name a directory that is there, by its full path",
+  });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return fs.statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 function firstTask(

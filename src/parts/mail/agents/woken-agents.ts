@@ -41,6 +41,11 @@ export class WokenAgents {
       }
   }
 
+  /** The next look does not rely on what was read before. */
+  forget(): void {
+    this.stamp = undefined;
+  }
+
   /**
    * Looks which agents are there now.
    * @returns the spawned ones whose first task may not be submitted; empty when nothing has changed

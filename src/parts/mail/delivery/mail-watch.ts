@@ -14,10 +14,13 @@ import type { PostBox } from "../post/post-box.ts";
 import { sendAnswers } from "../requests/asked.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { archiveIdle } from "./archive-idle.ts";
 import { Delivery } from "./delivery.ts";
 import { PendingMail } from "./pending-mail.ts";
 
 const SWEEP_MS = 60 * 60 * 1000;
+/** Between two looks for agents that may be archived (ms), if they may be idle for longer than that. */
+const ARCHIVE_MS = 60 * 1000;
 
 /**
  * @param notes of tasks that this process has noted: see `Exits`
@@ -40,10 +43,19 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   const delivery = new Delivery(env, folder, pending, agents);
   const look = async (): Promise<void> => {
     for (const agent of agents.look())
-      await submitFirstTask({ folder, trays }, agent, trays.clock.wallMs());
+      try {
+        await submitFirstTask({ folder, trays }, agent, trays.clock.wallMs());
+      } catch (error) {
+        // It is tried again, and keeps no other agent from its mail.
+        agents.forget();
+        const what = `mail: the first task of ${agent.name} waits: ${messageOf(error)}`;
+        alerts.report(`spawn:${agent.name}`, what);
+      }
     await pending.look([...agents.names.keys()], trays.clock.monotonicMs());
   };
-  return new MailWatch(env, { post: post.box, exits, answers, pending, delivery, look, sweep });
+  const archive = (): Promise<void> => archiveIdle(env, folder);
+  const parts = { post: post.box, exits, answers, pending, delivery, look, sweep, archive };
+  return new MailWatch(env, parts);
 }
 
 interface WatchParts {
@@ -57,12 +69,15 @@ interface WatchParts {
   delivery: Delivery;
   /** Removes old records of the post. */
   sweep: () => void;
+  /** Archives spawned agents that are idle for long. */
+  archive: () => Promise<void>;
 }
 
 export class MailWatch {
   private readonly env: Environment;
   private readonly p: WatchParts;
   private sweepAtMs = 0;
+  private archiveAtMs = 0;
 
   constructor(env: Environment, parts: WatchParts) {
     this.env = env;
@@ -76,7 +91,8 @@ export class MailWatch {
 
   /** @throws a system error: the next look tries again */
   async look(isStart = false): Promise<void> {
-    const { clock } = this.env.trays;
+    const { settings, trays } = this.env;
+    const { clock } = trays;
     await this.p.post.take(isStart);
     await this.p.exits.look(isStart);
     this.p.answers();
@@ -87,6 +103,10 @@ export class MailWatch {
         `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
       );
     await this.p.delivery.work();
+    if (clock.monotonicMs() >= this.archiveAtMs) {
+      this.archiveAtMs = clock.monotonicMs() + Math.min(ARCHIVE_MS, settings.spawn.archive_ms);
+      await this.p.archive();
+    }
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;
     this.p.sweep();

@@ -7,40 +7,53 @@ import { SayBox } from "../../../agents/stream/say-box.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../../../core/outcome.ts";
 import type { AssignedAgent, AttemptTools } from "../../../worker/runner.ts";
+import { readAgent } from "../agents/agents.ts";
 import { agentOfTask } from "../agents/name-of-run.ts";
-import { NOTHING_UNREAD } from "../exits/exit-message.ts";
+import { IS_ARCHIVED, NOTHING_UNREAD } from "../exits/exit-message.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { unreadOf } from "../store/inbox.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { isOffer } from "./offers.ts";
+import { wakePrefixOf } from "./wake-rules.ts";
 
 export async function runWake(
   tools: Pick<AttemptTools, "settings" | "tree">,
   assigned: AssignedAgent,
 ): Promise<AttemptOutcome> {
-  let isNeeded: boolean;
+  let verdictReason: string | undefined;
   try {
-    isNeeded = await hasReason(tools, assigned);
+    verdictReason = await whyNeedless(tools, assigned);
   } catch (error) {
     return hindered(`cannot read its mail: ${messageOf(error)}`);
   }
-  if (isNeeded) return await assigned.agent.run(assigned.assignment);
+  if (verdictReason === undefined) return await assigned.agent.run(assigned.assignment);
   return {
     kind: "completed",
     output: null,
     verdict: "pass",
-    verdictReason: NOTHING_UNREAD,
+    verdictReason,
     exitCode: null,
   };
 }
 
-async function hasReason(
+/** Undefined: the agent is to be started. */
+async function whyNeedless(
   { settings, tree }: Pick<AttemptTools, "settings" | "tree">,
   { assignment: { task } }: Pick<AssignedAgent, "assignment">,
-): Promise<boolean> {
+): Promise<string | undefined> {
   // A program that was given something may be in the middle of its work. And a person may have said something to this task.
-  if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return true;
+  if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return undefined;
   const store = storeOf(settings, tree.dir, process.env);
   const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
-  return unreadOf(folder, agentOfTask(folder, task, settings.agents)).messages.length > 0;
+  const name = agentOfTask(folder, task, settings.agents);
+  if (isArchived(folder, name, task.id)) return IS_ARCHIVED;
+  return unreadOf(folder, name).messages.length > 0 ? undefined : NOTHING_UNREAD;
+}
+
+/** Whether the agent that it was to wake is archived, also when another agent has its name now. */
+function isArchived(folder: MailFolder, name: string, id: string): boolean {
+  const agent = readAgent(folder, name);
+  if (agent === undefined) return false;
+  const isOther = !id.startsWith(wakePrefixOf({ ...folder.scope, name }, agent.inc));
+  return isOther || agent.archived_at !== null;
 }

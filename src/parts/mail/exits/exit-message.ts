@@ -8,6 +8,7 @@ type Record = (ResultRecord | ErrorRecord) & { task?: unknown };
 
 /** Why a wake-up ended without a run of its agent. */
 export const NOTHING_UNREAD = "nothing was unread, so the agent was not started";
+export const IS_ARCHIVED = "the agent was archived, so it was not started";
 
 const LINES_MAX = 10;
 const CHARS_MAX = 2000;
@@ -42,7 +43,7 @@ function isNeedless(task: string, record: Record | undefined): boolean {
   return (
     task.startsWith("wake.") &&
     record?.status === "completed" &&
-    record.verdict_reason === NOTHING_UNREAD
+    [NOTHING_UNREAD, IS_ARCHIVED].includes(record.verdict_reason)
   );
 }
 

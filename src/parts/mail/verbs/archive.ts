@@ -25,13 +25,12 @@ export const command = defineCommand({
           phase: "archive",
           hint: "`mailchute agents --archived` lists them",
         });
-      const state = agent.archived_at === null ? agent.status : "archived";
-      if (state === "archived" || state === "busy")
-        throw new ErrInvalidTransition(`the agent ${JSON.stringify(name)} is ${state}`, {
+      if (agent.archived_at !== null)
+        throw new ErrInvalidTransition(`the agent ${JSON.stringify(name)} is archived`, {
           id: name,
           phase: "archive",
         });
-      await checkFirstTask(agent);
+      await checkWork(agent);
     }
     const nowMs = Date.now();
     for (const name of names) {
@@ -43,17 +42,21 @@ export const command = defineCommand({
   },
 });
 
-/** An agent whose first task is still to come is not archived: that task would run under a name that is free. @throws ErrInvalidTransition */
-async function checkFirstTask({ home, name, spawned }: AgentRecord): Promise<void> {
-  if (home === null || spawned === null) return;
-  const place = await findTask(stateTree(home), spawned.task_id);
-  if (place === undefined || place.state === "done" || place.state === "failed") return;
-  throw new ErrInvalidTransition(
-    `the agent ${JSON.stringify(name)} has work: its task ${spawned.task_id} is ${place.state}`,
-    {
-      id: name,
-      phase: "archive",
-      hint: `wait for its end, or end it: mailchute cancel ${spawned.task_id}`,
-    },
-  );
+/** A task of an archived agent would run under a name that is free. @throws ErrInvalidTransition */
+async function checkWork({ home, name, spawned, status, task_id }: AgentRecord): Promise<void> {
+  const last = status === "busy" ? task_id : null;
+  const who = `the agent ${JSON.stringify(name)}`;
+  const details = { id: name, phase: "archive" };
+  if (status === "busy" && (home === null || last === null))
+    throw new ErrInvalidTransition(`${who} is busy`, { ...details, hint: "wait for its end" });
+  for (const id of [spawned?.task_id, last]) {
+    if (typeof id !== "string" || home === null) continue;
+    // The record says busy for a moment after the end of the task, too.
+    const place = await findTask(stateTree(home), id);
+    if (place === undefined || place.state === "done" || place.state === "failed") continue;
+    throw new ErrInvalidTransition(`${who} has work: its task ${id} is ${place.state}`, {
+      ...details,
+      hint: `wait for its end, or end it: mailchute cancel ${id}`,
+    });
+  }
 }
