@@ -48,6 +48,18 @@ export async function commitOf(call: GitCall, ref: string): Promise<string | und
   return code === 0 ? out.toString().trim() : undefined;
 }
 
+/** Whether a commit is below another one, or is it. @throws ErrGit */
+export async function isAncestor(call: GitCall, commit: string, of: string): Promise<boolean> {
+  const { code } = await askGit(
+    { ...call, answers: [1] },
+    "merge-base",
+    "--is-ancestor",
+    commit,
+    of,
+  );
+  return code === 0;
+}
+
 /** The commit at which new work begins: that of the directory's own worktree. @throws ErrGit when there is none yet */
 export async function headOf(dir: string, { env }: Repository): Promise<string> {
   const head = await commitOf({ cwd: dir, env }, "HEAD");

@@ -1,6 +1,6 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
 import { ErrGit } from "../../core/errors.ts";
-import { commitOf, type Repository } from "../../git/repository.ts";
+import { commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, endOf, type GitCall, gitLines, gitText } from "../../git/run-git.ts";
 import type { LandingWorktree } from "./landing-worktree.ts";
 
@@ -23,17 +23,6 @@ const SETTINGS = [
 ];
 /** How much of a conflict is shown (characters). */
 const TEXT_MAX = 6000;
-
-export async function isAncestor(call: GitCall, commit: string, of: string): Promise<boolean> {
-  const { code } = await askGit(
-    { ...call, answers: [1] },
-    "merge-base",
-    "--is-ancestor",
-    commit,
-    of,
-  );
-  return code === 0;
-}
 
 /**
  * @param base where the branch began: commits below it are not its own

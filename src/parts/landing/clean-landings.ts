@@ -8,14 +8,19 @@ import { fixIdOf, landingIdOf } from "../../core/landing.ts";
 import { isExpired } from "../../core/retention.ts";
 import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
 import { deleteRefs, listRefs, type Ref, unreachable } from "../../git/refs.ts";
-import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
+import {
+  atCommonDir,
+  commitOf,
+  isAncestor,
+  openRepository,
+  type Repository,
+} from "../../git/repository.ts";
 import { gitText } from "../../git/run-git.ts";
 import { readHeld } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { listDir } from "../../host/list-dir.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
-import { isAncestor } from "./bring-together.ts";
 import { readChecked } from "./landed-ref.ts";
 import { isThere } from "./submit-landing.ts";
 

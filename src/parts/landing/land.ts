@@ -9,7 +9,13 @@ import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
 import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
 import { listRefs, makeRef } from "../../git/refs.ts";
-import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
+import {
+  atCommonDir,
+  commitOf,
+  isAncestor,
+  openRepository,
+  type Repository,
+} from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import {
@@ -23,7 +29,7 @@ import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
-import { bringTogether, isAncestor } from "./bring-together.ts";
+import { bringTogether } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import {
   type LandingWorktree,
@@ -35,6 +41,7 @@ import { explainLeftovers } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, sendBack, submitFix } from "./send-back.ts";
+import { conflictText, noRoomText, redText } from "./why-not.ts";
 
 /** How long it waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
@@ -53,8 +60,9 @@ export class Landing {
   /** Never rejects. */
   async run(): Promise<AttemptOutcome> {
     const { task, stateDir, lease } = this.assigned.assignment;
+    let order: LandingOrder | undefined;
     try {
-      const order = loadOrder(stateDir, String(task["landing_of"]));
+      order = loadOrder(stateDir, String(task["landing_of"]));
       if (order === undefined)
         return forPerson("nothing is known of the work of that task: landings/ has no order of it");
       const env = { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir };
@@ -75,7 +83,9 @@ export class Landing {
     } catch (error) {
       const { hint } = error instanceof MailchuteError ? error : {};
       const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
-      return isDiskFull(error) ? hindered(text) : failed("landing", "ErrLanding", text);
+      return isDiskFull(error)
+        ? hindered(noRoomText(order, text))
+        : failed("landing", "ErrLanding", text);
     }
   }
 
@@ -299,12 +309,4 @@ function success(
 function forPerson(message: string, lastWords = ""): AttemptOutcome {
   const text = lastWords === "" ? message : `${message}\n\n${lastWords}`;
   return failed("landing", "ErrLanding", text, { canRetry: false });
-}
-
-function conflictText({ task_id, branch, target }: LandingOrder, files: readonly string[]): string {
-  return `The work of ${task_id} on ${branch} does not fit ${target}, which has moved on: conflict in ${files.join(", ")}. Bring ${target} into ${branch} in this worktree (git rebase ${target}, or git merge ${target}), solve the conflicts so that both changes hold, and commit.`;
-}
-
-function redText({ task_id, branch, target }: LandingOrder, message: string): string {
-  return `The work of ${task_id} on ${branch} was brought together with ${target}, and its check failed there: ${message}. Bring ${target} into ${branch} in this worktree (git rebase ${target}, or git merge ${target}), mend it so that the check passes, and commit.`;
 }

@@ -1,9 +1,14 @@
 /** Says what a worktree holds that its branch lacks: after a run mailchute commits what is on the branch, and a person may go on there. */
 import fs from "node:fs";
-import { atCommonDir, commitOf, findGitDir, type Repository } from "../../git/repository.ts";
+import {
+  atCommonDir,
+  commitOf,
+  findGitDir,
+  isAncestor,
+  type Repository,
+} from "../../git/repository.ts";
 import { statusOf } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
-import { isAncestor } from "./bring-together.ts";
 
 /** @returns why the branch is not all of the work; undefined: it is. @throws ErrGit */
 export async function explainLeftovers(

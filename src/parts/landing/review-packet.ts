@@ -2,12 +2,11 @@
 import { join } from "node:path";
 import { runOfLease } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { atCommonDir, type Repository } from "../../git/repository.ts";
+import { atCommonDir, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
-import { isAncestor } from "./bring-together.ts";
 import { summaryOf, verifyEndOf } from "./what-it-says.ts";
 
 export interface ReviewedWork {

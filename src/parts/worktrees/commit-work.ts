@@ -4,7 +4,7 @@
  */
 
 import type { Task } from "../../core/task.ts";
-import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitList, gitText } from "../../git/run-git.ts";
 import { statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { branchOf } from "./names.ts";
@@ -72,8 +72,7 @@ async function explainHead(
 async function isIn(repository: Repository, commit = "", branch: string): Promise<boolean> {
   const call = atCommonDir(repository);
   if (commit === "" || (await commitOf(call, branch)) === undefined) return false;
-  const asked = ["merge-base", "--is-ancestor", commit, branch];
-  return (await askGit({ ...call, answers: [1] }, ...asked)).code === 0;
+  return isAncestor(call, commit, branch);
 }
 
 /** A file has been staged and changed after that: the index has contents that the commit would not have. */

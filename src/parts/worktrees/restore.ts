@@ -1,7 +1,7 @@
 /** Puts saved files into a worktree that is made anew, for a task that goes on where another one has ended. */
 import fs from "node:fs";
 import { newIndex } from "../../git/own-index.ts";
-import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
+import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { readHeld } from "../../git/snapshot.ts";
@@ -31,8 +31,7 @@ export async function headOfSave(repository: Repository, id: string): Promise<st
   const call = atCommonDir(repository);
   const ended = await commitOf(call, endedRefOf(id));
   if (head === undefined || ended === undefined || ended === head) return head;
-  const asked = ["merge-base", "--is-ancestor", head, ended];
-  return (await askGit({ ...call, answers: [1] }, ...asked)).code === 0 ? undefined : head;
+  return (await isAncestor(call, head, ended)) ? undefined : head;
 }
 
 /**
