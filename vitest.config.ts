@@ -21,7 +21,7 @@ const SEARCHES = [
   "test/parts/demo-night.test.ts",
   "test/parts/doctor/agents.test.ts",
   "test/agents/runs/landing.test.ts",
-  "test/parts/landing/{histories,killed-git,kills,plan,review,review-by,ten}.test.ts",
+  "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,plan,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/soak/*.test.ts",

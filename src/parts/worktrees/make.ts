@@ -11,7 +11,6 @@ import {
   checkLargeFiles,
   commitOf,
   findGitDir,
-  headOf,
   openRepository,
   type Repository,
 } from "../../git/repository.ts";
@@ -25,6 +24,7 @@ import { readMade, stampOf, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
 import { saveWork } from "./save.ts";
+import { startOf } from "./start.ts";
 import { noteUser, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 export interface WorktreeOrder {
@@ -37,6 +37,8 @@ export interface WorktreeOrder {
   attempt: number;
   /** Where the task would run without a worktree. */
   dir: string;
+  /** A branch whose work it needs, without `refs/heads/`. */
+  buildsOn: string | undefined;
   /** Of all worktrees of the state tree. */
   worktreesDir: string;
   env: Readonly<Record<string, string>>;
@@ -125,7 +127,7 @@ async function register(
     existing === undefined && isContinued(order)
       ? await headOfSave(repository, order.id)
       : undefined;
-  const base = existing ?? saved ?? (await headOf(order.dir, repository));
+  const base = existing ?? saved ?? (await startOf(repository, order.dir, order.buildsOn));
   await checkLargeFiles(repository, base);
   if (existing === undefined) await makeRef(repository, { name, commit: base });
   // Where the branch has been from its start; a branch that an earlier task left begins where it is.

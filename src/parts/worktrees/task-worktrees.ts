@@ -36,7 +36,7 @@ import { changedRefOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
-import { noteWork, refuseBadLanding } from "./work-facts.ts";
+import { branchToBuildOn, noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 /** System errors that pass when there is room again. */
@@ -82,6 +82,7 @@ export class TaskWorktrees implements Workspaces {
         isUnfinished: (one) => isUnfinished(trays, one),
         attempt,
         dir,
+        buildsOn: branchToBuildOn(assigned),
         worktreesDir: worktreesDir(stateDir, settings),
         // When this process is killed, its git calls are found by these.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },

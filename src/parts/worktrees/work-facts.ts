@@ -10,6 +10,20 @@ import type { AssignedAgent } from "../../worker/runner.ts";
 import { baseOf, type MadeWorktree } from "./make.ts";
 import { branchOf, changedRefOf, refsOf } from "./names.ts";
 
+/**
+ * The branch where the work of a task begins, without `refs/heads/`: where it lands by itself, when it builds on other work, as a node of
+ * the plan does. Undefined: where its `cwd` is.
+ */
+export function branchToBuildOn({
+  agent,
+  assignment: { task },
+}: AssignedAgent): string | undefined {
+  const { land, target = DEFAULT_TARGET } = landFieldsOf(task, agent.settings);
+  const { dependencies = [], roadmap } = task.metadata ?? {};
+  const isOfOthers = dependencies.length > 0 || roadmap !== undefined;
+  return land === "merge" && isOfOthers ? target : undefined;
+}
+
 /** Called before anything is started. @throws ErrGit when work of this task could not land */
 export async function refuseBadLanding(
   { agent, assignment: { task } }: AssignedAgent,

@@ -70,7 +70,10 @@ test("a node starts when the work that it depends on has landed, and so does a t
   expect(await show("status")).toContain("after-bad (waits for bad, which did not land");
 
   // Each view knows branch, base, target, how much it changes, and how far its landing is.
-  const base = repo.git("rev-parse", "main");
+  const main = repo.git("rev-parse", "main");
+  const { base = "" } = await pool.result("bad");
+  // It builds on what has landed.
+  expect(repo.git("ls-tree", "--name-only", base)).toContain("good.txt");
   const work = (id: string, more: object): object => ({
     task_id: id,
     branch: `mailchute/${id}`,
@@ -83,7 +86,7 @@ test("a node starts when the work that it depends on has landed, and so does a t
   });
   const nodes = (await ask("roadmap", "show")).json as { nodes: { id: string; work?: object }[] };
   const workOf = new Map(nodes.nodes.map((node) => [node.id, node.work]));
-  const landed = work("good", { state: "landed", title: "first" });
+  const landed = work("good", { base: main, state: "landed", title: "first" });
   expect(workOf.get("good")).toMatchObject(landed);
   expect(workOf.get("bad")).toMatchObject(work("bad", { state: "failed" }));
   expect(workOf.get("after-bad-ended")).toBeUndefined();

@@ -58,7 +58,8 @@ test("a conflict goes back to the agent once, in the same worktree, and lands th
 test("what the agent cannot mend stays with a person, and lands after that one has mended it", async () => {
   const { pool, repo, worktree } = newCoder();
   pool.drop("a", task());
-  pool.drop("b", task({ env: { CANNOT_MEND: "1" }, ...after("a") }));
+  await (await pool.start(["--drain"])).ended;
+  pool.drop("b", task({ env: { CANNOT_MEND: "1" } }));
   await (await pool.start(["--drain"])).ended;
   const failed = await pool.error("b.land");
   expect(failed.error).toContain("conflict in same.txt");

@@ -1,0 +1,44 @@
+/** Finds the commit at which the branch of a task begins. */
+import {
+  atCommonDir,
+  commitOf,
+  headOf,
+  isAncestor,
+  type Repository,
+} from "../../git/repository.ts";
+import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
+
+/**
+ * The commit that `dir` has checked out. Work that builds on a branch begins at that one when it has more commits; when both have some that
+ * the other lacks, at a merge of both, or at the branch if they are in conflict.
+ * @param branch without `refs/heads/`
+ * @throws ErrGit
+ */
+export async function startOf(
+  repository: Repository,
+  dir: string,
+  branch?: string,
+): Promise<string> {
+  const head = await headOf(dir, repository);
+  if (branch === undefined) return head;
+  const call = atCommonDir(repository);
+  const tip = await commitOf(call, `refs/heads/${branch}`);
+  if (tip === undefined || (await isAncestor(call, tip, head))) return head;
+  if (await isAncestor(call, head, tip)) return tip;
+  return (await mergeOf(call, tip, head, branch)) ?? tip;
+}
+
+/** Undefined: they are in conflict, or this git is older than 2.38 and cannot tell without a worktree. */
+async function mergeOf(
+  call: GitCall,
+  tip: string,
+  head: string,
+  branch: string,
+): Promise<string | undefined> {
+  const asked = ["merge-tree", "--write-tree", "--allow-unrelated-histories", tip, head];
+  const { code, out } = await askGit({ ...call, answers: [1, 129] }, ...asked);
+  if (code !== 0) return undefined;
+  const [tree = ""] = out.toString().split("\n");
+  const input = `Merge commit '${head.slice(0, 12)}' into ${branch}\n`;
+  return gitText({ ...call, input }, "commit-tree", tree, "-p", tip, "-p", head);
+}
