@@ -1,11 +1,15 @@
 /** The mock of the model APIs: what it answers in both formats, and each way in which it can misbehave. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readScenario, type Scenario, type Step } from "../../src/agents/mock-api/script.ts";
-import { type MockApi, startMockApi } from "../../src/agents/mock-api/server.ts";
+import {
+  type MockApi,
+  type MockApiOptions,
+  startMockApi,
+} from "../../src/agents/mock-api/server.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-async function start(scenario: Scenario): Promise<MockApi> {
-  const api = await startMockApi(scenario);
+async function start(scenario: Scenario, options: MockApiOptions = {}): Promise<MockApi> {
+  const api = await startMockApi(scenario, options);
   onTestFinished(() => api.close());
   return api;
 }
@@ -288,6 +292,13 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     expect(request?.messages).toHaveLength(1);
     expect(request?.messages[0]).toMatch(/^user: hello x{200}/);
     expect(request?.messages[0]?.length).toBeLessThan(400);
+  });
+
+  it("records all of it, when that is wanted", async () => {
+    const api = await start([], { isWhole: true });
+    const text = `hello ${"x".repeat(1000)}`;
+    await ask(api, { text });
+    expect(api.requests[0]?.messages).toEqual([`user: ${text}`]);
   });
 
   it("refuses until a time has come", async () => {

@@ -10,7 +10,7 @@ import { messagesFormat } from "./messages.ts";
 import { responsesFormat } from "./responses.ts";
 import { type Picked, type Scenario, Script, type Step } from "./script.ts";
 
-/** A request as it came, for assertions. Texts are shortened. */
+/** A request as it came, for assertions. */
 export interface MockRequest {
   atMs: number;
   format: Format["name"] | "none";
@@ -21,7 +21,7 @@ export interface MockRequest {
   /** The last four letters of the API key or token. */
   key: string;
   tools: readonly string[];
-  /** The last three messages, oldest first. */
+  /** The last three messages, oldest first, shortened; or all of them, whole. */
   messages: readonly string[];
   /** Which conversation answered, and its step; -1 when no step did. */
   conversation: string;
@@ -47,17 +47,20 @@ export interface MockApiOptions {
   port?: number;
   /** Called with each request once it is read, before it is answered. */
   onRequest?: (request: MockRequest) => void;
+  /** Records each message of a request, and all of it. */
+  isWhole?: boolean;
 }
 
 export async function startMockApi(
   scenario: Scenario,
-  { port = 0, onRequest }: MockApiOptions = {},
+  { port = 0, onRequest, isWhole = false }: MockApiOptions = {},
 ): Promise<MockApi> {
   const script = new Script(scenario);
   const requests: MockRequest[] = [];
   const record = (request: MockRequest): void => {
-    requests.push(request);
-    onRequest?.(request);
+    const kept = isWhole ? request : { ...request, messages: shortened(request.messages) };
+    requests.push(kept);
+    onRequest?.(kept);
   };
   const server = http.createServer((request, response) => {
     handle(script, record, request, response).catch(() => response.destroy());
@@ -102,11 +105,15 @@ async function handle(
     kind: asked.kind,
     model: asked.model,
     tools: asked.tools,
-    messages: asked.lines.slice(-MESSAGES_KEPT).map((line) => line.slice(0, MESSAGE_LENGTH_MAX)),
+    messages: asked.lines,
     conversation,
     step: index,
   });
   await answer(response, format, asked, step);
+}
+
+function shortened(messages: readonly string[]): string[] {
+  return messages.slice(-MESSAGES_KEPT).map((line) => line.slice(0, MESSAGE_LENGTH_MAX));
 }
 
 const NO_TURN = {

@@ -48,7 +48,7 @@ export async function newAgentBench(
     parent,
   }: AgentBenchOptions = {},
 ): Promise<AgentBench> {
-  const api = await startMockApi(scenario);
+  const api = await startMockApi(scenario, { isWhole: true });
   onTestFinished(() => api.close());
   const env: Record<string, string> = {};
   const pool = newPool({ env, ...(parent === undefined ? {} : { parent }) });
