@@ -103,6 +103,9 @@ describe("Task 2: records with project and branch, and tasks", () => {
       inc: 1,
       home: null,
       needs_briefing: false,
+      from: null,
+      spawned: null,
+      task_id: null,
     });
     await run("say", "@a1 look", "--needs-human", "--id", "m1");
     const [, line = ""] = fs.readFileSync(folder.path("messages.1.jsonl"), "utf8").split("\n");
