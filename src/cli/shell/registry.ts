@@ -273,6 +273,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "bring back work that was saved from worktrees",
     load: () => import("../../parts/worktrees/verbs/rescue.ts"),
   },
+  health: {
+    group: "Upkeep",
+    summary: "by exit code: whether the pool is well",
+    load: () => import("../../parts/health/command.ts"),
+  },
   doctor: {
     group: "Upkeep",
     summary: "check the machine, the mailbox and the settings",

@@ -1,0 +1,75 @@
+/** `health` on a real pool that is started, paused, stopped in its tracks, killed and stopped, and on documents made by hand. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { SupervisorDocument } from "../../../src/core/documents.ts";
+import { type Ailment, findAilments } from "../../../src/parts/health/judge.ts";
+import { newPool, type Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+async function healthOf(
+  pool: Pool,
+  ...args: string[]
+): Promise<{ code: number | null; codes: string[] }> {
+  const { code, stdout } = await pool.run(["health", "--json", ...args]);
+  const { ok, ailments } = JSON.parse(stdout) as { ok: boolean; ailments: Ailment[] };
+  expect(ok).toBe(code === 0);
+  for (const { what, do: todo } of ailments) expect(`${what}${todo}`).not.toContain("undefined");
+  return { code, codes: ailments.map((one) => one.code) };
+}
+
+test("a pool is well while its supervisor lives, also when it is paused, and not before or after", async () => {
+  const pool = newPool();
+  expect(await healthOf(pool)).toEqual({ code: 1, codes: ["stopped"] });
+  await pool.start();
+  expect(await healthOf(pool)).toEqual({ code: 0, codes: [] });
+  expect((await pool.run(["health"])).stdout).toMatch(
+    /^well: the supervisor \(pid \d+\) is running/,
+  );
+  await pool.run(["pause", "--wait"]);
+  expect(await healthOf(pool)).toEqual({ code: 0, codes: [] });
+  await pool.stop();
+  expect(await healthOf(pool)).toEqual({ code: 1, codes: ["stopped"] });
+  const { stdout } = await pool.run(["health"]);
+  expect(stdout).toBe("not well: no supervisor runs on this state tree\n  do: mailchute run\n");
+});
+
+test("a supervisor that hangs is late, and one that was killed is dead", async () => {
+  const pool = newPool();
+  const { child } = await pool.start();
+  child.kill("SIGSTOP");
+  await waitFor(async () => (await healthOf(pool, "--late", "1s")).codes.includes("late"), {
+    what: "a late heartbeat",
+  });
+  child.kill("SIGKILL");
+  await waitFor(async () => (await healthOf(pool)).codes.includes("dead"), { what: "its death" });
+});
+
+test("a plan that has problems is an ailment, and its mending ends it", async () => {
+  const pool = newPool();
+  const plan = join(pool.state, "roadmap.yaml");
+  fs.writeFileSync(plan, "nodes: [{ id: a, exec: [true }]\n");
+  await pool.start();
+  const isIll = async (): Promise<boolean> => (await healthOf(pool)).codes.includes("plan");
+  await waitFor(isIll, { what: "the problem of the plan" });
+  fs.writeFileSync(plan, "nodes: [{ id: a, exec: ['true'] }]\n");
+  await waitFor(async () => !(await isIll()), { what: "the end of the problem" });
+});
+
+test("a full disk and what the system refuses are named", () => {
+  const document = {
+    pid: 7,
+    status: "running",
+    roadmap_problem: null,
+    intake_stopped: { reason: "disk", free_bytes: 5, min_bytes: 10, path: "/x" },
+    troubles: [{ what: "cannot watch", do: "raise the limit" }],
+  } as unknown as SupervisorDocument;
+  const view = { state: "running", document, heartbeat_age_ms: 5 } as const;
+  const found = findAilments(view, 1_000_000, 60_000);
+  expect(found.map(({ code }) => code)).toEqual(["disk", "trouble"]);
+  expect(found[1]).toEqual({ code: "trouble", what: "cannot watch", do: "raise the limit" });
+  expect(findAilments({ ...view, heartbeat_age_ms: 60_001 }, 1_000_000, 60_000)[0]).toMatchObject({
+    code: "late",
+    what: "the last heartbeat of the supervisor (pid 7) was 1 min ago",
+  });
+});
