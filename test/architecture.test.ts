@@ -78,6 +78,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/health": [...SHELL, ...CLI_ROOMS],
   "parts/landing": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/list": [...SHELL, ...CLI_ROOMS],
+  "parts/mcp": [...SHELL, ...CLI_ROOMS],
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],

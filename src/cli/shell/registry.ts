@@ -201,6 +201,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "end what an agent does now; it goes on with a text of yours",
     load: () => import("../../parts/mail/verbs/interrupt.ts"),
   },
+  mcp: {
+    group: "Mail",
+    summary: "an MCP server, so that any agent can look, have mail and give tasks",
+    load: () => import("../../parts/mcp/command.ts"),
+  },
   watch: {
     group: "Mail",
     summary: "what happens among the agents of a scope, as it happens",

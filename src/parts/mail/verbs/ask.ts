@@ -19,7 +19,7 @@ import { addressOf } from "../send/send.ts";
 import { textOf } from "../store/blobs.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
-import { callerOf, isInRun, openMail, SCOPE_OPTION } from "./open-mail.ts";
+import { callerOf, openMail, SCOPE_OPTION, wayOf } from "./open-mail.ts";
 
 const LOOK_MS = 200;
 
@@ -46,7 +46,7 @@ export const command = defineCommand({
     const { scope } = folder;
     const names = to === undefined ? [] : [addressOf(to, scope)];
     if (drop === undefined) {
-      const via = isInRun(ctx.env) ? "run" : "cli";
+      const via = wayOf(ctx.env);
       const draft: QuestionDraft = {
         id,
         scope,

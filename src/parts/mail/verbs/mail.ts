@@ -1,13 +1,22 @@
 /** `mail`: prints the unread mail of an agent or of the caller, and marks it as read when asked to. */
-import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
 import { newId } from "../../../mailbox/random.ts";
 import { localTime } from "../../../text/local-time.ts";
 import { REQUEST } from "../requests/taker.ts";
+import { HUMAN } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import { unreadOf } from "../store/inbox.ts";
-import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+import {
+  callerOf,
+  documentOf,
+  linesOf,
+  nameIn,
+  openMail,
+  SCOPE_OPTION,
+  wayOf,
+} from "./open-mail.ts";
 
 export const command = defineCommand({
   usage: "[NAME] [--ack]",
@@ -26,6 +35,8 @@ export const command = defineCommand({
     const { folder, drop } = await openMail(ctx, ctx.options.scope);
     const [named] = ctx.positionals;
     const reader = named === undefined ? callerOf(ctx.env) : nameIn(folder.scope, named);
+    if (reader === HUMAN && wayOf(ctx.env) === "mcp")
+      throw new ErrUsage("an agent cannot speak as human, nor read a person's mail");
     const { ack } = ctx.options;
     const { messages, upto } = unreadOf(folder, reader);
     if (ctx.json) {

@@ -14,7 +14,11 @@ import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../s
 import { textOf } from "../store/blobs.ts";
 import { isHeld } from "../store/inbox.ts";
 import { MailFolder, type MailStore, storeOf } from "../store/mail-folder.ts";
+import type { Way } from "../store/message.ts";
 import type { Numbered } from "../store/read-messages.ts";
+
+/** `mcp`: an agent outside of all runs calls, through the server of this protocol. */
+const VIA_VARIABLE = "MAILCHUTE_VIA";
 
 /** The option of all verbs of mail. */
 export const SCOPE_OPTION = {
@@ -63,6 +67,12 @@ export function isInRun(env: NodeJS.ProcessEnv): boolean {
   return (env["MAILCHUTE_LEASE"] ?? "") !== "";
 }
 
+/** In which way a command says something: only what a person says by a command counts as a person's word. */
+export function wayOf(env: NodeJS.ProcessEnv): Way {
+  if (isInRun(env)) return "run";
+  return env[VIA_VARIABLE] === "mcp" ? "mcp" : "cli";
+}
+
 /**
  * Who calls: a person, or the agent of the run that calls.
  * @param named by `--from`. A run cannot say that it is a person
@@ -74,8 +84,8 @@ export function callerOf(env: NodeJS.ProcessEnv, named?: string): string {
     throw new ErrUsage("it is not known which agent this run is", "name it with --from NAME");
   const fault = explainBadName(name);
   if (fault !== undefined) throw new ErrUsage(`${JSON.stringify(name)}: ${fault}`);
-  if (name === HUMAN && isInRun(env))
-    throw new ErrUsage(`a run cannot speak as ${HUMAN}`, "leave out --from, or name the agent");
+  if (name === HUMAN && wayOf(env) !== "cli")
+    throw new ErrUsage(`an agent cannot speak as ${HUMAN}`, "leave out --from, or name the agent");
   return name;
 }
 

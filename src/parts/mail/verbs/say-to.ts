@@ -13,7 +13,7 @@ import { type Draft, type Sent, send } from "../send/send.ts";
 import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { TIMES } from "../store/message.ts";
 import { MAIL_STATES, type MailState, waitForMail } from "./mail-state.ts";
-import { callerOf, isInRun, openMail } from "./open-mail.ts";
+import { callerOf, isInRun, openMail, wayOf } from "./open-mail.ts";
 
 /** `isLeft`: it is in the folder of the run, and the worker will record it. */
 type Told = Sent & { isLeft?: boolean };
@@ -98,7 +98,7 @@ function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft
   return {
     scope,
     from: callerOf(env, options.from),
-    via: isInRun(env) ? "run" : "cli",
+    via: wayOf(env),
     to: options.to,
     text,
     requiresHuman: options["needs-human"],

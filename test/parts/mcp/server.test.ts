@@ -1,0 +1,193 @@
+/** The protocol of the MCP server, and that its tools say what their verbs understand. In this process. */
+import { describe, expect, it } from "vitest";
+import { SHARED_OPTIONS } from "../../../src/cli/shell/options.ts";
+import { parseArguments } from "../../../src/cli/shell/parse.ts";
+import { loadCommand, REGISTRY } from "../../../src/cli/shell/registry.ts";
+import { McpServer } from "../../../src/parts/mcp/server.ts";
+import { type Args, TOOLS } from "../../../src/parts/mcp/tools.ts";
+
+/** A server whose calls end when the test says so. */
+function newServer() {
+  const lines: Record<string, unknown>[] = [];
+  const calls: { name: string; signal: AbortSignal; end: () => void }[] = [];
+  let nowMs = 0;
+  const server = new McpServer({
+    tools: TOOLS,
+    version: "1.2.3",
+    instructions: "hello",
+    run: async ({ spec }, _args, signal) =>
+      await new Promise((resolve) => {
+        const end = (): void => resolve({ isOk: true, text: `done ${spec.name}` });
+        signal.addEventListener("abort", () => resolve({ isOk: false, text: "aborted" }));
+        calls.push({ name: spec.name, signal, end });
+      }),
+    write: async (line) => {
+      expect(line).toMatch(/^[^\n]+\n$/);
+      lines.push(JSON.parse(line));
+    },
+    nowMs: () => nowMs,
+  });
+  const send = (message: object): Promise<void> =>
+    server.take(JSON.stringify({ jsonrpc: "2.0", ...message }));
+  const call = (id: number, name: string, args?: object): Promise<void> =>
+    send({ id, method: "tools/call", params: { name, arguments: args } });
+  const pass = (ms: number): void => {
+    nowMs += ms;
+  };
+  return { server, send, call, calls, lines, pass };
+}
+
+describe("the protocol", () => {
+  it.each([
+    ["2025-03-26", "2025-03-26"],
+    ["1999-01-01", "2025-06-18"],
+    [undefined, "2025-06-18"],
+  ])("a client that speaks %s is answered in %s", async (protocolVersion, spoken) => {
+    const { send, lines } = newServer();
+    await send({ id: 1, method: "initialize", params: { protocolVersion } });
+    await send({ method: "notifications/initialized" });
+    expect(lines).toEqual([
+      {
+        jsonrpc: "2.0",
+        id: 1,
+        result: {
+          protocolVersion: spoken,
+          capabilities: { tools: {} },
+          serverInfo: { name: "mailchute", version: "1.2.3" },
+          instructions: "hello",
+        },
+      },
+    ]);
+  });
+
+  it("what is no request is answered with its error, and the server goes on", async () => {
+    const { server, send, call, lines } = newServer();
+    for (const line of ["", "  ", "{", "[]", "7", '{"id": {}, "method": "ping"}', '{"id": 1}'])
+      await server.take(line);
+    await send({ id: "a", method: "resources/list" });
+    await call(2, "rm");
+    await send({ id: 3, method: "tools/call" });
+    await send({ id: 4, method: "ping" });
+    const codes = lines.map(({ id, error }) => [id, (error as { code?: number })?.code]);
+    expect(codes).toEqual([
+      [null, -32_700],
+      [null, -32_600],
+      [null, -32_600],
+      [null, -32_600],
+      [1, -32_600],
+      ["a", -32_601],
+      [2, -32_602],
+      [3, -32_602],
+      [4, undefined],
+    ]);
+    expect(lines.at(-1)?.["result"]).toEqual({});
+  });
+
+  it("calls overlap and are answered as they end, and one that is cancelled is ended", async () => {
+    const { send, call, calls, lines } = newServer();
+    const all = [call(1, "status"), call(2, "agents"), call(3, "mail", {})];
+    calls[1]?.end();
+    await all[1];
+    await send({ method: "notifications/cancelled", params: { requestId: 3 } });
+    await all[2];
+    calls[0]?.end();
+    await all[0];
+    const told = lines.map(({ id, result }) => [id, (result as { isError: boolean }).isError]);
+    expect(told).toEqual([
+      [2, false],
+      [3, true],
+      [1, false],
+    ]);
+  });
+
+  it("at most eight calls run at once, and 30 tasks are made within an hour", async () => {
+    const { call, calls, lines, pass } = newServer();
+    const textOf = (at: number): string => JSON.stringify(lines.at(at)?.["result"]);
+    const eight = Array.from({ length: 8 }, (_, n) => call(n, "status"));
+    await call(8, "status");
+    expect(textOf(-1)).toContain("8 calls run");
+    for (const one of calls.splice(0)) one.end();
+    await Promise.all(eight);
+    const make = async (id: number): Promise<void> => {
+      const made = call(id, "enqueue", { agent: "a", prompt: "x" });
+      for (const one of calls.splice(0)) one.end();
+      await made;
+    };
+    for (let n = 0; n < 30; n++) await make(n);
+    expect(textOf(-1)).toContain("done enqueue");
+    await make(30);
+    expect(textOf(-1)).toContain("at most 30 tasks within an hour");
+    pass(60 * 60 * 1000);
+    await make(31);
+    expect(textOf(-1)).toContain("done enqueue");
+  });
+
+  it.each([
+    ["say", { to: "june", text: "x" }],
+    ["say", { to: ["june"] }],
+    ["say", { to: ["--help"], text: "x" }],
+    ["say", { to: ["june"], text: "a\0b" }],
+    ["task", { id: "-x" }],
+    ["status", { state: "/etc" }],
+    ["enqueue", { agent: "a", prompt: "x", exec: ["true"] }],
+    ["wait", { ids: ["a"], seconds: 4000 }],
+    ["mail", []],
+  ])("%s is not called with %j", async (name, args) => {
+    const { call, calls, lines } = newServer();
+    await call(1, name, args);
+    expect(calls).toEqual([]);
+    expect(lines).toMatchObject([{ id: 1, result: { isError: true } }]);
+  });
+});
+
+describe("a tool", () => {
+  const full: Args = {
+    agent: "coder",
+    ack: true,
+    argv: ["sh", "--help"],
+    context: "c",
+    cwd: "/tmp",
+    id: "a",
+    ids: ["a", "b"],
+    last: 3,
+    limit: 3,
+    mentions: "june",
+    name: "kid",
+    needs_human: true,
+    prompt: "--prompt",
+    question: "-?",
+    reply_to: "m1",
+    seconds: 3,
+    state_is: "done",
+    task: "--task",
+    text: "--json",
+    thread: "m1",
+    title: "-t",
+    to: ["june", "ann"],
+  };
+  const single: Args = { ...full, to: "june" };
+
+  it.each(TOOLS)("$spec.name says what its verb understands, whatever the texts", async (tool) => {
+    const { required = [], properties } = tool.spec.inputSchema as unknown as {
+      required?: string[];
+      properties: Record<string, { type: string }>;
+    };
+    expect(Object.hasOwn(REGISTRY, tool.verb)).toBe(true);
+    const command = await loadCommand(tool.verb);
+    for (const names of [required, Object.keys(properties)]) {
+      const source = properties["to"]?.type === "string" ? single : full;
+      const args = Object.fromEntries(names.map((name) => [name, source[name]]));
+      expect(tool.check(args)).toBeUndefined();
+      const words = tool.words(args as Args, "pat");
+      const parsed = parseArguments(tool.verb, words, { ...command.options, ...SHARED_OPTIONS });
+      expect(parsed.values["json"]).toBe(false);
+      expect(parsed.values["help"]).toBe(false);
+      const { min, max } = command.args ?? { min: 0, max: 0 };
+      expect(parsed.positionals.length).toBeGreaterThanOrEqual(min);
+      expect(parsed.positionals.length).toBeLessThanOrEqual(max);
+      expect(parsed.rest).toEqual(
+        tool.spec.name === "enqueue_program" ? args["argv"] : parsed.rest,
+      );
+    }
+  });
+});
