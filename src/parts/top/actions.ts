@@ -13,11 +13,11 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { readAcknowledgement } from "../../mailbox/command-queue.ts";
 import { retry } from "../../mailbox/retry.ts";
 import type { Trays } from "../../mailbox/trays.ts";
+import { inert } from "../../text/inert.ts";
 import { counted, duration } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import type { Overview } from "../../view/overview.ts";
 import { textOf } from "../../view/scan.ts";
-import { inert } from "./cells.ts";
 import type { Deed } from "./state.ts";
 
 /** How many commands or tasks are looked after in one look. */

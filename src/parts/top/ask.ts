@@ -1,5 +1,7 @@
 /** What is asked before something is lost, and what is refused with a word. Pure. */
-import { clock, inert, money } from "./cells.ts";
+
+import { inert } from "../../text/inert.ts";
+import { clock, money } from "./cells.ts";
 import type { Row } from "./rows.ts";
 import type { Around, Deed, Pressed, TopState } from "./state.ts";
 

@@ -1,6 +1,5 @@
 /** Short texts for a screen of fixed cells: times, money, bars, and texts of tasks that cannot steer the terminal. Pure. */
-import { isPlain } from "../../core/visible.ts";
-import { countText, cut, duration, safe, widthOf } from "../../text/render.ts";
+import { countText, cut, duration, widthOf } from "../../text/render.ts";
 import type { Count } from "../../view/scan.ts";
 
 /** How it is drawn. */
@@ -36,17 +35,6 @@ export const ASCII_SIGNS: Signs = {
   spark: "_.:-=+*#",
 };
 const UNKNOWN_MINUTE = " ";
-
-/** More marks on one letter draw over other lines. */
-const MANY_MARKS = /(\p{M}{2})\p{M}+/gu;
-/** It changes the width of the character before it, on some terminals. */
-const PICTURE_MARK = /\ufe0f/g;
-
-/** Text from a task or a file on one line, which steers nothing and takes the cells that we count. */
-export function inert(text: string): string {
-  if (isPlain(text)) return text;
-  return safe(text).replace(PICTURE_MARK, "").replace(MANY_MARKS, "$1");
-}
 
 /** Exactly `width` cells. */
 export function sized(text: string, width: number, align: "left" | "right" = "left"): string {

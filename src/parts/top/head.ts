@@ -1,7 +1,9 @@
 /** The first lines of the screen: how fresh all this is, counts, rates; and the last ones: what was done, and the keys. Pure. */
+
+import { inert } from "../../text/inert.ts";
 import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
 import type { Health, Overview } from "../../view/overview.ts";
-import { countOf, inert, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
+import { countOf, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
 import type { Frame } from "./frame.ts";
 import { type Prompt, pageOf } from "./state.ts";
 

@@ -1,8 +1,9 @@
 /** What is shown when a row is opened: the tasks of a group, or a task with its log. Pure. */
 import { bytesText } from "../../core/bytes-text.ts";
+import { inert } from "../../text/inert.ts";
 import { ago, cut, fold, paint, widthOf } from "../../text/render.ts";
 import type { TaskPage } from "../../view/task-page.ts";
-import { clock, countOf, inert, money, sized, timeOfDay } from "./cells.ts";
+import { clock, countOf, money, sized, timeOfDay } from "./cells.ts";
 import type { Frame, LogShown, TaskShown } from "./frame.ts";
 import { marked, taskRowLine, windowOf } from "./pane-lines.ts";
 import { type Row, tasksOf } from "./rows.ts";

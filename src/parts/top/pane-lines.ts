@@ -1,9 +1,11 @@
 /** The lines of the four panes. Pure. */
+
+import { inert } from "../../text/inert.ts";
+import { logLine } from "../../text/log-line.ts";
 import { ago, countText, cut, paint, widthOf } from "../../text/render.ts";
 import type { Overview, RunningRow } from "../../view/overview.ts";
-import { bar, clock, countOf, inert, type Look, money, sized, spread, timeOfDay } from "./cells.ts";
+import { bar, clock, countOf, type Look, money, sized, spread, timeOfDay } from "./cells.ts";
 import type { Frame } from "./frame.ts";
-import { logLine } from "./log-lines.ts";
 import type { Row, Shown } from "./rows.ts";
 import { chosenIndex } from "./state.ts";
 

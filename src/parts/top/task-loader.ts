@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { logLine } from "../../text/log-line.ts";
 import { widthOf } from "../../text/render.ts";
 import { type LogPage, readLogPage } from "../../view/log-page.ts";
 import { readTaskPage, type TaskPage } from "../../view/task-page.ts";
@@ -11,7 +12,6 @@ import { isProgressLine } from "../../view/task-progress.ts";
 import { WhyOpen } from "../../view/why-open.ts";
 import { type AgentLines, conversationLines } from "./agent-lines.ts";
 import type { TaskShown, ToLines } from "./frame.ts";
-import { logLine } from "./log-lines.ts";
 import type { Stream } from "./state.ts";
 
 /** How often it is found out why a task waits (ms); that may read many files. */

@@ -2,10 +2,11 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { frameOf } from "../../../src/cli/text/live-screen.ts";
-import { ASCII_SIGNS, inert, UNICODE_SIGNS } from "../../../src/parts/top/cells.ts";
+import { ASCII_SIGNS, UNICODE_SIGNS } from "../../../src/parts/top/cells.ts";
 import { layout } from "../../../src/parts/top/layout.ts";
-import { logLine } from "../../../src/parts/top/log-lines.ts";
 import { taskPage } from "../../../src/parts/top/press.ts";
+import { inert } from "../../../src/text/inert.ts";
+import { logLine } from "../../../src/text/log-line.ts";
 import { widthOf } from "../../../src/text/render.ts";
 import { frame, NOW_MS, overview, runningRow } from "./made.ts";
 

@@ -1,5 +1,5 @@
 /** Makes a line of a program's output fit for the screen: its colours stay, all else that would steer the terminal becomes text. Pure. */
-import { inert } from "./cells.ts";
+import { inert } from "./inert.ts";
 
 const SGR = /(\u001b\[[0-9;]*m)/;
 const TAB_CELLS = 8;
