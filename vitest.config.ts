@@ -25,6 +25,7 @@ const SEARCHES = [
   "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,plan,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
+  "test/parts/web/browser.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",
 ];

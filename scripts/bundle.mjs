@@ -112,6 +112,10 @@ for (const entry of fs.readdirSync(dist, { recursive: true, withFileTypes: true 
     fs.rmSync(path);
 }
 
+// Files that a browser gets as they are.
+for (const name of fs.readdirSync(join(root, "src"), { recursive: true }))
+  if (/\/assets\/[^/]+$/.test(name)) fs.cpSync(join(root, "src", name), join(dist, name));
+
 /** The folder of the package that a file belongs to; undefined for our own. */
 function packageOf(id) {
   const at = id.lastIndexOf("node_modules/");

@@ -84,6 +84,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/report": [...SHELL, ...CLI_ROOMS],
   "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
+  "parts/web": [...SHELL, ...CLI_ROOMS],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
@@ -107,6 +108,7 @@ const STARTS = [
   "parts/doctor/night.ts",
   "parts/top/agent-lines.ts",
   "parts/top/task-loader.ts",
+  "parts/web/find-page.ts",
   "parts/why/command.ts",
 ];
 

@@ -119,6 +119,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "the pool on a screen that follows it, with keys",
     load: () => import("../../parts/top/command.ts"),
   },
+  web: {
+    group: "Look",
+    summary: "the pool, its tasks and their logs in a browser on this machine",
+    load: () => import("../../parts/web/command.ts"),
+  },
   ls: { group: "Look", summary: "list tasks", load: () => import("../commands/ls.ts") },
   show: {
     group: "Look",

@@ -1,0 +1,107 @@
+/** Makes the page that belongs to a path. What it reads is bounded, also when many browsers ask. */
+import { openIdReaders } from "../../app/id-readers.ts";
+import { existsTree } from "../../cli/shell/options.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import type { Overview } from "../../view/overview.ts";
+import { OverviewReader } from "../../view/overview-reader.ts";
+import { WhyOpen } from "../../view/why-open.ts";
+import { type Page, type SentPage, say, shown } from "./page.ts";
+import { overviewPage } from "./pages/overview-page.ts";
+import { taskPage } from "./pages/task-page.ts";
+import { tasksPage } from "./pages/tasks-page.ts";
+
+/** The least time between two looks at the pool (ms), and the share of a core that looking may take. */
+const LOOK_MS = 500;
+const SHARE = 0.05;
+/** The least and the longest time after which a browser asks again (ms). A page that took long is asked for less often. */
+const AGAIN_MS = 1000;
+const AGAIN_MS_MAX = 30_000;
+const WHY_MS = 2000;
+
+export type Route = { page: "overview" | "tasks" } | { page: "task"; id: string };
+
+/** Undefined for a path that has no page. */
+export function routeOf(path: string): Route | undefined {
+  if (path === "/") return { page: "overview" };
+  if (path === "/tasks") return { page: "tasks" };
+  const [, name] = /^\/tasks\/([^/]+)$/.exec(path) ?? [];
+  if (name === undefined) return undefined;
+  try {
+    return { page: "task", id: decodeURIComponent(name) };
+  } catch {
+    return undefined;
+  }
+}
+
+export class Pages {
+  private readonly tree: StateTree;
+  private readonly reader: OverviewReader;
+  private readonly why: WhyOpen;
+  private overview: { at: Overview; untilMs: number } | undefined;
+  private whyUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(tree: StateTree, settings: Settings) {
+    this.tree = tree;
+    this.reader = new OverviewReader(tree, { settings });
+    const { agents } = settings;
+    this.why = new WhyOpen(tree, agents, Date.now(), openIdReaders(tree, agents));
+  }
+
+  /** What cannot be read is said on the page. @param query of its address */
+  async find(route: Route, query: URLSearchParams): Promise<SentPage> {
+    const beganMs = performance.now();
+    const page = await this.make(route, query);
+    const tookMs = performance.now() - beganMs;
+    return {
+      ...page,
+      again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
+    };
+  }
+
+  private async make(route: Route, query: URLSearchParams): Promise<Page> {
+    try {
+      if (!existsTree(this.tree)) throw new Error(`${this.tree.dir} is gone`);
+      switch (route.page) {
+        case "overview":
+          return overviewPage(this.look());
+        case "tasks":
+          return await tasksPage(this.tree, query);
+        case "task":
+          return await taskPage(this.tree, route.id, query, (id) => this.explain(id));
+      }
+    } catch (error) {
+      const text = `the tree cannot be read: ${shown(messageOf(error))}`;
+      return {
+        title: "Unreadable",
+        command: "mailchute doctor",
+        at_ms: Date.now(),
+        health: { state: "unreadable", text },
+        blocks: [say(text, true)],
+      };
+    }
+  }
+
+  close(): void {
+    this.reader.close();
+  }
+
+  private look(): Overview {
+    const nowMs = performance.now();
+    if (this.overview !== undefined && nowMs < this.overview.untilMs) return this.overview.at;
+    const at = this.reader.next(Date.now());
+    const doneMs = performance.now();
+    this.overview = { at, untilMs: doneMs + Math.max(LOOK_MS, (doneMs - nowMs) / SHARE) };
+    return at;
+  }
+
+  private async explain(id: string) {
+    const nowMs = performance.now();
+    if (nowMs >= this.whyUntilMs) {
+      this.whyUntilMs = nowMs + WHY_MS;
+      await this.why.refresh();
+    }
+    return this.why.explain(id);
+  }
+}

@@ -1,0 +1,53 @@
+/** Refuses requests that do not come from a page of ours: other hosts, other pages, other methods. Pure. */
+import type { IncomingHttpHeaders } from "node:http";
+
+export const SESSION_PATH = "/api/session";
+export const PAGE_PATH = "/api/page";
+export const KEY_HEADER = "x-mailchute-key";
+
+export interface Refusal {
+  status: number;
+  text: string;
+}
+
+export interface Asked {
+  method: string;
+  /** Without its query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+}
+
+/** Undefined when it may go on. @param port on which we listen */
+export function refuse({ method, path, headers }: Asked, port: number): Refusal | undefined {
+  // A foreign name that was made to point to this machine has a Host of its own. Compared as a whole: 127.evil.example is not ours.
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
+  if (!hosts.includes(headers.host ?? ""))
+    return { status: 421, text: "this host is not served here" };
+  const isData = path.startsWith("/api/");
+  const isPost = method === "POST";
+  if (
+    isPost
+      ? path !== SESSION_PATH
+      : (method !== "GET" && method !== "HEAD") || path === SESSION_PATH
+  )
+    return { status: 405, text: "this method is not served here" };
+  const { origin } = headers;
+  // Browsers send it with every POST.
+  const isOurs = origin === undefined ? !isPost : origin === `http://${headers.host}`;
+  if (!isOurs) return { status: 403, text: "the request comes from another page" };
+  const site = headers["sec-fetch-site"];
+  if (isData && site !== undefined && site !== "same-origin")
+    return { status: 403, text: "the request comes from another page" };
+  if (isPost && headers["content-type"] !== "application/json")
+    return { status: 415, text: "send application/json" };
+  return undefined;
+}
+
+/** The value of a cookie; undefined when it is not there, or there twice. */
+export function cookieIn({ cookie = "" }: IncomingHttpHeaders, name: string): string | undefined {
+  const found = cookie
+    .split(";")
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(`${name}=`));
+  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
+}

@@ -1,0 +1,74 @@
+/**
+ * A page as plain data. The browser makes elements of it, each text as text and never as markup. Types, and the few makers of cells.
+ * Texts come from tasks and files: `shown` makes invisible characters visible.
+ */
+import { safe } from "../../text/render.ts";
+
+/** `to`: path of a page of ours. */
+export interface Link {
+  text: string;
+  to: string;
+}
+
+/** A time, which the browser writes in its own zone. */
+export interface Time {
+  at_ms: number;
+}
+
+export type Cell = string | Link | Time;
+
+export type Block =
+  | { kind: "text"; text: string; is_bad: boolean }
+  | { kind: "links"; label: string; links: (Link & { is_here: boolean })[] }
+  | { kind: "facts"; facts: [name: string, value: Cell][] }
+  | { kind: "table"; title: string; columns: string[]; rows: Cell[][]; none: string }
+  | { kind: "log"; title: string; lines: string[]; older: Link | null; end: Link | null }
+  /** A field whose text becomes the parameter `name` of the page `to`. */
+  | { kind: "find"; label: string; to: string; name: string; value: string };
+
+export interface Page {
+  title: string;
+  /** The command that prints the same. */
+  command: string;
+  at_ms: number;
+  /** How fresh it is; null on a page that does not depend on a supervisor. */
+  health: { state: string; text: string } | null;
+  blocks: Block[];
+}
+
+/** A page as it is sent. */
+export interface SentPage extends Page {
+  /** When the browser may ask again (ms from now). */
+  again_ms: number;
+}
+
+/** Text from a task or a file. */
+export function shown(text: unknown): string {
+  return safe(text);
+}
+
+export function linkToTask(id: string): Link {
+  return { text: shown(id), to: taskPath(id) };
+}
+
+export function taskPath(id: string): string {
+  return `/tasks/${encodeURIComponent(id)}`;
+}
+
+/** `/tasks?state=done&q=a`; empty values are left out. */
+export function pathWith(
+  path: string,
+  values: Readonly<Record<string, string | undefined>>,
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
+
+export function timeOf(ms: number | null): Cell {
+  return ms === null ? "–" : { at_ms: Math.round(ms) };
+}
+
+export function say(text: string, isBad = false): Block {
+  return { kind: "text", text, is_bad: isBad };
+}

@@ -1,0 +1,149 @@
+/** The first page: what `top` shows, as tables. Pure. */
+import { countText, duration, safe } from "../../../text/render.ts";
+import type { MinuteCounts } from "../../../view/done-rate.ts";
+import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
+import type { Count } from "../../../view/scan.ts";
+import { progressText } from "../../../view/task-progress.ts";
+import {
+  type Block,
+  type Cell,
+  linkToTask,
+  type Page,
+  pathWith,
+  say,
+  shown,
+  timeOf,
+} from "../page.ts";
+
+const TASKS_NAMED_MAX = 5;
+
+export function overviewPage(overview: Overview): Page {
+  const { health, obstacles, alerts, questions } = overview;
+  return {
+    title: "Overview",
+    command: "mailchute top",
+    at_ms: overview.at_ms,
+    health: { state: health.state, text: safe(health.text) },
+    blocks: [
+      ...obstacles.map((one) => say(`${shown(one.what)}; do: ${shown(one.do)}`, true)),
+      ...(overview.paused === null ? [] : [say(safe(overview.paused), true)]),
+      countsOf(overview),
+      {
+        kind: "table",
+        title: "Running",
+        columns: ["task", "run", "for", "agent", "cost", "how far"],
+        rows: overview.running.map(runningCells),
+        none: "nothing runs",
+      },
+      {
+        kind: "table",
+        title: "Waiting, and why",
+        columns: ["tasks", "why", "first", "do"],
+        rows: overview.waiting.map(waitingCells),
+        none: "nothing waits",
+      },
+      failuresOf(overview),
+      {
+        kind: "table",
+        title: "Questions",
+        columns: ["question", "text", "asked by", "asked"],
+        rows: questions.map((one) => [
+          shown(one.id),
+          shown(one.question),
+          shown(one.who),
+          timeOf(one.asked_at_ms || null),
+        ]),
+        none: "no question waits for an answer",
+      },
+      {
+        kind: "table",
+        title: "Alerts of the last day",
+        columns: ["when", "what"],
+        rows: alerts.map((one) => [timeOf(one.at_ms), shown(one.message)]),
+        none: "no alert",
+      },
+    ],
+  };
+}
+
+function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview): Block {
+  const { waiting, ready, delayed, held, running, done, failed } = counts;
+  const waits = { ...waiting, count: waiting.count + ready + delayed + held };
+  const state = (text: string, name: string): Cell => ({
+    text,
+    to: pathWith("/tasks", { state: name }),
+  });
+  const spent = cost.today_usd_micro;
+  const facts: [string, Cell][] = [
+    ["waiting", state(countOf(waits), "waiting")],
+    ["running", state(countText(running), "running")],
+    ["done", state(countOf(done), "done")],
+    ["failed", state(countOf(failed), "failed")],
+    ["slots", `${countText(slots.busy)} of ${countText(slots.total)} busy`],
+    ["last minute", minuteText(minutes)],
+    [
+      "run time",
+      time === null ? "–" : `median ${duration(time.p50_ms)}, 95 % below ${duration(time.p95_ms)}`,
+    ],
+  ];
+  if (spent !== null)
+    facts.push(["cost today", `$${(spent / 1e6).toFixed(2)}${cost.is_complete ? "" : " or more"}`]);
+  return { kind: "facts", facts };
+}
+
+/** The last minute that is over. */
+function minuteText({ completed, failed }: MinuteCounts): string {
+  const of = (counts: readonly (number | null)[]): string => {
+    const count = counts.at(-2) ?? null;
+    return count === null ? "?" : countText(count);
+  };
+  return `${of(completed)} done, ${of(failed)} failed`;
+}
+
+function runningCells(row: RunningRow): Cell[] {
+  const { attempt, attempts_max: max, progress, last_line: line, cost_usd_micro: cost } = row;
+  const said = progress === null ? shown(line ?? "") : shown(progressText(progress));
+  return [
+    linkToTask(row.id),
+    `${attempt === 0 ? "?" : attempt}${max === null ? "" : ` of ${max}`}`,
+    row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
+    shown(row.agent ?? "exec"),
+    cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
+    row.is_alive ? said || shown(row.title) : "its process is dead",
+  ];
+}
+
+function waitingCells({ count, text, tasks, do: todo }: WaitingGroup): Cell[] {
+  const [first] = tasks;
+  return [
+    count === null ? "–" : countOf(count),
+    shown(text),
+    first === undefined ? "" : linkToTask(first.id),
+    shown(todo ?? ""),
+  ];
+}
+
+function failuresOf({ failures, counts }: Overview): Block {
+  const { causes, grouped, is_all: isAll } = failures;
+  return {
+    kind: "table",
+    title: isAll
+      ? "Failed, by cause"
+      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
+    columns: ["times", "kind", "error", "last", "tasks"],
+    rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
+      countText(count),
+      shown(kind),
+      shown(error),
+      timeOf(lastMs),
+      tasks.length === 1
+        ? linkToTask(tasks[0] ?? "")
+        : shown(tasks.slice(0, TASKS_NAMED_MAX).join(" ")),
+    ]),
+    none: "nothing has failed",
+  };
+}
+
+function countOf({ count, is_exact: isExact, is_old: isOld }: Count): string {
+  return isOld === true ? `~${countText(count)}` : countText(count, isExact);
+}

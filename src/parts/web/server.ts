@@ -1,0 +1,190 @@
+/** The server of the pages: on the loopback address only, and read-only. Each request is bounded in size and time. */
+import fs from "node:fs";
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import { type Pages, routeOf } from "./find-page.ts";
+import { cookieIn, KEY_HEADER, PAGE_PATH, refuse, SESSION_PATH } from "./guard.ts";
+import type { Sessions } from "./sessions.ts";
+
+const HOST = "127.0.0.1";
+const BODY_BYTES_MAX = 4096;
+const REQUEST_MS = 10_000;
+const CONNECTIONS_MAX = 128;
+/** So many pages are made at the same time. */
+const PAGES_MAX = 8;
+
+const HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+    "frame-ancestors 'none'; require-trusted-types-for 'script'",
+  "X-Frame-Options": "DENY",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Cache-Control": "no-store",
+};
+const ASSETS: Readonly<Record<string, string>> = {
+  "app.js": "text/javascript; charset=utf-8",
+  "app.css": "text/css; charset=utf-8",
+  "index.html": "text/html; charset=utf-8",
+};
+
+export interface WebOptions {
+  /** 0: any free one. */
+  port: number;
+  pages: Pages;
+  sessions: Sessions;
+  /** The folder of the page's own files. */
+  assets: string;
+}
+
+export class WebServer {
+  port = 0;
+  private readonly options: WebOptions;
+  private readonly server: http.Server;
+  private readonly files = new Map<string, Buffer>();
+  private pagesNow = 0;
+
+  constructor(options: WebOptions) {
+    this.options = options;
+    for (const name of Object.keys(ASSETS))
+      this.files.set(name, fs.readFileSync(join(options.assets, name)));
+    const limits = {
+      requestTimeout: REQUEST_MS,
+      headersTimeout: REQUEST_MS,
+      maxHeaderSize: 16_384,
+    };
+    this.server = http.createServer(
+      { ...limits, connectionsCheckingInterval: 1000 },
+      (request, response) => {
+        this.answer(request, response).catch((error: unknown) => {
+          if (response.headersSent) response.destroy();
+          else send(response, 500, { error: messageOf(error) });
+        });
+      },
+    );
+    this.server.maxConnections = CONNECTIONS_MAX;
+    this.server.maxHeadersCount = 100;
+  }
+
+  /** @throws a system error: EADDRINUSE, EACCES, … */
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once("error", reject);
+      this.server.listen(this.options.port, HOST, resolve);
+    });
+    this.port = (this.server.address() as AddressInfo).port;
+  }
+
+  /** Ends open connections, too. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+      this.server.closeAllConnections();
+    });
+  }
+
+  /** A new link, which works once. */
+  newLink(): string {
+    return `http://${HOST}:${this.port}/#code=${this.options.sessions.newCode()}`;
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "", headers } = request;
+    const url = parse(request.url ?? "");
+    if (url === undefined) return send(response, 400, { error: "this is no path" });
+    const refusal = refuse({ method, path: url.pathname, headers }, this.port);
+    if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
+    if (url.pathname === SESSION_PATH) return this.openSession(request, response);
+    if (url.pathname === PAGE_PATH) return this.sendPage(request, response, url);
+    const name = routeOf(url.pathname) === undefined ? url.pathname.slice(1) : "index.html";
+    const type = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+    if (type === undefined) return send(response, 404, { error: "there is no such page" });
+    response.writeHead(200, { ...HEADERS, "Content-Type": type }).end(this.files.get(name));
+  }
+
+  private async openSession(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readBody(request);
+    if (body === undefined) return send(response, 413, { error: "the body is too large" });
+    const session = this.options.sessions.exchange(codeIn(body));
+    if (session === "later")
+      return send(response, 429, { error: "too many wrong codes: wait a minute" });
+    if (session === "wrong")
+      return send(response, 403, { error: "this link was used before, or is older than a minute" });
+    const cookie = `${this.cookieName}=${session.id}; HttpOnly; SameSite=Strict; Path=/`;
+    send(response, 200, { key: session.key }, { "Set-Cookie": cookie });
+  }
+
+  private async sendPage(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: URL,
+  ): Promise<void> {
+    const { headers } = request;
+    const key = headers[KEY_HEADER];
+    const id = cookieIn(headers, this.cookieName);
+    if (!this.options.sessions.isOpen(id, typeof key === "string" ? key : undefined))
+      return send(response, 401, { error: "open the link that `mailchute web` prints" });
+    const wanted = parse(url.searchParams.get("path") ?? "");
+    const route = wanted === undefined ? undefined : routeOf(wanted.pathname);
+    if (wanted === undefined || route === undefined)
+      return send(response, 404, { error: "there is no such page" });
+    if (this.pagesNow >= PAGES_MAX)
+      return send(response, 503, { error: "too many requests at once" }, { "Retry-After": "1" });
+    this.pagesNow++;
+    try {
+      send(response, 200, await this.options.pages.find(route, wanted.searchParams));
+    } finally {
+      this.pagesNow--;
+    }
+  }
+
+  private get cookieName(): string {
+    return `mailchute_${this.port}`;
+  }
+}
+
+/** Undefined for all that is not a path on this host. */
+function parse(text: string): URL | undefined {
+  if (!text.startsWith("/") || text.startsWith("//")) return undefined;
+  try {
+    const url = new URL(text, "http://page.invalid");
+    return url.host === "page.invalid" ? url : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  more: Readonly<Record<string, string>> = {},
+): void {
+  const type = { "Content-Type": "application/json; charset=utf-8" };
+  response.writeHead(status, { ...HEADERS, ...type, ...more }).end(JSON.stringify(value));
+}
+
+/** Undefined when it is too large. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > BODY_BYTES_MAX) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
+function codeIn(body: string): string {
+  try {
+    const { code } = JSON.parse(body) as { code?: unknown };
+    return typeof code === "string" ? code : "";
+  } catch {
+    return "";
+  }
+}

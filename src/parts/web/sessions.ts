@@ -1,0 +1,71 @@
+/**
+ * Who may read the pages. A link holds a code, which works once and for a minute; the browser changes it for a session. A session has
+ * two secrets: a cookie, and a key that every request for data sends in a header. Cookies are sent to all ports of a host, so another
+ * server on this machine may see the cookie; it does not see the key.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+
+const SECRET_BYTES = 24;
+const CODE_MS = 60_000;
+/** Wrong codes in this time (ms) before further wrong ones are told to wait. */
+const WRONG_MS = 60_000;
+const WRONG_MAX = 5;
+/** The oldest session ends when there are more. */
+const SESSIONS_MAX = 20;
+
+export interface Session {
+  /** For the cookie. */
+  id: string;
+  /** For the header. */
+  key: string;
+}
+
+export class Sessions {
+  private readonly nowMs: () => number;
+  private readonly open: Session[] = [];
+  private code: { text: string; untilMs: number } | undefined;
+  private wrongMs: number[] = [];
+
+  /** @param nowMs a clock that is never set back */
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.nowMs = nowMs;
+  }
+
+  /** Makes the code of a new link. The one before works no longer. */
+  newCode(): string {
+    const text = secret();
+    this.code = { text, untilMs: this.nowMs() + CODE_MS };
+    return text;
+  }
+
+  /** "later": there were too many wrong codes. A right one works even then, so that no other user can lock the owner out. */
+  exchange(code: string): Session | "wrong" | "later" {
+    const nowMs = this.nowMs();
+    if (this.code !== undefined && nowMs < this.code.untilMs && isSame(code, this.code.text)) {
+      this.code = undefined;
+      const session = { id: secret(), key: secret() };
+      this.open.push(session);
+      if (this.open.length > SESSIONS_MAX) this.open.shift();
+      return session;
+    }
+    this.wrongMs = this.wrongMs.filter((ms) => nowMs - ms < WRONG_MS);
+    if (this.wrongMs.length >= WRONG_MAX) return "later";
+    this.wrongMs.push(nowMs);
+    return "wrong";
+  }
+
+  isOpen(id: string | undefined, key: string | undefined): boolean {
+    if (id === undefined || key === undefined) return false;
+    return this.open.some((one) => isSame(id, one.id) && isSame(key, one.key));
+  }
+}
+
+function secret(): string {
+  return randomBytes(SECRET_BYTES).toString("base64url");
+}
+
+/** Takes the same time wherever they differ. */
+function isSame(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((text) => createHash("sha256").update(text).digest());
+  return x !== undefined && y !== undefined && timingSafeEqual(x, y);
+}

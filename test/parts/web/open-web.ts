@@ -1,0 +1,116 @@
+/** The server of the pages on a free port, and requests as a browser or an attacker sends them. */
+import http from "node:http";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
+import { stateTree } from "../../../src/core/state-tree.ts";
+import { Pages } from "../../../src/parts/web/find-page.ts";
+import type { Block, Page } from "../../../src/parts/web/page.ts";
+import { WebServer } from "../../../src/parts/web/server.ts";
+import { Sessions } from "../../../src/parts/web/sessions.ts";
+
+const ASSETS = fileURLToPath(new URL("../../../src/parts/web/assets", import.meta.url));
+
+export interface Answer {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  body: string;
+}
+
+export interface Request {
+  method?: string;
+  path: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+export interface Web {
+  port: number;
+  sessions: Sessions;
+  newLink(): string;
+  /** Sends it as it is: no path is made shorter. */
+  ask(request: Request): Promise<Answer>;
+  /** The headers of a browser that has opened a link. */
+  signIn(): Promise<Record<string, string>>;
+  /** A page, for a browser that has opened a link. */
+  page(path: string): Promise<Page>;
+}
+
+export async function openWeb(state: string, sessions = new Sessions()): Promise<Web> {
+  const pages = new Pages(stateTree(state), DEFAULT_SETTINGS);
+  const server = new WebServer({ port: 0, pages, sessions, assets: ASSETS });
+  await server.listen();
+  onTestFinished(async () => {
+    await server.close();
+    pages.close();
+  });
+  const { port } = server;
+  let signedIn: Record<string, string> | undefined;
+  const ask = (request: Request): Promise<Answer> => send(port, request);
+  const signIn = async (): Promise<Record<string, string>> => {
+    const answer = await ask(exchange(port, sessions.newCode()));
+    if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
+    const [cookie = ""] = answer.headers["set-cookie"]?.[0]?.split(";") ?? [];
+    const { key } = JSON.parse(answer.body) as { key: string };
+    return { cookie, "x-mailchute-key": key };
+  };
+  return {
+    port,
+    sessions,
+    newLink: () => server.newLink(),
+    ask,
+    signIn,
+    page: async (path) => {
+      signedIn ??= await signIn();
+      const answer = await ask({ path: pagePath(path), headers: signedIn });
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
+      return JSON.parse(answer.body) as Page;
+    },
+  };
+}
+
+export function pagePath(path: string): string {
+  return `/api/page?path=${encodeURIComponent(path)}`;
+}
+
+export function exchange(port: number, code: string): Request {
+  return {
+    method: "POST",
+    path: "/api/session",
+    headers: { "content-type": "application/json", origin: `http://127.0.0.1:${port}` },
+    body: JSON.stringify({ code }),
+  };
+}
+
+function send(
+  port: number,
+  { method = "GET", path, headers = {}, body }: Request,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      { host: "127.0.0.1", port, method, path, headers, agent: false },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part: string) => (text += part));
+        response.on("end", () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+        );
+      },
+    );
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+export function blockOf<K extends Block["kind"]>(
+  { blocks }: Page,
+  kind: K,
+  title?: string,
+): Extract<Block, { kind: K }> {
+  const found = blocks.find(
+    (one) => one.kind === kind && (title === undefined || ("title" in one && one.title === title)),
+  );
+  if (found === undefined)
+    throw new Error(`no ${kind} ${title ?? ""} in ${JSON.stringify(blocks)}`);
+  return found as Extract<Block, { kind: K }>;
+}

@@ -1,0 +1,234 @@
+/** The pages as data, over real HTTP and with a real pool: what they show, what they hide, and that they change nothing. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Page } from "../../../src/parts/web/page.ts";
+import { newPool, type Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { blockOf, openWeb } from "./open-web.ts";
+
+const HOSTILE = `<img src=x onerror=alert(1)> \u001b]52;c;aGk=\u0007 \u202egnp \u009b31m \u200b`;
+
+/** All texts of a page. */
+function textsOf(page: Page): string[] {
+  const texts: string[] = [];
+  JSON.stringify(page, (_key, value: unknown) => {
+    if (typeof value === "string") texts.push(value);
+    return value;
+  });
+  return texts;
+}
+
+async function settled(): Promise<Pool> {
+  const pool = newPool({ config: "workers: 2\ndurability: process\nretry: {max_attempts: 1}\n" });
+  pool.drop("good", {
+    title: "A good one",
+    exec: ["sh", "-c", "seq 300; printf '\\033[31mred\\033[0m'"],
+  });
+  pool.drop("bad", { exec: ["sh", "-c", "echo disk full >&2; exit 3"] });
+  await pool.run(["run", "--drain"]);
+  return pool;
+}
+
+it("the overview has the counts, what waits and why, and failures by their cause", async () => {
+  const pool = await settled();
+  pool.drop("child", { exec: ["true"] });
+  const web = await openWeb(pool.state);
+  const page = await web.page("/");
+  expect(page).toMatchObject({
+    title: "Overview",
+    command: "mailchute top",
+    health: { state: "stopped" },
+  });
+  const { facts } = blockOf(page, "facts");
+  expect(facts.slice(0, 4)).toEqual([
+    ["waiting", { text: "1", to: "/tasks?state=waiting" }],
+    ["running", { text: "0", to: "/tasks?state=running" }],
+    ["done", { text: "1", to: "/tasks?state=done" }],
+    ["failed", { text: "1", to: "/tasks?state=failed" }],
+  ]);
+  expect(blockOf(page, "table", "Running").rows).toEqual([]);
+  expect(blockOf(page, "table", "Waiting, and why").rows).toEqual([
+    ["1", "wait for a supervisor", { text: "child", to: "/tasks/child" }, "mailchute run"],
+  ]);
+  const [row] = blockOf(page, "table", "Failed, by cause").rows;
+  expect(row).toEqual([
+    "1",
+    "exit",
+    expect.stringContaining("disk full"),
+    { at_ms: expect.any(Number) as number },
+    { text: "bad", to: "/tasks/bad" },
+  ]);
+});
+
+it("the overview follows a running task", async () => {
+  const pool = newPool();
+  await pool.start();
+  const go = join(pool.dir, "go");
+  pool.drop("slow", {
+    exec: ["sh", "-c", `echo '::progress 40 half'; until test -e ${go}; do sleep 0.05; done`],
+  });
+  const web = await openWeb(pool.state);
+  let page = await web.page("/");
+  const isShown = async (): Promise<boolean> => {
+    page = await web.page("/");
+    return JSON.stringify(blockOf(page, "table", "Running").rows).includes("40 %  half");
+  };
+  await waitFor(isShown, { what: "its progress" });
+  expect(page.health).toEqual({ state: "live", text: "live" });
+  const open = await web.page("/tasks/slow");
+  expect(blockOf(open, "facts").facts).toContainEqual(["state", "running"]);
+  fs.writeFileSync(go, "");
+  await pool.result("slow");
+  await pool.stop();
+});
+
+it("a task has its state, its error, and the end of its log, with a way back to its beginning", async () => {
+  const pool = await settled();
+  const web = await openWeb(pool.state);
+  const good = await web.page("/tasks/good");
+  expect(good).toMatchObject({ title: "good", command: "mailchute show good", health: null });
+  expect(blockOf(good, "text").text).toBe("A good one");
+  const facts = Object.fromEntries(blockOf(good, "facts").facts);
+  expect(facts).toMatchObject({
+    state: "done",
+    run: "1",
+    file: join(pool.outbox, "good_result.json"),
+  });
+  const seen: string[] = [];
+  let page = good;
+  for (let pages = 0; pages < 5; pages++) {
+    const { lines, older } = blockOf(page, "log");
+    seen.unshift(...lines);
+    if (older === null) break;
+    page = await web.page(older.to);
+  }
+  expect(seen).toEqual([...Array.from({ length: 300 }, (_, n) => String(n + 1)), "red"]);
+  expect(blockOf(page, "log").end).toMatchObject({ to: "/tasks/good?file=stdout.log" });
+  const bad = await web.page("/tasks/bad");
+  expect(textsOf(bad)).toContainEqual(expect.stringMatching(/^exit: disk full/));
+  expect(blockOf(bad, "log").title).toBe("stderr.log, its end");
+});
+
+it("a task that waits says why", async () => {
+  const pool = newPool();
+  pool.drop("child", { exec: ["true"], metadata: { dependencies: ["parent"] } });
+  const web = await openWeb(pool.state);
+  const page = await web.page("/tasks/child");
+  expect(textsOf(page)).toContainEqual(expect.stringMatching(/^it waits for parent/));
+  expect(blockOf(page, "table", "Runs after").rows).toEqual([
+    [{ text: "parent", to: "/tasks/parent" }],
+  ]);
+});
+
+it("a task that is in no tray is said to be in none, whatever its id is", async () => {
+  const web = await openWeb(newPool().state);
+  for (const id of ["gone", "..%2F", "a%2Fb", "%00", "a".repeat(300), "%F0%9F%92%A9"])
+    expect(blockOf(await web.page(`/tasks/${id}`), "text").text).toMatch(/^no tray has a task "/);
+});
+
+it("lists have each task once over their pages, and only those whose id begins so", async () => {
+  const pool = newPool();
+  const ids = Array.from({ length: 230 }, (_, n) => `task-${n}`);
+  for (const id of [...ids, "other"]) pool.drop(id, { exec: ["true"], title: `title of ${id}` });
+  const web = await openWeb(pool.state);
+  const seen: string[] = [];
+  let path: string | undefined = "/tasks?q=task-";
+  while (path !== undefined) {
+    const page: Page = await web.page(path);
+    const { rows } = blockOf(page, "table");
+    expect(rows.length).toBeLessThanOrEqual(100);
+    for (const [cell] of rows) seen.push((cell as { text: string }).text);
+    const links = page.blocks.flatMap((block) => (block.kind === "links" ? block.links : []));
+    path = links.find(({ text }) => text === "next page")?.to;
+  }
+  expect(seen.sort()).toEqual(ids.sort());
+  const failed = await web.page("/tasks?state=failed");
+  expect(blockOf(failed, "table")).toMatchObject({ rows: [], none: "no task is failed" });
+  expect(failed.command).toBe("mailchute ls --state-is failed");
+  expect((await web.page("/tasks?state=nonsense")).title).toBe("Tasks: waiting");
+});
+
+it("no text of a task steers anything", async () => {
+  const pool = newPool({ config: "workers: 2\ndurability: process\nretry: {max_attempts: 1}\n" });
+  const print = ["sh", "-c", 'printf "%s\\n" "$0"; printf "%s" "$0" >&2; exit 1', HOSTILE];
+  pool.drop("hostile", { title: HOSTILE, exec: print });
+  await pool.run(["run", "--drain"]);
+  const web = await openWeb(pool.state);
+  const pages = ["/", "/tasks?state=failed", "/tasks/hostile", "/tasks/hostile?file=stderr.log"];
+  for (const path of [
+    ...pages,
+    `/tasks/${encodeURIComponent(HOSTILE)}`,
+    `/tasks?q=${encodeURIComponent(HOSTILE)}`,
+  ]) {
+    const page = await web.page(path);
+    const { value, ...find } = page.blocks.find((block) => block.kind === "find") ?? { value: "" };
+    // What a person typed is in the field as it was typed.
+    expect(["", HOSTILE]).toContain(value);
+    const shown = { ...page, blocks: [...page.blocks.filter(({ kind }) => kind !== "find"), find] };
+    for (const text of textsOf(shown as Page))
+      expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  }
+  expect(textsOf(await web.page("/tasks/hostile"))).toContainEqual(
+    expect.stringMatching(/^<img src=x onerror=alert\(1\)> \\x1b\]52;c;aGk=\\x07 /),
+  );
+});
+
+it("a link in the place of a run's folder or file is not followed", async () => {
+  const pool = await settled();
+  const web = await openWeb(pool.state);
+  const hidden = join(pool.dir, "hidden");
+  fs.mkdirSync(hidden);
+  fs.writeFileSync(join(hidden, "stdout.log"), "content-that-is-not-shown");
+  const record = JSON.parse(fs.readFileSync(join(pool.outbox, "good_result.json"), "utf8")) as {
+    run: string;
+  };
+  const runDir = join(pool.state, "runs", record.run);
+  fs.rmSync(join(runDir, "stdout.log"));
+  fs.symlinkSync(join(hidden, "stdout.log"), join(runDir, "stdout.log"));
+  expect(JSON.stringify(await web.page("/tasks/good?file=stdout.log"))).not.toContain("not-shown");
+  fs.rmSync(runDir, { recursive: true });
+  fs.symlinkSync(hidden, runDir);
+  const page = await web.page("/tasks/good?file=stdout.log");
+  expect(blockOf(page, "facts").facts).toContainEqual(["state", "done"]);
+  expect(page.blocks.some(({ kind }) => kind === "log")).toBe(false);
+});
+
+it("a tree that is gone is said on the page, and comes back", async () => {
+  const pool = newPool();
+  pool.drop("one", { exec: ["true"] });
+  const web = await openWeb(pool.state);
+  fs.renameSync(pool.state, `${pool.state}-away`);
+  for (const path of ["/", "/tasks", "/tasks/one"]) {
+    const page = await web.page(path);
+    expect(page.health?.state).toBe("unreadable");
+    expect(blockOf(page, "text").text).toContain("is gone");
+  }
+  fs.renameSync(`${pool.state}-away`, pool.state);
+  expect((await web.page("/tasks/one")).title).toBe("one");
+});
+
+/** Each file below a folder, with its size and times. */
+function everything(dir: string): string[] {
+  return fs.readdirSync(dir, { recursive: true, encoding: "utf8" }).map((name) => {
+    const { size, mtimeMs, ctimeMs } = fs.lstatSync(join(dir, name));
+    return `${name} ${size} ${mtimeMs} ${ctimeMs}`;
+  });
+}
+
+it("reading the pages changes no file of the tree", async () => {
+  const pool = await settled();
+  pool.drop("waits", { exec: ["true"] });
+  const web = await openWeb(pool.state);
+  const before = everything(pool.state);
+  for (const path of [
+    "/",
+    "/tasks",
+    "/tasks?state=done",
+    "/tasks/good",
+    "/tasks/waits",
+    "/tasks/none",
+  ])
+    await web.page(path);
+  expect(everything(pool.state)).toEqual(before);
+});
