@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { ErrGit } from "../core/errors.ts";
 import { lockFile } from "../host/file-lock.ts";
+import { awaitPackedRefs } from "./left-locks.ts";
 import type { Repository } from "./repository.ts";
 
 /** How long it waits for others that make or remove worktrees of the repository (ms). */
@@ -19,6 +20,7 @@ export async function inTurn<T>(repository: Repository, run: () => Promise<T>): 
       hint: "see which one it is; if none is, remove this file",
     });
   try {
+    await awaitPackedRefs(repository.commonDir);
     return await run();
   } finally {
     await release();

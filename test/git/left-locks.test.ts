@@ -4,7 +4,7 @@ import { once } from "node:events";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { dropLeftLock, type SeenLock } from "../../src/git/left-locks.ts";
+import { dropLeftLock, removeLock, type SeenLock } from "../../src/git/left-locks.ts";
 import { askGit } from "../../src/git/run-git.ts";
 import { GIT_ENVIRONMENT, newRepository, type TestRepository } from "../support/git-repository.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -119,4 +119,15 @@ test("a lock that is young or another one by now stays, and so does that of an i
     expect(dropLeftLock(said(other))).toBeUndefined();
     expect(fs.existsSync(other)).toBe(true);
   }
+});
+
+test("a lock that a git has made in the place of one that was left is put back", () => {
+  const lock = join(tempDir(), "packed-refs.lock");
+  fs.writeFileSync(lock, "");
+  const { ino: inode } = fs.statSync(lock);
+  removeLock(lock, inode + 1, `${lock}.aside`);
+  expect(fs.statSync(lock).ino).toBe(inode);
+  removeLock(lock, inode, `${lock}.aside`);
+  removeLock(lock, inode, `${lock}.aside`);
+  expect(fs.readdirSync(dirname(lock))).toEqual([]);
 });

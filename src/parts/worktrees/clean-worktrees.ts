@@ -1,5 +1,6 @@
 /** Removes worktrees whose work is safe elsewhere, and with a name also others, after their work is saved. */
 import { messageOf } from "../../core/errors.ts";
+import { awaitPackedRefs } from "../../git/left-locks.ts";
 import { listRefs } from "../../git/refs.ts";
 import type { Repository } from "../../git/repository.ts";
 import { changesBetween, readSettings } from "../../git/settings-watch.ts";
@@ -46,7 +47,10 @@ export async function cleanWorktrees(all: AllWorktrees, wish: CleanWish): Promis
   if (wish.isDryRun) return cleaned;
   // Killed in the middle, an earlier call may have left these.
   if (!isNamed)
-    for (const repository of all.repositories) await dropSpareBranches(repository, wish);
+    for (const repository of all.repositories) {
+      await awaitPackedRefs(repository.commonDir);
+      await dropSpareBranches(repository, wish);
+    }
   await emptyTrash(dir);
   return cleaned;
 }

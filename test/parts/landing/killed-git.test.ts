@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { countingGit, type GitKill } from "../../support/counting-git.ts";
+import { canCountSteps, countingGit, type GitKill } from "../../support/counting-git.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
 
 const TARGET = "mailchute/integration";
@@ -45,6 +45,18 @@ test.each([
   await landed(place);
   expect(fs.existsSync(lock)).toBe(false);
 });
+
+test.skipIf(!canCountSteps())(
+  "a git that is killed when it has deleted the branch of landed work leaves no lock",
+  async () => {
+    const place = await ended();
+    const git = countingGit(join(place.pool.dir, "counted"), place.env);
+    git.arm([{ at: "update-ref --stdin", moment: "within", victim: "caller", step: 6 }]);
+    await landed(place);
+    expect(git.calls().filter(({ isKilled }) => isKilled)).toHaveLength(1);
+    expect(place.repo.git("gc", "--quiet")).toBe("");
+  },
+);
 
 test("a rebase that stops without a conflict is begun anew", async () => {
   const place = await ended();

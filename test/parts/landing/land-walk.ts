@@ -66,7 +66,7 @@ async function prepare({ isReviewed, broken, launcher }: LandWalkOptions): Promi
   const script = "echo one > a.txt; commit; echo two >> a.txt; commit; echo three > left.txt";
   const land = { land: "branch", verify: ["sh", "-c", CHECK], max_attempts: 10 };
   pool.drop("a", inWorktree(script, isReviewed === true ? { ...land, review_by: "rev" } : land));
-  await (await pool.start(["--drain"])).ended;
+  await pool.spawn(["run", "--drain"]).ended;
   const tip = repo.git("rev-parse", "mailchute/a");
   const held = heldObjects(repo, worktree("a"));
   fs.rmSync(join(walk, "checked"));
@@ -121,7 +121,7 @@ async function walkFrom(
 /** @returns where the target was */
 async function drain({ pool, repo }: Place): Promise<Set<string>> {
   const targets = new Set<string>();
-  const { ended } = await pool.start(["--drain"]);
+  const { ended } = pool.spawn(["run", "--drain"]);
   // Nothing packs it.
   const file = join(repo.dir, ".git", "refs", "heads", TARGET);
   const watch = setInterval(() => targets.add(fs.readFileSync(file, "utf8").trim()), 5);

@@ -55,7 +55,7 @@ async function prepare({ step, broken, launcher }: WalkOptions & { step: string 
   if (step === "clean") {
     // The worktree of a task that has failed, in which a person goes on.
     pool.drop("a", inWorktree("echo x > x.txt; exit 64"));
-    await (await pool.start(["--drain"])).ended;
+    await pool.spawn(["run", "--drain"]).ended;
     await pool.error("a");
     const at = { cwd: worktree("a"), env: { ...process.env, ...GIT_ENVIRONMENT } };
     execFileSync("sh", ["-ec", WORK], { ...at, stdio: "pipe" });
@@ -107,7 +107,7 @@ async function run({ pool, repo }: Place, arm: (until: string) => void): Promise
   arm(join(pool.outbox, "a_result.json"));
   const more = { land: "merge", max_attempts: 3, env: { MUST_HAVE: noted } };
   pool.drop("a", inWorktree(NOTED, more));
-  await (await pool.start(["--drain"])).ended;
+  await pool.spawn(["run", "--drain"]).ended;
   expect(pool.errors()).toEqual([]);
   expect(await pool.result("a")).toMatchObject({ landing: "pending" });
   expect((await pool.result("a.land")).output).toMatchObject({ landing: "landed" });
