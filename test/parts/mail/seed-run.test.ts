@@ -110,6 +110,28 @@ describe("Task 6: wake-ups, exits and failures", () => {
     expect((await app.pool.run(["messages", "--unread", "--mentions", "impl-1"])).stdout).toBe("");
   });
 
+  it("each agent that a message mentions is woken, and none by a message without mentions", async () => {
+    const app = newApp([[{ say: "I know." }]]);
+    await app.pool.start();
+    await waitFor(() => app.agent("june") !== undefined, { what: "the agents", ...LONG });
+    post(app, "m1", { from_agent: "ci", content: "for the record: impl-1 is slow" });
+    await waitFor(() => app.said().length === 1, { what: "the first message", ...LONG });
+    const text = "@impl-1 and @june: the build is red";
+    post(app, "m2", { from_agent: "ci", content: text });
+    const told = (name: string): string => app.messages(name).join("\n");
+    await waitFor(() => ["impl-1", "june"].every((name) => told(name).includes(`> ${text}`)), {
+      what: "both to be told",
+      ...LONG,
+    });
+    for (const name of ["impl-1", "june"]) {
+      expect(told(name)).not.toContain("for the record");
+      expect(told(name).split(`> ${text}`)).toHaveLength(2);
+      const { stdout } = await app.pool.run(["agents", "why", name]);
+      expect(stdout).toContain("woken by app:main:ci (m2)");
+      expect(stdout).not.toContain("m1");
+    }
+  });
+
   it("a process that dies makes the agent failed, with a message of its own to the orchestrator", async () => {
     const app = newApp([[{ run: "sleep 600" }]]);
     app.pool.drop("t1", { agent: "impl-1", prompt: "work", max_attempts: 1 });

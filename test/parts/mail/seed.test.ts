@@ -251,6 +251,12 @@ describe("Task 5: events of codex, with compaction", () => {
   it("reads the thread, the end of a turn and of an item; what is no JSON is no event", () => {
     const thread = read('{"type":"thread.started","thread_id":"t1"}');
     expect(thread).toEqual([{ fact: "session", id: "t1" }]);
+    // Without an id there is no session to keep.
+    for (const nameless of [
+      '{"type":"thread.started"}',
+      '{"type":"thread.started","thread_id":""}',
+    ])
+      expect(read(nameless).some(({ fact }) => fact === "session")).toBe(false);
     const failed = read('{"type":"turn.failed","error":{"message":"no"}}');
     expect(failed).toMatchObject([{ fact: "turn_ended", end: { fault: "other", text: "no" } }]);
     const item = {

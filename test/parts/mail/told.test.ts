@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createAgent, readAgent } from "../../../src/parts/mail/agents/agents.ts";
 import { createTask } from "../../../src/parts/mail/agents/tasks.ts";
+import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { newTalkPool } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf } from "./mail-pool.ts";
 
@@ -59,6 +61,20 @@ describe("the packet of a run", () => {
     expect((await pool.result("b")).output).toBe("# The first\n\n\nFIRST\n");
     expect(fs.existsSync(join(plain.state, "scopes"))).toBe(false);
   });
+});
+
+it("a run under the name of an agent of another tree leaves the record of that one as it is", async () => {
+  const { pool, folder } = newMailPool({ FIRST: [[{ compact: true }, { say: "ok" }]] });
+  const draft = { name: "claude", type: "claude", status: "busy", home: tempDir() };
+  await createAgent(folder, draft, Date.now());
+  const before = readAgent(folder, "claude");
+  pool.drop("a", { agent: "claude", prompt: "FIRST" });
+  await pool.start();
+  await pool.result("a");
+  // It has ended in its tree, too.
+  await waitFor(() => [...new MessageReader(folder).next()].length > 0, { what: "its exit" });
+  expect(toldTo(pool).join()).toContain("You are the agent claude");
+  expect(readAgent(folder, "claude")).toEqual(before);
 });
 
 it("a woken agent is told why, how the tasks stand, and its mail, in at most 8 KiB", async () => {

@@ -8,6 +8,7 @@ import {
   type AgentRecord,
   changeAgent,
   listAgents,
+  livesElsewhere,
   readAgent,
 } from "../agents/agents.ts";
 import { nameOfRun } from "../agents/name-of-run.ts";
@@ -37,7 +38,7 @@ export const briefRun: MakeBriefing = async ({ tree }, { assignment }) => {
   const last = wakes.findLast((one) => one.task === task.id);
   const isToldNews = last?.is_wake === true || address === folder.orchestrator;
   const news = isToldNews ? await newsOf(tree, folder, task.id, wakes) : undefined;
-  return new RunBriefing(folder, run.name, news);
+  return new RunBriefing(folder, run.name, tree.dir, news);
 };
 
 /** Undefined when the tasks cannot be read: the run goes on without. */
@@ -61,12 +62,14 @@ async function newsOf(
 class RunBriefing implements Briefing {
   private readonly folder: MailFolder;
   private readonly name: string;
+  private readonly stateDir: string;
   private readonly told: News | undefined;
   private writing: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: MailFolder, name: string, told: News | undefined) {
+  constructor(folder: MailFolder, name: string, stateDir: string, told: News | undefined) {
     this.folder = folder;
     this.name = name;
+    this.stateDir = stateDir;
     this.told = told;
   }
 
@@ -113,7 +116,9 @@ class RunBriefing implements Briefing {
       const isNew = Object.entries(change).some(
         ([key, value]) => before?.[key as keyof AgentChange] !== value,
       );
-      if (before !== undefined && isNew) await changeAgent(folder, name, change, Date.now());
+      // The record of an agent of another tree says what happens there.
+      if (before === undefined || livesElsewhere(before, this.stateDir)) return;
+      if (isNew) await changeAgent(folder, name, change, Date.now());
     };
     this.writing = this.writing.then(write).catch(() => {});
   }
