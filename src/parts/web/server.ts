@@ -39,6 +39,8 @@ export interface WebOptions {
   sessions: Sessions;
   /** The folder of the page's own files. */
   assets: string;
+  /** A request that takes longer to arrive ends (default 10,000 ms). */
+  requestMs?: number;
 }
 
 export class WebServer {
@@ -52,13 +54,10 @@ export class WebServer {
     this.options = options;
     for (const name of Object.keys(ASSETS))
       this.files.set(name, fs.readFileSync(join(options.assets, name)));
-    const limits = {
-      requestTimeout: REQUEST_MS,
-      headersTimeout: REQUEST_MS,
-      maxHeaderSize: 16_384,
-    };
+    const { requestMs = REQUEST_MS } = options;
+    const limits = { requestTimeout: requestMs, headersTimeout: requestMs, maxHeaderSize: 16_384 };
     this.server = http.createServer(
-      { ...limits, connectionsCheckingInterval: 1000 },
+      { ...limits, connectionsCheckingInterval: requestMs / 10 },
       (request, response) => {
         this.answer(request, response).catch((error: unknown) => {
           if (response.headersSent) response.destroy();

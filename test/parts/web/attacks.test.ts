@@ -1,5 +1,7 @@
 /** What the server of the pages refuses, over real HTTP: other hosts, pages and methods, wrong secrets, paths out of the tree. */
+import { once } from "node:events";
 import fs from "node:fs";
+import net from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Sessions } from "../../../src/parts/web/sessions.ts";
@@ -167,6 +169,25 @@ describe("a request is refused", () => {
       expect([403, 429]).toContain((await web.ask({ ...session, body })).status);
     expect((await web.ask(session)).status).toBe(200);
   });
+});
+
+it.each([
+  ["its headers", "GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nX: "],
+  [
+    "its body",
+    "POST /api/session HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nOrigin: http://127.0.0.1:PORT\r\n" +
+      "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+  ],
+  ["nothing", ""],
+])("a request that never ends is ended: it has sent %s", async (_what, text) => {
+  const web = await openWeb(newPool().state, new Sessions(), 300);
+  const socket = net.connect(web.port, "127.0.0.1");
+  socket.write(text.replaceAll("PORT", String(web.port)));
+  let got = "";
+  socket.setEncoding("utf8").on("data", (part: string) => (got += part));
+  await once(socket, "close");
+  expect(got).toMatch(/^HTTP\/1\.1 408 /);
+  expect((await web.ask({ path: "/" })).status).toBe(200);
 });
 
 /** Spellings of `../secret.txt`, which stands beside the state tree and in each folder above a task's files. */

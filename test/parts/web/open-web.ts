@@ -36,9 +36,13 @@ export interface Web {
   page(path: string): Promise<Page>;
 }
 
-export async function openWeb(state: string, sessions = new Sessions()): Promise<Web> {
+export async function openWeb(
+  state: string,
+  sessions = new Sessions(),
+  requestMs = 10_000,
+): Promise<Web> {
   const pages = new Pages(stateTree(state), DEFAULT_SETTINGS);
-  const server = new WebServer({ port: 0, pages, sessions, assets: ASSETS });
+  const server = new WebServer({ port: 0, pages, sessions, assets: ASSETS, requestMs });
   await server.listen();
   onTestFinished(async () => {
     await server.close();
