@@ -20,6 +20,7 @@ const SEARCHES = [
   "test/parts/mcp/in-run.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/demo-night.test.ts",
+  "test/parts/schedules/{plain-reader,pool,scheduler}.test.ts",
   "test/parts/doctor/agents.test.ts",
   "test/agents/runs/landing.test.ts",
   "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,plan,review,review-by,ten}.test.ts",

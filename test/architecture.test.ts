@@ -82,6 +82,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
+  "parts/schedules": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/web": [...SHELL, ...CLI_ROOMS],

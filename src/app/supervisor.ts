@@ -9,6 +9,7 @@ import { metrics } from "../parts/metrics/part.ts";
 import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
+import { schedules } from "../parts/schedules/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
@@ -27,6 +28,7 @@ const PARTS: readonly MakePart[] = [
   metrics,
   notify,
   questions,
+  schedules,
   worktrees,
 ];
 

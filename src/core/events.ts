@@ -33,6 +33,7 @@ export type LifecycleEventName =
   | "worker_started"
   | "worker_stopped"
   | "records_dropped"
+  | "schedule_skipped"
   | "supervisor_started"
   | "supervisor_stopped";
 

@@ -56,6 +56,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "wait until tasks have settled",
     load: () => import("../commands/wait.ts"),
   },
+  schedule: {
+    group: "Tasks",
+    insteadInRun: ASK,
+    summary: "tasks that are repeated: when they run, pause, resume, run one now",
+    load: () => import("../../parts/schedules/command.ts"),
+  },
   retry: {
     group: "Tasks",
     insteadInRun: ASK,

@@ -1,0 +1,85 @@
+/** Submits the tasks of schedules while a supervisor runs. In a tree without `schedules/` it looks at one directory now and then. */
+import fs from "node:fs";
+import { messageOf } from "../../core/errors.ts";
+import type { Part, WorkSource } from "../../supervisor/environment/part.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { schedulesDir } from "./schedule-files.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+/** Between two looks at the files (ms). */
+const LOOK_MS = 1000;
+
+class SchedulesPart implements Part, WorkSource {
+  readonly ports = { work: this };
+  private readonly env: PartHost["env"];
+  private scheduler: Scheduler | undefined;
+  private busy: Promise<void> | undefined;
+  private lookAtMs = 0;
+  private isThere: boolean;
+  /** False until what is due at the start is submitted. */
+  private hasLooked = false;
+
+  constructor({ env }: Pick<PartHost, "env">) {
+    this.env = env;
+    this.isThere = this.look();
+  }
+
+  /** The first tick fires, because a dry run has no ticks and must make no file. */
+  async start(): Promise<void> {}
+
+  work({ nowMs }: Tick): void {
+    if (this.busy !== undefined || nowMs < this.lookAtMs) return;
+    this.isThere = this.look();
+    this.lookAtMs = nowMs + LOOK_MS;
+    if (!this.isThere) return;
+    this.busy = this.fire(nowMs).finally(() => {
+      this.busy = undefined;
+      this.hasLooked = true;
+      this.env.wake();
+    });
+  }
+
+  nextMs(): number {
+    return this.isThere && this.busy === undefined ? this.lookAtMs : NEVER;
+  }
+
+  async finish(): Promise<void> {
+    await this.busy;
+  }
+
+  close(): void {}
+
+  canStart(): boolean {
+    return false;
+  }
+
+  isBusy(): boolean {
+    return this.busy !== undefined || (this.isThere && !this.hasLooked);
+  }
+
+  isIdle(): boolean {
+    return !this.isBusy();
+  }
+
+  private async fire(nowMs: number): Promise<void> {
+    try {
+      if (this.scheduler === undefined) {
+        const { Scheduler: Opened } = await import("./scheduler.ts");
+        this.scheduler = new Opened(this.env);
+      }
+      await this.scheduler.look();
+      const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();
+      // A time that is past waits for the end of an earlier task.
+      if (leftMs > 0) this.lookAtMs = Math.min(this.lookAtMs, nowMs + leftMs);
+    } catch (error) {
+      this.env.alerts.report("schedules", `cannot read the schedules: ${messageOf(error)}`);
+    }
+  }
+
+  private look(): boolean {
+    return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
+  }
+}
+
+export const schedules: MakePart = (host) => new SchedulesPart(host);

@@ -1,0 +1,131 @@
+/**
+ * The files of schedules. People write `schedules/<name>.yaml`. `schedules/.log/<name>.json` says what is decided, and only the
+ * supervisor writes it; `schedules/.log/<name>.control.json` says what a person wants, and only commands write it.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrInvalidConfig, messageOf, systemCode } from "../../core/errors.ts";
+import { isObject } from "../../core/json-object.ts";
+import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { readRegularText } from "../../host/regular-file.ts";
+import { readSchedule, type Schedule } from "./schedule.ts";
+
+const ENDING = ".yaml";
+
+/** What is decided. Times are epoch ms. */
+export interface ScheduleLog {
+  v: 1;
+  /** All times up to this one are decided. */
+  decided_to_ms: number;
+  /** `timesDigest` of the schedule when that was decided. */
+  times: string;
+  /** The last time that fired; null before the first. */
+  last: { nominal_ms: number; id: string } | null;
+  fired: number;
+  skipped: number;
+}
+
+/** What a person wants. */
+export interface ScheduleControl {
+  v: 1;
+  paused: boolean;
+  /** When it was resumed last (epoch ms): times before that are not made up. */
+  at_ms: number;
+  /** The last task that was started by hand. */
+  manual_id: string | null;
+}
+
+export interface ScheduleFile {
+  name: string;
+  schedule: Schedule | undefined;
+  /** Why the file cannot be used. */
+  error: ErrInvalidConfig | undefined;
+}
+
+export function schedulesDir(stateDir: string): string {
+  return join(stateDir, "schedules");
+}
+
+export function scheduleFileOf(stateDir: string, name: string): string {
+  return join(schedulesDir(stateDir), `${name}${ENDING}`);
+}
+
+function logFileOf(stateDir: string, name: string, what: "" | ".control"): string {
+  return join(schedulesDir(stateDir), ".log", `${name}${what}.json`);
+}
+
+/** Names of schedules, sorted. None when the folder is missing. @throws a system error */
+export function scheduleNames(stateDir: string): string[] {
+  try {
+    return fs
+      .readdirSync(schedulesDir(stateDir))
+      .filter((file) => file.endsWith(ENDING) && !file.startsWith("."))
+      .map((file) => file.slice(0, -ENDING.length))
+      .sort();
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+export function loadSchedule(stateDir: string, name: string): ScheduleFile {
+  const path = scheduleFileOf(stateDir, name);
+  const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  try {
+    const schedule = readSchedule(name, readRegularText(path), path, localZone);
+    return { name, schedule, error: undefined };
+  } catch (error) {
+    const known =
+      error instanceof ErrInvalidConfig
+        ? error
+        : new ErrInvalidConfig(`it cannot be read: ${messageOf(error)}`, {
+            path,
+            phase: "schedules",
+            cause: error,
+          });
+    return { name, schedule: undefined, error: known };
+  }
+}
+
+/** Undefined before the first decision, and when the file is damaged. */
+export function readLog(stateDir: string, name: string): ScheduleLog | undefined {
+  const log = readDocument<ScheduleLog>(logFileOf(stateDir, name, ""));
+  const isGood =
+    log !== undefined && Number.isFinite(log.decided_to_ms) && typeof log.times === "string";
+  if (!isGood) return undefined;
+  const last = isObject(log.last) && typeof log.last.id === "string" ? log.last : null;
+  return { ...log, last, fired: Number(log.fired) || 0, skipped: Number(log.skipped) || 0 };
+}
+
+/** It survives a power cut: a time that is forgotten would fire again when its note has gone. @throws a system error */
+export function writeLog(stateDir: string, name: string, log: ScheduleLog): void {
+  replaceDocument(logFileOf(stateDir, name, ""), log, { isDurable: true, missingMax: 2 });
+}
+
+export function readControl(stateDir: string, name: string): ScheduleControl {
+  const found = readDocument<ScheduleControl>(logFileOf(stateDir, name, ".control"));
+  return {
+    v: 1,
+    paused: found?.paused === true,
+    at_ms: Number.isFinite(found?.at_ms) ? (found?.at_ms as number) : 0,
+    manual_id: typeof found?.manual_id === "string" ? found.manual_id : null,
+  };
+}
+
+/** @throws a system error */
+export function writeControl(stateDir: string, name: string, control: ScheduleControl): void {
+  replaceDocument(logFileOf(stateDir, name, ".control"), control, {
+    isDurable: true,
+    missingMax: 3,
+  });
+}
+
+/** Changes whenever a file of the schedule does. */
+export function stampOf(stateDir: string, name: string): string {
+  return [scheduleFileOf(stateDir, name), logFileOf(stateDir, name, ".control")]
+    .map((path) => {
+      const stats = fs.statSync(path, { throwIfNoEntry: false });
+      return `${stats?.ino} ${stats?.mtimeMs} ${stats?.size}`;
+    })
+    .join(" ");
+}

@@ -1,0 +1,252 @@
+/** Reads the text of a schedule, `schedules/<name>.yaml`. Pure. */
+import { createHash } from "node:crypto";
+import { LineCounter } from "yaml";
+import { readDuration } from "../../cli/shell/parse.ts";
+import { checkTask } from "../../codec/task-codec.ts";
+import { parseYaml } from "../../codec/yaml.ts";
+import { findRepeatedKeys } from "../../codec/yaml-keys.ts";
+import { ErrInvalidConfig, messageOf } from "../../core/errors.ts";
+import { isObject } from "../../core/json-object.ts";
+import { isId } from "../../core/names.ts";
+import { suggest } from "../../core/suggest.ts";
+import { findNever, instantOf, isZone } from "./times.ts";
+
+export const MISSED = ["one", "all", "none"] as const;
+export const OVERLAP = ["skip", "wait", "replace", "allow"] as const;
+
+/** When it fires: exactly one of the three. */
+export interface Rhythm {
+  /** Five fields, or six with the seconds first. */
+  cron?: string;
+  everyMs?: number;
+  /** Epoch ms, in order. */
+  atMs?: readonly number[];
+  /** An IANA time zone. */
+  timezone: string;
+  /** No time before this one (epoch ms). `everyMs` counts from here. */
+  startMs: number;
+  /** No time after this one (epoch ms). */
+  endMs: number;
+}
+
+export interface Schedule extends Rhythm {
+  name: string;
+  /** What becomes of times at which no supervisor ran: the newest, all, or none of them fires. */
+  missed: (typeof MISSED)[number];
+  /** With `all`: at most so many, and none that is older. */
+  missedMax: number;
+  missedWithinMs: number;
+  /** A time that is at most so late is not missed. */
+  graceMs: number;
+  /** What becomes of a time when the task of an earlier one has not ended. */
+  overlap: (typeof OVERLAP)[number];
+  isPaused: boolean;
+  /** Each task starts up to so much later. */
+  jitterMs: number;
+  /** The fields of its tasks. */
+  task: Readonly<Record<string, unknown>>;
+  /** Changes when its times change. */
+  timesDigest: string;
+}
+
+export const NAME_CHARS_MAX = 64;
+const EVERY_MS_MIN = 1000;
+const FIELDS =
+  "cron every at timezone start end missed missed_max missed_within grace overlap paused jitter task".split(
+    " ",
+  );
+const ALIASES_MAX = 100;
+const DAY_MS = 86_400_000;
+
+/**
+ * @param path for the errors
+ * @param localZone the time zone of a schedule that names none
+ * @throws ErrInvalidConfig
+ */
+export function readSchedule(
+  name: string,
+  text: string,
+  path: string,
+  localZone: string,
+): Schedule {
+  const fail = (message: string, hint = "see docs/schedules.md"): never => {
+    throw new ErrInvalidConfig(message, { path, phase: "schedules", hint });
+  };
+  if (name.length > NAME_CHARS_MAX || !isId(name))
+    fail(
+      `${JSON.stringify(name)} is no name of a schedule`,
+      `at most ${NAME_CHARS_MAX} characters of an id`,
+    );
+  const values = parse(text, fail);
+  const read = new Reader(values, fail);
+  const timezone = read.text("timezone") ?? localZone;
+  if (!isZone(timezone))
+    fail(`timezone: ${JSON.stringify(timezone)} is not known`, "for example Europe/Berlin or UTC");
+  const instant = (field: string): number | undefined => {
+    const value = read.text(field);
+    return value === undefined
+      ? undefined
+      : (instantOf(value, timezone) ??
+          fail(`${field}: ${JSON.stringify(value)} is no time`, "for example 2026-12-24T18:00:00"));
+  };
+  const rhythm = readRhythm(read, timezone, instant, fail);
+  const never = findNever(rhythm);
+  if (never !== undefined) fail(never);
+  const task = values["task"];
+  if (!isObject(task))
+    return fail("task: what is to run is missing", "for example task: {exec: [./backup.sh]}");
+  for (const own of ["id", "created_at", "not_before"])
+    if (own in task)
+      fail(`task.${own}: each task gets its own from the schedule`, `leave ${own} out`);
+  try {
+    checkTask(structuredClone(task), `${name}.20000101T000000Z`);
+  } catch (error) {
+    fail(`task: ${messageOf(error)}`, "see mailchute schema task");
+  }
+  return {
+    name,
+    ...rhythm,
+    missed: read.word("missed", MISSED) ?? "one",
+    missedMax: read.count("missed_max", 1, 1000) ?? 100,
+    missedWithinMs: read.duration("missed_within") ?? 7 * DAY_MS,
+    graceMs: read.duration("grace") ?? 60_000,
+    overlap: read.word("overlap", OVERLAP) ?? "skip",
+    isPaused: read.flag("paused") ?? false,
+    jitterMs: read.duration("jitter") ?? 0,
+    task,
+    timesDigest: createHash("sha256").update(JSON.stringify(rhythm)).digest("hex").slice(0, 16),
+  };
+}
+
+type Fail = (message: string, hint?: string) => never;
+
+function readRhythm(
+  read: Reader,
+  timezone: string,
+  instant: (field: string) => number | undefined,
+  fail: Fail,
+): Rhythm {
+  const given = ["cron", "every", "at"].filter((field) => read.has(field));
+  if (given.length !== 1)
+    fail(
+      given.length === 0
+        ? "none of cron, every and at is given"
+        : `${given.join(" and ")} exclude each other`,
+      "give one of them: cron: '30 2 * * 1-5', every: 15m, at: 2026-12-24T18:00:00",
+    );
+  const startMs = instant("start") ?? 0;
+  const endMs = instant("end") ?? Number.MAX_SAFE_INTEGER;
+  if (endMs < startMs) fail("end is before start");
+  const span = { timezone, startMs, endMs };
+  const cron = read.text("cron");
+  if (cron !== undefined) return { cron, ...span };
+  const everyMs = read.duration("every");
+  if (everyMs !== undefined) {
+    if (everyMs < EVERY_MS_MIN) fail("every: it is shorter than a second");
+    return { everyMs, ...span };
+  }
+  const atMs = read
+    .texts("at")
+    .map(
+      (value) =>
+        instantOf(value, timezone) ??
+        fail(`at: ${JSON.stringify(value)} is no time`, "for example 2026-12-24T18:00:00"),
+    );
+  return { atMs: [...new Set(atMs)].sort((a, b) => a - b), ...span };
+}
+
+function parse(text: string, fail: Fail): Record<string, unknown> {
+  const lines = new LineCounter();
+  const doc = parseYaml(text, { lineCounter: lines });
+  const where = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `line ${line}, column ${col}`;
+  };
+  const broken = doc.errors[0] ?? doc.warnings[0];
+  if (broken !== undefined) fail(`${where(broken.pos[0])}: ${broken.message}`, "mend the YAML");
+  for (const at of findRepeatedKeys(doc.contents)) fail(`${where(at)}: map keys must be unique`);
+  let values: unknown;
+  try {
+    values = JSON.parse(JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }) ?? null));
+  } catch (error) {
+    fail(messageOf(error).split("\n")[0] ?? "", "write values out instead of using aliases");
+  }
+  if (!isObject(values)) return fail("it is no map of fields");
+  const unknown = Object.keys(values).find((field) => !FIELDS.includes(field));
+  if (unknown !== undefined) {
+    const near = suggest(unknown, FIELDS);
+    fail(
+      `${JSON.stringify(unknown)} is no field of a schedule`,
+      near === undefined ? `the fields are ${FIELDS.join(", ")}` : `did you mean ${near}?`,
+    );
+  }
+  return values;
+}
+
+/** The fields of the file, each of one type. */
+class Reader {
+  private readonly values: Readonly<Record<string, unknown>>;
+  private readonly fail: Fail;
+
+  constructor(values: Readonly<Record<string, unknown>>, fail: Fail) {
+    this.values = values;
+    this.fail = fail;
+  }
+
+  has(field: string): boolean {
+    return this.values[field] !== undefined && this.values[field] !== null;
+  }
+
+  text(field: string): string | undefined {
+    if (!this.has(field)) return undefined;
+    const value = this.values[field];
+    return typeof value === "string"
+      ? value
+      : this.fail(`${field}: it is no text`, "put it in quotes");
+  }
+
+  texts(field: string): string[] {
+    const value = this.values[field];
+    const list = Array.isArray(value) ? value : [value];
+    if (list.length === 0 || !list.every((one) => typeof one === "string"))
+      return this.fail(`${field}: it is no text, and no list of texts`, "put each in quotes");
+    return list as string[];
+  }
+
+  duration(field: string): number | undefined {
+    if (!this.has(field)) return undefined;
+    const value = this.values[field];
+    const ms =
+      typeof value === "string" || typeof value === "number"
+        ? readDuration(String(value), "s")
+        : undefined;
+    return (
+      ms ??
+      this.fail(`${field}: ${JSON.stringify(value)} is no time`, "for example 30s, 15m, 2h, 7d")
+    );
+  }
+
+  word<W extends string>(field: string, words: readonly W[]): W | undefined {
+    const value = this.text(field);
+    if (value === undefined) return undefined;
+    return (
+      words.find((word) => word === value) ??
+      this.fail(`${field}: ${JSON.stringify(value)} is none of ${words.join(", ")}`)
+    );
+  }
+
+  count(field: string, min: number, max: number): number | undefined {
+    if (!this.has(field)) return undefined;
+    const value = this.values[field];
+    const isGood = Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+    return isGood
+      ? (value as number)
+      : this.fail(`${field}: it is no number from ${min} to ${max}`);
+  }
+
+  flag(field: string): boolean | undefined {
+    if (!this.has(field)) return undefined;
+    const value = this.values[field];
+    return typeof value === "boolean" ? value : this.fail(`${field}: it is neither true nor false`);
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Fires the schedules of a tree. A decision is noted after its tasks are submitted: a crash in between makes it once more, and
+ * `submitOnce` lets each time run once.
+ */
+import { ErrTaskExists, messageOf } from "../../core/errors.ts";
+import { foldId } from "../../core/names.ts";
+import { enqueueCommand } from "../../mailbox/command-queue.ts";
+import { findWaiting, liveIds } from "../../mailbox/locate.ts";
+import { submitOnce } from "../../mailbox/submit-once.ts";
+import type { Environment } from "../../supervisor/environment/environment.ts";
+import { type Decision, decide } from "./decide.ts";
+import { firingId, firingText } from "./firing.ts";
+import type { Schedule } from "./schedule.ts";
+import {
+  loadSchedule,
+  readControl,
+  readLog,
+  type ScheduleControl,
+  type ScheduleLog,
+  scheduleNames,
+  stampOf,
+  writeLog,
+} from "./schedule-files.ts";
+import { timesAfter, timesBetween } from "./times.ts";
+
+/** A clock that is set back by less is waited for. */
+const SET_BACK_MS = 3 * 3_600_000;
+/** Of due times at most so many may be in flight. */
+const LIVE_MAX = 1000;
+
+interface Known {
+  schedule: Schedule;
+  log: ScheduleLog;
+  control: ScheduleControl;
+  stamp: string;
+  /** When the next time is due (epoch ms). */
+  nextMs: number;
+}
+
+type SchedulerEnvironment = Pick<
+  Environment,
+  "tree" | "trays" | "controlTrays" | "telemetry" | "alerts" | "facts"
+>;
+
+export class Scheduler {
+  private readonly env: SchedulerEnvironment;
+  private readonly known = new Map<string, Known>();
+  /** Names whose file cannot be used, with its stamp. */
+  private readonly bad = new Map<string, string>();
+
+  constructor(env: SchedulerEnvironment) {
+    this.env = env;
+  }
+
+  /** When the next time is due (epoch ms); Infinity without one. */
+  get nextMs(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...[...this.known.values()].map((one) => one.nextMs));
+  }
+
+  /** Reads what has changed, and fires what is due. An error with one schedule concerns no other one. */
+  async look(): Promise<void> {
+    const { alerts } = this.env;
+    this.readFiles();
+    for (const [name, one] of this.known) {
+      try {
+        await this.fireDue(one);
+      } catch (error) {
+        alerts.report(
+          `schedule:${name}`,
+          `schedule ${name}: ${messageOf(error)}; it is tried again`,
+        );
+      }
+    }
+  }
+
+  private readFiles(): void {
+    const { dir } = this.env.tree;
+    const names = scheduleNames(dir);
+    for (const name of this.known.keys()) if (!names.includes(name)) this.known.delete(name);
+    for (const name of names) {
+      const stamp = stampOf(dir, name);
+      if (this.known.get(name)?.stamp === stamp || this.bad.get(name) === stamp) continue;
+      this.read(name, stamp);
+    }
+  }
+
+  /** A file that cannot be used leaves the last good schedule in force. */
+  private read(name: string, stamp: string): void {
+    const { tree, alerts } = this.env;
+    const { schedule, error } = loadSchedule(tree.dir, name);
+    if (schedule === undefined) {
+      this.bad.set(name, stamp);
+      const then = this.known.has(name) ? "; the last good version is in force" : "";
+      const hint = error?.hint === undefined ? "" : ` (${error.hint})`;
+      alerts.report(`schedule:${name}`, `schedules/${name}.yaml: ${error?.message}${hint}${then}`);
+      return;
+    }
+    this.bad.delete(name);
+    const log = readLog(tree.dir, name) ?? this.known.get(name)?.log;
+    this.known.set(name, {
+      schedule,
+      stamp,
+      control: readControl(tree.dir, name),
+      log: log ?? { v: 1, decided_to_ms: Number.NaN, times: "", last: null, fired: 0, skipped: 0 },
+      nextMs: 0,
+    });
+  }
+
+  private async fireDue(one: Known): Promise<void> {
+    const { clock } = this.env.trays;
+    const nowMs = clock.wallMs();
+    const { schedule, control } = one;
+    const fromMs = this.decidedTo(one, nowMs);
+    if (nowMs >= one.nextMs) {
+      const isPaused = control.paused || schedule.isPaused;
+      const live = this.findLive(one, fromMs, nowMs);
+      const decision = decide(schedule, fromMs, nowMs, live !== undefined, isPaused);
+      if (decision !== undefined) await this.carryOut(one, decision, live);
+    }
+    const decidedMs = one.log.decided_to_ms;
+    const [next = Number.POSITIVE_INFINITY] = timesAfter(schedule, Math.max(fromMs, decidedMs), 1);
+    // What waits for the end of an earlier task is looked at again and again.
+    one.nextMs = next;
+  }
+
+  /** New and changed schedules count from now; so do those that were just resumed, and a clock that was set far back. */
+  private decidedTo(one: Known, nowMs: number): number {
+    const { schedule, control, log } = one;
+    const isNew = log.times !== schedule.timesDigest || Number.isNaN(log.decided_to_ms);
+    if (isNew || log.decided_to_ms - nowMs > SET_BACK_MS) {
+      one.log = { ...log, decided_to_ms: nowMs, times: schedule.timesDigest };
+      writeLog(this.env.tree.dir, schedule.name, one.log);
+    }
+    return Math.max(one.log.decided_to_ms, control.at_ms);
+  }
+
+  /**
+   * The task of an earlier time that has not ended. Tasks of times that are due may be there, too, when a decision was not noted:
+   * then that one counts as the last that fired.
+   */
+  private findLive(one: Known, fromMs: number, nowMs: number): string | undefined {
+    const { trays } = this.env;
+    const { schedule, log, control } = one;
+    if (schedule.overlap === "allow") return undefined;
+    const due = timesBetween(schedule, fromMs, nowMs, LIVE_MAX);
+    if (due.length === 0) return undefined;
+    const live = liveIds(trays);
+    const isLive = (id: string): boolean =>
+      live.has(foldId(id)) || findWaiting(trays, id) !== undefined;
+    const fired = due
+      .map((ms) => ({ nominal_ms: ms, id: firingId(schedule.name, ms) }))
+      .find(({ id }) => isLive(id));
+    if (fired !== undefined) one.log = { ...log, last: fired };
+    return [fired?.id, log.last?.id, control.manual_id].find(
+      (id) => id !== undefined && id !== null && isLive(id),
+    ) as string | undefined;
+  }
+
+  /** @param live the task of an earlier time that has not ended */
+  private async carryOut(one: Known, decision: Decision, live: string | undefined): Promise<void> {
+    const { trays, telemetry, alerts, facts, controlTrays, tree } = this.env;
+    const { schedule } = one;
+    const { name } = schedule;
+    if (decision.replaces && live !== undefined)
+      await enqueueCommand(controlTrays, { command: "cancel", args: { node: live, final: true } });
+    let { last, fired, skipped } = one.log;
+    for (const nominalMs of decision.fire) {
+      const id = firingId(name, nominalMs);
+      try {
+        await submitOnce(trays, {
+          id,
+          bytes: Buffer.from(firingText(schedule, nominalMs), "utf8"),
+        });
+        last = { nominal_ms: nominalMs, id };
+        fired++;
+        facts.emit("inbox:written", `${id}.json`);
+      } catch (error) {
+        if (!(error instanceof ErrTaskExists)) throw error;
+        skipped++;
+        alerts.report(
+          `schedule:${name}:${id}`,
+          `schedule ${name}: another task has the id ${id}, so this time does not run`,
+        );
+      }
+    }
+    for (const { count, why } of decision.skipped) {
+      skipped += count;
+      telemetry.note("schedule_skipped", { schedule: name, count, reason: why });
+    }
+    one.log = {
+      v: 1,
+      times: schedule.timesDigest,
+      decided_to_ms: decision.decidedToMs,
+      last,
+      fired,
+      skipped,
+    };
+    writeLog(tree.dir, name, one.log);
+  }
+}
