@@ -27,6 +27,7 @@ const SEARCHES = [
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/parts/web/browser.test.ts",
+  "test/parts/mail/{killed-delivery,three-agents}.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",
 ];

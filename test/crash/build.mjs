@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const PARTS = ["src", "test/crash/every-step", "test/support", "templates"];
+const PARTS = ["src", "test/crash/every-step", "test/crash/mail", "test/support", "templates"];
 
-/** @returns {string} the directory that holds src/ and test/crash/every-step/ as JavaScript */
+/** @returns {string} the directory that holds src/, test/crash/every-step/ and test/crash/mail/ as JavaScript */
 export function buildOnce() {
   const hash = createHash("sha256");
   for (const part of PARTS)
