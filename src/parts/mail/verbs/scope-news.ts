@@ -19,7 +19,8 @@ export type News = { t: string; agent: string } & (
 
 interface Known {
   record: AgentRecord | undefined;
-  upto: number;
+  /** How far it had read, and when that was noted (unix seconds). */
+  cursor: { upto: number; at: number };
   /** The last wake-up that was told, as JSON; undefined: none. */
   wake: string | undefined;
 }
@@ -28,6 +29,8 @@ export class ScopeNews {
   private readonly folder: MailFolder;
   private readonly reader: MessageReader;
   private known: Map<string, Known>;
+  /** Unix seconds. */
+  private readonly startedAt = Math.floor(Date.now() / 1000);
 
   /** What is there already is no news. */
   constructor(folder: MailFolder) {
@@ -47,7 +50,7 @@ export class ScopeNews {
     const before = this.known;
     this.known = this.readAll();
     const changes = [...this.known].flatMap(([agent, now]) =>
-      changesOf(agent, before.get(agent), now),
+      changesOf(agent, before.get(agent), now, this.startedAt),
     );
     const wakes = [...this.known].flatMap(([agent, now]) =>
       wakesSince(this.folder, agent, before.get(agent)?.wake, now.wake),
@@ -60,7 +63,7 @@ export class ScopeNews {
     const read = (name: string, record: AgentRecord | undefined): [string, Known] => {
       const last = readWakes(folder, name).at(-1);
       const wake = last && JSON.stringify(last);
-      return [name, { record, upto: readCursor(folder, name).upto, wake }];
+      return [name, { record, cursor: readCursor(folder, name), wake }];
     };
     return new Map([
       read(HUMAN, undefined),
@@ -69,7 +72,12 @@ export class ScopeNews {
   }
 }
 
-function changesOf(agent: string, before: Known | undefined, now: Known): News[] {
+function changesOf(
+  agent: string,
+  before: Known | undefined,
+  now: Known,
+  startedAt: number,
+): News[] {
   const t = isoTime(Date.now());
   const news: News[] = [];
   const { record } = now;
@@ -82,7 +90,10 @@ function changesOf(agent: string, before: Known | undefined, now: Known): News[]
     else if (record.status !== old.status || record.task_id !== old.task_id)
       news.push({ t, agent, event: "status", record });
   }
-  if (now.upto > (before?.upto ?? 0)) news.push({ t, agent, event: "read", upto: now.upto });
+  const { upto, at } = now.cursor;
+  // A cursor may be older than the record of its agent, which is made when a supervisor starts.
+  const isNews = before === undefined ? at >= startedAt : upto > before.cursor.upto;
+  if (isNews) news.push({ t, agent, event: "read", upto });
   return news;
 }
 
