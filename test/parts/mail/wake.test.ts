@@ -13,6 +13,7 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf, wakesOf } from "./mail-pool.ts";
 
+const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));
 const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
 
@@ -40,6 +41,24 @@ describe("seed task 6: a mention wakes its agent", () => {
       upto: 2,
       by: "run",
     });
+  });
+
+  it("once for 200 messages in a second, all of which it can read", async () => {
+    const reading = { run: `${process.execPath} ${BIN} mail --ack > "$MAILCHUTE_STATE/../mail"` };
+    const { pool, folder, post, cursorOf } = newMailPool({}, [[reading, { say: "ok" }]]);
+    await pool.start();
+    const texts = Array.from({ length: 200 }, (_, n) => `> message ${n}, of ann`);
+    for (const text of texts) post({ text: text.slice(2) });
+    await waitFor(() => cursorOf("claude") >= 200, { what: "all mail", timeoutMs: 60_000 });
+    const [wake = "", ...more] = wakesOf(pool);
+    await pool.result(wake, 60_000);
+    expect(unreadOf(folder, "claude").messages).toEqual([]);
+    expect([more, wakesOf(pool)]).toEqual([[], [wake]]);
+    const [stream = ""] = streamsOf(pool);
+    expect(stream).toContain("more unread: mailchute mail");
+    const mail = fs.readFileSync(join(pool.dir, "mail"), "utf8");
+    const isRead = (text: string): boolean => stream.includes(text) || mail.includes(text.slice(2));
+    expect(texts.filter((text) => !isRead(text))).toEqual([]);
   });
 
   it("also by a file in post/inbox, and for mail that came while nothing ran", async () => {
