@@ -83,8 +83,11 @@ function itemsOf(step: Step, asked: Asked): Record<string, unknown>[] {
   return items;
 }
 
-function callOf(name: string, input: unknown): Record<string, unknown> {
-  const call = { call_id: newId("call_"), name, status: "completed" };
+/** A tool of an MCP server, `mcp__SERVER__NAME` to claude, is a member of the tool `mcp__SERVER` here. */
+function callOf(tool: string, input: unknown): Record<string, unknown> {
+  const [, namespace, name = tool] = /^(mcp__.+?)__(.+)$/.exec(tool) ?? [];
+  const named = namespace === undefined ? { name } : { name, namespace };
+  const call = { call_id: newId("call_"), ...named, status: "completed" };
   return typeof input === "string"
     ? { type: "custom_tool_call", id: newId("ctc_"), ...call, input }
     : { type: "function_call", id: newId("fc_"), ...call, arguments: JSON.stringify(input) };

@@ -30,7 +30,10 @@ export const command = defineCommand({
     const words = allow.split(",").filter((word) => word !== "");
     const unknown = words.find((word) => !GROUPS.some((group) => group === word));
     if (unknown !== undefined)
-      throw new ErrUsage(`--allow: ${JSON.stringify(unknown)}`, `choose of ${GROUPS.join(", ")}`);
+      throw new ErrUsage(
+        `--allow: there is no ${JSON.stringify(unknown)}`,
+        `choose of ${GROUPS.join(", ")}`,
+      );
     const run = variablesOfRun(ctx.env);
     const stateDir =
       ctx.stateFrom === "flag" ? ctx.stateDir : (run[STATE_VARIABLE] ?? ctx.stateDir);

@@ -1,4 +1,6 @@
 /** The real programs with `mailchute mcp` as a server of theirs: what the model says by its tools. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
@@ -21,6 +23,30 @@ it("claude says something by a tool, as the agent of its run", async () => {
       settings: { data: "." },
     },
   );
+  drop("a");
+  await pool.start();
+  expect(await pool.result("a", SLOW_MS)).toMatchObject({ status: "completed", output: "Done." });
+  const folder = new MailFolder({ dataDir: pool.state, isDurable: false }, OUTSIDE);
+  expect([...new MessageReader(folder).next()]).toMatchObject([
+    { from_agent: "coder", via: "run", content: "by mcp" },
+  ]);
+});
+
+it("codex does, too, which keeps the variables of the run from its servers", async () => {
+  const input = { to: ["june"], text: "by mcp" };
+  const { pool, drop } = await newAgentBench(
+    "codex",
+    [{ tool: "mcp__mailchute__say", input }, { say: "Done." }],
+    { settings: { data: "." } },
+  );
+  const home = join(pool.dir, "home", ".codex");
+  fs.mkdirSync(home, { recursive: true });
+  const server = [
+    "[mcp_servers.mailchute]",
+    `command = ${JSON.stringify(process.execPath)}`,
+    `args = ${JSON.stringify([BIN, "mcp"])}`,
+  ];
+  fs.writeFileSync(join(home, "config.toml"), `${server.join("\n")}\n`);
   drop("a");
   await pool.start();
   expect(await pool.result("a", SLOW_MS)).toMatchObject({ status: "completed", output: "Done." });
