@@ -133,14 +133,19 @@ describe.skipIf(!hasTmux)("run --drain", () => {
 
   it("leaves nothing on the terminal when it is told twice to stop", async () => {
     const pool = newPool({ config: "durability: process\ngrace_ms: 60000\n" });
-    for (const id of ["one", "two"])
-      pool.drop(id, { exec: ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"] });
+    const deaf = (id: string): string => join(pool.dir, `${id}-is-deaf`);
+    for (const id of ["one", "two"]) {
+      const script = `trap '' TERM; touch '${deaf(id)}'; while :; do sleep 0.1; done`;
+      pool.drop(id, { exec: ["sh", "-c", script] });
+    }
     const terminal = openTerminal(pool.dir, 80, 24);
     await waitFor(() => terminal.screen().startsWith(PROMPT), { what: "the shell" });
     terminal.press(`${MAILCHUTE} run --drain --no-color`, "Enter");
     const sees = (text: string) =>
       waitFor(() => terminal.screen().includes(text), { what: `${text} on\n${terminal.screen()}` });
     await sees("0 of 2 tasks ended");
+    const areDeaf = () => ["one", "two"].every((id) => fs.existsSync(deaf(id)));
+    await waitFor(areDeaf, { what: "both programs" });
     terminal.press("C-c");
     await sees("stopping: what runs is given back");
     await sees("0 of 2 tasks ended");
