@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readOffer, writeOffer } from "../../../src/parts/mail/delivery/offers.ts";
+import { wakeIdOf } from "../../../src/parts/mail/delivery/wake-rules.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
@@ -200,13 +201,14 @@ describe("after a crash", () => {
     const { pool, folder, post, cursorOf } = newMailPool();
     post();
     const text = "Mail for you.\n\n> look at X";
-    const offer = { v: 1, task: "wake.0.1.0", isWake: true, n: 0, upto: 1, text, hops: 0 } as const;
+    const task = wakeIdOf({ ...folder.scope, name: "claude" }, 1, readCursor(folder, "claude"));
+    const offer = { v: 1, task, isWake: true, n: 0, upto: 1, text, hops: 0 } as const;
     writeOffer(folder, "claude", { ...offer, say: null });
     await pool.start();
     await waitFor(() => cursorOf("claude") === 1, { what: "the mail", timeoutMs: 30_000 });
-    expect(wakesOf(pool)).toEqual(["wake.0.1.0"]);
-    expect(fs.readdirSync(join(pool.state, "say", "wake.0.1.0")).sort()).toContain("1.json");
-    expect(fs.existsSync(join(pool.state, "say", "wake.0.1.0", "2.json"))).toBe(false);
+    expect(wakesOf(pool)).toEqual([task]);
+    expect(fs.readdirSync(join(pool.state, "say", task)).sort()).toContain("1.json");
+    expect(fs.existsSync(join(pool.state, "say", task, "2.json"))).toBe(false);
   });
 
   it("of the supervisor at many moments, the mail is read, by one wake-up for each level", async () => {
