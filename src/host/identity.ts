@@ -62,15 +62,20 @@ export function isCancelling(owner: string): boolean {
 const RUNNER = "R";
 const BESIDE = "S";
 
+/** So many random characters keep the counters of two processes apart. */
+const MARK_CHARS = 5;
+
 /**
  * Makes owner strings of a worker's claims. Such a worker promises to leave a trace before a run begins: a program's run directory,
- * the journal line of a function, the staged results of a batch.
+ * the journal line of a function, the staged results of a batch. The directory has only the counter in its name: when a task was
+ * given back, another process must not take the directory of that run for its own.
  * @param isBeside other attempts run in the same process
  */
 export function runnerSequence(
   identity: ProcessIdentity = thisProcess(),
 ): (isBeside: boolean) => string {
-  const next = ownerSequence(identity);
+  const mark = Math.floor(Math.random() * 36 ** MARK_CHARS).toString(36);
+  const next = ownerSequence(identity, mark.padStart(MARK_CHARS, "0"));
   return (isBeside) => {
     const owner = next();
     const at = owner.lastIndexOf("-") + 1;
