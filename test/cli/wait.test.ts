@@ -67,6 +67,25 @@ it("what holds back everything is told, too: no supervisor, a pause, no slots", 
   expect((await pool.run(["wait", "a"])).stdout).toBe("a  completed\n");
 });
 
+it("knows the nodes of a plan that is being replaced when it looks", async () => {
+  const pool = newPool();
+  const plan = join(pool.state, "roadmap.yaml");
+  fs.writeFileSync(plan, "nodes: [{ id: a, exec: ['true'] }]\n");
+  let isThere = true;
+  const replacing = setInterval(() => {
+    fs.renameSync(isThere ? plan : `${plan}.aside`, isThere ? `${plan}.aside` : plan);
+    isThere = !isThere;
+  }, 15);
+  try {
+    for (let n = 0; n < 8; n++) {
+      const { code, stderr } = await pool.run(["wait", "a", "--timeout", "0"]);
+      expect({ code, stderr }).toMatchObject({ code: 124 });
+    }
+  } finally {
+    clearInterval(replacing);
+  }
+});
+
 it("waits for nodes of the plan that are not launched yet, by whatever they end", async () => {
   const pool = newPool();
   const gate = join(pool.dir, "gate");

@@ -315,6 +315,11 @@ async function dropUnknown(
       continue;
     }
     if (lookBeside(tree, id) !== undefined) continue;
+    // A plan that is being replaced at this moment is not there for a look, and is read a moment later.
+    if ((await others.membership())?.(id) === true) {
+      nodes.add(id);
+      continue;
+    }
     pending.delete(id);
     const near = nearestId(tree, id, others.ids());
     result.unknown.push({ id, near: near ?? null });
