@@ -22,7 +22,7 @@ interface RealPool {
 
 /** A pool whose agents `claude`, `codex` and `server` (a codex app-server) are the real programs, against an API that answers a scenario. */
 async function newRealPool(scenario: Scenario): Promise<RealPool> {
-  const api = await startMockApi(scenario);
+  const api = await startMockApi(scenario, { isWhole: true });
   onTestFinished(() => api.close());
   const env: Record<string, string> = {};
   const pool = newPool({ env });
