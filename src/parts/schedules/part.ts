@@ -78,7 +78,12 @@ class SchedulesPart implements Part, WorkSource {
   }
 
   private look(): boolean {
-    return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
+    try {
+      return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
+    } catch {
+      // The scheduler says why it cannot be read.
+      return true;
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
 
@@ -87,9 +87,9 @@ export function loadSchedule(stateDir: string, name: string): ScheduleFile {
   }
 }
 
-/** Undefined before the first decision, and when the file is damaged. */
+/** Undefined before the first decision, and when the file is damaged. @throws a system error: what is decided is then unknown */
 export function readLog(stateDir: string, name: string): ScheduleLog | undefined {
-  const log = readDocument<ScheduleLog>(logFileOf(stateDir, name, ""));
+  const log = loadDocument<ScheduleLog>(logFileOf(stateDir, name, ""));
   const isGood =
     log !== undefined && Number.isFinite(log.decided_to_ms) && typeof log.times === "string";
   if (!isGood) return undefined;
@@ -102,8 +102,9 @@ export function writeLog(stateDir: string, name: string, log: ScheduleLog): void
   replaceDocument(logFileOf(stateDir, name, ""), log, { isDurable: true, missingMax: 2 });
 }
 
+/** @throws a system error: it may be paused */
 export function readControl(stateDir: string, name: string): ScheduleControl {
-  const found = readDocument<ScheduleControl>(logFileOf(stateDir, name, ".control"));
+  const found = loadDocument<ScheduleControl>(logFileOf(stateDir, name, ".control"));
   return {
     v: 1,
     paused: found?.paused === true,

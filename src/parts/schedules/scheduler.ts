@@ -2,7 +2,7 @@
  * Fires the schedules of a tree. A decision is noted after its tasks are submitted: a crash in between makes it once more, and
  * `submitOnce` lets each time run once.
  */
-import { ErrTaskExists, messageOf } from "../../core/errors.ts";
+import { ErrTaskExists, messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import { enqueueCommand } from "../../mailbox/command-queue.ts";
 import { findWaiting, liveIds } from "../../mailbox/locate.ts";
@@ -78,9 +78,15 @@ export class Scheduler {
     const names = scheduleNames(dir);
     for (const name of this.known.keys()) if (!names.includes(name)) this.known.delete(name);
     for (const name of names) {
-      const stamp = stampOf(dir, name);
-      if (this.known.get(name)?.stamp === stamp || this.bad.get(name) === stamp) continue;
-      this.read(name, stamp);
+      try {
+        const stamp = stampOf(dir, name);
+        if (this.known.get(name)?.stamp !== stamp && this.bad.get(name) !== stamp)
+          this.read(name, stamp);
+      } catch (error) {
+        // What was decided, or whether it is paused, is unknown: it is read again at the next look.
+        this.known.delete(name);
+        this.env.alerts.report(`schedule:${name}`, `schedule ${name}: ${messageOf(error)}`);
+      }
     }
   }
 
@@ -89,7 +95,10 @@ export class Scheduler {
     const { tree, alerts } = this.env;
     const { schedule, error } = loadSchedule(tree.dir, name);
     if (schedule === undefined) {
-      this.bad.set(name, stamp);
+      // A file that cannot be read now is read again.
+      if (systemCode(error?.cause) === undefined) this.bad.set(name, stamp);
+      const inForce = this.known.get(name);
+      if (inForce !== undefined) inForce.control = readControl(tree.dir, name);
       const then = this.known.has(name) ? "; the last good version is in force" : "";
       const hint = error?.hint === undefined ? "" : ` (${error.hint})`;
       alerts.report(`schedule:${name}`, `schedules/${name}.yaml: ${error?.message}${hint}${then}`);
@@ -161,7 +170,9 @@ export class Scheduler {
     const { trays, telemetry, alerts, facts, controlTrays, tree } = this.env;
     const { schedule } = one;
     const { name } = schedule;
-    if (decision.replaces && live !== undefined)
+    // A decision that was not noted is made again: what it submitted then is not replaced by itself.
+    const isItself = decision.fire.some((ms) => firingId(name, ms) === live);
+    if (decision.replaces && live !== undefined && !isItself)
       await enqueueCommand(controlTrays, { command: "cancel", args: { node: live, final: true } });
     let { last, fired, skipped } = one.log;
     for (const nominalMs of decision.fire) {

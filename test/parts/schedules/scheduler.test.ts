@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { claimNextCommand } from "../../../src/mailbox/command-queue.ts";
@@ -270,4 +270,37 @@ test("with overlap skip no two tasks of a schedule are there at once, whatever d
       if (random.below(3) === 0) place.endAll();
     }
   }
+});
+
+test("what cannot be read now does not count as missing: nothing fires until it can be read, and nothing is left out", async () => {
+  const place = newPlace();
+  place.write("every: 10m\nmissed: all");
+  await lookAt(place);
+  const log = join(place.dir, "schedules", ".log", "s.json");
+  const { openSync } = fs;
+  const short = vi.spyOn(fs, "openSync").mockImplementation((path, ...rest) => {
+    if (path === log)
+      throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+    return openSync(path, ...rest);
+  });
+  place.set(START + 35 * MIN);
+  await place.newScheduler().look();
+  short.mockRestore();
+  expect(place.waiting()).toEqual([]);
+  expect(place.told.join()).toContain("schedule s: EMFILE");
+  await place.newScheduler().look();
+  expect(place.waiting()).toEqual([10, 20, 30]);
+});
+
+test("with overlap replace a decision that was not noted does not cancel its own task", async () => {
+  const place = newPlace();
+  place.write("every: 10m\noverlap: replace");
+  await lookAt(place);
+  const before = place.saveLog();
+  place.set(START + 10 * MIN);
+  await place.newScheduler().look();
+  place.restoreLog(before);
+  await place.newScheduler().look();
+  expect(place.waiting()).toEqual([10]);
+  expect(claimNextCommand(place.controlTrays, "o")).toBeUndefined();
 });
