@@ -195,7 +195,15 @@ it("a task that has ended is not said to wait", async () => {
   await waitFor(() => pool.supervisor()?.waiting?.blocked === 2, { what: "both to wait" });
   pool.drop("early", { exec: ["true"] });
   await pool.result("late");
-  const what = (await obstaclesOf(pool)).map((one) => one.what);
+  // Until a scan of the inbox has ended, "nothing" may still be there.
+  const what = await waitFor(
+    async () => {
+      const obstacles = (await obstaclesOf(pool)).map((one) => one.what);
+      expect(obstacles.join("\n")).not.toContain("late");
+      return obstacles.some((one) => one.includes("is not here")) && obstacles;
+    },
+    { what: "the scan to end" },
+  );
   expect(what).toEqual([
     "1 task waits for others that it depends on: other (waits for nothing, which is not here)",
   ]);
