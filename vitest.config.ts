@@ -26,7 +26,6 @@ const SEARCHES = [
   "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,plan,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
-  "test/parts/web/browser.test.ts",
   "test/parts/mail/{killed-delivery,three-agents}.test.ts",
   "test/soak/*.test.ts",
   "test/support/left-over.test.ts",
@@ -35,6 +34,8 @@ const SEARCHES = [
 const GIT_KILLS = "test/parts/*/every-kill.test.ts";
 /** The real coding agents against the mock API, installed first: `npm run test:agents`. */
 const AGENTS = "test/agents/real/*.test.ts";
+/** All pages in a real browser, with what drives it installed first: `npm run test:web`. */
+const WEB = "test/parts/web/browser/*.test.ts";
 
 export default defineConfig({
   test: {
@@ -51,7 +52,7 @@ export default defineConfig({
         test: {
           name: "mailchute",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, GIT_KILLS, ...SEARCHES],
+          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, WEB, GIT_KILLS, ...SEARCHES],
           // What tests share is on disk, each in its own directory: a process for each file would only load all of it again.
           isolate: false,
         },
@@ -64,6 +65,15 @@ export default defineConfig({
           name: "agents",
           include: [AGENTS],
           globalSetup: "test/agents/real/install.ts",
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "web",
+          include: [WEB],
+          globalSetup: "test/parts/web/browser/install.ts",
           isolate: false,
         },
       },

@@ -253,7 +253,7 @@ const DOCUMENTS = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
-  ...fs.readdirSync(`${ROOT}/docs`).map((name) => `docs/${name}`),
+  ...fs.readdirSync(`${ROOT}/docs`).flatMap((name) => (name.endsWith(".md") ? `docs/${name}` : [])),
 ];
 
 /** Headings of a page, as links name them. */

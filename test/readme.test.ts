@@ -18,7 +18,8 @@ const read = (path: string): string => fs.readFileSync(join(ROOT, path), "utf8")
 const readme = read("README.md");
 const commands = read("docs/commands.md");
 const errors = read("docs/errors.md");
-const pages = fs.readdirSync(join(ROOT, "docs")).map((name) => read(`docs/${name}`));
+const pageNames = fs.readdirSync(join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
+const pages = pageNames.map((name) => read(`docs/${name}`));
 const tasks = read("docs/tasks.md");
 const settings = read("docs/settings.md");
 
@@ -88,8 +89,7 @@ describe("the README", () => {
 
   test("leads to each page of docs/, by itself or by ARCHITECTURE.md", () => {
     const links = readme + read("ARCHITECTURE.md");
-    for (const name of fs.readdirSync(join(ROOT, "docs")))
-      expect(links).toContain(`](docs/${name}`);
+    for (const name of pageNames) expect(links).toContain(`](docs/${name}`);
   });
 
   test("shows a task that is one", () => {

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { type Pages, routeOf } from "./find-page.ts";
 import { cookieIn, KEY_HEADER, PAGE_PATH, refuse, SESSION_PATH } from "./guard.ts";
@@ -26,10 +26,11 @@ const HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "Cache-Control": "no-store",
 };
-const ASSETS: Readonly<Record<string, string>> = {
-  "app.js": "text/javascript; charset=utf-8",
-  "app.css": "text/css; charset=utf-8",
-  "index.html": "text/html; charset=utf-8",
+/** By the ending of a file of the page. */
+const TYPES: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
 };
 
 export interface WebOptions {
@@ -52,7 +53,7 @@ export class WebServer {
 
   constructor(options: WebOptions) {
     this.options = options;
-    for (const name of Object.keys(ASSETS))
+    for (const name of fs.readdirSync(options.assets))
       this.files.set(name, fs.readFileSync(join(options.assets, name)));
     const { requestMs = REQUEST_MS } = options;
     const limits = { requestTimeout: requestMs, headersTimeout: requestMs, maxHeaderSize: 16_384 };
@@ -100,9 +101,10 @@ export class WebServer {
     if (url.pathname === SESSION_PATH) return this.openSession(request, response);
     if (url.pathname === PAGE_PATH) return this.sendPage(request, response, url);
     const name = routeOf(url.pathname) === undefined ? url.pathname.slice(1) : "index.html";
-    const type = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
-    if (type === undefined) return send(response, 404, { error: "there is no such page" });
-    response.writeHead(200, { ...HEADERS, "Content-Type": type }).end(this.files.get(name));
+    const file = this.files.get(name);
+    if (file === undefined) return send(response, 404, { error: "there is no such page" });
+    const type = TYPES[extname(name)] ?? "application/octet-stream";
+    response.writeHead(200, { ...HEADERS, "Content-Type": type }).end(file);
   }
 
   private async openSession(request: IncomingMessage, response: ServerResponse): Promise<void> {

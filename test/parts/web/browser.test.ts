@@ -1,64 +1,56 @@
-/** The pages in a real browser, where Debian's Chromium is installed. */
-import { execFile, spawnSync } from "node:child_process";
-import { promisify } from "node:util";
+/** A few pages in a real browser, where there is one: `npm run test:web` installs it and looks at all pages. */
 import { describe, expect, it } from "vitest";
 import { newPool } from "../../support/pool.ts";
-import { tempDir } from "../../support/temp-dir.ts";
+import { newProfile } from "./browser/browser.ts";
+import { HAS_BROWSER } from "./browser/found.ts";
 import { openWeb } from "./open-web.ts";
 
-const CHROMIUM = "chromium";
-const hasChromium = spawnSync(CHROMIUM, ["--version"]).status === 0;
-const run = promisify(execFile);
-/** How long the page may work, by its own clock (ms): for two looks. */
-const BUDGET_MS = 2500;
+if (!HAS_BROWSER)
+  console.log(
+    "skipped, because there is no browser: apt-get install -y chromium; npm run test:web",
+  );
 
-/** What a page looks like when it has been drawn, as markup. */
-async function drawn(link: string): Promise<string> {
-  const profile = tempDir();
-  const flags = ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${profile}`];
-  const more = [`--virtual-time-budget=${BUDGET_MS}`, "--dump-dom", link];
-  const { stdout } = await run(CHROMIUM, [...flags, ...more], { maxBuffer: 16 * 1024 * 1024 });
-  return stdout;
-}
-
-describe.skipIf(!hasChromium)("in a browser", () => {
-  it("a link opens the overview, with a failure and a link to its task", async () => {
+describe.skipIf(!HAS_BROWSER)("in a browser", () => {
+  it("a link opens the overview; a click opens a task, and markup in its words stays text", async () => {
     const pool = newPool({ config: "workers: 1\ndurability: process\nretry: {max_attempts: 1}\n" });
-    pool.drop("bad", { exec: ["sh", "-c", "echo disk full >&2; exit 1"] });
-    await pool.run(["run", "--drain"]);
-    const web = await openWeb(pool.state);
-    const page = await drawn(web.newLink());
-    expect(page).toContain('<h1 id="title">Overview</h1>');
-    expect(page).toContain('<a href="/tasks/bad">bad</a>');
-    expect(page).toContain("disk full");
-    expect(page).toContain('<code id="command">mailchute top</code>');
-    expect(page).toMatch(/<a href="\/" aria-current="page">Overview<\/a>/);
-    expect(page.match(/<caption>Running<\/caption>/g)).toHaveLength(1);
-  });
-
-  it("a deep link opens the page of a task, and markup in its words stays text", async () => {
-    const pool = newPool({ config: "workers: 1\ndurability: process\n" });
     const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
-    pool.drop("hostile", { title: markup, exec: ["printf", "%s\\n%s", markup, "last line"] });
+    const print = ["sh", "-c", 'echo "$0"; echo last line; echo disk full >&2; exit 1', markup];
+    pool.drop("bad", { title: markup, exec: print });
     await pool.run(["run", "--drain"]);
     const web = await openWeb(pool.state);
-    const page = await drawn(web.newLink().replace("/#", "/tasks/hostile#"));
-    expect(page).toContain("<title>hostile · mailchute</title>");
-    expect(page).toContain("&lt;img src=x onerror=");
-    expect(page).toMatch(/&lt;\/script&gt;\nlast line<\/pre>/);
-    expect(page).not.toContain("<img");
-    expect(page.match(/<script/g)).toHaveLength(1);
+    const tab = await (await newProfile()).newTab();
+    await tab.goto(web.newLink());
+    await tab.getByText("disk full").first().waitFor();
+    expect(await tab.getByRole("heading", { name: "Overview" }).count()).toBe(1);
+    expect(tab.url()).toBe(`http://127.0.0.1:${web.port}/`);
+    await tab.getByRole("link", { name: "bad" }).first().click();
+    await tab.getByRole("link", { name: /^stdout\.log/ }).click();
+    await tab.getByText("last line").waitFor();
+    expect(await tab.evaluate("document.title")).toBe("bad · mailchute");
+    expect(await tab.locator("main img, main script").count()).toBe(0);
+    expect(await tab.locator("pre").innerText()).toBe(`${markup}\nlast line`);
   });
 
   it("without a link it says what to open, and shows nothing of the pool", async () => {
     const pool = newPool();
     pool.drop("secret-name", { exec: ["true"] });
     const web = await openWeb(pool.state);
-    const page = await drawn(`http://127.0.0.1:${web.port}/tasks`);
-    expect(page).toContain("open the link that `mailchute web` prints");
-    expect(page).not.toContain("secret-name");
-    const used = web.newLink();
-    await drawn(used);
-    expect(await drawn(used)).toContain("this link was used before, or is older than a minute");
+    const tab = await (await newProfile()).newTab();
+    await tab.goto(`http://127.0.0.1:${web.port}/tasks`);
+    await tab.getByText("open the link that `mailchute web` prints").waitFor();
+    expect(await tab.locator("body").innerText()).not.toContain("secret-name");
+  });
+
+  it("a link that was used is told so, and the browser that used it goes on", async () => {
+    const web = await openWeb(newPool().state);
+    const link = web.newLink();
+    const one = await newProfile();
+    await (await one.newTab()).goto(link);
+    const tab = await one.newTab();
+    await tab.goto(link);
+    await tab.getByRole("heading", { name: "Overview" }).waitFor();
+    const other = await (await newProfile()).newTab();
+    await other.goto(link);
+    await other.getByText("this link was used before, or is older than a minute").waitFor();
   });
 });

@@ -23,7 +23,7 @@ it("prints a link that opens the pages, and ends by SIGTERM", async () => {
   expect(web.stderr()).toContain("open this link within a minute");
   const origin = `http://127.0.0.1:${port}`;
   const shell = await fetch(`${origin}/tasks/one`);
-  expect(await shell.text()).toContain('<script src="/app.js" defer></script>');
+  expect(await shell.text()).toContain('<script type="module" src="/app.js"></script>');
   expect((await fetch(`${origin}/app.css`)).headers.get("content-type")).toContain("text/css");
   const answer = await fetch(`${origin}/api/session`, {
     method: "POST",

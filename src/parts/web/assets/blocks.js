@@ -1,0 +1,119 @@
+/** Draws the blocks of a page: one maker for each kind, and what changes an old one in its place. */
+import { goTo } from "./ask.js";
+import { cell, element, fill, holding, link, made } from "./dom.js";
+
+function fillRow(row, cells) {
+  fill(row, cells, holding("td"));
+  return true;
+}
+
+function fillRows(body, { columns, rows, none }) {
+  if (rows.length > 0) {
+    fill(body, rows, (cells) => withRow(cells), fillRow);
+    // On a narrow screen there is no head, and each cell says what it is.
+    for (const row of body.children)
+      [...row.children].slice(1).forEach((node, at) => {
+        node.dataset.name = columns[at + 1];
+      });
+    return;
+  }
+  fill(body, [none], (text) => {
+    const row = element("tr");
+    row.append(element("td", text, { colspan: columns.length }));
+    return row;
+  });
+}
+
+function withRow(cells) {
+  const row = element("tr");
+  fillRow(row, cells);
+  return row;
+}
+
+export const MAKERS = {
+  text: ({ text, is_bad: isBad }) => element("p", text, isBad ? { class: "bad" } : {}),
+  links({ label, links }) {
+    const node = element("nav", undefined, { class: "links", "aria-label": label });
+    node.append(...links.map(link));
+    return node;
+  },
+  facts({ facts }) {
+    const list = element("dl");
+    fill(list, facts, fact);
+    return list;
+  },
+  table(block) {
+    const box = element("div", undefined, { class: "table" });
+    const table = element("table");
+    const head = element("tr");
+    head.append(...block.columns.map((name) => element("th", name, { scope: "col" })));
+    const top = element("thead");
+    top.append(head);
+    const body = element("tbody");
+    table.append(element("caption", block.title), top, body);
+    box.append(table);
+    fillRows(body, block);
+    return box;
+  },
+  log({ title, lines, older, end }) {
+    const box = element("section", undefined, { "aria-label": title });
+    const links = element("p");
+    for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
+    const text = element("pre", lines.join("\n"), { tabindex: "0", "aria-label": title });
+    box.append(element("h2", title), links, text);
+    // It opens at its end, where the news are.
+    requestAnimationFrame(() => {
+      text.scrollTop = text.scrollHeight;
+    });
+    return box;
+  },
+  find({ label, to, name, value }) {
+    const form = element("form");
+    const input = element("input", undefined, { name, type: "search", maxlength: "200" });
+    input.value = value;
+    const holder = element("label", `${label} `);
+    holder.append(input);
+    form.append(holder, " ", element("button", "find"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const url = new URL(to, location.origin);
+      if (input.value !== "") url.searchParams.set(name, input.value);
+      goTo(url.pathname + url.search);
+    });
+    return form;
+  },
+};
+
+function fact([name, value]) {
+  const pair = element("div");
+  const text = element("dd");
+  text.append(cell(value));
+  pair.append(element("dt", name), text);
+  return pair;
+}
+
+/** Changes a block in its place. False: it is to be made anew. */
+export function updateBlock(node, block) {
+  const before = JSON.parse(made.get(node));
+  if (before.kind !== block.kind) return false;
+  if (block.kind === "facts") fill(node, block.facts, fact);
+  else if (block.kind === "table" && before.columns.join() === block.columns.join()) {
+    node.querySelector("caption").textContent = block.title;
+    fillRows(node.querySelector("tbody"), block);
+  } else if (block.kind === "log") updateLog(node, block);
+  else return false;
+  return true;
+}
+
+/** A log that grows follows its end only while a person looks at its end. */
+function updateLog(node, { title, lines, older, end }) {
+  const text = node.querySelector("pre");
+  const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 4;
+  if (!isAtEnd) return;
+  node.querySelector("h2").textContent = title;
+  text.textContent = lines.join("\n");
+  text.scrollTop = text.scrollHeight;
+  const links = node.querySelector("p");
+  links.replaceChildren();
+  for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
+}

@@ -1,0 +1,78 @@
+/** Makes elements. All that comes from the server is put into them as text, never as markup. */
+
+/** What each element was made from. */
+export const made = new WeakMap();
+
+export const byId = (id) => document.getElementById(id);
+
+export function element(name, text, attributes = {}) {
+  const node = document.createElement(name);
+  if (text !== undefined) node.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+}
+
+function two(number) {
+  return String(number).padStart(2, "0");
+}
+
+function timeText(date) {
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday
+    ? time
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
+}
+
+/** A link leads to pages of this server only. */
+export function link({ text, to, is_here: isHere }) {
+  const node = element("a", text === "" ? "(no name)" : text);
+  if (/^\/(?!\/)/.test(to)) node.href = to;
+  if (isHere) node.setAttribute("aria-current", "page");
+  return node;
+}
+
+export function cell(value) {
+  if (typeof value === "string") return document.createTextNode(value);
+  if ("to" in value) return link(value);
+  const date = new Date(value.at_ms);
+  return element("time", timeText(date), { datetime: date.toISOString(), title: date.toString() });
+}
+
+/**
+ * Makes the children of a node those of a list. One whose item is the same as before is left alone and not moved, so it keeps its focus
+ * and what was typed into it.
+ */
+export function fill(parent, items, make, update) {
+  const texts = items.map((item) => JSON.stringify(item));
+  const isSame = (node, text) => node !== undefined && made.get(node) === text;
+  items.forEach((item, at) => {
+    const text = texts[at];
+    let old = parent.children[at];
+    if (isSame(old, text)) return;
+    const later = [...parent.children].slice(at).find((node) => isSame(node, text));
+    if (later !== undefined) {
+      while (parent.children[at] !== later) parent.children[at].remove();
+      return;
+    }
+    // The one that stands here comes later in the list.
+    if (old !== undefined && texts.includes(made.get(old), at)) old = undefined;
+    else if (old !== undefined && update?.(old, item)) {
+      made.set(old, text);
+      return;
+    }
+    const node = make(item);
+    made.set(node, text);
+    if (old === undefined) parent.insertBefore(node, parent.children[at] ?? null);
+    else old.replaceWith(node);
+  });
+  while (parent.children.length > items.length) parent.lastElementChild.remove();
+}
+
+export function holding(name) {
+  return (value) => {
+    const node = element(name);
+    node.append(cell(value));
+    return node;
+  };
+}

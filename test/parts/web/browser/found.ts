@@ -1,0 +1,30 @@
+/** Finds the browser and the packages that drive it. They do not come with `npm ci`: `npm run test:web` installs the packages. */
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const PACKAGES = { "playwright-core": "1.65.1", "axe-core": "4.14.1" };
+
+export const CACHE =
+  process.env["MAILCHUTE_BROWSER_CACHE"] ??
+  fileURLToPath(new URL("../../../../node_modules/.cache/mailchute-browser", import.meta.url));
+
+/** The path of Debian's Chromium; undefined when it is not installed. */
+export function findChromium(): string | undefined {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  return folders.map((dir) => join(dir, "chromium")).find((path) => fs.existsSync(path));
+}
+
+export function isInstalled(name: string, version: string): boolean {
+  const path = join(CACHE, "node_modules", name, "package.json");
+  if (!fs.existsSync(path)) return false;
+  return (JSON.parse(fs.readFileSync(path, "utf8")) as { version: string }).version === version;
+}
+
+/** Both the browser and the packages are here. */
+export const HAS_BROWSER =
+  findChromium() !== undefined &&
+  Object.entries(PACKAGES).every(([name, version]) => isInstalled(name, version));
+
+export const fromCache = createRequire(join(CACHE, "package.json"));
