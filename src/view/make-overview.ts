@@ -84,6 +84,7 @@ function questionsOf({ questions, supervisor }: Snapshot): QuestionView[] {
     id,
     question: question ?? `${id} waits for a person`,
     who: `node ${id}`,
+    expects: "text" as const,
     asked_at_ms: 0,
   }));
   return [...questions, ...ofPlan];

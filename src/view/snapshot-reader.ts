@@ -116,9 +116,13 @@ export class SnapshotReader {
       recent_failures: this.recentFailures(stamps.slice(2).join(" ")),
       metrics,
       dropped_again: readDroppedAgain(tree, metrics, nowMs),
-      questions: this.questions
-        .open(nowMs)
-        .map(({ id, question, who, asked_at_ms }) => ({ id, question, who, asked_at_ms })),
+      questions: this.questions.open(nowMs).map(({ id, question, who, expects, asked_at_ms }) => ({
+        id,
+        question,
+        who,
+        expects,
+        asked_at_ms,
+      })),
     };
     this.isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
     return { ...snapshot, obstacles: findObstacles(snapshot, this.isPlanNewer) };

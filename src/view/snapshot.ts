@@ -52,6 +52,8 @@ export interface QuestionView {
   question: string;
   /** Who waits for the answer, for people. */
   who: string;
+  /** `limit`: yes, no or a number. */
+  expects: "text" | "limit";
   asked_at_ms: number;
 }
 

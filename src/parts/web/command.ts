@@ -1,11 +1,12 @@
-/** `web`: pages of the pool for a browser on this machine. They change nothing. */
-import { defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
+/** `web`: pages of the pool for a browser on this machine. What they change goes through the verbs of the command line. */
+import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { watchTerminals } from "../../cli/shell/terminals.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
+import { Actor } from "./act.ts";
 import { Pages } from "./find-page.ts";
 import { WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
@@ -14,13 +15,13 @@ import { Sessions } from "./sessions.ts";
 const PORT = 7433;
 
 export const command = defineCommand({
-  usage: "[--port N]",
+  usage: "[--port N] [--read-only]",
   isLongLived: true,
   details: [
-    "Shows the pool, its tasks and their logs in a browser on this machine, and changes nothing. It prints a link, which works once and for a minute; Enter prints a new one. What was opened by it stays open until this command ends.",
+    "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. What was opened by it stays open until this command ends.",
     "It listens on 127.0.0.1 only. Each request for data needs a cookie and a key that only pages of this server have.",
   ],
-  examples: ["web", "web --port 0"],
+  examples: ["web", "web --port 0", "web --read-only"],
   options: {
     port: {
       type: "number",
@@ -29,6 +30,7 @@ export const command = defineCommand({
       max: 65_535,
       help: `default ${PORT}; 0: any free one`,
     },
+    "read-only": { type: "flag", help: "no buttons: nothing can be changed" },
   },
   async run(ctx) {
     const tree = existingTree(ctx);
@@ -36,10 +38,12 @@ export const command = defineCommand({
       (loaded) => loaded.settings,
       () => DEFAULT_SETTINGS,
     );
-    const pages = new Pages(tree, settings);
+    const isReadOnly = ctx.options["read-only"];
+    const pages = new Pages(tree, settings, { isReadOnly });
     const port = ctx.options.port ?? PORT;
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
-    const server = new WebServer({ port, pages, sessions: new Sessions(), assets });
+    const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };
+    const server = new WebServer({ port, pages, sessions: new Sessions(), assets, ...actor });
     await server.listen().catch((error: unknown) => {
       throw cannotListen(error, port);
     });

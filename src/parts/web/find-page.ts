@@ -7,7 +7,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { WhyOpen } from "../../view/why-open.ts";
-import { type Page, type SentPage, say, shown } from "./page.ts";
+import { type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
 import { overviewPage } from "./pages/overview-page.ts";
 import { taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
@@ -39,11 +39,13 @@ export class Pages {
   private readonly tree: StateTree;
   private readonly reader: OverviewReader;
   private readonly why: WhyOpen;
+  private readonly isReadOnly: boolean;
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tree: StateTree, settings: Settings) {
+  constructor(tree: StateTree, settings: Settings, { isReadOnly = false } = {}) {
     this.tree = tree;
+    this.isReadOnly = isReadOnly;
     this.reader = new OverviewReader(tree, { settings });
     const { agents } = settings;
     this.why = new WhyOpen(tree, agents, Date.now(), openIdReaders(tree, agents));
@@ -56,6 +58,7 @@ export class Pages {
     const tookMs = performance.now() - beganMs;
     return {
       ...page,
+      blocks: this.isReadOnly ? withoutActs(page.blocks) : page.blocks,
       again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
     };
   }

@@ -3,7 +3,10 @@ import type { IncomingHttpHeaders } from "node:http";
 
 export const SESSION_PATH = "/api/session";
 export const PAGE_PATH = "/api/page";
+export const ACT_PATH = "/api/act";
 export const KEY_HEADER = "x-mailchute-key";
+/** What changes something, which no link and no picture of another page can ask for. */
+const POSTS: ReadonlySet<string> = new Set([SESSION_PATH, ACT_PATH]);
 
 export interface Refusal {
   status: number;
@@ -25,11 +28,7 @@ export function refuse({ method, path, headers }: Asked, port: number): Refusal 
     return { status: 421, text: "this host is not served here" };
   const isData = path.startsWith("/api/");
   const isPost = method === "POST";
-  if (
-    isPost
-      ? path !== SESSION_PATH
-      : (method !== "GET" && method !== "HEAD") || path === SESSION_PATH
-  )
+  if (isPost !== POSTS.has(path) || !["GET", "HEAD", "POST"].includes(method))
     return { status: 405, text: "this method is not served here" };
   const { origin } = headers;
   // Browsers send it with every POST.

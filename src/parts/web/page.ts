@@ -3,6 +3,8 @@
  * Texts come from tasks and files: `shown` makes invisible characters visible.
  */
 import { safe } from "../../text/render.ts";
+import type { ListedState } from "../../view/page-of-tasks.ts";
+import type { Verb } from "./verbs.ts";
 
 /** `to`: path of a page of ours. */
 export interface Link {
@@ -15,7 +17,29 @@ export interface Time {
   at_ms: number;
 }
 
-export type Cell = string | Link | Time;
+/** A button that changes something, or a text with a button. It carries out a verb of the command line: see `actions.ts`. */
+export interface Act {
+  /** On the button. */
+  text: string;
+  /** What it does, in the words in which its outcome is told: `retry fix-login`. */
+  what: string;
+  verb: Verb;
+  ids?: string[];
+  /** Of slots. */
+  number?: number;
+  /** A text that goes with it, such as an answer. */
+  words?: string;
+  /** Label of a field, for a text that a person types. */
+  field?: string;
+  /** What is lost by it. It is asked before. */
+  ask?: string;
+  /** In place of `ids`: all tasks of a list. */
+  all?: { state: ListedState; q: string };
+  /** How many tasks that are, as far as it is known. */
+  count?: number;
+}
+
+export type Cell = string | Link | Time | { acts: Act[] };
 
 export type Block =
   | { kind: "text"; text: string; is_bad: boolean }
@@ -23,6 +47,7 @@ export type Block =
   | { kind: "facts"; facts: [name: string, value: Cell][] }
   | { kind: "table"; title: string; columns: string[]; rows: Cell[][]; none: string }
   | { kind: "log"; title: string; lines: string[]; older: Link | null; end: Link | null }
+  | { kind: "acts"; label: string; acts: Act[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };
 
@@ -67,6 +92,22 @@ export function pathWith(
 
 export function timeOf(ms: number | null): Cell {
   return ms === null ? "–" : { at_ms: Math.round(ms) };
+}
+
+/** Without what changes something, for a page on which nothing may be changed. */
+export function withoutActs(blocks: readonly Block[]): Block[] {
+  return blocks.flatMap((block): Block[] => {
+    if (block.kind === "acts") return [];
+    if (block.kind === "facts")
+      return [{ ...block, facts: block.facts.filter(([, value]) => !isActs(value)) }];
+    if (block.kind !== "table") return [block];
+    const rows = block.rows.map((cells) => cells.map((cell) => (isActs(cell) ? "" : cell)));
+    return [{ ...block, rows }];
+  });
+}
+
+function isActs(cell: Cell): boolean {
+  return typeof cell === "object" && "acts" in cell;
 }
 
 export function say(text: string, isBad = false): Block {

@@ -1,19 +1,25 @@
-/** The server of the pages: on the loopback address only, and read-only. Each request is bounded in size and time. */
+/** The server of the pages: on the loopback address only. Each request is bounded in size and time. */
 import fs from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
+import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { Actor } from "./act.ts";
 import { type Pages, routeOf } from "./find-page.ts";
-import { cookieIn, KEY_HEADER, PAGE_PATH, refuse, SESSION_PATH } from "./guard.ts";
+import { ACT_PATH, cookieIn, KEY_HEADER, PAGE_PATH, refuse, SESSION_PATH } from "./guard.ts";
+import { shown } from "./page.ts";
 import type { Sessions } from "./sessions.ts";
+import { readWish } from "./verbs.ts";
 
 const HOST = "127.0.0.1";
-const BODY_BYTES_MAX = 4096;
+const CODE_BYTES_MAX = 4096;
+const ACT_BYTES_MAX = 65_536;
 const REQUEST_MS = 10_000;
 const CONNECTIONS_MAX = 128;
 /** So many pages are made at the same time. */
 const PAGES_MAX = 8;
+const ACTS_MAX = 8;
 
 const HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy":
@@ -38,6 +44,8 @@ export interface WebOptions {
   port: number;
   pages: Pages;
   sessions: Sessions;
+  /** Left out: nothing can be changed. */
+  actor?: Actor;
   /** The folder of the page's own files. */
   assets: string;
   /** A request that takes longer to arrive ends (default 10,000 ms). */
@@ -50,6 +58,7 @@ export class WebServer {
   private readonly server: http.Server;
   private readonly files = new Map<string, Buffer>();
   private pagesNow = 0;
+  private actsNow = 0;
 
   constructor(options: WebOptions) {
     this.options = options;
@@ -99,7 +108,15 @@ export class WebServer {
     const refusal = refuse({ method, path: url.pathname, headers }, this.port);
     if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
     if (url.pathname === SESSION_PATH) return this.openSession(request, response);
-    if (url.pathname === PAGE_PATH) return this.sendPage(request, response, url);
+    if (url.pathname.startsWith("/api/")) {
+      const { sessions } = this.options;
+      const key = headers[KEY_HEADER];
+      const id = cookieIn(headers, this.cookieName);
+      if (!sessions.isOpen(id, typeof key === "string" ? key : undefined))
+        return send(response, 401, { error: "open the link that `mailchute web` prints" });
+      if (url.pathname === PAGE_PATH) return this.sendPage(response, url);
+      if (url.pathname === ACT_PATH) return this.act(request, response);
+    }
     const name = routeOf(url.pathname) === undefined ? url.pathname.slice(1) : "index.html";
     const file = this.files.get(name);
     if (file === undefined) return send(response, 404, { error: "there is no such page" });
@@ -108,7 +125,7 @@ export class WebServer {
   }
 
   private async openSession(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readBody(request);
+    const body = await readBody(request, CODE_BYTES_MAX);
     if (body === undefined) return send(response, 413, { error: "the body is too large" });
     const session = this.options.sessions.exchange(codeIn(body));
     if (session === "later")
@@ -119,16 +136,29 @@ export class WebServer {
     send(response, 200, { key: session.key }, { "Set-Cookie": cookie });
   }
 
-  private async sendPage(
-    request: IncomingMessage,
-    response: ServerResponse,
-    url: URL,
-  ): Promise<void> {
-    const { headers } = request;
-    const key = headers[KEY_HEADER];
-    const id = cookieIn(headers, this.cookieName);
-    if (!this.options.sessions.isOpen(id, typeof key === "string" ? key : undefined))
-      return send(response, 401, { error: "open the link that `mailchute web` prints" });
+  private async act(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { actor } = this.options;
+    const body = await readBody(request, ACT_BYTES_MAX);
+    if (actor === undefined)
+      return send(response, 403, { error: "nothing can be changed here: --read-only was given" });
+    if (body === undefined) return send(response, 413, { error: "the body is too large" });
+    const wish = readWish(body);
+    if (typeof wish === "string") return send(response, 400, { error: wish });
+    if (this.actsNow >= ACTS_MAX)
+      return send(response, 503, { error: "too many requests at once" }, { "Retry-After": "1" });
+    this.actsNow++;
+    try {
+      send(response, 200, await actor.act(wish));
+    } catch (error) {
+      const { code, message, hint } = describeError(error);
+      const report = { code, message: shown(message), ...(hint && { hint: shown(hint) }) };
+      send(response, 409, { error: report });
+    } finally {
+      this.actsNow--;
+    }
+  }
+
+  private async sendPage(response: ServerResponse, url: URL): Promise<void> {
     const wanted = parse(url.searchParams.get("path") ?? "");
     const route = wanted === undefined ? undefined : routeOf(wanted.pathname);
     if (wanted === undefined || route === undefined)
@@ -170,12 +200,12 @@ function send(
 }
 
 /** Undefined when it is too large. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+async function readBody(request: IncomingMessage, bytesMax: number): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > BODY_BYTES_MAX) return undefined;
+    if (bytes > bytesMax) return undefined;
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");

@@ -79,7 +79,7 @@ it("no escape byte but our own reaches the terminal (1,000 generated screens)", 
               { kind: t(5), error: t(6), count: 2, tasks: [t(7), t(8)], first_ms: 0, last_ms: 0 },
             ],
           },
-          questions: [{ id: t(9), question: t(10), who: t(11), asked_at_ms: 0 }],
+          questions: [{ id: t(9), question: t(10), who: t(11), expects: "text", asked_at_ms: 0 }],
           obstacles: [{ what: t(1), do: t(2) }],
           alerts: [{ kind: t(3), message: t(4), at_ms: NOW_MS }],
         });

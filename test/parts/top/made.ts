@@ -104,6 +104,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
         id: "plan-7",
         question: "Drop column users.legacy?",
         who: "node plan-7",
+        expects: "text",
         asked_at_ms: NOW_MS - 1_320_000,
       },
     ],

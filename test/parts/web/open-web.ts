@@ -2,8 +2,10 @@
 import http from "node:http";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import type { Context } from "../../../src/cli/shell/command-spec.ts";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
+import { Actor } from "../../../src/parts/web/act.ts";
 import { Pages } from "../../../src/parts/web/find-page.ts";
 import type { Block, Page } from "../../../src/parts/web/page.ts";
 import { WebServer } from "../../../src/parts/web/server.ts";
@@ -24,6 +26,14 @@ export interface Request {
   body?: string;
 }
 
+export interface ActAnswer {
+  said?: string;
+  done?: number;
+  refused?: { id: string; error: { code: string } }[];
+  next?: string;
+  error?: string | { code: string; message: string; hint?: string };
+}
+
 export interface Web {
   port: number;
   sessions: Sessions;
@@ -32,17 +42,23 @@ export interface Web {
   ask(request: Request): Promise<Answer>;
   /** The headers of a browser that has opened a link. */
   signIn(): Promise<Record<string, string>>;
+  /** Presses a button. */
+  act(body: unknown): Promise<{ status: number; value: ActAnswer }>;
   /** A page, for a browser that has opened a link. */
   page(path: string): Promise<Page>;
 }
 
+/** @param isReadOnly as with --read-only @param env in which it was started */
 export async function openWeb(
   state: string,
   sessions = new Sessions(),
   requestMs = 10_000,
+  isReadOnly = false,
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Web> {
-  const pages = new Pages(stateTree(state), DEFAULT_SETTINGS);
-  const server = new WebServer({ port: 0, pages, sessions, assets: ASSETS, requestMs });
+  const pages = new Pages(stateTree(state), DEFAULT_SETTINGS, { isReadOnly });
+  const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
+  const server = new WebServer({ port: 0, pages, sessions, assets: ASSETS, requestMs, ...actor });
   await server.listen();
   onTestFinished(async () => {
     await server.close();
@@ -64,12 +80,56 @@ export async function openWeb(
     newLink: () => server.newLink(),
     ask,
     signIn,
+    act: async (body) => {
+      signedIn ??= await signIn();
+      const { status, body: text } = await ask(acting(port, signedIn, body));
+      return { status, value: JSON.parse(text) as ActAnswer };
+    },
     page: async (path) => {
       signedIn ??= await signIn();
       const answer = await ask({ path: pagePath(path), headers: signedIn });
       if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
       return JSON.parse(answer.body) as Page;
     },
+  };
+}
+
+/** As `mailchute web --state STATE` has it. */
+function contextOf(state: string, env: NodeJS.ProcessEnv): Context {
+  return {
+    stateDir: state,
+    stateFrom: "flag",
+    json: false,
+    colour: false,
+    isTerminal: false,
+    columns: 80,
+    cwd: process.cwd(),
+    env: { ...process.env, MAILCHUTE_DROP: "", ...env },
+    options: {},
+    positionals: [],
+    subcommand: "",
+    rest: undefined,
+    out: {
+      line: () => undefined,
+      json: () => undefined,
+      raw: async () => undefined,
+      note: () => undefined,
+    },
+  };
+}
+
+/** What a page of ours sends when a button is pressed. @param session from `signIn` */
+export function acting(
+  port: number,
+  session: Record<string, string>,
+  body: unknown,
+): Request & { headers: Record<string, string> } {
+  const own = { "content-type": "application/json", origin: `http://127.0.0.1:${port}` };
+  return {
+    method: "POST",
+    path: "/api/act",
+    headers: { ...session, ...own },
+    body: typeof body === "string" ? body : JSON.stringify(body),
   };
 }
 

@@ -58,6 +58,7 @@ it("the overview has the counts, what waits and why, and failures by their cause
     expect.stringContaining("disk full"),
     { at_ms: expect.any(Number) as number },
     { text: "bad", to: "/tasks/bad" },
+    { acts: [{ text: "Retry", what: "retry bad", verb: "retry", ids: ["bad"] }] },
   ]);
 });
 

@@ -2,7 +2,7 @@
  * Shows the page of the address in the browser, and follows it. What has not changed since the last answer stays as it is, with the
  * focus and the place to which a person has scrolled.
  */
-import { DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
+import { CHANGED, DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
 import { MAKERS, updateBlock } from "./blocks.js";
 import { byId, fill } from "./dom.js";
 
@@ -70,6 +70,7 @@ function go(to) {
 
 document.addEventListener("visibilitychange", next);
 document.addEventListener(GO, ({ detail }) => go(detail));
+document.addEventListener(CHANGED, () => void load());
 window.addEventListener("popstate", () => void load());
 document.addEventListener("click", (event) => {
   const target = event.target.closest?.("a[href]");

@@ -2,8 +2,9 @@
 
 const KEY = "mailchute-key";
 export const DISCONNECTED = "disconnected: mailchute web does not answer; what is shown may be old";
-/** An event of the document: show another page. */
+/** Events of the document: show another page; something was changed. */
 export const GO = "mailchute-go";
+export const CHANGED = "mailchute-changed";
 
 export const hasKey = () => localStorage.getItem(KEY) !== null;
 export const keepKey = (key) => localStorage.setItem(KEY, key);

@@ -1,4 +1,5 @@
 /** Draws the blocks of a page: one maker for each kind, and what changes an old one in its place. */
+import { buttons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { cell, element, fill, holding, link, made } from "./dom.js";
 
@@ -65,6 +66,11 @@ export const MAKERS = {
     requestAnimationFrame(() => {
       text.scrollTop = text.scrollHeight;
     });
+    return box;
+  },
+  acts({ label, acts }) {
+    const box = element("div", undefined, { role: "group", "aria-label": label });
+    box.append(buttons(acts));
     return box;
   },
   find({ label, to, name, value }) {

@@ -1,4 +1,5 @@
 /** Makes elements. All that comes from the server is put into them as text, never as markup. */
+import { buttons } from "./acts.js";
 
 /** What each element was made from. */
 export const made = new WeakMap();
@@ -35,6 +36,7 @@ export function link({ text, to, is_here: isHere }) {
 export function cell(value) {
   if (typeof value === "string") return document.createTextNode(value);
   if ("to" in value) return link(value);
+  if ("acts" in value) return buttons(value.acts);
   const date = new Date(value.at_ms);
   return element("time", timeText(date), { datetime: date.toISOString(), title: date.toString() });
 }

@@ -4,6 +4,7 @@ import type { MinuteCounts } from "../../../view/done-rate.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
 import type { Count } from "../../../view/scan.ts";
 import { progressText } from "../../../view/task-progress.ts";
+import { actsOnPool, answersTo, retryThese } from "../buttons.ts";
 import {
   type Block,
   type Cell,
@@ -29,6 +30,11 @@ export function overviewPage(overview: Overview): Page {
       ...(overview.paused === null ? [] : [say(safe(overview.paused), true)]),
       countsOf(overview),
       {
+        kind: "acts",
+        label: "pool",
+        acts: actsOnPool({ paused: overview.paused !== null }, overview.slots.total),
+      },
+      {
         kind: "table",
         title: "Running",
         columns: ["task", "run", "for", "agent", "cost", "how far"],
@@ -46,12 +52,13 @@ export function overviewPage(overview: Overview): Page {
       {
         kind: "table",
         title: "Questions",
-        columns: ["question", "text", "asked by", "asked"],
+        columns: ["question", "text", "asked by", "asked", "answer"],
         rows: questions.map((one) => [
           shown(one.id),
           shown(one.question),
           shown(one.who),
           timeOf(one.asked_at_ms || null),
+          { acts: answersTo(one, one.expects) },
         ]),
         none: "no question waits for an answer",
       },
@@ -130,7 +137,7 @@ function failuresOf({ failures, counts }: Overview): Block {
     title: isAll
       ? "Failed, by cause"
       : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
-    columns: ["times", "kind", "error", "last", "tasks"],
+    columns: ["times", "kind", "error", "last", "tasks", "again"],
     rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
       countText(count),
       shown(kind),
@@ -139,6 +146,7 @@ function failuresOf({ failures, counts }: Overview): Block {
       tasks.length === 1
         ? linkToTask(tasks[0] ?? "")
         : shown(tasks.slice(0, TASKS_NAMED_MAX).join(" ")),
+      { acts: retryThese(tasks) },
     ]),
     none: "nothing has failed",
   };

@@ -9,6 +9,7 @@ import { shellWord } from "../../../text/shell-word.ts";
 import { readLogPage } from "../../../view/log-page.ts";
 import { readTaskPage, type TaskPage } from "../../../view/task-page.ts";
 import type { Why } from "../../../view/why-open.ts";
+import { actsOnTask } from "../buttons.ts";
 import {
   type Block,
   type Cell,
@@ -61,6 +62,8 @@ async function blocksOf(
   const blocks: Block[] = [];
   if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
   blocks.push({ kind: "facts", facts: factsOf(task) });
+  const acts = actsOnTask(task.id, task.state);
+  if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
   if (why !== undefined && why.text !== "runs")
     blocks.push(
       say(

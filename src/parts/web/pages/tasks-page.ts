@@ -3,6 +3,7 @@ import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { LISTED_STATES, type ListedState, pageOfTasks } from "../../../view/page-of-tasks.ts";
 import type { TaskRow } from "../../../view/task-rows.ts";
+import { actsOnList } from "../buttons.ts";
 import {
   type Block,
   type Cell,
@@ -40,6 +41,15 @@ export async function tasksPage(tree: StateTree, query: URLSearchParams): Promis
       name: "q",
       value: idPrefix,
     },
+    ...(rows.length === 0
+      ? []
+      : [
+          {
+            kind: "acts",
+            label: "all of these",
+            acts: actsOnList({ state, q: idPrefix }),
+          } as const,
+        ]),
     {
       kind: "table",
       title: `Tasks that are ${state}`,

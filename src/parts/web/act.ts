@@ -1,0 +1,127 @@
+/**
+ * Carries out what a page asks for: it runs the verb of the command line, in this process, and collects what that says. So a page has the
+ * same checks and the same effects, and writes nothing itself.
+ */
+import type { Context, Output } from "../../cli/shell/command-spec.ts";
+import { describeError, type ErrorReport } from "../../cli/shell/error-text.ts";
+import { dropOf, insideRun } from "../../cli/shell/inside-run.ts";
+import { existingTree } from "../../cli/shell/options.ts";
+import { parseArguments } from "../../cli/shell/parse.ts";
+import { loadCommand, REGISTRY } from "../../cli/shell/registry.ts";
+import { resultText } from "../../cli/shell/send-command.ts";
+import { MailchuteError } from "../../core/errors.ts";
+import { counted } from "../../text/render.ts";
+import { pageOfTasks } from "../../view/page-of-tasks.ts";
+import { shown } from "./page.ts";
+import { type All, type Line, lineOf, type Wish } from "./verbs.ts";
+
+/** Of a list, so many tasks in one request: files are written, and other requests wait for it. */
+const SOME = 20;
+
+export interface Told {
+  id: string;
+  error: ErrorReport;
+}
+
+/** `next`: where to go on in the list; left out at its end. */
+export type Outcome = { said: string } | { done: number; refused: Told[]; next?: string };
+
+export class Actor {
+  private readonly ctx: Context;
+
+  /** @param ctx of `web` itself */
+  constructor(ctx: Context) {
+    this.ctx = ctx;
+  }
+
+  /** @throws what the verb throws */
+  async act(wish: Wish): Promise<Outcome> {
+    const { all } = wish;
+    if (all !== undefined) return await this.actOnSome(wish, all);
+    const line = lineOf(wish);
+    const { documents, notes } = await this.run(line);
+    const [document] = documents;
+    if (document === undefined) return { said: ["written", ...notes].map(shown).join("; ") };
+    const { refused } = document as { refused?: Partial<Told>[] };
+    const only = refused?.length === 1 && line.positionals.length === 1 ? refused[0] : undefined;
+    if (only !== undefined) throw errorOf(toldOf(only));
+    return { said: [textOf(line.verb, document), ...notes].map(shown).join("; ") };
+  }
+
+  private async actOnSome(wish: Wish, { state, q, after }: All): Promise<Outcome> {
+    const tree = existingTree(this.ctx);
+    const page = await pageOfTasks(tree, { state, limit: SOME, idPrefix: q, after });
+    const ids = page.rows.map(({ id }) => id);
+    const next = page.next === undefined ? {} : { next: page.next };
+    const [only, ...others] = ids;
+    if (only === undefined) return { done: 0, refused: [], ...next };
+    try {
+      const { documents } = await this.run(lineOf(wish, ids));
+      const { refused = [] } = documents[0] as { refused?: Partial<Told>[] };
+      const told = refused.map((one) => toldOf(one));
+      return { done: ids.length - told.length, refused: told, ...next };
+    } catch (error) {
+      // With one task the verb throws; a fault of the disk or the tree concerns all of them.
+      if (others.length > 0 || !(error instanceof MailchuteError)) throw error;
+      return { done: 0, refused: [{ id: shown(only), error: describeError(error) }], ...next };
+    }
+  }
+
+  private async run({ verb, positionals, options }: Line): Promise<Said> {
+    const { ctx } = this;
+    const spec = await loadCommand(verb);
+    const { insteadInRun } = REGISTRY[verb] ?? {};
+    if (insteadInRun !== undefined && dropOf(ctx) !== undefined)
+      throw insideRun(verb, insteadInRun);
+    const { values } = parseArguments(verb, [], spec.options);
+    const said: Said = { documents: [], notes: [] };
+    await spec.run({
+      ...ctx,
+      json: true,
+      options: { ...values, ...options } as Context["options"],
+      positionals,
+      subcommand: "",
+      rest: undefined,
+      out: collect(said),
+    });
+    return said;
+  }
+}
+
+interface Said {
+  documents: Record<string, unknown>[];
+  notes: string[];
+}
+
+function collect({ documents, notes }: Said): Output {
+  return {
+    line: () => undefined,
+    json: (value) => documents.push(value as Record<string, unknown>),
+    raw: async () => undefined,
+    note: (text) => notes.push(text),
+  };
+}
+
+/** Commands name the task in their arguments. */
+function toldOf({ id, error, ...more }: Partial<Told> & { args?: { node?: string } }): Told {
+  const report = error ?? { code: "ErrBug", message: "refused without a reason" };
+  return { id: shown(id ?? more.args?.node ?? ""), error: report };
+}
+
+function errorOf({ error: { code, message, ...more } }: Told): MailchuteError {
+  return new MailchuteError(code, message, more);
+}
+
+/** What came of it, for people. */
+function textOf(verb: string, document: Record<string, unknown>): string {
+  const { result, sent, refused, retried, id } = document;
+  const count = (list: unknown): number => (Array.isArray(list) ? list.length : 0);
+  if (retried !== undefined || sent !== undefined) {
+    const what = retried === undefined ? "taken up" : "put back";
+    const more = count(refused) === 0 ? "" : `, ${count(refused)} refused`;
+    return `${counted(count(retried ?? sent), "task")} ${what}${more}`;
+  }
+  if (result !== undefined) return resultText(result as Record<string, unknown>);
+  if (verb === "answer") return "answered";
+  return typeof id === "string" ? `${id} waits in the inbox` : "done";
+}

@@ -1,0 +1,114 @@
+/** The buttons of the pages: for a task, a list, the pool, a question, a review. Pure. */
+import type { ControlDocument } from "../../core/documents.ts";
+import type { Question } from "../../questions/question-file.ts";
+import { counted } from "../../text/render.ts";
+import type { TaskState } from "../../view/find-task.ts";
+import type { Count } from "../../view/scan.ts";
+import { type Act, shown } from "./page.ts";
+import { type All, IDS_MAX } from "./verbs.ts";
+
+/** @param after what is lost when its run ends: "12 min and $1.22" */
+export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
+  const name = shown(id);
+  if (state === "failed")
+    return [{ text: "Retry", what: `retry ${name}`, verb: "retry", ids: [id] }];
+  if (state === "done") return [];
+  const isRun = state === "running";
+  const what = isRun ? `the run of ${name}${after === "" ? "" : ` after ${after}`}` : name;
+  const end = `End ${what} for good? The task stays as failed, and can be retried.`;
+  const cancel: Act = {
+    text: "Cancel…",
+    what: `cancel ${name}`,
+    verb: "cancel",
+    ids: [id],
+    ask: end,
+  };
+  if (!isRun) return [cancel];
+  const back = `Stop ${what} and put the task back? It uses up no attempt.`;
+  const requeue: Act = {
+    text: "Put back…",
+    what: `put back ${name}`,
+    verb: "requeue",
+    ids: [id],
+    ask: back,
+  };
+  return [cancel, requeue];
+}
+
+/** For several tasks that a person sees together. */
+export function retryThese(ids: readonly string[]): Act[] {
+  if (ids.length === 0) return [];
+  const some = ids.slice(0, IDS_MAX);
+  const name = some.length === 1 ? shown(some[0]) : counted(some.length, "task");
+  const text = some.length < ids.length ? `Retry the first ${some.length}` : "Retry";
+  return [{ text, what: `retry ${name}`, verb: "retry", ids: some }];
+}
+
+/** For all tasks of a list, as it is filtered. */
+export function actsOnList({ state, q }: Pick<All, "state" | "q">, count?: Count): Act[] {
+  const number = count?.is_exact === true ? { count: count.count } : {};
+  const which = `all that are ${state}${q === "" ? "" : ` and begin with ${shown(q)}`}`;
+  const all = { state, q };
+  if (state === "failed")
+    return [
+      {
+        text: "Retry all of these…",
+        what: `retry ${which}`,
+        verb: "retry",
+        all,
+        ask: `Retry ${which}?`,
+        ...number,
+      },
+    ];
+  if (state === "done") return [];
+  return [
+    {
+      text: "Cancel all of these…",
+      what: `cancel ${which}`,
+      verb: "cancel",
+      all,
+      ask: `End ${which} for good? They stay as failed, and can be retried.`,
+      ...number,
+    },
+  ];
+}
+
+/** @param slots of all worker processes @param isPaused nothing new starts */
+export function actsOnPool({ paused }: Pick<ControlDocument, "paused">, slots: number): Act[] {
+  const workers = (number: number): Act => ({
+    text: number > slots ? "One slot more" : "One slot less",
+    what: `set slots to ${number}`,
+    verb: "workers",
+    number,
+  });
+  return [
+    paused
+      ? { text: "Resume", what: "resume", verb: "resume" }
+      : { text: "Pause", what: "pause", verb: "pause" },
+    workers(slots + 1),
+    ...(slots > 0 ? [workers(slots - 1)] : []),
+  ];
+}
+
+/** One click for a limit, and a field for other answers. */
+export function answersTo({ id }: Pick<Question, "id">, expects: Question["expects"]): Act[] {
+  const what = `answer ${shown(id)}`;
+  const click = (words: string): Act => ({ text: words, what, verb: "answer", ids: [id], words });
+  const field: Act = {
+    text: "Answer",
+    what,
+    verb: "answer",
+    ids: [id],
+    field: expects === "limit" ? "new limit" : "answer",
+  };
+  return expects === "limit" ? [click("yes"), click("no"), field] : [field];
+}
+
+/** @param id of the task that has left work */
+export function actsOnReview(id: string): Act[] {
+  const name = shown(id);
+  return [
+    { text: "Land", what: `land ${name}`, verb: "land", ids: [id] },
+    { text: "Reject", what: `reject ${name}`, verb: "reject", ids: [id], field: "what is wrong" },
+  ];
+}
