@@ -12,6 +12,7 @@ import { makeDirs } from "../../host/make-dirs.ts";
 import { baseRefOf, branchOf, endedRefOf, trashDir, worktreePath } from "./names.ts";
 import { dropPorts } from "./ports.ts";
 import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
+import { parentsOfPlainMerge } from "./start.ts";
 
 /**
  * Call it in turn (`inTurn`), and when no program of the task runs.
@@ -38,8 +39,8 @@ export async function removeWorktree(order: SaveOrder, worktreesDir: string): Pr
 }
 
 /**
- * Deletes the branch of a task when nothing is checked out there, and another branch has all of its commits or it has none. Otherwise it
- * stays.
+ * Deletes the branch of a task when nothing is checked out there, and another branch has all of its commits or it has none of
+ * its own. Otherwise it stays.
  * @returns whether it is gone
  */
 export async function dropSpareBranch(repository: Repository, id: string): Promise<boolean> {
@@ -54,9 +55,15 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   }
   const where = await gitText(call, "for-each-ref", "--format=%(worktreepath)", name);
   if (where !== "") return false;
-  const isKept = (await branchesWith(repository, commit)).some((other) => !isOfTask(other, name));
+  const isOnOther = async (one: string): Promise<boolean> =>
+    (await branchesWith(repository, one)).some((other) => !isOfTask(other, name));
   // Its first commit has no name but this one when the branch from which it began is gone.
-  if (!isKept) return false;
+  if (!(await isOnOther(commit))) {
+    // A merge at which the work began holds nothing, either, when others have what it brought together.
+    const parents = commit === base?.commit ? await parentsOfPlainMerge(call, commit) : [];
+    if (parents.length === 0) return false;
+    for (const parent of parents) if (!(await isOnOther(parent))) return false;
+  }
   if (commit !== base?.commit) await noteEnded(repository, id, commit);
   await deleteRefs(repository, [{ name, commit }, ...bases]);
   return true;

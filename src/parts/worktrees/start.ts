@@ -28,17 +28,33 @@ export async function startOf(
   return (await mergeOf(call, tip, head, branch)) ?? tip;
 }
 
-/** Undefined: they are in conflict, or this git is older than 2.38 and cannot tell without a worktree. */
+/**
+ * The parents of a commit that holds nothing of its own, since git makes the same merge of them again; empty: it is no such merge.
+ * @throws ErrGit
+ */
+export async function parentsOfPlainMerge(call: GitCall, commit: string): Promise<string[]> {
+  const parts = await gitText(call, "rev-parse", `${commit}^{tree}`, `${commit}^@`);
+  const [tree, ...parents] = parts.split("\n");
+  const [tip, head] = parents;
+  if (tip === undefined || head === undefined || parents.length > 2) return [];
+  return (await mergedTree(call, tip, head)) === tree ? parents : [];
+}
+
 async function mergeOf(
   call: GitCall,
   tip: string,
   head: string,
   branch: string,
 ): Promise<string | undefined> {
-  const asked = ["merge-tree", "--write-tree", "--allow-unrelated-histories", tip, head];
-  const { code, out } = await askGit({ ...call, answers: [1, 129] }, ...asked);
-  if (code !== 0) return undefined;
-  const [tree = ""] = out.toString().split("\n");
+  const tree = await mergedTree(call, tip, head);
+  if (tree === undefined) return undefined;
   const input = `Merge commit '${head.slice(0, 12)}' into ${branch}\n`;
   return gitText({ ...call, input }, "commit-tree", tree, "-p", tip, "-p", head);
+}
+
+/** Undefined: they are in conflict, or this git is older than 2.38 and cannot tell without a worktree. */
+async function mergedTree(call: GitCall, tip: string, head: string): Promise<string | undefined> {
+  const asked = ["merge-tree", "--write-tree", "--allow-unrelated-histories", tip, head];
+  const { code, out } = await askGit({ ...call, answers: [1, 129] }, ...asked);
+  return code === 0 ? out.toString().split("\n", 1)[0] : undefined;
 }

@@ -79,6 +79,25 @@ test("what a person has committed since is there, too, and comes into the target
   expect((await place.pool.result("c")).base).toBe(main);
 });
 
+test("work that begins at a merge of both and changes nothing leaves no branch, unless a person's branch has gone", async () => {
+  const place = newPlace();
+  const { pool, repo } = place;
+  await ran(place, "a");
+  repo.commit({ "person.txt": "person\n" }, "of a person");
+  const idle = inWorktree("true", { land: "merge", metadata: { dependencies: ["a"] } });
+  pool.drop("idle", idle);
+  await (await pool.start(["--drain"])).ended;
+  expect(await pool.result("idle")).toMatchObject({ landing: "nothing" });
+  expect(repo.git("for-each-ref", "*/mailchute/idle*", "*/mailchute/idle/*")).toBe("");
+  // The other one is the only name of a commit that is on no branch any more.
+  repo.git("switch", "-q", "--detach");
+  const own = repo.commit({ "loose.txt": "loose\n" }, "on no branch");
+  pool.drop("holds", idle);
+  await (await pool.start(["--drain"])).ended;
+  expect(await pool.result("holds")).toMatchObject({ landing: "nothing" });
+  expect(repo.git("merge-base", own, "mailchute/holds")).toBe(own);
+});
+
 test("what a person has committed is in conflict with what has landed: it begins at the target", async () => {
   const place = newPlace();
   const { pool, repo } = place;
