@@ -107,7 +107,7 @@ const STARTS = [
   "cli/enqueue/warnings.ts",
   "parts/doctor/agents.ts",
   "parts/doctor/night.ts",
-  "parts/top/agent-lines.ts",
+  "cli/text/agent-lines.ts",
   "parts/top/task-loader.ts",
   "parts/web/find-page.ts",
   "parts/why/command.ts",

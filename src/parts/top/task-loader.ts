@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
+import { type AgentLines, conversationLines } from "../../cli/text/agent-lines.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { logLine } from "../../text/log-line.ts";
@@ -10,7 +11,6 @@ import { type LogPage, readLogPage } from "../../view/log-page.ts";
 import { readTaskPage, type TaskPage } from "../../view/task-page.ts";
 import { isProgressLine } from "../../view/task-progress.ts";
 import { WhyOpen } from "../../view/why-open.ts";
-import { type AgentLines, conversationLines } from "./agent-lines.ts";
 import type { TaskShown, ToLines } from "./frame.ts";
 import type { Stream } from "./state.ts";
 

@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { existsTree } from "../../cli/shell/options.ts";
+import { AgentLines } from "../../cli/text/agent-lines.ts";
 import { LiveScreen } from "../../cli/text/live-screen.ts";
 import { TerminalWriter } from "../../cli/text/terminal-writer.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -14,7 +15,6 @@ import { lookForTask } from "../../view/find-task.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { Actions } from "./actions.ts";
-import { AgentLines } from "./agent-lines.ts";
 import type { Look } from "./cells.ts";
 import type { Frame, LogShown, TaskShown } from "./frame.ts";
 import { Keyboard } from "./keyboard.ts";

@@ -1,15 +1,17 @@
 /** Makes the page that belongs to a path. What it reads is bounded, also when many browsers ask. */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { existsTree } from "../../cli/shell/options.ts";
+import { AgentLines } from "../../cli/text/agent-lines.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
-import { WhyOpen } from "../../view/why-open.ts";
+import { TaskPast } from "../../view/task-past.ts";
+import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
 import { overviewPage } from "./pages/overview-page.ts";
-import { taskPage } from "./pages/task-page.ts";
+import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
 
 /** The least time between two looks at the pool (ms), and the share of a core that looking may take. */
@@ -40,14 +42,19 @@ export class Pages {
   private readonly reader: OverviewReader;
   private readonly why: WhyOpen;
   private readonly isReadOnly: boolean;
+  private readonly ofTask: TaskReaders;
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(tree: StateTree, settings: Settings, { isReadOnly = false } = {}) {
     this.tree = tree;
     this.isReadOnly = isReadOnly;
-    this.reader = new OverviewReader(tree, { settings });
-    const { agents } = settings;
+    const lines = new AgentLines();
+    const lastLineOf = (runDir: string): string | null => lines.lastLineOf(runDir);
+    this.reader = new OverviewReader(tree, { settings, lastLineOf });
+    const { agents, prices } = settings;
+    const explain = (id: string): Promise<Why | undefined> => this.explain(id);
+    this.ofTask = { explain, past: new TaskPast(tree, prices), agents: lines };
     this.why = new WhyOpen(tree, agents, Date.now(), openIdReaders(tree, agents));
   }
 
@@ -72,7 +79,7 @@ export class Pages {
         case "tasks":
           return await tasksPage(this.tree, query);
         case "task":
-          return await taskPage(this.tree, route.id, query, (id) => this.explain(id));
+          return await taskPage(this.tree, route.id, query, this.ofTask);
       }
     } catch (error) {
       const text = `the tree cannot be read: ${shown(messageOf(error))}`;

@@ -41,12 +41,45 @@ export interface Act {
 
 export type Cell = string | Link | Time | { acts: Act[] };
 
+/** A line of a log: plain, or in parts with the colours that they have, as `red bold`. */
+export type Line = string | [text: string, colours: string][];
+
+/** What is drawn: an area of its own units, which is stretched to the width that is there. */
+export interface Shape {
+  /** `band`: a filled rectangle; `line`: a path. */
+  is: "band" | "line";
+  /** What it means, as a name of a colour: good, bad, warn, other, soft. */
+  look: string;
+  /** Of a line. */
+  d?: string;
+  /** Of a band: left, top, width, height. */
+  box?: [number, number, number, number];
+  /** Says what it is when a person points at it. */
+  tip?: string;
+}
+
+export interface Chart {
+  kind: "chart";
+  title: string;
+  /** The size of the drawing in its own units. */
+  size: [width: number, height: number];
+  shapes: Shape[];
+  /** What the top of the drawing is worth; "" when its height says nothing. */
+  top: string;
+  from: Cell;
+  to: Cell;
+  legend: { text: string; look: string }[];
+  /** The same as a table, which is shown when a person opens it; null when a table follows anyway. */
+  table: { columns: string[]; rows: Cell[][] } | null;
+}
+
 export type Block =
   | { kind: "text"; text: string; is_bad: boolean }
   | { kind: "links"; label: string; links: (Link & { is_here: boolean })[] }
   | { kind: "facts"; facts: [name: string, value: Cell][] }
   | { kind: "table"; title: string; columns: string[]; rows: Cell[][]; none: string }
-  | { kind: "log"; title: string; lines: string[]; older: Link | null; end: Link | null }
+  | { kind: "log"; title: string; lines: Line[]; older: Link | null; end: Link | null }
+  | Chart
   | { kind: "acts"; label: string; acts: Act[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Page } from "../../../src/parts/web/page.ts";
+import type { Line, Page } from "../../../src/parts/web/page.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { blockOf, openWeb } from "./open-web.ts";
@@ -96,7 +96,7 @@ it("a task has its state, its error, and the end of its log, with a way back to 
     run: "1",
     file: join(pool.outbox, "good_result.json"),
   });
-  const seen: string[] = [];
+  const seen: Line[] = [];
   let page = good;
   for (let pages = 0; pages < 5; pages++) {
     const { lines, older } = blockOf(page, "log");
@@ -104,7 +104,7 @@ it("a task has its state, its error, and the end of its log, with a way back to 
     if (older === null) break;
     page = await web.page(older.to);
   }
-  expect(seen).toEqual([...Array.from({ length: 300 }, (_, n) => String(n + 1)), "red"]);
+  expect(seen).toEqual([...Array.from({ length: 300 }, (_, n) => String(n + 1)), [["red", "red"]]]);
   expect(blockOf(page, "log").end).toMatchObject({ to: "/tasks/good?file=stdout.log" });
   const bad = await web.page("/tasks/bad");
   expect(textsOf(bad)).toContainEqual(expect.stringMatching(/^exit: disk full/));
@@ -192,7 +192,8 @@ it("a link in the place of a run's folder or file is not followed", async () => 
   fs.symlinkSync(hidden, runDir);
   const page = await web.page("/tasks/good?file=stdout.log");
   expect(blockOf(page, "facts").facts).toContainEqual(["state", "done"]);
-  expect(page.blocks.some(({ kind }) => kind === "log")).toBe(false);
+  const links = page.blocks.flatMap((block) => (block.kind === "links" ? block.links : []));
+  expect(links.map(({ text }) => text.split(" ")[0])).toEqual(["good_result.json"]);
 });
 
 it("a tree that is gone is said on the page, and comes back", async () => {

@@ -1,7 +1,21 @@
 /** Draws the blocks of a page: one maker for each kind, and what changes an old one in its place. */
 import { buttons } from "./acts.js";
 import { goTo } from "./ask.js";
+import { chart, updateChart } from "./chart.js";
 import { cell, element, fill, holding, link, made } from "./dom.js";
+
+/** A line is a text, or a list of texts with the colours that they have. */
+function fillLines(pre, lines) {
+  const parts = lines.map((line) =>
+    typeof line === "string" ? line : line.map(([text, names]) => colouredText(text, names)),
+  );
+  pre.replaceChildren(...parts.flatMap((part, at) => (at === 0 ? part : ["\n", part].flat())));
+}
+
+function colouredText(text, names) {
+  if (names === "") return text;
+  return element("span", text, { class: names.replace(/(\w+)/g, "ansi-$1") });
+}
 
 function fillRow(row, cells) {
   fill(row, cells, holding("td"));
@@ -56,11 +70,23 @@ export const MAKERS = {
     fillRows(body, block);
     return box;
   },
+  chart(block) {
+    const box = chart(block);
+    if (block.table !== null) {
+      const details = element("details");
+      details.append(element("summary", "as a table"));
+      details.append(MAKERS.table({ ...block.table, title: block.title, none: "nothing" }));
+      box.append(details);
+    }
+    return box;
+  },
   log({ title, lines, older, end }) {
     const box = element("section", undefined, { "aria-label": title });
     const links = element("p");
     for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
-    const text = element("pre", lines.join("\n"), { tabindex: "0", "aria-label": title });
+    const text = element("pre", undefined, { tabindex: "0", role: "log", "aria-label": title });
+    text.setAttribute("aria-live", "off");
+    fillLines(text, lines);
     box.append(element("h2", title), links, text);
     // It opens at its end, where the news are.
     requestAnimationFrame(() => {
@@ -106,6 +132,10 @@ export function updateBlock(node, block) {
   else if (block.kind === "table" && before.columns.join() === block.columns.join()) {
     node.querySelector("caption").textContent = block.title;
     fillRows(node.querySelector("tbody"), block);
+  } else if (block.kind === "chart" && before.title === block.title) {
+    updateChart(node, block);
+    const body = node.querySelector("tbody");
+    if (body !== null) fillRows(body, { ...block.table, none: "nothing" });
   } else if (block.kind === "log") updateLog(node, block);
   else return false;
   return true;
@@ -117,7 +147,7 @@ function updateLog(node, { title, lines, older, end }) {
   const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 4;
   if (!isAtEnd) return;
   node.querySelector("h2").textContent = title;
-  text.textContent = lines.join("\n");
+  fillLines(text, lines);
   text.scrollTop = text.scrollHeight;
   const links = node.querySelector("p");
   links.replaceChildren();

@@ -1,46 +1,41 @@
-/** The page of one task: where it is, why it has not ended, and a part of one of its files. Reads only. */
-import fs from "node:fs";
-import { join } from "node:path";
-import { bytesText } from "../../../core/bytes-text.ts";
+/** The page of one task: where it is, why it has not ended, its runs, and a part of one of its files. Reads only. */
+import type { CostSum } from "../../../agents/cost-sums.ts";
+import { sessionOfRun } from "../../../agents/stream/session-file.ts";
+import type { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { isId } from "../../../core/names.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { logLine } from "../../../text/log-line.ts";
+import { countText } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
-import { readLogPage } from "../../../view/log-page.ts";
 import { readTaskPage, type TaskPage } from "../../../view/task-page.ts";
+import type { Past, TaskPast } from "../../../view/task-past.ts";
 import type { Why } from "../../../view/why-open.ts";
 import { actsOnTask } from "../buttons.ts";
-import {
-  type Block,
-  type Cell,
-  linkToTask,
-  type Page,
-  pathWith,
-  say,
-  shown,
-  taskPath,
-  timeOf,
-} from "../page.ts";
+import { type Block, type Cell, linkToTask, type Page, say, shown, timeOf } from "../page.ts";
+import { fileBlocks } from "./task-files.ts";
+import { runBlocks } from "./task-runs.ts";
 
-const LINES = 200;
 const TEXT_CHARS_MAX = 4000;
 const AFTER_MAX = 20;
 
-/** Says why a task has not ended. */
-export type ExplainOpen = (id: string) => Promise<Why | undefined>;
+export interface TaskReaders {
+  /** Says why a task has not ended. */
+  explain(id: string): Promise<Why | undefined>;
+  past: TaskPast;
+  agents: AgentLines;
+}
 
 /** @param query `file`: a name from the list of its files; `to`: where the shown part ends (bytes), left out: the end */
 export async function taskPage(
   tree: StateTree,
   id: string,
   query: URLSearchParams,
-  explain: ExplainOpen,
+  readers: TaskReaders,
 ): Promise<Page> {
   const found = isId(id) ? readTaskPage(tree, id) : undefined;
   const blocks =
     found === undefined
       ? [say(`no tray has a task ${JSON.stringify(shown(id))} at this moment`, true)]
-      : await blocksOf(tree, found, query, explain);
+      : await blocksOf(tree, found, query, readers);
   const name = found === undefined ? "" : shellWord(id);
   return {
     title: shown(id),
@@ -55,13 +50,14 @@ async function blocksOf(
   tree: StateTree,
   task: TaskPage,
   query: URLSearchParams,
-  explain: ExplainOpen,
+  readers: TaskReaders,
 ): Promise<Block[]> {
   const isOpen = task.state !== "done" && task.state !== "failed";
-  const why = isOpen ? await explain(task.id) : undefined;
+  const why = isOpen ? await readers.explain(task.id) : undefined;
+  const past = readers.past.look(task.id);
   const blocks: Block[] = [];
   if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
-  blocks.push({ kind: "facts", facts: factsOf(task) });
+  blocks.push({ kind: "facts", facts: factsOf(task, past) });
   const acts = actsOnTask(task.id, task.state);
   if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
   if (why !== undefined && why.text !== "runs")
@@ -84,10 +80,14 @@ async function blocksOf(
       rows: task.after.slice(0, AFTER_MAX).map((one) => [linkToTask(one)]),
       none: "",
     });
-  return [...blocks, ...fileBlocks(tree, task, query)];
+  return [
+    ...blocks,
+    ...runBlocks(past.runs, Date.now()),
+    ...fileBlocks(tree, task, query, readers.agents),
+  ];
 }
 
-function factsOf(task: TaskPage): [string, Cell][] {
+function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
   const facts: [string, Cell | null][] = [
@@ -98,6 +98,8 @@ function factsOf(task: TaskPage): [string, Cell][] {
     ["priority", priority === null ? null : String(priority)],
     ["run began", task.began_ms === null ? null : timeOf(task.began_ms)],
     ["ended", isEnded && task.changed_ms !== null ? timeOf(task.changed_ms) : null],
+    ["cost", cost === null ? null : costText(cost)],
+    ["session", task.run_dir === null ? null : (sessionOfRun(task.run_dir)?.session_id ?? null)],
     ["file", task.path],
   ];
   return facts.flatMap(([name, value]): [string, Cell][] => {
@@ -106,50 +108,11 @@ function factsOf(task: TaskPage): [string, Cell][] {
   });
 }
 
-/** The list of its files, and the end of one of them. */
-function fileBlocks(
-  tree: StateTree,
-  { id, run_dir: dir, files }: TaskPage,
-  query: URLSearchParams,
-): Block[] {
-  if (dir === null || !isInside(tree.runs, dir)) return [];
-  const asked = files.find(({ name }) => name === query.get("file"));
-  const file =
-    asked ?? files.find(({ name, bytes }) => name.endsWith(".log") && bytes > 0) ?? files[0];
-  if (file === undefined) return [];
-  const to = /^\d{1,15}$/.test(query.get("to") ?? "") ? Number(query.get("to")) : undefined;
-  const page = readLogPage(join(dir, file.name), to, LINES);
-  const at = (name: string, end?: number): string =>
-    pathWith(taskPath(id), { file: name, to: end === undefined ? undefined : String(end) });
-  const begin = page.starts[0] ?? 0;
-  const isEnd = page.to >= page.size;
-  return [
-    {
-      kind: "links",
-      label: "files of the run",
-      links: files.map(({ name, bytes }) => ({
-        text: `${name} ${bytesText(bytes)}`,
-        to: at(name),
-        is_here: name === file.name,
-      })),
-    },
-    {
-      kind: "log",
-      title: isEnd
-        ? `${file.name}, its end`
-        : `${file.name}, up to byte ${page.to} of ${page.size}`,
-      lines: page.lines.map((line) => logLine(line, false)),
-      older: begin > 0 ? { text: "lines before these", to: at(file.name, begin) } : null,
-      end: to === undefined || isEnd ? null : { text: "to its end", to: at(file.name) },
-    },
-  ];
-}
-
-/** A run could have put a link in the place of its folder. */
-function isInside(folder: string, path: string): boolean {
-  try {
-    return fs.realpathSync(path).startsWith(`${fs.realpathSync(folder)}/`);
-  } catch {
-    return false;
-  }
+/** What its runs have used, the one that is on included. */
+function costText(cost: CostSum): string {
+  const { cost_usd_micro: micro, runs, runs_without_price: unknown } = cost;
+  const tokens = `${countText(cost.input_tokens)} tokens in, ${countText(cost.output_tokens)} out`;
+  const price =
+    unknown === runs ? "" : `$${(micro / 1e6).toFixed(2)}${unknown > 0 ? " or more" : ""}, `;
+  return `${price}${tokens}`;
 }

@@ -1,6 +1,9 @@
 /** A pool that works while the pages are looked at: tasks in each state, with texts as people write them. One for all tests of a file. */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
 import { newPool, type Pool } from "../../../support/pool.ts";
+import { tempDir } from "../../../support/temp-dir.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 export interface PageOfPool {
@@ -20,14 +23,54 @@ export const PAGES: readonly PageOfPool[] = [
   { path: "/tasks?state=done&q=crawl", title: "Tasks: done", isAlways: true },
   { path: "/tasks/build-docs", title: "build-docs", image: "task", isAlways: false },
   { path: "/tasks/deploy-eu", title: "deploy-eu", isAlways: false },
+  { path: "/tasks/fix-login", title: "fix-login", image: "agent", isAlways: false },
+  { path: "/tasks/write-docs", title: "write-docs", isAlways: false },
+  { path: "/tasks/sync-a?file=file", title: "sync-a", isAlways: false },
   { path: "/tasks/sync-a", title: "sync-a", isAlways: false },
 ];
 
-const CONFIG = `
-workers: 3
-durability: process
-retry: {max_attempts: 2, backoff_ms: 20, backoff_max_ms: 100}
-`;
+const program = (kind: string): string =>
+  fileURLToPath(new URL(`../../../fixtures/programs/fake-${kind}.mjs`, import.meta.url));
+
+/** What the stand-ins for coding agents do, by a word of the prompt. */
+const SCRIPT = {
+  tasks: {
+    redirect: [
+      [
+        { think: "The query string is lost when the login redirects." },
+        { say: "I will run the tests first." },
+        { run: "echo '✗ auth/redirect.test.ts > keeps the query string'" },
+        { say: "The redirect drops what follows the question mark. I mend it and run them again." },
+        { run: "sleep 600" },
+      ],
+    ],
+  },
+  turns: [[{ say: "The page is written, and all its examples run." }]],
+};
+
+/** JSON is YAML, too. */
+function configOf(home: string): string {
+  const agent = (name: string, kind: string, mode: string): object => ({
+    name,
+    kind,
+    program: program(kind),
+    account: name,
+    permissions: { mode },
+    env: {
+      FAKE_AGENT: JSON.stringify(SCRIPT),
+      FAKE_AGENT_STATE: join(home, "fake"),
+      HOME: home,
+    },
+  });
+  return JSON.stringify({
+    workers: 5,
+    durability: "process",
+    grace_ms: 500,
+    retry: { max_attempts: 2, backoff_ms: 20, backoff_max_ms: 100 },
+    agents: [agent("ada", "claude", "edit"), agent("bob", "codex", "full")],
+    prices: { "gpt-5": { input_usd: 1, output_usd: 10 } },
+  });
+}
 const DONE = 40;
 
 let made: Promise<Pool> | undefined;
@@ -39,7 +82,9 @@ export function busyPool(): Promise<Pool> {
 }
 
 async function makePool(): Promise<Pool> {
-  const pool = newPool({ config: CONFIG, onEnd: afterAll });
+  const home = tempDir(afterAll);
+  const env = { XDG_STATE_HOME: home };
+  const pool = newPool({ config: configOf(home), env, onEnd: afterAll });
   await pool.start();
   for (let n = 1; n <= DONE; n++)
     pool.drop(`crawl-${n}`, {
@@ -52,7 +97,13 @@ async function makePool(): Promise<Pool> {
       exec: ["sh", "-c", "echo connect ECONNREFUSED 127.0.0.1:5432 >&2; exit 1"],
     });
   pool.drop("no-such-program", { title: "Count the words", exec: ["word-counter", "--all"] });
-  await waitFor(() => pool.settledCount() === DONE + 4, { what: "the end of the quick tasks" });
+  pool.drop("write-docs", {
+    title: "Write the page about logins",
+    agent: "ada",
+    prompt: "Write the page about logins, and run its examples.",
+    cwd: home,
+  });
+  await waitFor(() => pool.settledCount() === DONE + 5, { what: "the end of the quick tasks" });
   pool.drop("build-docs", { title: "Build the manual", exec: ["sh", "-c", BUILD] });
   pool.drop("crawl-eu", {
     title: "Read the whole catalogue",
@@ -63,9 +114,13 @@ async function makePool(): Promise<Pool> {
     exec: ["true"],
     metadata: { dependencies: ["build-docs"] },
   });
-  await waitFor(() => pool.workers().length > 0 && running(pool) === 2, {
-    what: "two running tasks",
+  pool.drop("fix-login", {
+    title: "The login loses the query string",
+    agent: "bob",
+    prompt: "Mend the redirect after the login: it loses the query string.",
+    cwd: home,
   });
+  await waitFor(() => running(pool) === RUNNING.size, { what: "the running tasks" });
   return pool;
 }
 
@@ -83,4 +138,4 @@ function running(pool: Pool): number {
     .length;
 }
 
-const RUNNING = new Set<unknown>(["build-docs", "crawl-eu"]);
+const RUNNING = new Set<unknown>(["build-docs", "crawl-eu", "fix-login"]);

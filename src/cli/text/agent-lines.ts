@@ -5,8 +5,8 @@ import { Conversation, type EntryKind } from "../../agents/stream/conversation.t
 import type { ReadLine } from "../../agents/stream/facts.ts";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { loadKind } from "../../app/agent-kinds.ts";
-import { entryLines } from "../../cli/text/conversation-lines.ts";
 import { readEnd } from "../../host/regular-file.ts";
+import { entryLines } from "./conversation-lines.ts";
 
 const END_BYTES = 32 * 1024;
 /** What says where an agent is. */
@@ -71,16 +71,17 @@ export class AgentLines {
   }
 }
 
-/** A line of the stream as people read it. @param width cells; infinite: not broken */
+/** A line of the stream as people read it. @param width cells; infinite: not broken @param atMs when it came (epoch ms) */
 export function conversationLines(
   read: ReadLine,
   raw: string,
   { width, colour }: { width: number; colour: boolean },
+  atMs?: number,
 ): string[] {
   const page = { width: Number.isFinite(width) ? width : UNBROKEN, colour };
   return new Conversation()
     .take(raw, readSafely(read, raw))
-    .flatMap((entry) => entryLines(entry, undefined, page));
+    .flatMap((entry) => entryLines(entry, atMs, page));
 }
 
 /** The first line of a page may have lost its beginning. */

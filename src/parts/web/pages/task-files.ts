@@ -1,0 +1,161 @@
+/** The files of a task, and a part of one of them: logs, what its agent was told and said, its record, its evidence. Reads only. */
+import fs from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { ReadLine } from "../../../agents/stream/facts.ts";
+import { parseReadTimes, timesFileOf } from "../../../agents/stream/read-times.ts";
+import { type AgentLines, conversationLines } from "../../../cli/text/agent-lines.ts";
+import { bytesText } from "../../../core/bytes-text.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
+import { readEnd } from "../../../host/regular-file.ts";
+import { type LogPage, readLogPage } from "../../../view/log-page.ts";
+import { namesIn, readJsonObject } from "../../../view/scan.ts";
+import type { TaskPage } from "../../../view/task-page.ts";
+import { isProgressLine } from "../../../view/task-progress.ts";
+import { colouredLine, colouredText } from "../coloured.ts";
+import { type Block, type Line, pathWith, shown, taskPath } from "../page.ts";
+
+const LINES = 200;
+const EVIDENCE_MAX = 30;
+const JSON_BYTES_MAX = 1024 * 1024;
+const JSON_LINES_MAX = 2000;
+/** The times of half a day. */
+const TIMES_BYTES = 1024 * 1024;
+/** The stream of an agent, shown as a conversation. */
+const STREAM = "events.jsonl";
+
+interface TaskFile {
+  /** As it is named in the address. */
+  key: string;
+  name: string;
+  path: string;
+  bytes: number;
+}
+
+/** @param query `file`: a key from the list; `to`: where the shown part ends (bytes), left out: the end */
+export function fileBlocks(
+  tree: StateTree,
+  task: TaskPage,
+  query: URLSearchParams,
+  agents: AgentLines,
+): Block[] {
+  const files = filesOf(tree, task);
+  const asked = files.find(({ key }) => key === query.get("file"));
+  const file = asked ?? firstOf(files);
+  if (file === undefined) return [];
+  const at = (key: string, end?: number): string =>
+    pathWith(taskPath(task.id), { file: key, to: end === undefined ? undefined : String(end) });
+  const links = files.map(({ key, name, bytes }) => ({
+    text: `${shown(name)} ${bytesText(bytes)}`,
+    to: at(key),
+    is_here: key === file.key,
+  }));
+  return [{ kind: "links", label: "files", links }, contentOf(file, query, agents, at)];
+}
+
+/** What people look for first. */
+function firstOf(files: readonly TaskFile[]): TaskFile | undefined {
+  return (
+    files.find(({ key }) => key === STREAM) ??
+    files.find(({ key, bytes }) => key.endsWith(".log") && bytes > 0) ??
+    files.find(({ key }) => key !== "file") ??
+    files[0]
+  );
+}
+
+function filesOf(tree: StateTree, { id, state, path, run_dir: dir, files }: TaskPage): TaskFile[] {
+  const ofRun =
+    dir === null || !isInside(tree.runs, dir)
+      ? []
+      : files.map(({ name, bytes }): TaskFile => {
+          const title = name === STREAM ? "conversation" : name;
+          return { key: name, name: title, path: join(dir, name), bytes };
+        });
+  const own = fs.lstatSync(path, { throwIfNoEntry: false });
+  const isRecord = state === "done" || state === "failed";
+  const name = isRecord ? basename(path) : "task";
+  const file = { key: "file", name, path, bytes: own?.size ?? 0 };
+  return [...ofRun, ...evidenceOf(tree, id), ...(own?.isFile() === true ? [file] : [])];
+}
+
+function evidenceOf(tree: StateTree, id: string): TaskFile[] {
+  const dir = join(tree.evidence, id);
+  if (!isInside(tree.evidence, dir)) return [];
+  const found: TaskFile[] = [];
+  for (const name of namesIn(dir)) {
+    const path = join(dir, name);
+    const stats = fs.lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isFile() === true)
+      found.push({ key: `evidence/${name}`, name: `evidence: ${name}`, path, bytes: stats.size });
+    if (found.length >= EVIDENCE_MAX) break;
+  }
+  return found.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function contentOf(
+  { key, name, path }: TaskFile,
+  query: URLSearchParams,
+  agents: AgentLines,
+  at: (key: string, end?: number) => string,
+): Block {
+  const object =
+    key.endsWith(".json") || key === "file" ? readJsonObject(path, JSON_BYTES_MAX) : undefined;
+  if (object !== undefined) {
+    const lines = JSON.stringify(withoutSecrets(object), undefined, 2).split("\n");
+    const title = `${shown(name)}, without the values of its variables`;
+    const first = lines.slice(0, JSON_LINES_MAX).map(colouredLine);
+    return { kind: "log", title, lines: first, older: null, end: null };
+  }
+  const to = /^\d{1,15}$/.test(query.get("to") ?? "") ? Number(query.get("to")) : undefined;
+  const page = readLogPage(path, to, LINES);
+  const begin = page.starts[0] ?? 0;
+  const isEnd = page.to >= page.size;
+  return {
+    kind: "log",
+    title: isEnd
+      ? `${shown(name)}, its end`
+      : `${shown(name)}, up to byte ${page.to} of ${page.size}`,
+    lines: linesOf(key, path, page, agents),
+    older: begin > 0 ? { text: "lines before these", to: at(key, begin) } : null,
+    end: to === undefined || isEnd ? null : { text: "to its end", to: at(key) },
+  };
+}
+
+function linesOf(key: string, path: string, page: LogPage, agents: AgentLines): Line[] {
+  const { lines } = page;
+  const read = key === STREAM ? agents.readerOf(dirname(path)) : undefined;
+  if (read !== undefined) return conversationOf(read, path, page);
+  // What a program says of its progress is shown as such.
+  const isPlain = key === "stdout.log" ? (line: string) => !isProgressLine(line) : () => true;
+  return lines.filter(isPlain).map(colouredLine);
+}
+
+function conversationOf(read: ReadLine, path: string, { lines, starts, to }: LogPage): Line[] {
+  const look = { width: Number.POSITIVE_INFINITY, colour: true };
+  const times = parseReadTimes(readEnd(timesFileOf(path), TIMES_BYTES));
+  return lines.flatMap((line, at) =>
+    conversationLines(read, line, look, times.at(starts[at + 1] ?? to)).map(colouredText),
+  );
+}
+
+/** Variables of a program often hold what is secret. */
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name,
+      name === "env" && typeof one === "object" && one !== null
+        ? Object.fromEntries(Object.keys(one).map((key) => [key, "…"]))
+        : withoutSecrets(one),
+    ]),
+  );
+}
+
+/** A run could have put a link in the place of its folder. */
+function isInside(folder: string, path: string): boolean {
+  try {
+    return fs.realpathSync(path).startsWith(`${fs.realpathSync(folder)}/`);
+  } catch {
+    return false;
+  }
+}

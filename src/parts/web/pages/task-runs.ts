@@ -1,0 +1,109 @@
+/** The runs of a task: to scale, and as a table. Pure. */
+import { duration } from "../../../text/render.ts";
+import type { TaskRun } from "../../../view/task-runs.ts";
+import { type Block, type Cell, type Chart, type Shape, shown, timeOf } from "../page.ts";
+
+const WIDTH = 1000;
+const HEIGHT = 24;
+/** A wait is drawn to scale, but at most as wide as this: what is long and empty says little. */
+const WAIT_WIDTH_MAX = 120;
+const RUN_WIDTH_MIN = 6;
+/** Of very many runs only the last ones are drawn. */
+const RUNS_MAX = 50;
+const WHY_CHARS_MAX = 300;
+
+const ENDS: Readonly<Record<string, string>> = {
+  completed: "done",
+  failed: "failed",
+  retry_scheduled: "failed, to be tried again",
+  released: "put back",
+  held: "put back: it waits at a gate",
+  reclaimed: "taken back from its worker",
+  fenced: "another worker had it",
+};
+
+export function runBlocks(runs: readonly TaskRun[], nowMs: number): Block[] {
+  if (runs.length === 0) return [];
+  const last = runs.slice(-RUNS_MAX);
+  return [chartOf(last, nowMs), tableOf(last, runs.length, nowMs)];
+}
+
+function tableOf(runs: readonly TaskRun[], count: number, nowMs: number): Block {
+  return {
+    kind: "table",
+    title: count > runs.length ? `The last ${runs.length} of ${count} runs` : "Runs",
+    columns: ["run", "waited", "began", "took", "end", "why"],
+    rows: runs.map((run): Cell[] => [
+      String(run.attempt),
+      run.waited_ms === null ? "–" : duration(run.waited_ms),
+      timeOf(run.began_ms),
+      tookText(run, nowMs),
+      endText(run),
+      shown(run.why.slice(0, WHY_CHARS_MAX)),
+    ]),
+    none: "",
+  };
+}
+
+function endText({ end }: TaskRun): string {
+  return end === null ? "runs" : (ENDS[end] ?? shown(end));
+}
+
+/** Whole seconds while it runs, so that it changes only each second. */
+function tookText({ began_ms: beganMs, ended_ms: endedMs }: TaskRun, nowMs: number): string {
+  if (endedMs !== null) return duration(endedMs - beganMs);
+  return duration(Math.max(0, Math.floor((nowMs - beganMs) / 1000) * 1000));
+}
+
+function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
+  const tookMs = runs.map((run) => Math.max(1, (run.ended_ms ?? nowMs) - run.began_ms));
+  const waitsMs = runs.map((run) => run.waited_ms ?? 0);
+  const scale = WIDTH / (sum(tookMs) + sum(waitsMs));
+  const wide = runs.map((run, i) => ({
+    run,
+    wait: Math.min(WAIT_WIDTH_MAX, (waitsMs[i] ?? 0) * scale),
+    took: Math.max(RUN_WIDTH_MIN, (tookMs[i] ?? 0) * scale),
+  }));
+  // Shortened waits leave room, which the drawing gives to all.
+  const width = Math.ceil(sum(wide.map(({ wait, took }) => wait + took)));
+  let x = 0;
+  const shapes: Shape[] = [];
+  const put = (size: number, look: string, tip: string): void => {
+    const [top, height] = look === "soft" ? [HEIGHT / 2 - 2, 4] : [0, HEIGHT];
+    shapes.push({ is: "band", look, box: [round(x), top, round(size), height], tip });
+    x += size;
+  };
+  for (const { run, wait, took } of wide) {
+    if (wait > 0) put(wait, "soft", `waited ${duration(run.waited_ms ?? 0)}`);
+    put(took, lookOf(run.end), `run ${run.attempt}: ${tookText(run, nowMs)}, ${endText(run)}`);
+  }
+  return {
+    kind: "chart",
+    title: "From its drop to its end",
+    size: [width, HEIGHT],
+    shapes,
+    top: "",
+    from: timeOf((runs[0]?.began_ms ?? 0) - (runs[0]?.waited_ms ?? 0)),
+    to: runs.at(-1)?.end === null ? "now" : timeOf(runs.at(-1)?.ended_ms ?? null),
+    legend: [
+      { text: "runs or is done", look: "good" },
+      { text: "failed", look: "bad" },
+      { text: "put back", look: "warn" },
+      { text: "waits (long waits are shortened)", look: "soft" },
+    ],
+    table: null,
+  };
+}
+
+function lookOf(end: string | null): string {
+  if (end === null || end === "completed") return "good";
+  return end === "failed" || end === "retry_scheduled" ? "bad" : "warn";
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
+}

@@ -1,0 +1,67 @@
+/** The runs of one task, from the lines of the journal about it. Pure. */
+import { textOf } from "./scan.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+export interface TaskRun {
+  /** From 1; several runs have the same number when they used up no attempt. */
+  attempt: number;
+  /** The process that ran it. */
+  worker: string;
+  /** How long it waited before (ms): in the inbox, or since the run before; null when it is not known. */
+  waited_ms: number | null;
+  began_ms: number;
+  /** Null while it runs. */
+  ended_ms: number | null;
+  /** `completed`, `failed`, or the event by which it was put back; null while it runs. */
+  end: string | null;
+  /** Why it failed or was put back; "" when that was not said. */
+  why: string;
+}
+
+/** After these the task waits again, or another process has it. */
+const PUT_BACK: ReadonlySet<string> = new Set([
+  "retry_scheduled",
+  "released",
+  "held",
+  "reclaimed",
+  "fenced",
+]);
+
+/** @param events of the task, the latest first. @returns the first run first */
+export function runsOf(events: readonly Line[]): TaskRun[] {
+  const runs = new Map<string, TaskRun>();
+  let waitsSinceMs: number | null = null;
+  for (const line of events.toReversed()) {
+    const { event, t: atMs, queue_ms: queuedMs } = line;
+    if (typeof atMs !== "number" || typeof event !== "string") continue;
+    const key = `${textOf(line["lease"])} ${textOf(line["owner"])}`;
+    const run = runs.get(key);
+    if (event === "selected" && typeof queuedMs === "number") waitsSinceMs = atMs - queuedMs;
+    else if (event === "started" && run === undefined) {
+      runs.set(key, {
+        attempt: Number(line["attempt"]) || 0,
+        worker: textOf(line["worker"]),
+        waited_ms: waitsSinceMs === null ? null : Math.max(0, atMs - waitsSinceMs),
+        began_ms: atMs,
+        ended_ms: null,
+        end: null,
+        why: "",
+      });
+    } else if (run !== undefined && run.end === null) {
+      if (event === "failed") run.why = whyOf(line);
+      const isEnd = event === "completed";
+      if (!isEnd && !PUT_BACK.has(event)) continue;
+      run.ended_ms = atMs;
+      run.end = isEnd ? textOf(line["status"], "completed") : event;
+      run.why = whyOf(line) || run.why;
+      waitsSinceMs = atMs;
+    }
+  }
+  return [...runs.values()];
+}
+
+function whyOf({ error, reason }: Line): string {
+  if (typeof error === "string") return error;
+  return typeof reason === "string" ? `its worker was ${reason}` : "";
+}
