@@ -19,7 +19,7 @@ const SEARCHES = [
   "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
   "test/parts/mcp/in-run.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
-  "test/parts/demo-night.test.ts",
+  "test/parts/{demo-night,limits}.test.ts",
   "test/parts/schedules/{plain-reader,pool,scheduler}.test.ts",
   "test/parts/doctor/agents.test.ts",
   "test/agents/runs/landing.test.ts",

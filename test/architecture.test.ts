@@ -64,7 +64,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Lists of parts: see LISTS.
   app: ["agents", "cli/shell", "cli/enqueue", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
-  "parts/groups": [...TASKS, "git", "supervisor", ...QUEUE_BELOW],
+  "parts/groups": [
+    ...SHELL,
+    ...CLI_ROOMS,
+    "git",
+    "supervisor",
+    ...QUEUE_BELOW,
+    "supervisor/control",
+  ],
   "parts/accounts": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/breaker": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],

@@ -1,10 +1,11 @@
 /** Decodes the bytes of a command file. */
 
-import type { Command, CommandName } from "../core/command.ts";
+import type { Command, CommandName, LimitTarget } from "../core/command.ts";
 import { COMMAND_NAMES } from "../core/command.ts";
 import { ErrInvalidCommand } from "../core/errors.ts";
-import { WORKERS_MAX } from "../core/limits.ts";
+import { BURST_MAX, WORKERS_MAX } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
+import { RATE_PATTERN } from "../core/rate.ts";
 import { JsonFault, parseObject } from "./json.ts";
 import { compileCheck, optional, shapeOf, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
@@ -26,6 +27,13 @@ export const CommandSchema = Type.Object(
           id: Text,
           final: Type.Boolean(),
           drain: Type.Boolean(),
+          group: Text,
+          limit: Text,
+          slots: Workers,
+          rate: Type.String({ pattern: RATE_PATTERN, description: "a rate such as 60/min" }),
+          burst: Type.Integer({ minimum: 1, maximum: BURST_MAX }),
+          paused: Type.Boolean(),
+          reset: Type.Boolean(),
           text: Type.String({ minLength: 1, maxLength: TEXT_CHARS_MAX }),
         }),
         { additionalProperties: true },
@@ -106,6 +114,11 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
     command.args.final = (args["final"] ?? value["final"]) === true;
     if (name === "interrupt" && typeof args["text"] === "string") command.args.text = args["text"];
   }
+  if (name === "set-limit") {
+    const limit = limitTargetOf(args);
+    if (typeof limit === "string") return fail(limit);
+    command.args.limit = limit;
+  }
   if (name === "stop") command.args.drain = args["drain"] === true;
   const expires = value["expires_at"];
   if (expires !== undefined) {
@@ -115,4 +128,21 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
     command.expiresAtMs = ms;
   }
   return command;
+}
+
+/** The arguments of `set-limit`; a text says what is wrong with them. */
+function limitTargetOf(args: Record<string, unknown>): LimitTarget | string {
+  const { group, limit } = args;
+  if ((group === undefined) === (limit === undefined))
+    return "set-limit needs args.group or args.limit, and not both";
+  const kind = group === undefined ? "limit" : "group";
+  const allowed = kind === "group" ? ["slots", "paused"] : ["slots", "rate", "burst"];
+  const given = ["slots", "paused", "rate", "burst"].filter((one) => args[one] !== undefined);
+  const wrong = given.find((one) => !allowed.includes(one));
+  if (wrong !== undefined) return `a ${kind} has no ${wrong}`;
+  const isReset = args["reset"] === true;
+  if (isReset === given.length > 0)
+    return `set-limit needs one of args.${[...allowed, "reset"].join(", args.")}`;
+  const change = Object.fromEntries(given.map((one) => [one, args[one]]));
+  return { kind, name: (group ?? limit) as string, ...change, ...(isReset ? { reset: true } : {}) };
 }

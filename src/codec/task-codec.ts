@@ -2,7 +2,14 @@
 
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
-import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
+import {
+  ID_CHARS_MAX,
+  LIMIT_NAME,
+  MAX_ATTEMPTS_MAX,
+  TASK_LIMITS_MAX,
+  TIMER_MS_MAX,
+  WEIGHT_MAX,
+} from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import { explainBadOwned, OWNED_MAX } from "../core/owned-paths.ts";
 import type { Task } from "../core/task.ts";
@@ -88,6 +95,13 @@ const OwnedList = Type.Array(
   },
 );
 
+/** Names of limits: in a task, and in the settings of a group. */
+export const LimitNames = Type.Array(Type.String({ pattern: LIMIT_NAME }), {
+  maxItems: TASK_LIMITS_MAX,
+  uniqueItems: true,
+  description: "names of limits, as in config.yaml: letters, digits and -",
+});
+
 export const TaskSchema = Type.Object(
   optional({
     id: Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }),
@@ -149,6 +163,12 @@ export const TaskSchema = Type.Object(
     }),
     not_before: Seconds,
     group: Text,
+    weight: Type.Integer({
+      minimum: 1,
+      maximum: WEIGHT_MAX,
+      description: "how many of the slots of its group it takes; default: 1",
+    }),
+    limits: LimitNames,
     owns: Type.Object(optional({ read: OwnedList, write: OwnedList }), {
       additionalProperties: false,
       description:

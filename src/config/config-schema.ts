@@ -1,7 +1,13 @@
 /** The JSON Schema of `config.yaml`. Explains why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
-import { CHECK_FIELDS, LAND_FIELDS, Programs, TASK_BUDGET } from "../codec/task-codec.ts";
+import {
+  CHECK_FIELDS,
+  LAND_FIELDS,
+  LimitNames,
+  Programs,
+  TASK_BUDGET,
+} from "../codec/task-codec.ts";
 import {
   type SchemaOptions,
   type TProperties,
@@ -11,12 +17,15 @@ import {
 } from "../codec/typebox.ts";
 import {
   BATCH_CONCURRENCY_MAX,
+  BURST_MAX,
+  LIMIT_NAME,
   MAX_ATTEMPTS_MAX,
   TIMER_MS_MAX,
   WORKERS_MAX,
 } from "../core/limits.ts";
 import { NOTIFY_FORMATS, NOTIFY_TOPICS } from "../core/notify-settings.ts";
 import { PHASES } from "../core/phases.ts";
+import { RATE_PATTERN } from "../core/rate.ts";
 
 const Count = (minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, description });
@@ -122,9 +131,25 @@ const AccountSchema = Settings({
   reserve_pct: Count(0, 99, "this much of each window of the quota is left to its owner"),
 });
 
-const GroupSchema = Type.Object(
-  { slots: Count(0, WORKERS_MAX, "how many tasks of the group may be in work at once") },
-  Strict,
+const Slots = Count(0, WORKERS_MAX, "how many of its tasks may be in work at once");
+const GroupSchema = Type.Object(optional({ slots: Slots, limits: LimitNames }), Strict);
+
+const LimitSchema = Type.Union(
+  [
+    Slots,
+    Type.Object(
+      optional({
+        slots: Slots,
+        rate: Type.String({
+          pattern: RATE_PATTERN,
+          description: "starts of runs in a time, such as 60/min; s, min, h or d",
+        }),
+        burst: Count(1, BURST_MAX, "so many of these starts may come at once; default: 1"),
+      }),
+      Strict,
+    ),
+  ],
+  { description: "a number of slots, or slots, rate (60/min; s, min, h or d) and burst" },
 );
 
 const PriceSchema = Type.Object(
@@ -242,6 +267,9 @@ export const ConfigSchema = Settings(
     }),
     groups: Type.Record(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), GroupSchema, {
       description: "by name, as tasks give it in group",
+    }),
+    limits: Type.Record(Type.String({ pattern: LIMIT_NAME }), LimitSchema, {
+      description: "by name, as tasks and groups give them in limits",
     }),
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",

@@ -4,7 +4,7 @@
  */
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
-import { compareTasks, laneOf, type WaitingTask } from "./waiting-task.ts";
+import { compareTasks, laneOf, leaveGroup, readNeeds, type WaitingTask } from "./waiting-task.ts";
 
 export type WaitState = "runnable" | "delayed" | "blocked" | "unmatched";
 
@@ -53,7 +53,7 @@ export class Backlog {
   /** Adds a task, or replaces the task with the same id. */
   add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
     this.remove(task.id);
-    if (task.group !== undefined && !this.isLimited(task.group)) delete task.group;
+    if (task.group !== undefined && !this.isLimited(task.group)) leaveGroup(task);
     if (isOrdinary(task)) {
       this.ordinary.add(task);
       this.counts.runnable++;
@@ -68,6 +68,7 @@ export class Backlog {
     };
     this.byId.set(foldId(task.id), entry);
     if (task.owns !== undefined) this.ownerCount++;
+    if (isHeavy(task)) this.heavyCount++;
     for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
     this.counts[entry.state]++;
@@ -126,10 +127,18 @@ export class Backlog {
   /** How many waiting tasks own files. */
   ownerCount = 0;
 
+  /** How many waiting tasks take more than one slot of their group. */
+  heavyCount = 0;
+
   /** The first runnable task of each lane whose tasks own files. Without a limit each such list of files has one. */
   owners(): WaitingTask[] {
+    return this.heads().filter((task) => task.owns !== undefined);
+  }
+
+  /** The first runnable task of each lane whose tasks have something beside an agent, and no place in `processing/` yet. */
+  heads(): WaitingTask[] {
     return [...this.planners.heads(), ...this.runnable.heads()].filter(
-      (task) => task.owns !== undefined && (task.tray === "inbox" || task.gate !== undefined),
+      (task) => task.tray === "inbox" || task.gate !== undefined,
     );
   }
 
@@ -300,6 +309,7 @@ export class Backlog {
   private discard(entry: Entry): void {
     entry.isGone = true;
     if (entry.task.owns !== undefined) this.ownerCount--;
+    if (isHeavy(entry.task)) this.heavyCount--;
     this.counts[entry.state]--;
     for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
@@ -331,10 +341,15 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
     task.isPlanner !== true &&
     task.group === undefined &&
     task.owns === undefined &&
+    task.needs === undefined &&
     task.sequence === undefined &&
     !task.isSelected &&
     task.file === inboxName(task)
   );
+}
+
+function isHeavy({ needs }: WaitingTask): boolean {
+  return needs !== undefined && readNeeds(needs).weight > 1;
 }
 
 /** Runnable entries, in one heap for each lane, so that a lane that may not start is skipped at once. */

@@ -1,9 +1,11 @@
 /** The shapes of commands, which steer a running pool. */
+import type { LimitChange, LimitKind } from "./task-limits.ts";
 
 export const COMMAND_NAMES = [
   "pause",
   "resume",
   "set-workers",
+  "set-limit",
   "replan",
   "cancel",
   "interrupt",
@@ -12,6 +14,14 @@ export const COMMAND_NAMES = [
   "stop",
 ] as const;
 export type CommandName = (typeof COMMAND_NAMES)[number];
+
+/** The group or the limit that a `set-limit` changes, and what. Members that are left out stay. */
+export interface LimitTarget extends LimitChange {
+  kind: LimitKind;
+  name: string;
+  /** As in the settings again; the other members do not count. */
+  reset?: boolean;
+}
 
 export interface Command {
   id: string;
@@ -25,6 +35,7 @@ export interface Command {
     /** With `interrupt`: what the agent is told. */
     text?: string;
     drain?: boolean;
+    limit?: LimitTarget;
   };
   /** Epoch ms. */
   expiresAtMs?: number;
@@ -53,6 +64,7 @@ export function subjectOf({
     case "cancel":
     case "interrupt":
     case "retry":
+    case "set-limit":
       return undefined;
   }
 }

@@ -3,6 +3,7 @@
 import type { LastWord } from "./command.ts";
 import type { Shortage } from "./free-space.ts";
 import type { NodeStatus } from "./roadmap.ts";
+import type { LimitChanges } from "./task-limits.ts";
 
 /** `supervisor.json`: the supervisor of this state tree, and its state. */
 export interface SupervisorDocument {
@@ -50,6 +51,9 @@ export interface ClosedGate {
   group?: string;
   /** The files whose tasks do not start: see `ownsKeyOf`. */
   owns?: string;
+  /** The limit whose tasks do not start, and the groups for whose tasks it holds. */
+  limit?: string;
+  groups?: string[];
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */
@@ -151,6 +155,8 @@ export interface ControlDocument {
   applied: string[];
   /** For each subject, the last command that ran before older ones did: see `LastWord`. */
   last_words: Record<string, LastWord>;
+  /** What commands have changed of groups and limits: see `task-limits.ts`. */
+  limit_changes: LimitChanges;
 }
 
 export const INITIAL_CONTROL: ControlDocument = {
@@ -165,4 +171,5 @@ export const INITIAL_CONTROL: ControlDocument = {
   slots: {},
   applied: [],
   last_words: {},
+  limit_changes: {},
 };

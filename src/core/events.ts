@@ -28,6 +28,7 @@ export type LifecycleEventName =
   | "paused"
   | "resumed"
   | "workers_changed"
+  | "limits_changed"
   | "replan_started"
   | "replan_finished"
   | "worker_started"

@@ -30,6 +30,14 @@ export const OUTPUT_TAIL_BYTES_MAX = 64 * 1024;
 export const RESULT_SCAN_BYTES_MAX = 1024 * 1024;
 /** The supervisor accepts at most this many tasks in one tick. */
 export const ACCEPTS_PER_TICK_MAX = 256;
+/** The largest weight of a task in its group. */
+export const WEIGHT_MAX = 1024;
+/** So many limits one task or group names. Each choice of limits among the waiting tasks costs a look for each start. */
+export const TASK_LIMITS_MAX = 8;
+/** So many starts of a rate may come at once. */
+export const BURST_MAX = 100_000;
+/** The names of limits are parts of file names. */
+export const LIMIT_NAME = "^[A-Za-z0-9][A-Za-z0-9-]{0,62}$";
 /** A scan or tick blocks the event loop for at most about this long at a time (ms). */
 export const SLICE_MS_MAX = 8;
 /** At most this many tasks are accepted before a slot is free for them. */

@@ -81,7 +81,7 @@ export function resolveOpenAgent(
 }
 
 /** Why nothing of a group or an agent with 0 slots starts, and what to do. */
-export function closedText(kind: "group" | "agent", name: string): string {
+export function closedText(kind: "group" | "agent" | "limit", name: string): string {
   return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and start run anew`;
 }
 

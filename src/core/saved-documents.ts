@@ -7,6 +7,7 @@ import {
 } from "./documents.ts";
 import { isObject } from "./json-object.ts";
 import { WORKERS_MAX } from "./limits.ts";
+import { parseRate } from "./rate.ts";
 
 type Saved = Record<string, unknown> | undefined;
 type Check = (value: unknown) => boolean;
@@ -54,6 +55,13 @@ const isLastWord: Check = (value) =>
   Number.isFinite(value["arrivedMs"]) &&
   isText(value["name"]) &&
   isText(value["id"]);
+const isLimitChange: Check = (value) =>
+  isObject(value) &&
+  (value["slots"] === undefined || isWorkers(value["slots"])) &&
+  (value["paused"] === undefined || isBoolean(value["paused"])) &&
+  (value["rate"] === undefined || isRate(value["rate"])) &&
+  (value["burst"] === undefined || (isCount(value["burst"]) && value["burst"] !== 0));
+const isRate: Check = (value) => isText(value) && parseRate(value as string) !== undefined;
 const orNull =
   (isGood: Check): Check =>
   (value) =>
@@ -71,4 +79,5 @@ const CONTROL_MEMBERS: Record<keyof ControlDocument, Check> = {
   slots: (value) => isObject(value) && Object.values(value).every(isCount),
   applied: isTexts,
   last_words: (value) => isObject(value) && Object.values(value).every(isLastWord),
+  limit_changes: (value) => isObject(value) && Object.values(value).every(isLimitChange),
 };

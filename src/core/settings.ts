@@ -4,6 +4,7 @@ import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
 import { explainBadNotify, type NotifySettings } from "./notify-settings.ts";
 import type { Phase } from "./phases.ts";
+import { explainBadLimits, type GroupSettings, type LimitSettings } from "./task-limits.ts";
 
 export type AgentKind = "exec" | "module" | "codex" | "claude";
 
@@ -177,18 +178,14 @@ export interface Settings {
   accounts: Record<string, AccountSettings>;
   /** By name. */
   groups: Record<string, GroupSettings>;
+  /** By name; a number stands for slots. */
+  limits: Record<string, number | LimitSettings>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
   /** Whom mailchute tells what happens. */
   notify: NotifySettings[];
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
-}
-
-/** A group of tasks, which name it in `group`. */
-export interface GroupSettings {
-  /** How many of them may be in work at once. */
-  slots: number;
 }
 
 /** US dollars for one million tokens. */
@@ -237,6 +234,7 @@ export const DEFAULT_SETTINGS: Settings = {
   agents: [],
   accounts: {},
   groups: {},
+  limits: {},
   budgets: {
     day_usd: 0,
     day_hard_usd: 0,
@@ -279,6 +277,8 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (!names.has(reviewer))
       return `agents: review_by of ${name} names ${JSON.stringify(reviewer)}, which is no agent here`;
   }
+  const badLimits = explainBadLimits(s);
+  if (badLimits !== undefined) return badLimits;
   const fault = explainBadNotify(s.notify);
   return fault === undefined ? undefined : `notify: ${fault}`;
 }

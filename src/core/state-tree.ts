@@ -19,6 +19,8 @@ export interface StateTree {
   evidence: string;
   kv: string;
   workers: string;
+  /** What rates still allow: see `host/rate-bucket`. */
+  limits: string;
   controlState: string;
   supervisor: string;
 }
@@ -78,6 +80,7 @@ export function stateTree(dir: string, mailboxDir?: string): StateTree {
     evidence: join(dir, "evidence"),
     kv: join(dir, "kv"),
     workers: join(dir, "workers"),
+    limits: join(dir, "limits"),
     controlState: join(dir, "control.json"),
     supervisor: join(dir, "supervisor.json"),
   };

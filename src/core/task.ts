@@ -92,6 +92,10 @@ export interface Task {
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;
+  /** So many of the slots of its group it takes. Default: 1. */
+  weight?: number;
+  /** The limits that it shares with other groups: see `task-limits.ts`. */
+  limits?: string[];
   /** The files that it reads and writes: tasks that would meet there do not run together. */
   owns?: OwnedPaths;
   dedup_key?: string;

@@ -39,6 +39,8 @@ export interface WaitingTask {
   group?: string;
   /** The files that it reads and writes: see `ownsKeyOf`. */
   owns?: string;
+  /** Its weight in its group, and the limits that it names: see `needsOf`. */
+  needs?: string;
   /** The gate that it waits for in `processing/`: the token of stage "hold" in its name. */
   gate?: string;
   /** True for a task that makes plans. During a replan no other task starts. */
@@ -52,25 +54,56 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** Begins the end of a lane, which is a group, and what it owns; nothing for a task that has its place already. */
+/** Parts the end of a lane: its group, what it owns, its weight and limits; nothing for a task that has its place already. */
 const LANE_END = "\u0000";
 
 /**
- * The lane of a task: its agent, the gate if it waits at one, its group, and what it owns. Either all tasks of a lane may start, or none of them. A
- * task that waits for its next run in `processing/` has kept its place there.
+ * The lane of a task: its agent, the gate if it waits at one, its group, what it owns, its weight and limits. Either all tasks of a
+ * lane may start, or none of them. A task that waits for its next run in `processing/` has kept its place there.
  */
 export function laneOf({
   gate,
   agentId = "",
   group = "",
   owns,
+  needs,
   tray = "inbox",
 }: Pick<WaitingTask, "gate" | "agentId"> &
-  Partial<Pick<WaitingTask, "group" | "owns" | "tray">>): string {
+  Partial<Pick<WaitingTask, "group" | "owns" | "needs" | "tray">>): string {
   const lane = gate === undefined ? agentId : `~${gate} ${agentId}`;
   if (tray === "processing" && gate === undefined) return lane + LANE_END;
+  if (needs !== undefined)
+    return lane + LANE_END + group + LANE_END + (owns ?? "") + LANE_END + needs;
   if (owns !== undefined) return lane + LANE_END + group + LANE_END + owns;
   return group === "" ? lane : lane + LANE_END + group;
+}
+
+const NO_LIMITS: readonly string[] = [];
+
+/** The weight and the limits of a task as one text; undefined for weight 1 without limits. */
+function needsOf(weight = 1, limits: readonly string[] = NO_LIMITS): string | undefined {
+  return weight === 1 && limits.length === 0
+    ? undefined
+    : `${weight} ${[...limits].sort().join(" ")}`;
+}
+
+/** What a text of `needsOf` says. The name of a limit has no space. */
+export function readNeeds(needs: string | undefined): {
+  weight: number;
+  limits: readonly string[];
+} {
+  if (needs === undefined || needs === "") return { weight: 1, limits: NO_LIMITS };
+  const [weight, ...limits] = needs.split(" ").filter((part) => part !== "");
+  return { weight: Number(weight), limits };
+}
+
+/** A task whose group has no limit has no weight. */
+export function leaveGroup(task: WaitingTask): void {
+  delete task.group;
+  if (task.needs === undefined) return;
+  const needs = needsOf(1, readNeeds(task.needs).limits);
+  if (needs === undefined) delete task.needs;
+  else task.needs = needs;
 }
 
 export interface Lane {
@@ -78,6 +111,9 @@ export interface Lane {
   agent: string;
   group?: string;
   owns?: string;
+  weight: number;
+  /** The limits that its tasks name. */
+  limits: readonly string[];
   /** Its tasks are in work already, and only wait for their next run. */
   hasPlaces: boolean;
 }
@@ -86,25 +122,29 @@ export interface Lane {
 export function readLane(lane: string): Lane {
   const end = lane.indexOf(LANE_END);
   const head = end === -1 ? lane : lane.slice(0, end);
-  const [group = "", owns] = end === -1 ? [] : lane.slice(end + 1).split(LANE_END);
+  const [group = "", owns = "", needs] = end === -1 ? [] : lane.slice(end + 1).split(LANE_END);
   const at = head.startsWith("~") ? head.indexOf(" ") : -1;
   return {
     agent: head.slice(at + 1),
-    hasPlaces: end !== -1 && group === "" && owns === undefined,
+    hasPlaces: end !== -1 && end === lane.length - 1,
+    ...readNeeds(needs),
     ...(at === -1 ? {} : { gate: head.slice(1, at) }),
     ...(group === "" ? {} : { group }),
-    ...(owns === undefined ? {} : { owns }),
+    ...(owns === "" ? {} : { owns }),
   };
 }
 
 /** The limits of a task beside its agent. */
 export function limitsOf(
-  task: Pick<Task, "group" | "owns" | "cwd" | "metadata">,
-): Pick<WaitingTask, "group" | "owns"> {
+  task: Pick<Task, "group" | "weight" | "limits" | "owns" | "cwd" | "metadata">,
+): Pick<WaitingTask, "group" | "owns" | "needs"> {
   const owns = ownsKeyOf(task);
+  const hasGroup = task.group !== undefined && task.group !== "";
+  const needs = needsOf(hasGroup ? task.weight : 1, task.limits);
   return {
-    ...(task.group === undefined || task.group === "" ? {} : { group: task.group }),
+    ...(hasGroup ? { group: task.group as string } : {}),
     ...(owns === undefined ? {} : { owns }),
+    ...(needs === undefined ? {} : { needs }),
   };
 }
 

@@ -2,15 +2,18 @@
 import type { EventSubject } from "../core/events.ts";
 import type { Telemetry } from "./telemetry.ts";
 
-/** @param acquiredAtMs epoch ms */
+const BEGUN = { hasBegun: true, details: {} };
+
+/** @param acquiredAtMs epoch ms; @param start false in `hasBegun`: it waits again at once */
 export function recordClaimed(
   telemetry: Telemetry,
   subject: EventSubject,
   acquiredAtMs: number,
+  start: { hasBegun: boolean; details: Record<string, unknown> } = BEGUN,
 ): void {
   telemetry.lease("active", subject, acquiredAtMs, process.pid);
   telemetry.event("assigned", subject);
-  telemetry.event("started", subject);
+  if (start.hasBegun) telemetry.event("started", subject, start.details);
 }
 
 /** Called when the task waits again, in `inbox/` or `processing/`. */

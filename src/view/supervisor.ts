@@ -45,7 +45,7 @@ export function intakeStopped(
   return isObject(stopped) ? stopped : undefined;
 }
 
-/** Says whether a gate holds this task back because of its group, or of the files that it owns. Its file may be invalid. */
+/** Says whether a gate holds this task back because of its group, its limits, or the files that it owns. Its file may be invalid. */
 export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => boolean {
   let key: string | undefined;
   try {
@@ -53,9 +53,13 @@ export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => b
   } catch {
     // Its `owns` is no list: it will be refused.
   }
-  const { group: own } = task;
-  return ({ group, owns }) =>
-    (group !== undefined && group === own) || (owns !== undefined && owns === key);
+  const { group: own, limits } = task;
+  const ownGroup = typeof own === "string" ? own : "";
+  return ({ group, owns, limit, groups = [] }) =>
+    (group !== undefined && group === own) ||
+    (owns !== undefined && owns === key) ||
+    (limit !== undefined &&
+      (groups.includes(ownGroup) || (Array.isArray(limits) && limits.includes(limit))));
 }
 
 /** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */

@@ -27,7 +27,11 @@ export class AttemptJournal {
   }
 
   noteClaimed(attempt: Attempt): void {
-    recordClaimed(this.telemetry, attempt.subject, attempt.startedWallMs);
+    const { subject, startedWallMs, rates, isUnbegun } = attempt;
+    recordClaimed(this.telemetry, subject, startedWallMs, {
+      hasBegun: isUnbegun !== true,
+      details: rates === undefined ? {} : { rates },
+    });
   }
 
   noteProgress(attempt: Attempt, details: Record<string, unknown>): void {

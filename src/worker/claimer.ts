@@ -1,8 +1,9 @@
 /** Claims the tasks that this worker is to run: offered ones and ones that it found, as far as slots, disk and `control.json` allow. */
 import { decodeTask } from "../codec/task-codec.ts";
+import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
-import { backoffMs, retryPolicyOf } from "../core/outcome.ts";
+import { backoffMs, hindered, retryPolicyOf } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { say } from "../host/say.ts";
@@ -14,6 +15,7 @@ import type { AttemptJournal } from "./attempt-journal.ts";
 import type { DiskPause } from "./disk-pause.ts";
 import { Gate } from "./gate.ts";
 import type { ProgressReport } from "./progress-report.ts";
+import { Rates, rateHold } from "./rates.ts";
 import { type ReadyFile, ReadyQueue } from "./ready-queue.ts";
 import { RoomWatch } from "./room-watch.ts";
 import type { Attempt, AttemptTools } from "./runner.ts";
@@ -54,6 +56,7 @@ export class Claimer {
   private readonly queue: ReadyQueue;
   private readonly gate: Gate;
   private readonly room: RoomWatch;
+  private readonly rates: Rates;
   /** How often in a row the disk or the machine refused each of these tasks. */
   private readonly hindered = new Map<string, number>();
 
@@ -64,6 +67,7 @@ export class Claimer {
     this.p = parts;
     this.queue = new ReadyQueue(trays, settings.retry.backoff_max_ms, parts.wake);
     this.gate = new Gate(tree.controlState, self.id, self.slots);
+    this.rates = new Rates(tree.limits, settings, trays.durability === "power");
     const room = new DiskRoom(tree, settings.free_bytes_min);
     this.room = new RoomWatch(room, trays.clock, parts.wake);
   }
@@ -177,8 +181,30 @@ export class Claimer {
       this.queue.leaveToOthers(file);
       say(`${ready.id} is left to workers with other settings: ${attempt.unfitReason}`);
     }
+    this.chargeRates(attempt);
     this.p.journal.noteClaimed(attempt);
     return attempt;
+  }
+
+  /** A start is charged before it is told or made: what dies in between has lost it. */
+  private chargeRates(attempt: Attempt): void {
+    const task = attempt.decoded?.task;
+    if (task === undefined || attempt.outcome !== undefined) return;
+    if (task.group === undefined && task.limits === undefined) return;
+    try {
+      const charged = this.rates.charge(task, this.gate.limitChanges);
+      if (charged.may) {
+        if (charged.rates !== undefined) attempt.rates = charged.rates;
+        return;
+      }
+      const { limit, waitMs } = charged;
+      const message = `the rate of limit ${limit} is used up`;
+      attempt.outcome = { kind: "deferred", message, delayMs: waitMs, hold: rateHold(limit) };
+      attempt.isUnbegun = true;
+    } catch (error) {
+      attempt.outcome = hindered(`cannot charge the rate of its limits: ${messageOf(error)}`);
+      attempt.isUnbegun = true;
+    }
   }
 
   /**

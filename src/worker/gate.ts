@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
 import { parseName } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
+import type { LimitChanges } from "../core/task-limits.ts";
 import { readDocument } from "../host/documents.ts";
 
 export class Gate {
@@ -22,6 +23,11 @@ export class Gate {
   slots(): number {
     this.refresh();
     return Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
+  }
+
+  /** What commands have changed of groups and limits, as the last call of `slots` found it. */
+  get limitChanges(): LimitChanges {
+    return this.control.limit_changes;
   }
 
   /** Whether the last call of `slots` found a pause. */

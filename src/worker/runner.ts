@@ -38,6 +38,10 @@ export interface Attempt {
   heldSinceMs?: number;
   /** Why no agent in this worker's settings fits: the task is left to other workers. */
   unfitReason?: string;
+  /** When the rates of its limits were charged for it: see `Rates`. */
+  rates?: Readonly<Record<string, number>>;
+  /** A rate holds it back, so that nothing of it has begun. */
+  isUnbegun?: true;
   /** Set when its run has left work on a branch of its own. */
   work?: WorkFacts;
   /** Only for a batch, once it has ended. */

@@ -2,10 +2,12 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { Backlog } from "../../src/core/backlog.ts";
 import { formatName, type ProcessingName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
-import { laneOf } from "../../src/core/waiting-task.ts";
+import type { LimitChanges } from "../../src/core/task-limits.ts";
+import { laneOf, limitsOf, type WaitingTask, waitingTask } from "../../src/core/waiting-task.ts";
 import { newSubmission } from "../../src/mailbox/claim.ts";
 import { pathIn } from "../../src/mailbox/trays.ts";
 import { groups } from "../../src/parts/groups/part.ts";
@@ -18,7 +20,8 @@ import { tempDir } from "../support/temp-dir.ts";
 const SETTINGS: Settings = {
   ...DEFAULT_SETTINGS,
   agents: [{ name: "one", kind: "exec", slots: 1 }],
-  groups: { "land-ours": { slots: 2 } },
+  groups: { "land-ours": { slots: 2 }, gpu: { slots: 4, limits: ["cuda"] }, open: {} },
+  limits: { cuda: 2, api: { rate: "10/s", burst: 2 } },
 };
 const LANDINGS: Part = {
   ports: {
@@ -40,13 +43,22 @@ const lane = (group: string | undefined, agentId = "exec"): string =>
 describe("groups", () => {
   let env: Environment;
   let parts: Parts;
+  let changes: LimitChanges;
+  let backlog: Backlog;
 
   function open(settings: Settings): void {
     const tree = stateTree(tempDir());
     fs.mkdirSync(join(tree.dir, "mailbox", "processing"), { recursive: true });
     env = openEnvironment({ tree, settings }, () => {});
     parts = new Parts();
-    parts.add(groups({ env, limits: { groups: parts } } as unknown as PartHost));
+    const control = {
+      get current() {
+        return { limit_changes: changes };
+      },
+    };
+    backlog = new Backlog();
+    const host = { env, control, commands: new Map(), queue: { backlog } };
+    parts.add(groups({ ...host, limits: { groups: parts } } as unknown as PartHost));
     parts.add(LANDINGS);
   }
   const list = (): void =>
@@ -57,7 +69,31 @@ describe("groups", () => {
     return name;
   };
 
-  beforeEach(() => open(SETTINGS));
+  const tick = (): void => parts.work({ nowMs: env.trays.clock.monotonicMs(), dueMs: 0 });
+  const gates = (): string[] =>
+    parts.statuses.flatMap((status) => status.report().gates ?? []).map(({ why }) => why);
+  const laneWith = (task: object): string =>
+    laneOf({ agentId: "exec", ...limitsOf(task as Parameters<typeof limitsOf>[0]) });
+  let added = 0;
+  const wait = (task: object): WaitingTask => {
+    const id = `w${added++}`;
+    const place = {
+      id,
+      file: `${id}.json`,
+      tray: "inbox",
+      attempt: 1,
+      mtimeMs: 1,
+      ctimeMs: added,
+    } as const;
+    const waiting = waitingTask({ id, exec: ["true"], ...task }, place, [], () => true);
+    backlog.add(waiting, 0, 0);
+    return waiting;
+  };
+
+  beforeEach(() => {
+    changes = {};
+    open(SETTINGS);
+  });
 
   it("start no task of a group before it is known what runs; others start", () => {
     expect(parts.mayStart(lane("land-a"))).toBe(false);
@@ -132,5 +168,106 @@ describe("groups", () => {
     expect(status?.version).toBe(before);
     parts.noteStart(lane("land-ours"), "b");
     expect(status?.version).not.toBe(before);
+  });
+
+  it("share a limit, whether the task names it or its group does", () => {
+    list();
+    parts.noteStart(laneWith({ group: "gpu" }), "a");
+    parts.noteStart(laneWith({ limits: ["cuda"] }), "b");
+    for (const task of [
+      { group: "gpu" },
+      { limits: ["cuda"] },
+      { group: "open", limits: ["cuda"] },
+    ])
+      expect(parts.mayStart(laneWith(task)), JSON.stringify(task)).toBe(false);
+    for (const task of [{ group: "open" }, { limits: ["api"] }, {}])
+      expect(parts.mayStart(laneWith(task)), JSON.stringify(task)).toBe(true);
+    expect(gates()).toEqual(["limit cuda: 2 of 2 running"]);
+    env.facts.emit("task:settled", "b", true, undefined);
+    expect(parts.mayStart(laneWith({ group: "gpu" }))).toBe(true);
+  });
+
+  it("take a heavy task for as many slots as it weighs, and for all when it weighs more", () => {
+    list();
+    const heavy = laneWith({ group: "land-ours", weight: 9 });
+    expect(parts.mayStart(heavy)).toBe(true);
+    parts.noteStart(heavy, "a");
+    expect(parts.mayStart(lane("land-ours"))).toBe(false);
+    env.facts.emit("task:settled", "a", true, undefined);
+    parts.noteStart(lane("land-ours"), "b");
+    expect(parts.mayStart(heavy)).toBe(false);
+    expect(parts.mayStart(lane("land-ours"))).toBe(true);
+  });
+
+  it("let no light task pass a heavy one that comes first and does not fit yet; other groups go on", () => {
+    list();
+    parts.noteStart(laneWith({ group: "land-ours" }), "a");
+    wait({ group: "land-ours", weight: 2, priority: 1 });
+    wait({ group: "land-ours" });
+    tick();
+    expect(parts.mayStart(lane("land-ours"))).toBe(false);
+    expect(parts.mayStart(lane("gpu"))).toBe(true);
+    env.facts.emit("task:settled", "a", true, undefined);
+    tick();
+    expect(backlog.takeBest(false, parts.mayStart)?.priority).toBe(1);
+    tick();
+    expect(parts.mayStart(lane("land-ours"))).toBe(true);
+  });
+
+  it("wait for no heavy task that something else holds back", () => {
+    list();
+    parts.noteStart(laneWith({ group: "gpu" }), "a");
+    parts.noteStart(laneWith({ limits: ["cuda"] }), "b");
+    open({ ...SETTINGS, groups: { ...SETTINGS.groups, gpu: { slots: 2 } } });
+    list();
+    parts.noteStart(laneWith({ limits: ["cuda"] }), "c");
+    parts.noteStart(laneWith({ limits: ["cuda"], group: "gpu" }), "d");
+    wait({ group: "gpu", weight: 2, limits: ["cuda"], priority: 1 });
+    tick();
+    expect(parts.mayStart(lane("gpu"))).toBe(true);
+  });
+
+  it("change by a command at once: more slots, fewer, a pause", () => {
+    list();
+    parts.noteStart(lane("gpu"), "a");
+    changes = { "group:gpu": { slots: 1 } };
+    tick();
+    expect(parts.mayStart(lane("gpu"))).toBe(false);
+    expect(gates()).toContain("group gpu: 1 of 1 running");
+    changes = { "group:gpu": { paused: true }, "group:open": { paused: true } };
+    tick();
+    expect(parts.mayStart(lane("gpu"))).toBe(false);
+    expect(parts.mayStart(lane("open"))).toBe(false);
+    expect(parts.whyClosed(lane("open"))).toContain("mailchute group resume open");
+    expect(gates()).toContain("group gpu is paused: mailchute group resume gpu");
+    changes = {};
+    tick();
+    expect(parts.mayStart(lane("gpu"))).toBe(true);
+  });
+
+  it("allow by a rate as many starts as its burst, then say when the next one is", () => {
+    list();
+    const rated = laneWith({ limits: ["api"] });
+    // A new rate allows one start.
+    expect(parts.mayStart(rated)).toBe(true);
+    parts.noteStart(rated, "a");
+    expect(parts.mayStart(rated)).toBe(false);
+    const leftMs = parts.nextMs(0) - env.trays.clock.monotonicMs();
+    expect(leftMs).toBeGreaterThan(0);
+    expect(leftMs).toBeLessThanOrEqual(100);
+    tick();
+    expect(gates()[0]).toMatch(/^limit api: its rate of 10\/s is used up, the next start is at /);
+    changes = { "limit:api": { rate: "1000/s" } };
+    tick();
+    expect(parts.nextMs(0)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it("hold a task whose limit nothing defines, also without any settings", () => {
+    open({ ...DEFAULT_SETTINGS });
+    const unknown = laneWith({ limits: ["gpuu"] });
+    expect(parts.mayStart(unknown)).toBe(false);
+    expect(parts.mayStart(lane(undefined))).toBe(true);
+    expect(parts.whyClosed(unknown)).toContain("limit gpuu is not in config.yaml");
+    expect(gates()[0]).toContain("limit gpuu is not in config.yaml");
   });
 });

@@ -4,49 +4,20 @@ import { safe } from "../../text/render.ts";
 import {
   type Context,
   defineCommand,
-  durationOption,
   ErrUsage,
   type OptionTable,
   textOption,
 } from "../shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../shell/error-text.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
+import { giveCommand, noteIfAlone, TIMEOUT, timeoutOf, WAIT } from "../shell/give-command.ts";
 import { existingTree } from "../shell/options.ts";
 import {
   awaitAcknowledgement,
-  findSupervisor,
   resultText,
   type SentCommand,
   sendCommand,
 } from "../shell/send-command.ts";
-
-const ACK_TIMEOUT_MS = 30_000;
-const WAIT = { type: "flag", help: "wait for the effect" } as const;
-const TIMEOUT = durationOption("S", "with --wait: give up after this long (default: 30 s)");
-
-/** Sends one command; prints its id, or with --wait its effect. */
-async function send(
-  ctx: Context<OptionTable>,
-  command: string,
-  args: Record<string, unknown>,
-): Promise<number> {
-  existingTree(ctx);
-  const sent = await sendCommand(ctx.stateDir, command, args);
-  if (ctx.options["wait"] !== true) {
-    if (ctx.json) ctx.out.json(sent);
-    else ctx.out.line(sent.id);
-    noteIfAlone(ctx);
-    return EXIT.ok;
-  }
-  const result = await awaitAcknowledgement(ctx.stateDir, sent.id, timeoutOf(ctx));
-  if (result === undefined) {
-    ctx.out.note(`${sent.id}: no answer in time`);
-    return EXIT.waitTimedOut;
-  }
-  if (ctx.json) ctx.out.json({ ...sent, result });
-  else ctx.out.line(resultText(result));
-  return EXIT.ok;
-}
 
 /** Sends one command for each task before it waits for any. A refused command does not stop the others. */
 async function sendEach(
@@ -92,15 +63,6 @@ async function sendEach(
   }
   if (ctx.json) ctx.out.json({ sent, refused });
   return exitCode;
-}
-
-function timeoutOf(ctx: Context<OptionTable>): number {
-  return (ctx.options["timeout"] as number | undefined) ?? ACK_TIMEOUT_MS;
-}
-
-function noteIfAlone(ctx: Context<OptionTable>): void {
-  if (findSupervisor(ctx.stateDir) === undefined)
-    ctx.out.note("no supervisor runs here; the command waits for the next one");
 }
 
 function workersOf(text: string | undefined): number {
@@ -149,13 +111,13 @@ const controlCommand = defineCommand({
     if (ctx.subcommand !== "cancel") only("node", node);
     switch (ctx.subcommand) {
       case "set-workers":
-        return send(ctx, "set-workers", { workers: workersOf(workers) });
+        return giveCommand(ctx, "set-workers", { workers: workersOf(workers) });
       case "cancel":
         if (node === undefined)
           throw new ErrUsage("cancel needs --node ID", "usage: mailchute control cancel --node ID");
-        return send(ctx, "cancel", { node });
+        return giveCommand(ctx, "cancel", { node });
       default:
-        return send(ctx, ctx.subcommand, {});
+        return giveCommand(ctx, ctx.subcommand, {});
     }
   },
 });
@@ -165,7 +127,7 @@ const plain = (name: string, usage: string, detail: string) =>
     usage,
     details: [detail],
     options: { wait: WAIT, timeout: TIMEOUT },
-    run: (ctx) => send(ctx, name, {}),
+    run: (ctx) => giveCommand(ctx, name, {}),
   });
 
 const setWorkers = defineCommand({
@@ -175,7 +137,7 @@ const setWorkers = defineCommand({
     "More slots are used at once. With fewer slots, no running task is stopped: slots go as tasks end.",
   ],
   options: { wait: WAIT, timeout: TIMEOUT },
-  run: (ctx) => send(ctx, "set-workers", { workers: workersOf(ctx.positionals[0]) }),
+  run: (ctx) => giveCommand(ctx, "set-workers", { workers: workersOf(ctx.positionals[0]) }),
 });
 
 const resume = defineCommand({
@@ -192,7 +154,7 @@ const resume = defineCommand({
   },
   async run(ctx) {
     const { agent } = ctx.options;
-    if (agent === undefined) return send(ctx, "resume", {});
+    if (agent === undefined) return giveCommand(ctx, "resume", {});
     const { BreakerFile } = await import("../../agents/breaker/breaker-file.ts");
     const paused = new BreakerFile(existingTree(ctx).dir, agent).resume();
     if (ctx.json) ctx.out.json({ agent, resumed: paused !== undefined });
@@ -220,7 +182,7 @@ const cancel = defineCommand({
       ctx.options.requeue ? { node } : { node, final: true },
     );
     const [first = {}] = each;
-    return each.length === 1 ? send(ctx, "cancel", first) : sendEach(ctx, "cancel", each);
+    return each.length === 1 ? giveCommand(ctx, "cancel", first) : sendEach(ctx, "cancel", each);
   },
 });
 

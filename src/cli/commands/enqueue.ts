@@ -5,6 +5,7 @@ import { wallSeconds } from "../../core/clock.ts";
 import { ErrTaskExists } from "../../core/errors.ts";
 import { parseObject as parseJson } from "../../core/json-object.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
+import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
@@ -89,7 +90,7 @@ async function tryOne(ctx: EnqueueContext): Promise<number> {
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx, wallSeconds(systemClock));
   const sinceMs = Date.now();
-  const { tree, trays } = await openInbox(ctx);
+  const { tree, trays, loaded } = await openInbox(ctx);
   // For speed, a submit does not look for batches; when a batch has the id, the supervisor refuses the task.
   const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
   if (trays.storage.look(batch) !== undefined)
@@ -99,7 +100,7 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
       phase: "enqueue",
     });
   const outcome = await submitOnce(ctx, trays, id, text);
-  const warnings = await warningsFor(ctx, tree);
+  const warnings = await warningsFor(ctx, tree, loaded.settings);
   if (!ctx.json) {
     ctx.out.line(id);
     for (const warning of warnings) ctx.out.note(safe(warning));
@@ -141,13 +142,19 @@ async function enqueueInRun(ctx: EnqueueContext, drop: string): Promise<number> 
 }
 
 /** Warnings about possible mistakes in the task. The code is loaded only for tasks that may need one. */
-async function warningsFor(ctx: EnqueueContext, tree: StateTree): Promise<string[]> {
+async function warningsFor(
+  ctx: EnqueueContext,
+  tree: StateTree,
+  settings: Settings,
+): Promise<string[]> {
   const { options, rest } = ctx;
-  if (rest?.length !== 1 && options.after.length === 0) return [];
-  const { warnOfShell, warnOfUnknown } = await import("../enqueue/warnings.ts");
+  const hasLimits = options.limit.length > 0 || options.weight !== undefined;
+  if (rest?.length !== 1 && options.after.length === 0 && !hasLimits) return [];
+  const { warnOfLimits, warnOfShell, warnOfUnknown } = await import("../enqueue/warnings.ts");
   const cwd = resolve(ctx.cwd, options.cwd ?? ".");
   return [
     ...warnOfShell(rest, cwd, ctx.env["PATH"]),
+    ...warnOfLimits(options, settings),
     ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),
   ];
 }

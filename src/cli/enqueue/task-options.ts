@@ -1,7 +1,7 @@
 /** The options of `enqueue`, and the fields of a task that they give. */
 import { resolve } from "node:path";
 import { LAND_MODES } from "../../core/landing.ts";
-import { MAX_ATTEMPTS_MAX } from "../../core/limits.ts";
+import { MAX_ATTEMPTS_MAX, WEIGHT_MAX } from "../../core/limits.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import {
   type Context,
@@ -40,6 +40,17 @@ const TASK_OPTIONS = {
     value: "TEXT",
     many: true,
     help: "a command line for /bin/sh that must succeed after the run",
+  },
+  group: textOption("NAME", "the group whose slots it takes"),
+  weight: numberOption("N", "how many slots of its group it takes (default 1)", {
+    min: 1,
+    max: WEIGHT_MAX,
+  }),
+  limit: {
+    type: "text",
+    value: "NAME",
+    many: true,
+    help: "a limit of config.yaml that holds for it",
   },
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
   cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
@@ -115,6 +126,9 @@ export function fieldsOf(
       ? undefined
       : Math.ceil((systemClock.wallMs() + options.delay) / 1000),
   );
+  put("group", options.group);
+  put("weight", options.weight);
+  put("limits", options.limit);
   put("agent", options.agent);
   put("prompt", options.prompt);
   put("capabilities", options.cap);

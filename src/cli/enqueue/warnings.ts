@@ -5,6 +5,7 @@ import { openIdReaders } from "../../app/id-readers.ts";
 import { foldId } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
+import { type LimitSource, TaskLimits } from "../../core/task-limits.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
 
 /** Characters that a shell would act on, and that a program's name hardly ever has. */
@@ -48,6 +49,39 @@ export async function warnOfUnknown(tree: StateTree, ids: readonly string[]): Pr
     const hint = near === undefined ? "" : `; did you mean ${near}?`;
     return `--after ${id}: no task and no node of the plan has this id, so this one waits until there is one${hint}`;
   });
+}
+
+/** Warns of limits that the settings do not have, and of a weight that does not fit its group. */
+export function warnOfLimits(
+  {
+    group,
+    weight = 1,
+    limit,
+  }: { group?: string | undefined; weight?: number | undefined; limit: readonly string[] },
+  settings: LimitSource,
+): string[] {
+  const limits = new TaskLimits(settings);
+  const unknown = limit
+    .filter((name) => !limits.has("limit", name))
+    .map((name) => {
+      const near = suggest(name, Object.keys(settings.limits));
+      const hint = near === undefined ? "" : `; did you mean ${near}?`;
+      return `--limit ${name}: config.yaml has no such limit, so the task waits until it has${hint}`;
+    });
+  if (weight === 1) return unknown;
+  const slots = group === undefined ? undefined : limits.slotsOf("group", group);
+  if (slots === undefined)
+    return [
+      ...unknown,
+      group === undefined
+        ? "--weight has no effect without --group"
+        : `--weight has no effect: config.yaml has no group ${group}`,
+    ];
+  if (slots >= weight) return unknown;
+  return [
+    ...unknown,
+    `--weight ${weight}: the group ${group} has ${slots} slots; the task takes all of them`,
+  ];
 }
 
 function quoteForShell(word: string): string {

@@ -237,6 +237,18 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "change the number of slots",
     load: control,
   },
+  group: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "groups of tasks: how many of each run, more or fewer at once, pause",
+    load: () => import("../../parts/groups/command.ts"),
+  },
+  limit: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "limits that groups share, and rates: what they are now, change them",
+    load: () => import("../../parts/groups/command.ts"),
+  },
   replan: {
     group: "Steer",
     insteadInRun: ASK,

@@ -1,15 +1,19 @@
 /**
- * Limits how many tasks of a group, and of an agent, are in work at once, and keeps tasks apart that own the same files. A task has its place from its acceptance until its name has left
- * `processing/`, also while it waits there for its next run: whatever process claims it then, no limit is passed. The names in
- * `processing/` are the truth, so a new supervisor counts the same.
+ * Limits how many tasks of a group, of an agent and under a shared limit are in work at once, and how often they start, and keeps tasks
+ * apart that own the same files. A task has its places from its acceptance until its name has left `processing/`, also while it waits
+ * there for its next run: whatever process claims it then, no limit is passed. The names in `processing/` are the truth, so a new
+ * supervisor counts the same. The rates are in files of their own, which workers charge.
  */
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { ClosedGate } from "../../core/documents.ts";
-import { systemCode } from "../../core/errors.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { BATCH_AGENT, closedText, matchAgent } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
-import { limitsOf, readLane } from "../../core/waiting-task.ts";
+import type { Rate } from "../../core/rate.ts";
+import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
+import { type Lane, limitsOf, readLane, readNeeds } from "../../core/waiting-task.ts";
+import { systemBucketClock } from "../../host/rate-bucket.ts";
 import { pathIn } from "../../mailbox/trays.ts";
 import type {
   Part,
@@ -18,18 +22,22 @@ import type {
   StartLimit,
   StatusSource,
 } from "../../supervisor/environment/part.ts";
-import { NEVER } from "../../supervisor/environment/service.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { fullGate, pausedGate, rateGate, unknownGate } from "./gates.ts";
 import { Ownership } from "./ownership.ts";
+import { type Limited, type Place, Places } from "./places.ts";
+import { RateWatch } from "./rate-watch.ts";
+import { reservedLanes } from "./reserved.ts";
+import { setLimit } from "./set-limit.ts";
 
-/** What a task in `processing/` counts for. */
-interface Place {
-  group: string;
-  agent: string;
-  owns?: string | undefined;
-}
+type Host = Pick<PartHost, "env" | "limits" | "queue" | "control" | "commands">;
 
-type Host = Pick<PartHost, "env" | "limits" | "queue">;
+/** What a task in `processing/` takes, and the files that it owns. */
+type Taken = Place & { owns?: string | undefined };
+
+/** How soon the status says a new time of a used-up rate (ms). */
+const TELL_RATE_MS = 1000;
 
 class GroupsPart implements Part, StartLimit, StatusSource {
   readonly ports: PartPorts;
@@ -38,40 +46,58 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   private readonly ownership: Ownership;
   /** A task that owns files has been seen. */
   private hasOwners = false;
-  /** The tasks in `processing/`, by folded id. */
-  private readonly places = new Map<string, Place>();
-  private readonly groups = new Map<string, number>();
-  private readonly agents = new Map<string, number>();
+  private readonly places: Places;
   /** Of the agents that have a limit. */
   private readonly agentSlots = new Map<string, number>();
+  private limits: TaskLimits;
+  private changes: LimitChanges;
+  private readonly rates = new Map<string, RateWatch>();
+  /** Rates that hold tasks back: when the next start is (monotonic ms). */
+  private readonly usedUp = new Map<string, number>();
+  private toldRates = new Map<string, number>();
+  /** When the first of those that held a task back in this tick allows the next start (monotonic ms). */
+  private wakeMs = NEVER;
+  /** Limits that tasks name and the settings do not. */
+  private readonly unknown = new Set<string>();
+  /** By group: the only lane of it that may start. */
+  private reserved: ReadonlyMap<string, string> = new Map();
   private absentOnce = new Set<string>();
   /** Before the first listing it is not known what runs. */
   private isListed = false;
 
   constructor(host: Host) {
     this.host = host;
-    this.ownership = new Ownership(host.env.tree.dir);
-    const { agents, groups: own } = host.env.settings;
-    for (const { name, slots } of agents) if (slots !== undefined) this.agentSlots.set(name, slots);
-    const slotsOf = (group: string): number | undefined =>
-      Object.hasOwn(own, group) ? own[group]?.slots : undefined;
-    const hasOwn = Object.keys(own).length > 0;
+    const { settings, facts, tree } = host.env;
+    this.ownership = new Ownership(tree.dir);
+    this.places = new Places(
+      (limited) => this.slotsOf(limited),
+      () => void this.version++,
+    );
+    for (const { name, slots } of settings.agents)
+      if (slots !== undefined) this.agentSlots.set(name, slots);
+    this.changes = host.control.current.limit_changes;
+    this.limits = new TaskLimits(settings, this.changes);
+    const hasOwn = Object.keys(settings.groups).length + Object.keys(settings.limits).length > 0;
+    const slotsOf = (group: string): number | undefined => this.limits.slotsOf("group", group);
     this.ports = {
       startLimit: this,
       status: this,
       ...(hasOwn ? { groups: { hasGroups: true, slotsOf } } : {}),
     };
-    const { facts } = host.env;
+    host.commands.set("set-limit", setLimit);
     facts.on("processing:listed", (files) => this.take(files));
-    facts.on("task:settled", (id) => this.leave(foldId(id)));
+    facts.on("task:settled", (id) => this.leave(id));
   }
 
   async start(): Promise<void> {}
   async finish(): Promise<void> {}
   close(): void {}
 
-  /** Decides which tasks that own files may start in this tick. */
-  work(): void {
+  /** Takes over changes by commands, and decides which tasks that own files, and which heavy ones, may start in this tick. */
+  work({ nowMs }: Tick): void {
+    this.takeChanges();
+    this.tellRates(nowMs);
+    this.wakeMs = NEVER;
     const { backlog } = this.host.queue;
     const owners = backlog.ownerCount === 0 ? [] : backlog.owners();
     if (owners.length > 0 && !this.hasOwners) {
@@ -80,58 +106,188 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       // What runs is not known yet.
       if (!wasUsed) this.take(this.list());
     }
-    if (!this.hasOwners) return;
-    const heads = this.isListed ? owners : [];
-    if (this.ownership.decide(heads, this.host.limits.groups.mayStart)) this.version++;
+    this.reserved = new Map();
+    if (this.hasOwners) {
+      const heads = this.isListed ? owners : [];
+      if (this.ownership.decide(heads, this.host.limits.groups.mayStart)) this.version++;
+    }
+    if (backlog.heavyCount > 0 && this.isListed)
+      this.reserved = reservedLanes(
+        backlog.heads(),
+        (lane) => this.isOpen(readLane(lane)),
+        (name, weight) => this.places.hasRoom({ kind: "group", name }, weight),
+      );
   }
 
+  /** Until a used-up rate allows the next start. */
   nextMs(): number {
-    return NEVER;
+    return this.wakeMs;
   }
 
   mayStart(lane: string): boolean {
-    if (!this.isUsed) return lane.indexOf("\u0000") === -1 || readLane(lane).owns === undefined;
-    const { agent, group, owns, hasPlaces } = readLane(lane);
-    if (hasPlaces) return true;
+    if (lane.indexOf("\u0000") === -1 && !this.isUsed) return true;
+    const parts = readLane(lane);
+    if (parts.hasPlaces) return true;
+    if (!this.isUsed && parts.owns === undefined && parts.limits.length === 0) return true;
+    const { group, weight, owns } = parts;
     if (owns !== undefined && !this.ownership.mayStart(owns)) return false;
-    const groupSlots = group === undefined ? undefined : this.slotsOf(group);
-    return (
-      this.hasRoom(this.groups.get(group ?? ""), groupSlots) &&
-      this.hasRoom(this.agents.get(agent), this.agentSlots.get(agent))
-    );
+    if (group !== undefined) {
+      if ((this.reserved.get(group) ?? lane) !== lane) return false;
+      if (!this.hasRoom({ kind: "group", name: group }, weight)) return false;
+    }
+    return this.isOpen(parts);
   }
 
   whyClosed(lane: string): string | undefined {
-    const { agent, group, hasPlaces } = readLane(lane);
+    const { agent, group, limits, hasPlaces } = readLane(lane);
     if (hasPlaces) return undefined;
-    if (group !== undefined && this.slotsOf(group) === 0) return closedText("group", group);
-    return this.agentSlots.get(agent) === 0 ? closedText("agent", agent) : undefined;
+    if (group !== undefined) {
+      if (this.limits.isPaused(group)) return pausedGate(group).why;
+      if (this.slotsOf({ kind: "group", name: group }) === 0) return closedText("group", group);
+    }
+    if (this.agentSlots.get(agent) === 0) return closedText("agent", agent);
+    for (const name of this.limits.namesOf(group, limits)) {
+      const slots = this.limits.slotsOf("limit", name);
+      if (slots === undefined) return unknownGate(name).why;
+      if (slots === 0) return closedText("limit", name);
+    }
+    return undefined;
   }
 
   noteStart(lane: string, id: string): void {
     if (!this.isUsed) return;
-    const { agent, group = "", owns, hasPlaces } = readLane(lane);
-    if (!hasPlaces) this.enter(foldId(id), id, { group, agent, owns });
+    const parts = readLane(lane);
+    if (parts.hasPlaces) return;
+    const limited = this.limitedBy(parts);
+    this.enter({ id, limited, weight: parts.weight, owns: parts.owns });
+    for (const { kind, name } of limited) {
+      const rate = kind === "limit" ? this.limits.rateOf(name) : undefined;
+      if (rate !== undefined) this.watch(name).noteStart(rate);
+    }
   }
 
-  /** The groups and agents that are full. */
+  /** What is full, paused, used up or unknown. */
   report(): PartReport {
-    const { groups } = this.host.env.settings;
-    const gates: ClosedGate[] = [
-      ...new Set([...Object.keys(groups), ...this.groups.keys()]),
-    ].flatMap((group) => {
-      const full = explainFull("group", group, this.groups.get(group), this.slotsOf(group));
-      return full === undefined ? [] : [{ ...full, agents: [], group }];
-    });
-    for (const [agent, slots] of this.agentSlots) {
-      const full = explainFull("agent", agent, this.agents.get(agent), slots);
-      if (full !== undefined) gates.push({ ...full, agents: [agent] });
+    const { groups, limits } = this.host.env.settings;
+    const gates: ClosedGate[] = [];
+    const note = (gate: ClosedGate | undefined): void => {
+      if (gate !== undefined) gates.push(gate);
+    };
+    const full = (limited: Limited): ClosedGate | undefined =>
+      fullGate(limited, this.places.countOf(limited), this.slotsOf(limited));
+    for (const name of new Set([...Object.keys(groups), ...this.places.namesOf("group")])) {
+      if (this.limits.isPaused(name)) note(pausedGate(name));
+      else note(full({ kind: "group", name }));
     }
+    for (const name of this.agentSlots.keys()) note(full({ kind: "agent", name }));
+    for (const name of Object.keys(limits)) {
+      const gate = full({ kind: "limit", name }) ?? this.rateGateOf(name);
+      if (gate !== undefined) gates.push({ ...gate, groups: this.groupsUnder(name) });
+    }
+    for (const name of this.unknown) note(unknownGate(name));
     return { gates: [...gates, ...this.ownership.report()] };
   }
 
-  private slotsOf(group: string): number | undefined {
-    return this.host.limits.groups.slotsOf(group);
+  private takeChanges(): void {
+    const { limit_changes: changes } = this.host.control.current;
+    if (changes === this.changes) return;
+    this.changes = changes;
+    this.limits = new TaskLimits(this.host.env.settings, changes);
+    this.version++;
+  }
+
+  /** Whether all but the room in its group, and what it owns, allows a task of this lane. */
+  private isOpen({ agent, group, limits }: Lane): boolean {
+    if (group !== undefined && this.limits.isPaused(group)) return false;
+    if (!this.hasRoom({ kind: "agent", name: agent })) return false;
+    const names = this.limits.namesOf(group, limits);
+    if (!names.every((name) => this.isKnown(name) && this.hasRoom({ kind: "limit", name })))
+      return false;
+    // Last, because a used-up rate is noted as what a task waits for.
+    return names.every((name) => this.allows(name));
+  }
+
+  private isKnown(name: string): boolean {
+    if (this.limits.has("limit", name)) return true;
+    if (!this.unknown.has(name) && this.unknown.size < UNKNOWN_MAX) {
+      this.unknown.add(name);
+      this.version++;
+    }
+    return false;
+  }
+
+  private allows(name: string): boolean {
+    const rate = this.limits.rateOf(name);
+    if (rate === undefined) return true;
+    const waitMs = this.waitMs(name, rate);
+    if (waitMs === 0) return true;
+    const atMs = this.host.env.trays.clock.monotonicMs() + waitMs;
+    this.usedUp.set(name, atMs);
+    this.wakeMs = Math.min(this.wakeMs, atMs);
+    return false;
+  }
+
+  private waitMs(name: string, rate: Rate): number {
+    try {
+      return this.watch(name).waitMs(rate);
+    } catch (error) {
+      const { alerts } = this.host.env;
+      alerts.report(`rate:${name}`, `cannot read the rate of limit ${name}: ${messageOf(error)}`);
+      return TELL_RATE_MS;
+    }
+  }
+
+  private watch(name: string): RateWatch {
+    let watch = this.rates.get(name);
+    if (watch === undefined) {
+      watch = new RateWatch(this.host.env.tree.limits, name, systemBucketClock());
+      this.rates.set(name, watch);
+    }
+    return watch;
+  }
+
+  /** People read when the next start is, but not each of many starts. @param nowMs monotonic */
+  private tellRates(nowMs: number): void {
+    for (const [name, atMs] of this.usedUp)
+      if (nowMs > atMs + TELL_RATE_MS) this.usedUp.delete(name);
+    const { toldRates: told, usedUp } = this;
+    const isNews =
+      usedUp.size !== told.size ||
+      [...usedUp].some(([name, ms]) => Math.abs((told.get(name) ?? 0) - ms) > TELL_RATE_MS);
+    if (!isNews) return;
+    this.toldRates = new Map(usedUp);
+    this.version++;
+  }
+
+  private rateGateOf(name: string): ClosedGate | undefined {
+    const rate = this.limits.rateOf(name);
+    const atMs = this.toldRates.get(name);
+    if (rate === undefined || atMs === undefined) return undefined;
+    const { clock } = this.host.env.trays;
+    return rateGate(name, rate, clock.wallMs() + Math.max(0, atMs - clock.monotonicMs()));
+  }
+
+  private groupsUnder(limit: string): string[] {
+    return Object.entries(this.host.env.settings.groups)
+      .filter(([, { limits = [] }]) => limits.includes(limit))
+      .map(([group]) => group);
+  }
+
+  private slotsOf({ kind, name }: Limited): number | undefined {
+    if (kind === "agent") return this.agentSlots.get(name);
+    // Parts bring groups of their own.
+    return kind === "group"
+      ? this.host.limits.groups.slotsOf(name)
+      : this.limits.slotsOf("limit", name);
+  }
+
+  private limitedBy({ agent, group, limits }: Pick<Lane, "agent" | "group" | "limits">): Limited[] {
+    const limited: Limited[] = this.limits
+      .namesOf(group, limits)
+      .map((name) => ({ kind: "limit", name }));
+    if (group !== undefined) limited.push({ kind: "group", name: group });
+    if (this.agentSlots.has(agent)) limited.push({ kind: "agent", name: agent });
+    return limited;
   }
 
   /** Without any limit there is nothing to count. */
@@ -139,8 +295,11 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
   }
 
-  private hasRoom(count = 0, slots = Number.POSITIVE_INFINITY): boolean {
-    return slots === Number.POSITIVE_INFINITY || (this.isListed && count < slots);
+  private hasRoom(limited: Limited, weight = 1): boolean {
+    const slots = this.slotsOf(limited) ?? Number.POSITIVE_INFINITY;
+    return (
+      slots === Number.POSITIVE_INFINITY || (this.isListed && this.places.hasRoom(limited, weight))
+    );
   }
 
   /** Takes over a listing of `processing/`. The first one is made twice: a listing may miss a name that is being renamed. */
@@ -149,12 +308,12 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     const files = this.isListed ? listed : [...listed, ...this.list()];
     const present = this.keysIn(files);
     let isWhole = true;
-    for (const [key, file] of present) {
+    for (const file of present.values()) {
       const id = parseName(file)?.id ?? parsePlainClaim(file);
-      if (id === undefined || this.places.has(key)) continue;
-      const place = parseName(file)?.isBatch === true ? BATCH : this.placeOf(file, id);
+      if (id === undefined || this.places.has(id)) continue;
+      const place = parseName(file)?.isBatch === true ? this.batch(id) : this.placeOf(file, id);
       if (place === undefined) isWhole = false;
-      else this.enter(key, id, place);
+      else this.enter(place);
     }
     // A file that was renamed before it was read may run: nothing limited starts before the next listing shows what it is.
     this.isListed = isWhole;
@@ -163,7 +322,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   }
 
   private leaveAbsent(present: ReadonlyMap<string, string>): void {
-    const absent = new Set([...this.places.keys()].filter((key) => !present.has(key)));
+    const absent = new Set([...this.places.ids()].filter((key) => !present.has(key)));
     const gone = [...absent].filter((key) => this.absentOnce.has(key));
     const now = gone.length > 0 ? this.keysIn(this.list()) : present;
     for (const key of gone) if (!now.has(key)) this.leave(key);
@@ -192,70 +351,46 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return keys;
   }
 
-  /** Undefined when the file has just left. What is no task counts for nothing. */
-  private placeOf(file: string, id: string): Place | undefined {
+  private batch(id: string): Taken {
+    return { id, limited: this.limitedBy({ agent: BATCH_AGENT, limits: [] }), weight: 1 };
+  }
+
+  /** Undefined when the file has just left. What is no task takes nothing. */
+  private placeOf(file: string, id: string): Taken | undefined {
     const { trays, settings } = this.host.env;
+    const none: Taken = { id, limited: [], weight: 1 };
     try {
       const { bytes } = trays.storage.read(pathIn(trays.processing, file), TASK_BYTES_MAX);
-      if (bytes === undefined) return NONE;
+      if (bytes === undefined) return none;
       const { task } = decodeTask(bytes, id);
-      const { agent } = matchAgent(task, settings.agents);
-      return { ...limitsOf(task), group: task.group ?? "", agent: agent?.name ?? "" };
+      const agent = matchAgent(task, settings.agents).agent?.name ?? "";
+      const { group, owns, needs } = limitsOf(task);
+      const { weight, limits } = readNeeds(needs);
+      return {
+        id,
+        limited: this.limitedBy({ agent, limits, ...(group && { group }) }),
+        weight,
+        owns,
+      };
     } catch (error) {
-      return systemCode(error) === "ENOENT" ? undefined : NONE;
+      return systemCode(error) === "ENOENT" ? undefined : none;
     }
   }
 
-  /** What has no limit is not counted, but its name is kept, so that its file is read once only. */
-  private enter(key: string, id: string, { group, agent, owns }: Place): void {
-    this.leave(key);
-    if (owns !== undefined) this.ownership.enter(key, id, owns);
-    const place = {
-      group: group !== "" && this.slotsOf(group) !== undefined ? group : "",
-      agent: this.agentSlots.has(agent) ? agent : "",
-    };
-    this.places.set(key, place);
-    this.count(place, 1);
+  private enter({ owns, ...place }: Taken): void {
+    this.leave(place.id);
+    if (owns !== undefined) this.ownership.enter(foldId(place.id), place.id, owns);
+    this.places.enter(place);
   }
 
-  private leave(key: string): void {
-    const place = this.places.get(key);
-    if (place === undefined) return;
-    this.places.delete(key);
-    this.ownership.leave(key);
-    this.absentOnce.delete(key);
-    this.count(place, -1);
-  }
-
-  private count({ group, agent }: Place, more: 1 | -1): void {
-    if (group !== "") this.countOne(this.groups, group, more, this.slotsOf(group));
-    if (agent !== "") this.countOne(this.agents, agent, more, this.agentSlots.get(agent));
-  }
-
-  private countOne(counts: Map<string, number>, name: string, more: 1 | -1, slots = 0): void {
-    const before = counts.get(name) ?? 0;
-    const count = before + more;
-    if (count > 0) counts.set(name, count);
-    else counts.delete(name);
-    // People read about full ones only.
-    if (Math.max(before, count) >= slots) this.version++;
+  private leave(id: string): void {
+    if (!this.places.leave(id)) return;
+    this.ownership.leave(foldId(id));
+    this.absentOnce.delete(foldId(id));
   }
 }
 
-const NONE: Place = { group: "", agent: "" };
-const BATCH: Place = { group: "", agent: BATCH_AGENT };
-
-/** Undefined while there is a place. */
-function explainFull(
-  kind: "group" | "agent",
-  name: string,
-  count = 0,
-  slots = Number.POSITIVE_INFINITY,
-): Omit<ClosedGate, "agents"> | undefined {
-  if (count < slots) return undefined;
-  const todo = slots === 0 ? `give it slots in config.yaml (${kind}s)` : "wait";
-  const why = `${kind} ${name}: ${count} of ${slots} running`;
-  return { gate: `${kind}-${name}`, until_ms: 0, why, do: todo };
-}
+/** So many unknown limits are told. */
+const UNKNOWN_MAX = 50;
 
 export const groups: MakePart = (host) => new GroupsPart(host);

@@ -40,6 +40,7 @@ export function placeAt(dir: string, state = join(dir, "state")): Place {
 export function quickSettings(durability: Durability = "process"): Settings {
   return {
     ...DEFAULT_SETTINGS,
+    groups: { gpu: { slots: 2 } },
     workers: 2,
     durability,
     retry: { max_attempts: 3, backoff_ms: 5, backoff_max_ms: 20 },

@@ -78,7 +78,9 @@ function putControl(place: Place, change: Partial<ControlDocument>): void {
 function expectControl(place: Place, expected: Partial<ControlDocument>): string[] {
   const control = readJson(place.tree.controlState) ?? {};
   return Object.entries(expected).flatMap(([key, value]) =>
-    control[key] === value ? [] : [`control.json says ${key}: ${JSON.stringify(control[key])}`],
+    JSON.stringify(control[key]) === JSON.stringify(value)
+      ? []
+      : [`control.json says ${key}: ${JSON.stringify(control[key])}`],
   );
 }
 
@@ -232,6 +234,15 @@ export const STEERING: readonly Operation[] = [
     event: "workers_changed",
     prepare: (place, book) => dropTask(place, book, "a"),
     check: (place) => expectControl(place, { max_workers: 1, max_workers_by: ID }),
+  }),
+  steering({
+    name: "set-limit",
+    command: { command: "set-limit", args: { group: "gpu", slots: 1, paused: true } },
+    result: { group: "gpu", slots: 1, paused: true },
+    event: "limits_changed",
+    prepare: (place, book) => dropTask(place, book, "a"),
+    check: (place) =>
+      expectControl(place, { limit_changes: { "group:gpu": { slots: 1, paused: true } } }),
   }),
   steering({
     name: "replan",

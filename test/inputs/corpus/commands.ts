@@ -114,6 +114,34 @@ export const COMMAND_CASES: readonly CommandCase[] = [
     ["null", '{"command":"set-workers","args":{"workers":null}}', refused("args.workers: ")],
     ["another spelling", '{"command":"set_workers","args":{"workers":4}}', done({ workers: 4 })],
   ]),
+  ...texts("set-limit", [
+    ["nothing", '{"command":"set-limit"}', refused("needs args.group or args.limit")],
+    [
+      "both",
+      '{"command":"set-limit","args":{"group":"a","limit":"b"}}',
+      refused("set-limit needs"),
+    ],
+    [
+      "no change",
+      '{"command":"set-limit","args":{"group":"a"}}',
+      refused("set-limit needs one of"),
+    ],
+    [
+      "a rate of a group",
+      '{"command":"set-limit","args":{"group":"a","rate":"1/s"}}',
+      refused("a group has no rate"),
+    ],
+    [
+      "a rate that is none",
+      '{"command":"set-limit","args":{"limit":"a","rate":"1 per s"}}',
+      refused("args.rate: "),
+    ],
+    [
+      "an unknown group",
+      '{"command":"set-limit","args":{"group":"a","slots":1}}',
+      failed("ErrInvalidTransition", "no group a is in config.yaml"),
+    ],
+  ]),
   ...texts("interrupt", [
     ["nothing", '{"command":"interrupt"}', refused("needs args.node")],
     [

@@ -1,0 +1,32 @@
+/** Counts from the names in `processing/` how many places of each group and limit are taken, for people. Reads only. */
+import { decodeTask } from "../../codec/task-codec.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { limitKey, type TaskLimits } from "../../core/task-limits.ts";
+import { limitsOf, readNeeds } from "../../core/waiting-task.ts";
+import { listLive } from "../../mailbox/locate.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+
+/** So many tasks are read. */
+const READ_MAX = 5000;
+
+/** @returns by `limitKey` */
+export function countInWork(trays: Trays, limits: TaskLimits): Map<string, number> {
+  const counts = new Map<string, number>();
+  const add = (key: string, more: number): void =>
+    void counts.set(key, (counts.get(key) ?? 0) + more);
+  for (const place of listLive(trays).slice(0, READ_MAX)) {
+    if (place.name?.stage === "hold" || place.name?.isBatch === true) continue;
+    try {
+      const { bytes } = trays.storage.read(place.path, TASK_BYTES_MAX);
+      if (bytes === undefined) continue;
+      const { group, needs } = limitsOf(decodeTask(bytes, place.id).task);
+      const { weight, limits: own } = readNeeds(needs);
+      if (group !== undefined)
+        add(limitKey("group", group), Math.min(weight, limits.slotsOf("group", group) ?? weight));
+      for (const name of limits.namesOf(group, own)) add(limitKey("limit", name), 1);
+    } catch {
+      // It has just left, or is no task.
+    }
+  }
+  return counts;
+}
