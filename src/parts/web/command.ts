@@ -8,6 +8,7 @@ import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
 import { Actor } from "./act.ts";
 import { Pages } from "./find-page.ts";
+import { Live } from "./live.ts";
 import { WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -43,7 +44,9 @@ export const command = defineCommand({
     const port = ctx.options.port ?? PORT;
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
     const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };
-    const server = new WebServer({ port, pages, sessions: new Sessions(), assets, ...actor });
+    const live = new Live(tree, pages);
+    const sessions = new Sessions();
+    const server = new WebServer({ port, pages, live, sessions, assets, ...actor });
     await server.listen().catch((error: unknown) => {
       throw cannotListen(error, port);
     });

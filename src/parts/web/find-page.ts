@@ -1,12 +1,16 @@
 /** Makes the page that belongs to a path. What it reads is bounded, also when many browsers ask. */
+import fs from "node:fs";
 import { openIdReaders } from "../../app/id-readers.ts";
+import { describeError } from "../../cli/shell/error-text.ts";
 import { existsTree } from "../../cli/shell/options.ts";
 import { AgentLines } from "../../cli/text/agent-lines.ts";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
+import { readSupervisor } from "../../view/supervisor.ts";
 import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
@@ -15,7 +19,7 @@ import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
 
 /** The least time between two looks at the pool (ms), and the share of a core that looking may take. */
-const LOOK_MS = 500;
+const LOOK_MS = 50;
 const SHARE = 0.05;
 /** The least and the longest time after which a browser asks again (ms). A page that took long is asked for less often. */
 const AGAIN_MS = 1000;
@@ -58,14 +62,22 @@ export class Pages {
     this.why = new WhyOpen(tree, agents, Date.now(), openIdReaders(tree, agents));
   }
 
-  /** What cannot be read is said on the page. @param query of its address */
-  async find(route: Route, query: URLSearchParams): Promise<SentPage> {
+  /**
+   * What cannot be read is said on the page.
+   * @param query of its address
+   * @param isFresh not from what was seen just now. It is for a caller that looks after the cost itself
+   */
+  async find(route: Route, query: URLSearchParams, isFresh = false): Promise<SentPage> {
     const beganMs = performance.now();
+    if (isFresh) this.overview = undefined;
     const page = await this.make(route, query);
     const tookMs = performance.now() - beganMs;
+    const fault = explainUnwritable(this.tree.dir);
+    const blocks = fault === undefined ? page.blocks : [say(fault, true), ...page.blocks];
     return {
       ...page,
-      blocks: this.isReadOnly ? withoutActs(page.blocks) : page.blocks,
+      health: page.health ?? this.health(),
+      blocks: this.isReadOnly ? withoutActs(blocks) : blocks,
       again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
     };
   }
@@ -93,6 +105,12 @@ export class Pages {
     }
   }
 
+  private health(): Page["health"] {
+    const nowMs = Date.now();
+    const { state, text } = healthOf(readSupervisor(this.tree, nowMs), nowMs);
+    return { state, text: shown(text) };
+  }
+
   close(): void {
     this.reader.close();
   }
@@ -113,5 +131,17 @@ export class Pages {
       await this.why.refresh();
     }
     return this.why.explain(id);
+  }
+}
+
+/** A disk that went read-only stops the pool, and says so nowhere else before a task ends. */
+function explainUnwritable(dir: string): string | undefined {
+  try {
+    fs.accessSync(dir, fs.constants.W_OK);
+    return undefined;
+  } catch (error) {
+    if (systemCode(error) !== "EROFS") return undefined;
+    const { hint = "" } = describeError(error);
+    return shown(`the disk of ${dir} is read-only: no task can start or end; do: ${hint}`);
   }
 }

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 export const SESSION_PATH = "/api/session";
 export const PAGE_PATH = "/api/page";
+export const STREAM_PATH = "/api/stream";
 export const ACT_PATH = "/api/act";
 export const KEY_HEADER = "x-mailchute-key";
 /** What changes something, which no link and no picture of another page can ask for. */

@@ -89,9 +89,11 @@ export interface Page {
   /** The command that prints the same. */
   command: string;
   at_ms: number;
-  /** How fresh it is; null on a page that does not depend on a supervisor. */
+  /** How fresh it is; null: as fresh as the supervisor's last heartbeat, which is added to the page. */
   health: { state: string; text: string } | null;
   blocks: Block[];
+  /** Files and folders whose changes are to be seen at once, beside those of the tree that every page follows. They are not sent. */
+  watch?: readonly string[];
 }
 
 /** A page as it is sent. */

@@ -6,8 +6,18 @@ import { extname, join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Actor } from "./act.ts";
+import { EventStream, type Wanted } from "./event-stream.ts";
 import { type Pages, routeOf } from "./find-page.ts";
-import { ACT_PATH, cookieIn, KEY_HEADER, PAGE_PATH, refuse, SESSION_PATH } from "./guard.ts";
+import {
+  ACT_PATH,
+  cookieIn,
+  KEY_HEADER,
+  PAGE_PATH,
+  refuse,
+  SESSION_PATH,
+  STREAM_PATH,
+} from "./guard.ts";
+import type { Live } from "./live.ts";
 import { shown } from "./page.ts";
 import type { Sessions } from "./sessions.ts";
 import { readWish } from "./verbs.ts";
@@ -43,6 +53,7 @@ export interface WebOptions {
   /** 0: any free one. */
   port: number;
   pages: Pages;
+  live: Live;
   sessions: Sessions;
   /** Left out: nothing can be changed. */
   actor?: Actor;
@@ -90,6 +101,7 @@ export class WebServer {
 
   /** Ends open connections, too. */
   async close(): Promise<void> {
+    this.options.live.close();
     await new Promise<void>((resolve) => {
       this.server.close(() => resolve());
       this.server.closeAllConnections();
@@ -112,9 +124,11 @@ export class WebServer {
       const { sessions } = this.options;
       const key = headers[KEY_HEADER];
       const id = cookieIn(headers, this.cookieName);
-      if (!sessions.isOpen(id, typeof key === "string" ? key : undefined))
+      const isAllowed = () => sessions.isOpen(id, typeof key === "string" ? key : undefined);
+      if (!isAllowed())
         return send(response, 401, { error: "open the link that `mailchute web` prints" });
       if (url.pathname === PAGE_PATH) return this.sendPage(response, url);
+      if (url.pathname === STREAM_PATH) return this.stream(request, response, url, isAllowed);
       if (url.pathname === ACT_PATH) return this.act(request, response);
     }
     const name = routeOf(url.pathname) === undefined ? url.pathname.slice(1) : "index.html";
@@ -159,23 +173,54 @@ export class WebServer {
   }
 
   private async sendPage(response: ServerResponse, url: URL): Promise<void> {
-    const wanted = parse(url.searchParams.get("path") ?? "");
-    const route = wanted === undefined ? undefined : routeOf(wanted.pathname);
-    if (wanted === undefined || route === undefined)
-      return send(response, 404, { error: "there is no such page" });
+    const wanted = wantedOf(url);
+    if (wanted === undefined) return send(response, 404, { error: "there is no such page" });
     if (this.pagesNow >= PAGES_MAX)
       return send(response, 503, { error: "too many requests at once" }, { "Retry-After": "1" });
     this.pagesNow++;
     try {
-      send(response, 200, await this.options.pages.find(route, wanted.searchParams));
+      const { watch: _, ...page } = await this.options.pages.find(wanted.route, wanted.query);
+      send(response, 200, page);
     } finally {
       this.pagesNow--;
     }
   }
 
+  private stream(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: URL,
+    isAllowed: () => boolean,
+  ): void {
+    const { live } = this.options;
+    const wanted = wantedOf(url);
+    if (wanted === undefined || live.isFull) {
+      const status = wanted === undefined ? 404 : 503;
+      const error =
+        wanted === undefined ? "there is no such page" : "too many pages are followed at once";
+      send(response, status, { error });
+      return;
+    }
+    const lastId = request.headers["last-event-id"];
+    response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream; charset=utf-8" });
+    response.flushHeaders();
+    const stream = new EventStream(response, wanted, typeof lastId === "string" ? lastId : "");
+    response.once("close", () => live.remove(stream));
+    response.on("error", () => live.remove(stream));
+    live.add(stream, isAllowed);
+  }
+
   private get cookieName(): string {
     return `mailchute_${this.port}`;
   }
+}
+
+/** The page that a request for data names; undefined when there is no such page. */
+function wantedOf(url: URL): Wanted | undefined {
+  const wanted = parse(url.searchParams.get("path") ?? "");
+  const route = wanted === undefined ? undefined : routeOf(wanted.pathname);
+  if (wanted === undefined || route === undefined) return undefined;
+  return { route, query: wanted.searchParams, key: wanted.pathname + wanted.search };
 }
 
 /** Undefined for all that is not a path on this host. */

@@ -88,7 +88,8 @@ it("a task has its state, its error, and the end of its log, with a way back to 
   const pool = await settled();
   const web = await openWeb(pool.state);
   const good = await web.page("/tasks/good");
-  expect(good).toMatchObject({ title: "good", command: "mailchute show good", health: null });
+  expect(good).toMatchObject({ title: "good", command: "mailchute show good" });
+  expect(good.health).toMatchObject({ state: "stopped" });
   expect(blockOf(good, "text").text).toBe("A good one");
   const facts = Object.fromEntries(blockOf(good, "facts").facts);
   expect(facts).toMatchObject({

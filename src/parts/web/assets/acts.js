@@ -1,5 +1,5 @@
 /** Buttons that change something, what is asked before, and what came of it. Nothing is shown as done that the server has not said. */
-import { CHANGED, DISCONNECTED, request } from "./ask.js";
+import { DISCONNECTED, request } from "./ask.js";
 import { byId, element } from "./dom.js";
 
 const SAID_MAX = 5;
@@ -50,7 +50,6 @@ async function perform(act, words, node) {
     return false;
   } finally {
     node.removeAttribute("aria-disabled");
-    document.dispatchEvent(new CustomEvent(CHANGED));
   }
 }
 

@@ -2,15 +2,14 @@
  * Shows the page of the address in the browser, and follows it. What has not changed since the last answer stays as it is, with the
  * focus and the place to which a person has scrolled.
  */
-import { CHANGED, DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
+import { DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
 import { MAKERS, updateBlock } from "./blocks.js";
 import { byId, fill } from "./dom.js";
+import { follow, letGo } from "./follow.js";
 
-const AGAIN_MS = 1000;
-let timer;
-let againMs = AGAIN_MS;
-/** Counts the pages that were asked for: an answer that comes after the next question is thrown away. */
-let asked = 0;
+let following = new AbortController();
+/** To where the next page is scrolled when it has been drawn; undefined: it stays where it is. */
+let top = history.state?.top;
 let shownAt = "";
 
 function draw(page) {
@@ -24,6 +23,8 @@ function draw(page) {
   if (shownAt !== location.href) byId("blocks").replaceChildren();
   shownAt = location.href;
   fill(byId("blocks"), page.blocks, (block) => MAKERS[block.kind](block), updateBlock);
+  if (top !== undefined) window.scrollTo(0, top);
+  top = undefined;
   for (const one of document.querySelectorAll("header nav a")) {
     const isHere = one.getAttribute("href") === location.pathname;
     if (isHere) one.setAttribute("aria-current", "page");
@@ -38,40 +39,39 @@ function say(text, isBad) {
   state.className = isBad ? "bad" : "";
 }
 
-async function load() {
-  clearTimeout(timer);
-  const mine = ++asked;
-  try {
-    const path = encodeURIComponent(location.pathname + location.search);
-    const { answer, value } = await request(`/api/page?path=${path}`);
-    if (mine !== asked) return;
-    againMs = value.again_ms ?? AGAIN_MS;
-    if (answer.ok) draw(value);
-    else say(value.error, true);
-    if (answer.status === 401) return;
-  } catch {
-    if (mine !== asked) return;
-    say(DISCONNECTED, true);
-  }
-  timer = setTimeout(next, againMs);
+/** Shows the page of the address, and follows it while it is seen. */
+function show() {
+  following.abort();
+  following = new AbortController();
+  if (document.hidden) return letGo();
+  void follow(location.pathname + location.search, {
+    draw,
+    say: (text) => say(text, true),
+    signal: following.signal,
+  });
 }
 
-/** A page that is not seen asks for nothing. */
-function next() {
-  if (document.hidden) return;
-  void load();
+function keepPlace() {
+  history.replaceState({ top: window.scrollY }, "");
 }
 
 function go(to) {
+  keepPlace();
   history.pushState(null, "", to);
-  window.scrollTo(0, 0);
-  void load();
+  top = 0;
+  show();
 }
 
-document.addEventListener("visibilitychange", next);
+document.addEventListener("visibilitychange", show);
 document.addEventListener(GO, ({ detail }) => go(detail));
-document.addEventListener(CHANGED, () => void load());
-window.addEventListener("popstate", () => void load());
+window.addEventListener("popstate", ({ state }) => {
+  top = state?.top ?? 0;
+  show();
+});
+window.addEventListener("pagehide", () => {
+  keepPlace();
+  letGo();
+});
 document.addEventListener("click", (event) => {
   const target = event.target.closest?.("a[href]");
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
@@ -83,7 +83,7 @@ document.addEventListener("click", (event) => {
 /** Changes the code of a link for a session. The code leaves the address at once. */
 async function begin() {
   const [, code] = /^#code=([\w-]+)$/.exec(location.hash) ?? [];
-  if (code === undefined) return load();
+  if (code === undefined) return show();
   history.replaceState(null, "", location.pathname + location.search);
   try {
     const { answer, value } = await request("/api/session", { code });
@@ -92,8 +92,10 @@ async function begin() {
   } catch {
     return say(DISCONNECTED, true);
   }
-  return load();
+  return show();
 }
 
+// Another window has opened a new link.
+window.addEventListener("storage", show);
 window.addEventListener("hashchange", () => void begin());
 void begin();

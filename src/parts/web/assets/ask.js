@@ -2,9 +2,8 @@
 
 const KEY = "mailchute-key";
 export const DISCONNECTED = "disconnected: mailchute web does not answer; what is shown may be old";
-/** Events of the document: show another page; something was changed. */
+/** An event of the document: show another page. */
 export const GO = "mailchute-go";
-export const CHANGED = "mailchute-changed";
 
 export const hasKey = () => localStorage.getItem(KEY) !== null;
 export const keepKey = (key) => localStorage.setItem(KEY, key);

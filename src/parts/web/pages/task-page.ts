@@ -1,4 +1,5 @@
 /** The page of one task: where it is, why it has not ended, its runs, and a part of one of its files. Reads only. */
+import { join } from "node:path";
 import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentLines } from "../../../cli/text/agent-lines.ts";
@@ -37,8 +38,11 @@ export async function taskPage(
       ? [say(`no tray has a task ${JSON.stringify(shown(id))} at this moment`, true)]
       : await blocksOf(tree, found, query, readers);
   const name = found === undefined ? "" : shellWord(id);
+  const { path, run_dir: dir, files } = found ?? {};
+  const watch = [path ?? [], dir ?? [], (files ?? []).map(({ name }) => join(dir ?? "", name))];
   return {
     title: shown(id),
+    watch: watch.flat(),
     command: found === undefined ? "mailchute ls" : `mailchute show ${name}`,
     at_ms: Date.now(),
     health: null,

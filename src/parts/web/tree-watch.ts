@@ -1,0 +1,66 @@
+/**
+ * Notices when something in a state tree has changed, for all streams together. It compares the times of folders and files: some ten
+ * calls each round, however many files change. A watcher of the system would be told of each file, and of none when a folder is replaced.
+ */
+import { join } from "node:path";
+import type { StateTree } from "../../core/state-tree.ts";
+import { stampOf } from "../../view/kept.ts";
+
+const ROUND_MS = 50;
+
+export class TreeWatch {
+  private readonly paths: readonly string[];
+  private readonly onChange: () => void;
+  private readonly more: () => Iterable<string>;
+  private timer: NodeJS.Timeout | undefined;
+  private stamps = "";
+
+  /** @param more further paths, asked for in each round */
+  constructor(tree: StateTree, onChange: () => void, more: () => Iterable<string>) {
+    this.paths = pathsOf(tree);
+    this.onChange = onChange;
+    this.more = more;
+  }
+
+  start(): void {
+    if (this.timer !== undefined) return;
+    this.stamps = this.look();
+    this.timer = setInterval(() => {
+      const now = this.look();
+      if (now === this.stamps) return;
+      this.stamps = now;
+      this.onChange();
+    }, ROUND_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private look(): string {
+    let text = "";
+    for (const path of this.paths) text += `${stampOf(path)} `;
+    for (const path of this.more()) text += `${stampOf(path)} `;
+    return text;
+  }
+}
+
+/** A folder changes when a name in it comes or goes, and a file when it is written. */
+function pathsOf(tree: StateTree): string[] {
+  const trays = ["inbox", "processing", "outbox", "failed"];
+  const { dir, mailbox, control, runs, roadmap, supervisor, controlState, metrics, alerts } = tree;
+  return [
+    dir,
+    ...trays.map((name) => join(mailbox, name)),
+    join(control, "inbox"),
+    join(control, "outbox"),
+    join(dir, "questions", "open"),
+    runs,
+    roadmap,
+    supervisor,
+    controlState,
+    metrics,
+    alerts,
+  ];
+}
