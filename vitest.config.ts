@@ -16,7 +16,7 @@ const SEARCHES = [
   "test/interop/moved-folders.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
-  "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
+  "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,speed,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
   "test/parts/mcp/in-run.test.ts",
   "test/parts/plan/{rubbish,storm}.test.ts",
   "test/parts/{demo-night,limits}.test.ts",

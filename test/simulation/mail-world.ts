@@ -154,6 +154,7 @@ export function openSupervisor(): Watch {
     delivery,
     sweep: nothing,
     agents,
+    index: async () => {},
     archive: async () => {},
     // By `this`, because a copy of the world has its own ones.
     async look(this: { agents: WokenAgents; pending: PendingMail }) {

@@ -1,5 +1,6 @@
 /** A scope with very many messages, written at once: sending them would take half a minute. */
 import fs from "node:fs";
+import type { Scope } from "../../../src/parts/mail/scope/scope.ts";
 import type { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import {
   decodeMessage,
@@ -16,6 +17,11 @@ import {
 /** About 480 bytes each, as a short message has. */
 const TEXT = "about the schema ".repeat(10);
 
+/** One in which nothing stands. */
+export function blankMessage(scope: Scope): Message {
+  return decodeMessage('{"id":"blank"}', scope) as Message;
+}
+
 /**
  * Message n, from 1, has the id `m-<n>`, and goes to one name after the other.
  * @param more fields of message n
@@ -28,7 +34,7 @@ export function fillScope(
 ): void {
   const { project, branch } = folder.scope;
   const addressOf = (name: string): string => `${project}:${branch}:${name}`;
-  const blank = decodeMessage('{"id":"blank"}', folder.scope) as Message;
+  const blank = blankMessage(folder.scope);
   let lines: string[] = [];
   currentSegment(folder);
   let bytes = 0;

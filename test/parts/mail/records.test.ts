@@ -21,11 +21,13 @@ import { dataDirOf, listScopes, MailFolder } from "../../../src/parts/mail/store
 import { decodeMessage, type Message } from "../../../src/parts/mail/store/message.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import {
+  indexPathOf,
   listSegments,
   makeNext,
   SEAL,
   SEGMENT_BYTES,
 } from "../../../src/parts/mail/store/segments.ts";
+import { indexFull } from "../../../src/parts/mail/store/write-indexes.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const NOW = 1_795_500_000_123;
@@ -348,16 +350,16 @@ describe("a segment that is full", () => {
     expect(fs.existsSync(segmentOf(folder, 3))).toBe(false);
   });
 
-  it.each(["with", "without"])("is searched for ids, %s the list of them", (how) => {
+  it.each(["with", "without"])("is searched for ids, %s its index", async (how) => {
     const folder = newFolder();
     sendTo(folder, { id: "m1" });
     for (const _ of [1, 2]) {
       fill(folder);
       sendTo(folder, { text: "b" });
     }
-    const lists = [1, 2, 3].map((k) => folder.path(`messages.${k}.ids`));
-    expect(lists.map((path) => fs.existsSync(path))).toEqual([true, true, false]);
-    if (how === "without") for (const path of lists) fs.rmSync(path, { force: true });
+    if (how === "with") await indexFull(folder);
+    const indexes = [1, 2, 3].map((k) => fs.existsSync(indexPathOf(folder, k)));
+    expect(indexes).toEqual(how === "with" ? [true, true, false] : [false, false, false]);
     expect(sendTo(folder, { id: "m1" }).isNew).toBe(false);
     expect(sendTo(folder, { id: "m2" }).isNew).toBe(true);
   });
@@ -376,7 +378,7 @@ describe("retention", () => {
     for (const path of [segmentOf(folder), folder.path("blobs", blob)])
       fs.utimesSync(path, old, old);
     // As the process that fills it does; the line itself is in the next one.
-    makeNext(folder, { k: 1, path: segmentOf(folder) });
+    makeNext(folder, { k: 1, path: segmentOf(folder), isIndexed: false });
     return { folder, blob: folder.path("blobs", blob) };
   }
 

@@ -47,7 +47,7 @@ async function startSenders(
 describe("processes that write at once", () => {
   it("8 processes with 500 messages each, over the end of a segment: none is lost, torn or doubled, each sender's order stays", async () => {
     const dataDir = tempDir();
-    // With 5,000 bytes each, 4,000 messages fill one segment of 16 MiB and begin the next.
+    // With 2,500 bytes each, 4,000 messages fill some segments.
     const programs = await startSenders(dataDir, (n) => [`s${n}`, "500", "--text", "2500"], 8);
     for (const program of programs)
       expect(await program.ended, program.stderr()).toMatchObject({ exitCode: 0 });

@@ -14,11 +14,14 @@ import type { PostBox } from "../post/post-box.ts";
 import { sendAnswers } from "../requests/asked.ts";
 import { findScope } from "../scope/find-scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { indexFull } from "../store/write-indexes.ts";
 import { archiveIdle } from "./archive-idle.ts";
 import { Delivery } from "./delivery.ts";
 import { PendingMail } from "./pending-mail.ts";
 
 const SWEEP_MS = 60 * 60 * 1000;
+/** Between two looks for full files without an index (ms). */
+const INDEX_MS = 5000;
 /** Between two looks for agents that may be archived (ms), if they may be idle for longer than that. */
 const ARCHIVE_MS = 60 * 1000;
 
@@ -54,7 +57,8 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
     await pending.look([...agents.names.keys()], trays.clock.monotonicMs());
   };
   const archive = (): Promise<void> => archiveIdle(env, folder);
-  const parts = { post: post.box, exits, answers, pending, delivery, look, sweep, archive };
+  const index = (): Promise<void> => indexFull(folder);
+  const parts = { post: post.box, exits, answers, pending, delivery, look, index, sweep, archive };
   return new MailWatch(env, parts);
 }
 
@@ -67,6 +71,8 @@ interface WatchParts {
   /** Looks for new agents and new messages. */
   look: () => Promise<void>;
   delivery: Delivery;
+  /** Makes an index of each full file of messages. */
+  index: () => Promise<void>;
   /** Removes old records of the post. */
   sweep: () => void;
   /** Archives spawned agents that are idle for long. */
@@ -77,6 +83,7 @@ export class MailWatch {
   private readonly env: Environment;
   private readonly p: WatchParts;
   private sweepAtMs = 0;
+  private indexAtMs = 0;
   private archiveAtMs = 0;
 
   constructor(env: Environment, parts: WatchParts) {
@@ -103,6 +110,10 @@ export class MailWatch {
         `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
       );
     await this.p.delivery.work();
+    if (clock.monotonicMs() >= this.indexAtMs) {
+      this.indexAtMs = clock.monotonicMs() + INDEX_MS;
+      await this.p.index();
+    }
     if (clock.monotonicMs() >= this.archiveAtMs) {
       this.archiveAtMs = clock.monotonicMs() + Math.min(ARCHIVE_MS, settings.spawn.archive_ms);
       await this.p.archive();

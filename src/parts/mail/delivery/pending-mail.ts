@@ -5,7 +5,7 @@
 
 import { formatAddress, HUMAN } from "../scope/scope.ts";
 import { readCursor } from "../store/cursors.ts";
-import { filterFor, foreignLines, isHeld, isMailFor } from "../store/inbox.ts";
+import { filterFor, foreignLines, isHeld, isMailFor, linesWith } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
@@ -51,8 +51,8 @@ export class PendingMail {
       for (const name of names) if (!known.has(name)) await this.load(name, nowMs);
       const { scope } = this.folder;
       this.names = new Map(names.map((name) => [formatAddress({ ...scope, name }), name]));
-      const any = [...this.names.keys()].map((address) => JSON.stringify(address));
-      for await (const message of this.reader.nextWithPauses({ any })) this.take(message, nowMs);
+      const filter = linesWith([...this.names.keys()]);
+      for await (const message of this.reader.nextWithPauses(filter)) this.take(message, nowMs);
     });
   }
 
@@ -112,8 +112,7 @@ export class PendingMail {
 
   private async loadHeld(): Promise<void> {
     const reader = new MessageReader(this.folder, readCursor(this.folder, HUMAN).upto);
-    const filter = { any: [], ...foreignLines(this.folder) };
-    for await (const message of reader.nextWithPauses(filter)) {
+    for await (const message of reader.nextWithPauses(foreignLines(this.folder))) {
       if (isHeld(this.folder, message)) this.hold(message);
       if (this.held.length === KEPT_MAX) break;
     }

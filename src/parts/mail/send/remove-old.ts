@@ -6,8 +6,7 @@ import { HUMAN } from "../scope/scope.ts";
 import { firstUnreadOf } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { readBytes } from "../store/read-bytes.ts";
-import { pathOf } from "../store/segment-ids.ts";
-import { headOf, listSegments } from "../store/segments.ts";
+import { headOf, indexPathOf, listSegments } from "../store/segments.ts";
 
 /** The name of a file in `blobs/`. */
 const REF = /[0-9a-f]{64}/g;
@@ -30,8 +29,9 @@ export function removeOld(folder: MailFolder, wallMs: number): void {
     firstUnread ??= firstUnreadIn(folder);
     // Undefined: another process is at work here.
     if ((headOf(next)?.first ?? Number.POSITIVE_INFINITY) > firstUnread) break;
-    // The ids first, so that a crash leaves none behind.
-    for (const path of [pathOf(folder, segment.k), segment.path]) fs.rmSync(path, { force: true });
+    // The index first, so that a crash leaves none behind.
+    for (const path of [indexPathOf(folder, segment.k), segment.path])
+      fs.rmSync(path, { force: true });
     isRemoved = true;
   }
   if (isRemoved) removeTexts(folder, isOld);

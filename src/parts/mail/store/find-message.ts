@@ -1,11 +1,13 @@
 /** Finds a message by its id, in a part of a scope's segments. */
 import type { MailFolder } from "./mail-folder.ts";
 import { type Checked, decodeMessage, type Message, startOf } from "./message.ts";
-import { mayHaveId } from "./segment-ids.ts";
+import { mayHaveId } from "./segment-index.ts";
 import { linesOf, newBuffer } from "./segment-lines.ts";
 import { listSegments } from "./segments.ts";
 
 const START: Checked = [0, 0];
+/** One for all calls: a supervisor looks for many ids. */
+let buffer: Buffer | undefined;
 
 /**
  * @param to searched is what begins before this place, and, if it is given, at or behind `from`. Both are beginnings of lines
@@ -18,11 +20,11 @@ export function findMessage(
   from: Checked = START,
 ): Message | undefined {
   const start = startOf(id);
-  const buffer = newBuffer();
+  buffer ??= newBuffer();
   for (const segment of listSegments(folder)) {
     const { k } = segment;
     const isPart = k === from[0] || k === to[0];
-    if (k < from[0] || k > to[0] || (!isPart && !mayHaveId(folder, k, id))) continue;
+    if (k < from[0] || k > to[0] || (!isPart && !mayHaveId(folder, segment, id))) continue;
     const place = { segment, offset: k === from[0] ? from[1] : 0, n: 0 };
     for (const line of linesOf(place, { any: [start] }, buffer)) {
       if (k === to[0] && line !== undefined && line.place[1] >= to[1]) break;

@@ -2,7 +2,7 @@
 
 import { formatAddress, HUMAN, parseAddress, sameScope } from "../scope/scope.ts";
 import { readCursor } from "./cursors.ts";
-import type { LineFilter } from "./line-filter.ts";
+import { KEYS, type LineFilter } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { type Message, recipientsOf } from "./message.ts";
 import { MessageReader, type Numbered } from "./read-messages.ts";
@@ -36,14 +36,24 @@ export function agentsIn({ scope }: MailFolder, message: Message): string[] {
 
 /** Finds the lines that may be mail of this reader. */
 export function filterFor(folder: MailFolder, reader: string): LineFilter {
-  const own = { any: [JSON.stringify(formatAddress({ ...folder.scope, name: reader }))] };
-  if (reader !== HUMAN) return own;
-  return { any: [...own.any, `"requires_human":true`], ...foreignLines(folder) };
+  const address = formatAddress({ ...folder.scope, name: reader });
+  if (reader !== HUMAN) return linesWith([address]);
+  return {
+    any: [JSON.stringify(address), `"requires_human":true`],
+    unless: foreignLines(folder).unless,
+    keys: [address, KEYS.human, KEYS.foreign],
+  };
+}
+
+/** Finds the lines that have one of these addresses. */
+export function linesWith(addresses: readonly string[]): LineFilter {
+  return { any: addresses.map((address) => JSON.stringify(address)), keys: addresses };
 }
 
 /** Finds the lines that may be held, by what those of the own project have. */
-export function foreignLines({ scope }: MailFolder): { unless: string } {
-  return { unless: `"project":${JSON.stringify(scope.project)}` };
+export function foreignLines({ scope }: MailFolder): LineFilter & { unless: string } {
+  const unless = `"project":${JSON.stringify(scope.project)}`;
+  return { any: [], unless, keys: [KEYS.foreign] };
 }
 
 /** The mail that the reader has not provably read. @param reader a name in lower case */

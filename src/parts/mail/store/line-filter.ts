@@ -6,10 +6,15 @@ export interface LineFilter {
   any: readonly string[];
   /** or it does not have this one. */
   unless?: string;
+  /** Which lines these are in the index of a full segment: addresses, and `KEYS`. Left out: no index knows them. */
+  keys?: readonly string[];
 }
 
+/** Lines that an index finds besides those for an address: what is no line of ours, what needs a person, what is of another project. */
+export const KEYS = { other: "other", human: "human", foreign: "foreign" } as const;
+
 /** No line of ours passes. */
-export const NO_LINES: LineFilter = { any: [] };
+export const NO_LINES: LineFilter = { any: [], keys: [] };
 
 /** How each line of ours begins. */
 const OURS = Buffer.from('{"v":1,');
@@ -43,7 +48,8 @@ function textTest(bytes: Buffer, text: string): (from: number, to: number) => bo
   };
 }
 
-function isOurs(bytes: Buffer, from: number, to: number): boolean {
+/** Whether a line is written by this version. */
+export function isOurs(bytes: Buffer, from: number, to: number): boolean {
   // A line without anything in it ends a torn one.
   return to - from < OURS.length || isAt(bytes, from, OURS);
 }

@@ -104,13 +104,21 @@ export function recipientsOf({ to, mentions }: Pick<Message, "to" | "mentions">)
   return [...new Set([...to, ...mentions])];
 }
 
+/** Whole addresses that were read: in any scope they are the same. */
+const known = new Set<string>();
+const KNOWN_MAX = 1000;
+
 /** Earlier versions keep one address, or a list as JSON text. */
 function addressesOf(value: unknown, scope: Scope): string[] {
   const isList = typeof value === "string" && value.startsWith("[");
   const texts = isList ? textsOf(parseObject(`{"list":${value}}`)?.["list"]) : textsOf(value);
   return texts.flatMap((text) => {
+    // Most lines have what stands in many others.
+    if (known.has(text)) return text;
     const address = parseAddress(text, scope);
-    return address === undefined ? [] : [formatAddress(address)];
+    const whole = address && formatAddress(address);
+    if (whole === text && known.size < KNOWN_MAX) known.add(text);
+    return whole === undefined ? [] : [whole];
   });
 }
 

@@ -2,12 +2,12 @@
  * Reads the messages of a scope in order. A line that is torn or not ours is counted and skipped; of two messages with one id the first
  * one counts. A segment that retention removes in the middle is passed over.
  */
-import { setImmediate as pause } from "node:timers/promises";
 import { findMessage } from "./find-message.ts";
 import { type LineFilter, NO_LINES } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { decodeMessage, type Message } from "./message.ts";
-import { type Line, linesOf, newBuffer, type Place } from "./segment-lines.ts";
+import { linesFor } from "./segment-index.ts";
+import { type Line, linesAt, linesOf, newBuffer, type Place } from "./segment-lines.ts";
 import { headOf, listSegments, type Segment } from "./segments.ts";
 
 /** A message with its number in the scope: cursors hold such numbers. */
@@ -24,6 +24,8 @@ export class MessageReader {
   private readonly folder: MailFolder;
   private place: Place | undefined;
   private readonly after: number;
+  /** As they were listed last. */
+  private segments: readonly Segment[] = [];
   private readonly buffer = newBuffer();
 
   /** @param after reads messages whose number is above this */
@@ -55,7 +57,7 @@ export class MessageReader {
     let sinceMs = performance.now();
     for (const message of this.steps(filter)) {
       if (performance.now() - sinceMs >= SLICE_MS) {
-        await pause();
+        await new Promise((resolve) => setImmediate(resolve));
         sinceMs = performance.now();
       }
       if (message !== undefined) yield message;
@@ -132,6 +134,11 @@ export class MessageReader {
     place: Place,
     filter: LineFilter | undefined,
   ): Generator<Line | undefined, boolean> {
+    const indexed = filter?.keys && linesFor(this.folder, place.segment, filter.keys);
+    if (indexed !== undefined) {
+      yield* linesAt(place, indexed, this.after);
+      return true;
+    }
     if (yield* linesOf(place, filter, this.buffer)) return true;
     if (!this.isSucceeded(place)) return false;
     // Lines may have come between the read and the look for a successor.
@@ -146,13 +153,24 @@ export class MessageReader {
 
   /** @returns false when the next segment is not there yet */
   private goOn(place: Place): boolean {
-    for (const segment of listSegments(this.folder)) {
-      const next = segment.k > place.segment.k ? startOf(segment) : undefined;
-      if (next === undefined) continue;
-      Object.assign(place, next);
-      return true;
+    // Those of an earlier list may have been removed.
+    const next = this.startAfter(place) ?? this.listAgain().startAfter(place);
+    if (next === undefined) return false;
+    Object.assign(place, next);
+    return true;
+  }
+
+  private listAgain(): this {
+    this.segments = listSegments(this.folder);
+    return this;
+  }
+
+  private startAfter({ segment: { k } }: Place): Place | undefined {
+    for (const segment of this.segments) {
+      const place = segment.k > k ? startOf(segment) : undefined;
+      if (place !== undefined) return place;
     }
-    return false;
+    return undefined;
   }
 }
 

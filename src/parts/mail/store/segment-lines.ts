@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { type LineFilter, lineTest } from "./line-filter.ts";
 import type { Checked } from "./message.ts";
-import { readInto } from "./read-bytes.ts";
+import { readAt, readInto } from "./read-bytes.ts";
 import { isSeal, type Segment, tryOpen } from "./segments.ts";
 
 /** A whole line. Its bytes are there until the next one is asked for. */
@@ -21,6 +21,8 @@ export interface Place {
 
 /** How much is read at once (bytes); more than any line of ours. */
 const PIECE_BYTES = 256 * 1024;
+/** How much is read at once where only some lines are wanted (bytes): the next one may be near. */
+const SPAN_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 
 /**
@@ -54,6 +56,47 @@ export function* linesOf(
       if (length === undefined) return false;
       yield { ...passed(place, length), bytes };
     }
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Where a line stands (bytes), and its number. Its length is without its end. */
+export interface LinePlace {
+  n: number;
+  offset: number;
+  length: number;
+}
+
+/**
+ * Some lines of a full segment, from this place on, and undefined after each piece that was read. The place moves along.
+ * @param lines in order
+ * @param after lines with a number up to this one are left out
+ */
+export function* linesAt(
+  place: Place,
+  { lines, nextN, end }: { lines: Iterable<LinePlace>; nextN: number; end: number },
+  after: number,
+): Generator<Line | undefined> {
+  const { segment } = place;
+  const from = Math.max(place.n, after + 1);
+  const fd = tryOpen(segment);
+  if (fd === undefined) return;
+  try {
+    let bytes: Buffer = Buffer.alloc(0);
+    let start = 0;
+    for (const { n, offset, length } of lines) {
+      if (n < from) continue;
+      if (offset + length > start + bytes.length) {
+        start = offset;
+        bytes = readAt(fd, start, start + Math.max(length, SPAN_BYTES));
+        yield undefined;
+      }
+      Object.assign(place, { n: n + 1, offset: offset + length + 1 });
+      const line = bytes.subarray(offset - start, offset - start + length);
+      yield { n, bytes: line, place: [segment.k, offset] };
+    }
+    Object.assign(place, { n: nextN, offset: end });
   } finally {
     fs.closeSync(fd);
   }

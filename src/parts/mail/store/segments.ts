@@ -12,10 +12,9 @@ import { listDirForSure } from "../../../host/list-dir.ts";
 import { openToRead } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { readAt, readBytes, readInto } from "./read-bytes.ts";
-import { keepIds } from "./segment-ids.ts";
 
 /** A segment of at least this many bytes is sealed. No seal stands before this place. */
-export const SEGMENT_BYTES = 4 * 1024 * 1024;
+export const SEGMENT_BYTES = 1024 * 1024;
 export const SEAL = '{"v":1,"sealed":true}';
 const SEAL_LINE = `\n${SEAL}\n`;
 /** With O_NONBLOCK, a pipe at this path does not wait for a reader. */
@@ -25,22 +24,28 @@ const TO_APPEND =
   (fs.constants.O_NOFOLLOW ?? 0) |
   (fs.constants.O_NONBLOCK ?? 0);
 const NEWLINE = 0x0a;
-const NAME = /^messages\.([1-9]\d{0,8})\.jsonl$/;
+const NAME = /^messages\.([1-9]\d{0,8})\.(jsonl|index)$/;
 const FIRST_LINE_BYTES_MAX = 4096;
 
 export interface Segment {
   k: number;
   path: string;
+  /** Whether it is full and has an index: see `segment-index.ts`. */
+  isIndexed: boolean;
 }
 
 /** The oldest first. @throws a system error */
 export function listSegments(folder: MailFolder): Segment[] {
-  return listDirForSure(folder.dir)
-    .flatMap((name) => {
-      const [, k] = NAME.exec(name) ?? [];
-      return k === undefined ? [] : [{ k: Number(k), path: folder.path(name) }];
-    })
-    .sort((a, b) => a.k - b.k);
+  const segments: Segment[] = [];
+  const indexed = new Set<number>();
+  for (const name of listDirForSure(folder.dir)) {
+    const [, number, ending] = NAME.exec(name) ?? [];
+    const k = Number(number);
+    if (ending === "index") indexed.add(k);
+    if (ending === "jsonl") segments.push({ k, path: folder.path(name), isIndexed: false });
+  }
+  for (const segment of segments) segment.isIndexed = indexed.has(segment.k);
+  return segments.sort((a, b) => a.k - b.k);
 }
 
 /** The segment that is written now. Makes the first one. @throws ErrMailboxDir, a system error */
@@ -49,6 +54,10 @@ export function currentSegment(folder: MailFolder): Segment {
   if (last !== undefined) return last;
   makeSegment(folder, 1, 1);
   return currentSegment(folder);
+}
+
+export function indexPathOf(folder: MailFolder, k: number): string {
+  return folder.path(`messages.${k}.index`);
 }
 
 /** For reading and appending. @throws a system error */
@@ -67,8 +76,6 @@ export function makeNext(folder: MailFolder, segment: Segment): void {
     if (end === -1 || isSeal(bytes, at, end)) break;
     at = end + 1;
   }
-  // First: a full segment whose ids are not kept is read whole each time that an id is looked for.
-  keepIds(folder, segment.k, bytes.subarray(from, at));
   makeSegment(folder, segment.k + 1, first + lines);
 }
 

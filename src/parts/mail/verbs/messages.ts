@@ -14,6 +14,7 @@ import { MessageReader, type Numbered } from "../store/read-messages.ts";
 import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
 
 const COUNT_MAX = 1_000_000;
+const PRINTED_CHARS = 32 * 1024;
 
 export const command = defineCommand({
   usage: "[--from NAME] [--mentions NAME] [--unread] [--thread ID] [--last N] [-f]",
@@ -37,13 +38,14 @@ export const command = defineCommand({
     const { after, filter, isWanted } = filterOf(ctx, folder);
     const reader = new MessageReader(folder, after);
     const { last, follow } = ctx.options;
+    const printer = new Printer(ctx, folder);
     for (const message of last === undefined ? [] : reader.lastOf(last, isWanted, filter))
-      await print(ctx, folder, message);
+      await printer.add(message);
     for (;;) {
       // Watching begins before the read, so nothing is missed in between.
       const change = follow ? new ChangeSignal([folder.dir]) : undefined;
-      for (const message of reader.next(filter))
-        if (isWanted(message)) await print(ctx, folder, message);
+      for (const message of reader.next(filter)) if (isWanted(message)) await printer.add(message);
+      await printer.flush();
       if (change === undefined) break;
       await change.next();
       change.close();
@@ -99,13 +101,29 @@ function textFilter(text: string | undefined): LineFilter | undefined {
   return text === undefined ? undefined : { any: [JSON.stringify(text)] };
 }
 
-async function print(
-  { out, json }: Pick<Context, "out" | "json">,
-  folder: MailFolder,
-  message: Numbered,
-): Promise<void> {
-  const lines = json
-    ? [visibleJson(documentOf(folder, message))]
-    : linesOf(folder, message, localTime(message.created_at * 1000));
-  await out.raw(`${lines.join("\n")}\n`);
+/** Prints many messages by one call. */
+class Printer {
+  private readonly ctx: Pick<Context, "out" | "json">;
+  private readonly folder: MailFolder;
+  private text = "";
+
+  constructor(ctx: Pick<Context, "out" | "json">, folder: MailFolder) {
+    this.ctx = ctx;
+    this.folder = folder;
+  }
+
+  async add(message: Numbered): Promise<void> {
+    const { folder } = this;
+    const lines = this.ctx.json
+      ? [visibleJson(documentOf(folder, message))]
+      : linesOf(folder, message, localTime(message.created_at * 1000));
+    this.text += `${lines.join("\n")}\n`;
+    if (this.text.length >= PRINTED_CHARS) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const { text } = this;
+    this.text = "";
+    if (text !== "") await this.ctx.out.raw(text);
+  }
 }

@@ -12,8 +12,12 @@ import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.t
 import { type Draft, type Sent, send } from "../send/send.ts";
 import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { TIMES } from "../store/message.ts";
+import { listSegments } from "../store/segments.ts";
 import { MAIL_STATES, type MailState, waitForMail } from "./mail-state.ts";
 import { callerOf, isInRun, openMail, wayOf } from "./open-mail.ts";
+
+/** A command makes at most so many indexes of full files. */
+const INDEXED_MAX = 2;
 
 /** `isLeft`: it is in the folder of the run, and the worker will record it. */
 type Told = Sent & { isLeft?: boolean };
@@ -47,8 +51,23 @@ export const sayTo: MessageSender = async (ctx) => {
     if (absent.length > 0)
       ctx.out.note(`kept for an agent of that name, which is not there: ${absent.join(", ")}`);
   }
+  if (drop === undefined) await tryIndex(folder);
   return hasReached ? EXIT.ok : EXIT.waitTimedOut;
 };
+
+/** After the answer. What fails is tried again by the next command or supervisor. */
+async function tryIndex(folder: MailFolder): Promise<void> {
+  try {
+    const isMissing = listSegments(folder)
+      .slice(0, -1)
+      .some(({ isIndexed }) => !isIndexed);
+    if (!isMissing) return;
+    const { indexFull } = await import("../store/write-indexes.ts");
+    await indexFull(folder, INDEXED_MAX);
+  } catch {
+    // The disk may be full.
+  }
+}
 
 function stateOf(wanted: string | undefined): MailState {
   return wanted === "read" ? "seen" : (MAIL_STATES.find((state) => state === wanted) ?? "recorded");
