@@ -3,6 +3,9 @@
  * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that. After a crash in
  * between the task is submitted once more, which changes nothing while the task or its record is there. The next worker takes what a
  * dead one left. Files with other endings are requests, which a part takes in the same way.
+ *
+ * The folder of a run that has ended is renamed first, to `drops/.<id>@<lease>`. A program that outlives its run finds no folder then, and
+ * is told so; what it left before is in the folder, and is taken.
  */
 import fs from "node:fs";
 import { basename, join } from "node:path";
@@ -14,7 +17,7 @@ import { isId, runOfLease } from "../core/names.ts";
 import { RUN_DIR_DEPTH, type StateTree } from "../core/state-tree.ts";
 import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
-import { judgeOwner } from "../host/identity.ts";
+import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { systemClock } from "../host/system-clock.ts";
@@ -24,6 +27,10 @@ import type { RequestPlace, RequestTaker, RunRequest } from "./request-taker.ts"
 
 /** Between two looks into the folder of a run that is on (ms). */
 const LOOK_MS = 200;
+/** What the name of a folder begins with when its run has ended. No id begins so. */
+const ENDED = ".";
+/** Folders of ended runs that this process takes now. */
+const beingTaken = new Set<string>();
 
 export interface DropPlace extends RequestPlace {
   readonly requests?: readonly RequestTaker[];
@@ -56,12 +63,11 @@ export class Drop {
     this.timer = setInterval(() => this.take(false), LOOK_MS);
   }
 
-  /** The run has ended: takes the rest. What the disk refuses stays for another worker. */
+  /** The run has ended: takes the rest. What the disk refuses stays for a later look. */
   async close(): Promise<void> {
     clearInterval(this.timer);
-    this.take(true);
     await this.taking;
-    removeEmpty(this.dir);
+    await takeLast(this.place, this.dir);
   }
 
   private take(isLast: boolean): void {
@@ -69,20 +75,44 @@ export class Drop {
   }
 }
 
-/** Takes what runs of dead workers left. */
+/** Takes what runs of dead workers left, and what the disk refused when runs of this one ended. */
 export async function takeLeftDrops(place: DropPlace): Promise<void> {
   const dirs = dropsDir(place.tree);
-  const left = listDir(dirs).filter((name) => judgeOwner(ownerOf(name)) === "dead");
+  const left = listDir(dirs).filter((name) => judgeOwner(ownerOf(name)) === "dead" || isOurs(name));
   if (left.length === 0) return;
   const release = await lockFile(join(dirs, ".lock"));
   try {
-    for (const name of left) {
-      await takeAll(place, join(dirs, name), true);
-      removeEmpty(join(dirs, name));
-    }
+    for (const name of left) await takeLast(place, join(dirs, name));
   } finally {
     await release?.();
   }
+}
+
+/** Whether it is the folder of a run of this process that has ended. */
+function isOurs(folder: string): boolean {
+  return folder.startsWith(ENDED) && parseOwner(ownerOf(folder))?.pid === process.pid;
+}
+
+/** Never rejects. After it no program can leave anything in this folder. */
+async function takeLast(place: DropPlace, dir: string): Promise<void> {
+  const ended = endedOf(dir);
+  // The end of a run, and a look for what is left, at once.
+  if (beingTaken.has(ended)) return;
+  beingTaken.add(ended);
+  try {
+    if (ended !== dir) fs.renameSync(dir, ended);
+    await takeAll(place, ended, true);
+    removeEmpty(ended);
+  } catch {
+    // It was never made, or the disk refuses: a later look tries again.
+  } finally {
+    beingTaken.delete(ended);
+  }
+}
+
+function endedOf(dir: string): string {
+  const name = basename(dir);
+  return name.startsWith(ENDED) ? dir : join(dir, "..", `${ENDED}${name}`);
 }
 
 /** Never rejects. @param isLast no program writes any more: what is no task now never becomes one */
@@ -189,7 +219,7 @@ function refuse(place: DropPlace, path: string, error: MailchuteError): void {
 
 function senderOf(path: string): string {
   const folder = basename(join(path, ".."));
-  return folder.slice(0, folder.lastIndexOf("@"));
+  return folder.slice(folder.startsWith(ENDED) ? ENDED.length : 0, folder.lastIndexOf("@"));
 }
 
 function leaseOf(path: string): string {

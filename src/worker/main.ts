@@ -21,6 +21,8 @@ import { OwnDocument } from "./worker-document.ts";
 
 /** How long a worker that has lost its supervisor waits for work, or for a new supervisor, before it ends (ms). */
 const ORPHAN_IDLE_MS = 30_000;
+/** Between two looks for what ended runs have left (ms). */
+const DROPS_MS = 5000;
 /** How long a stopped worker process may take to end by itself (ms). */
 const LEAVE_MS = 50;
 
@@ -56,6 +58,8 @@ class WorkerProcess {
   private bell: Doorbell | undefined;
   private sweep: NodeJS.Timeout | undefined;
   private isStopped = false;
+  private isTakingDrops = false;
+  private dropsAtMs = 0;
   private idleSinceMs = performance.now();
 
   constructor(
@@ -112,17 +116,31 @@ class WorkerProcess {
     }
     // Do this after the hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
-    if (settings.agents.some(({ kind }) => kind !== "module")) void this.takeLeftDrops();
+    if (this.hasPrograms) void this.takeLeftDrops();
     this.obeySignals();
     outliveReadersAndHandlers();
   }
 
+  /** Whether runs here may leave something: then their folders are looked at. */
+  private get hasPrograms(): boolean {
+    return this.boot.settings.agents.some(({ kind }) => kind !== "module");
+  }
+
+  /** Again and again: a worker may die after others have begun, and its programs after it. */
   private async takeLeftDrops(): Promise<void> {
-    if (!fs.existsSync(join(this.tree.dir, "drops"))) return;
-    const { takeLeftDrops } = await import("./drop.ts");
-    const { boot, parts, tree, trays } = this;
-    const { settings } = boot;
-    await takeLeftDrops({ tree, trays, settings, requests: parts.requests ?? [] });
+    if (this.isTakingDrops || !fs.existsSync(join(this.tree.dir, "drops"))) return;
+    this.isTakingDrops = true;
+    this.dropsAtMs = performance.now() + DROPS_MS;
+    try {
+      const { takeLeftDrops } = await import("./drop.ts");
+      const { boot, parts, tree, trays } = this;
+      const { settings } = boot;
+      await takeLeftDrops({ tree, trays, settings, requests: parts.requests ?? [] });
+    } catch {
+      // The disk is full, say.
+    } finally {
+      this.isTakingDrops = false;
+    }
   }
 
   private sayHello(): void {
@@ -154,6 +172,7 @@ class WorkerProcess {
 
   private lookAround(): void {
     const { worker, tree } = this;
+    if (this.hasPrograms && performance.now() >= this.dropsAtMs) void this.takeLeftDrops();
     this.introduce();
     this.bell?.rearm();
     worker.lookAround();

@@ -79,7 +79,7 @@ function leave(
   try {
     fs.writeFileSync(staged, text, { mode: 0o600, flush: true });
     fs.linkSync(staged, path);
-    syncDir(drop);
+    syncLeft(drop);
     return "submitted";
   } catch (error) {
     if (systemCode(error) === "EEXIST") {
@@ -90,6 +90,13 @@ function leave(
         phase: "enqueue",
       });
     }
+    if (systemCode(error) === "ENOENT")
+      throw new ErrIo("the run has ended, and nothing is taken from its programs any more", {
+        id,
+        path: drop,
+        phase: "enqueue",
+        hint: "a program that outlives its run cannot speak for it: end it with the run",
+      });
     throw new ErrIo(`the run's folder does not take the task: ${messageOf(error)}`, {
       id,
       path: drop,
@@ -99,6 +106,15 @@ function leave(
     });
   } finally {
     fs.rmSync(staged, { force: true });
+  }
+}
+
+/** When the run has ended just now, its folder was moved with the file in it, which is taken. */
+function syncLeft(drop: string): void {
+  try {
+    syncDir(drop);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
   }
 }
 
