@@ -20,6 +20,7 @@ export function overviewOf(facts: Facts): Overview {
     state_dir: s.state_dir,
     health: healthOf(s.supervisor, nowMs),
     slots: slotsOf(s),
+    workers: s.workers,
     paused: s.control.paused ? pausedText(s, nowMs) : null,
     counts: s.counts,
     minutes,

@@ -63,6 +63,7 @@ export interface Overview {
   state_dir: string;
   health: Health;
   slots: { busy: number; total: number; processes: number };
+  workers: Snapshot["workers"];
   /** What new starts wait for, when the pool is paused; null when it is not. */
   paused: string | null;
   counts: Snapshot["counts"];

@@ -10,8 +10,8 @@ import { localTime } from "../../text/local-time.ts";
 import { countText, duration, safe, table } from "../../text/render.ts";
 import { lookForRecord } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { type Row, Tally, type Times } from "../../view/tally.ts";
 import { describeTask } from "../../view/task-rows.ts";
-import { type Row, Tally, type Times } from "./tally.ts";
 
 const DEFAULT_MS = 24 * 60 * 60 * 1000;
 const GROUPINGS = ["agent", "group", "type", "title"] as const;

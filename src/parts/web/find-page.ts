@@ -4,16 +4,19 @@ import { openIdReaders } from "../../app/id-readers.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { existsTree } from "../../cli/shell/options.ts";
 import { AgentLines } from "../../cli/text/agent-lines.ts";
+import { bytesText } from "../../core/bytes-text.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
+import { SeriesReader, SPAN_NAMES } from "../../view/series.ts";
 import { readSupervisor } from "../../view/supervisor.ts";
 import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
+import { chartBlocks } from "./pages/charts.ts";
 import { overviewPage } from "./pages/overview-page.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
@@ -44,6 +47,7 @@ export function routeOf(path: string): Route | undefined {
 export class Pages {
   private readonly tree: StateTree;
   private readonly reader: OverviewReader;
+  private readonly series: SeriesReader;
   private readonly why: WhyOpen;
   private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
@@ -56,6 +60,7 @@ export class Pages {
     const lines = new AgentLines();
     const lastLineOf = (runDir: string): string | null => lines.lastLineOf(runDir);
     this.reader = new OverviewReader(tree, { settings, lastLineOf });
+    this.series = new SeriesReader(tree);
     const { agents, prices } = settings;
     const explain = (id: string): Promise<Why | undefined> => this.explain(id);
     this.ofTask = { explain, past: new TaskPast(tree, prices), agents: lines };
@@ -87,7 +92,7 @@ export class Pages {
       if (!existsTree(this.tree)) throw new Error(`${this.tree.dir} is gone`);
       switch (route.page) {
         case "overview":
-          return overviewPage(this.look());
+          return this.overviewOf(query);
         case "tasks":
           return await tasksPage(this.tree, query);
         case "task":
@@ -113,6 +118,15 @@ export class Pages {
 
   close(): void {
     this.reader.close();
+    this.series.close();
+  }
+
+  /** @param query `over`: the time that the charts show */
+  private overviewOf(query: URLSearchParams): Page {
+    const overview = this.look();
+    const over = SPAN_NAMES.find((one) => one === query.get("over")) ?? "1h";
+    const charts = chartBlocks(this.series.look(over, overview.at_ms), over);
+    return overviewPage(overview, { charts, disk: diskText(this.tree.dir) });
   }
 
   private look(): Overview {
@@ -143,5 +157,15 @@ function explainUnwritable(dir: string): string | undefined {
     if (systemCode(error) !== "EROFS") return undefined;
     const { hint = "" } = describeError(error);
     return shown(`the disk of ${dir} is read-only: no task can start or end; do: ${hint}`);
+  }
+}
+
+/** "" when the system does not say it. */
+function diskText(dir: string): string {
+  try {
+    const { bavail, blocks, bsize } = fs.statfsSync(dir);
+    return blocks === 0 ? "" : `${bytesText(bavail * bsize)} free of ${bytesText(blocks * bsize)}`;
+  } catch {
+    return "";
   }
 }

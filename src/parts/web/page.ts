@@ -80,6 +80,7 @@ export type Block =
   | { kind: "table"; title: string; columns: string[]; rows: Cell[][]; none: string }
   | { kind: "log"; title: string; lines: Line[]; older: Link | null; end: Link | null }
   | Chart
+  | { kind: "charts"; charts: Chart[] }
   | { kind: "acts"; label: string; acts: Act[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Row } from "../../../src/parts/stats/tally.ts";
+import type { Row } from "../../../src/view/tally.ts";
 import { newCli, put } from "../../cli/run-cli.ts";
 import { newPool } from "../../support/pool.ts";
 

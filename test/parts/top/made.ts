@@ -33,6 +33,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
     state_dir: "/srv/pool/state",
     health: { state: "live", text: "live", is_attended: true },
     slots: { busy: 2, total: 3, processes: 1 },
+    workers: [],
     paused: null,
     counts: {
       waiting: count(410),

@@ -80,6 +80,11 @@ export const MAKERS = {
     }
     return box;
   },
+  charts({ charts }) {
+    const box = element("div", undefined, { class: "charts" });
+    fill(box, charts, (one) => MAKERS.chart(one), updateBlock);
+    return box;
+  },
   log({ title, lines, older, end }) {
     const box = element("section", undefined, { "aria-label": title });
     const links = element("p");
@@ -132,7 +137,9 @@ export function updateBlock(node, block) {
   else if (block.kind === "table" && before.columns.join() === block.columns.join()) {
     node.querySelector("caption").textContent = block.title;
     fillRows(node.querySelector("tbody"), block);
-  } else if (block.kind === "chart" && before.title === block.title) {
+  } else if (block.kind === "charts")
+    fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
+  else if (block.kind === "chart" && before.title === block.title) {
     updateChart(node, block);
     const body = node.querySelector("tbody");
     if (body !== null) fillRows(body, { ...block.table, none: "nothing" });

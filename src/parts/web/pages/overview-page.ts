@@ -17,8 +17,10 @@ import {
 } from "../page.ts";
 
 const TASKS_NAMED_MAX = 5;
+const HEARTBEAT_LATE_MS = 5000;
 
-export function overviewPage(overview: Overview): Page {
+/** @param more the charts, and what else is known of the machine */
+export function overviewPage(overview: Overview, more: { charts: Block[]; disk: string }): Page {
   const { health, obstacles, alerts, questions } = overview;
   return {
     title: "Overview",
@@ -28,12 +30,13 @@ export function overviewPage(overview: Overview): Page {
     blocks: [
       ...obstacles.map((one) => say(`${shown(one.what)}; do: ${shown(one.do)}`, true)),
       ...(overview.paused === null ? [] : [say(safe(overview.paused), true)]),
-      countsOf(overview),
+      countsOf(overview, more.disk),
       {
         kind: "acts",
         label: "pool",
         acts: actsOnPool({ paused: overview.paused !== null }, overview.slots.total),
       },
+      ...more.charts,
       {
         kind: "table",
         title: "Running",
@@ -69,11 +72,29 @@ export function overviewPage(overview: Overview): Page {
         rows: alerts.map((one) => [timeOf(one.at_ms), shown(one.message)]),
         none: "no alert",
       },
+      workersOf(overview),
     ],
   };
 }
 
-function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview): Block {
+function workersOf({ workers }: Overview): Block {
+  return {
+    kind: "table",
+    title: "Worker processes",
+    columns: ["worker", "pid", "slots", "state", "last heartbeat"],
+    rows: workers.map(({ id, pid, slots, verdict, heartbeat_age_ms: ageMs }) => [
+      shown(id),
+      String(pid),
+      String(slots),
+      shown(verdict),
+      // Whole steps, so that it changes only when it is late.
+      ageMs < HEARTBEAT_LATE_MS ? "just now" : `${duration(Math.floor(ageMs / 1000) * 1000)} ago`,
+    ]),
+    none: "no worker process",
+  };
+}
+
+function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, disk: string): Block {
   const { waiting, ready, delayed, held, running, done, failed } = counts;
   const waits = { ...waiting, count: waiting.count + ready + delayed + held };
   const state = (text: string, name: string): Cell => ({
@@ -93,6 +114,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview): B
       time === null ? "–" : `median ${duration(time.p50_ms)}, 95 % below ${duration(time.p95_ms)}`,
     ],
   ];
+  if (disk !== "") facts.push(["disk", disk]);
   if (spent !== null)
     facts.push(["cost today", `$${(spent / 1e6).toFixed(2)}${cost.is_complete ? "" : " or more"}`]);
   return { kind: "facts", facts };

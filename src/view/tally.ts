@@ -1,5 +1,5 @@
 /** Counts the tasks that ended in a period, in groups. Pure: it is given the lines of the journal of events in order. */
-import { addDuration, type DurationBins, percentileOf } from "../../core/percentiles.ts";
+import { addDuration, type DurationBins, percentileOf } from "../core/percentiles.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -98,6 +98,11 @@ export class Tally {
         }),
       )
       .sort((a, b) => size(b) - size(a) || (a.group < b.group ? -1 : 1));
+  }
+
+  /** The group counts no longer. */
+  forget(group: string): void {
+    this.groups.delete(group);
   }
 
   private of(name: string): Counted {

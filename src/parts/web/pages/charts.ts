@@ -1,0 +1,183 @@
+/** The charts of the overview: tasks that ended, their waits and runs, and how they failed, over an hour, a day or a week. Pure. */
+import { countText, duration } from "../../../text/render.ts";
+import { type Point, type Series, SPAN_NAMES, type SpanName } from "../../../view/series.ts";
+import type { Times } from "../../../view/tally.ts";
+import { type Block, type Cell, type Chart, pathWith, type Shape, shown, timeOf } from "../page.ts";
+
+const WIDTH = 600;
+const HEIGHT = 90;
+/** So many ways to fail have a colour of their own. */
+const KINDS_MAX = 3;
+const KIND_LOOKS = ["bad", "warn", "other", "soft"];
+
+/** @param name of the span that is shown */
+export function chartBlocks(series: Series, name: SpanName): Block[] {
+  const { points, known_from_ms: knownFromMs, is_complete: isComplete } = series;
+  const charts = [endedChart, waitChart, runChart, kindChart].map((make) => make(series));
+  const links = SPAN_NAMES.map((one) => ({
+    text: one.replace("h", " h").replace("d", " d"),
+    to: pathWith("/", { over: one }),
+    is_here: one === name,
+  }));
+  const notes: [string, Cell][] = [];
+  if (!isComplete) notes.push(["charts", "the journals are being read: more is to come"]);
+  if (knownFromMs !== null && (points[0]?.from_ms ?? 0) < knownFromMs)
+    notes.push(["the journals begin", timeOf(knownFromMs)]);
+  return [
+    { kind: "links", label: "time that the charts show", links },
+    ...(notes.length === 0 ? [] : [{ kind: "facts", facts: notes } as const]),
+    { kind: "charts", charts },
+  ];
+}
+
+type Made = Pick<Chart, "title" | "shapes" | "top" | "legend" | "table">;
+
+function chartOf({ points, step_ms: stepMs }: Series, made: Made): Chart {
+  return {
+    kind: "chart",
+    size: [WIDTH, HEIGHT],
+    from: timeOf(points[0]?.from_ms ?? null),
+    to: timeOf((points.at(-1)?.from_ms ?? 0) + stepMs),
+    ...made,
+  };
+}
+
+function endedChart(series: Series): Chart {
+  const counts = series.points.map(({ row }) => [row?.completed ?? 0, row?.failed ?? 0]);
+  const total = (at: number): number => sum(counts.map((one) => one[at] ?? 0));
+  return chartOf(series, {
+    title: "Tasks that ended",
+    ...stacked(series, counts, ["done", "failed"], ["good", "bad"]),
+    legend: [
+      { text: `done ${countText(total(0))}`, look: "good" },
+      { text: `failed ${countText(total(1))}`, look: "bad" },
+    ],
+    table: {
+      columns: ["from", "done", "failed"],
+      rows: rowsOf(series, ({ row }) => [
+        countText(row?.completed ?? 0),
+        countText(row?.failed ?? 0),
+      ]),
+    },
+  });
+}
+
+function waitChart(series: Series): Chart {
+  return timesChart(series, "Time in the inbox", ({ row }) => row?.waited_ms);
+}
+
+function runChart(series: Series): Chart {
+  return timesChart(series, "Time of the last run", ({ row }) => row?.ran_ms);
+}
+
+function timesChart(
+  series: Series,
+  title: string,
+  timesOf: (point: Point) => Times | undefined,
+): Chart {
+  const { points } = series;
+  const values = (of: "p50" | "p95"): (number | null)[] =>
+    points.map((point) => timesOf(point)?.[of] ?? null);
+  const [p50, p95] = [values("p50"), values("p95")];
+  const max = Math.max(1, ...p95.map((ms) => ms ?? 0));
+  const text = (ms: number | null): string => (ms === null ? "–" : duration(ms));
+  return chartOf(series, {
+    title,
+    shapes: [
+      { is: "line", look: "other", d: pathOf(p95, max), tip: "95 of 100 below" },
+      { is: "line", look: "good", d: pathOf(p50, max), tip: "half below" },
+    ],
+    top: p95.some((ms) => ms !== null) ? duration(max) : "",
+    legend: [
+      { text: "half of them below", look: "good" },
+      { text: "95 of 100 below", look: "other" },
+    ],
+    table: {
+      columns: ["from", "half below", "95 of 100 below", "longest"],
+      rows: rowsOf(series, (point) => {
+        const times = timesOf(point);
+        return [text(times?.p50 ?? null), text(times?.p95 ?? null), text(times?.max ?? null)];
+      }),
+    },
+  });
+}
+
+function kindChart(series: Series): Chart {
+  const totals: Record<string, number> = {};
+  for (const { kinds } of series.points)
+    for (const [kind, count] of Object.entries(kinds)) totals[kind] = (totals[kind] ?? 0) + count;
+  const sorted = Object.keys(totals).sort((a, b) => (totals[b] ?? 0) - (totals[a] ?? 0));
+  const named = sorted.slice(0, KINDS_MAX);
+  const others = sorted.slice(KINDS_MAX);
+  const names = others.length === 0 ? named : [...named, "other"];
+  const countsOf = ({ kinds }: Pick<Point, "kinds">): number[] => [
+    ...named.map((kind) => kinds[kind] ?? 0),
+    ...(others.length === 0 ? [] : [sum(others.map((kind) => kinds[kind] ?? 0))]),
+  ];
+  const all = countsOf({ kinds: totals });
+  return chartOf(series, {
+    title: "Failures by kind",
+    ...stacked(series, series.points.map(countsOf), names, KIND_LOOKS),
+    legend: names.map((name, at) => ({
+      text: `${shown(name)} ${countText(all[at] ?? 0)}`,
+      look: KIND_LOOKS[at] ?? "soft",
+    })),
+    table: {
+      columns: ["from", ...names.map(shown)],
+      rows: rowsOf(series, (point) => countsOf(point).map((count) => countText(count))),
+    },
+  });
+}
+
+/** Only steps in which a task ended. */
+function rowsOf({ points }: Series, cells: (point: Point) => string[]): Cell[][] {
+  return points
+    .filter(({ row }) => row !== undefined)
+    .map((point) => [timeOf(point.from_ms), ...cells(point)]);
+}
+
+function stacked(
+  { points }: Series,
+  counts: readonly number[][],
+  names: readonly string[],
+  looks: readonly string[],
+): { shapes: Shape[]; top: string } {
+  const max = Math.max(0, ...counts.map(sum));
+  const width = WIDTH / points.length;
+  const shapes = counts.flatMap((column, i) => {
+    let y = HEIGHT;
+    return column.flatMap((count, at): Shape[] => {
+      if (count === 0) return [];
+      // What is there is seen, however small it is.
+      const height = Math.max(2, (count / max) * HEIGHT);
+      y -= height;
+      const box: Shape["box"] = [round(i * width), round(y), round(width * 0.85), round(height)];
+      const tip = `${countText(count)} ${shown(names[at] ?? "")}`;
+      return [{ is: "band", look: looks[at] ?? "soft", box, tip }];
+    });
+  });
+  return { shapes, top: max === 0 ? "" : `${countText(max)}` };
+}
+
+/** A step without a value is a gap. */
+function pathOf(values: readonly (number | null)[], max: number): string {
+  const width = WIDTH / values.length;
+  let isOpen = false;
+  const parts = values.map((ms, i) => {
+    const wasOpen = isOpen;
+    isOpen = ms !== null;
+    if (ms === null) return "";
+    const y = round(HEIGHT - 2 - (ms / max) * (HEIGHT - 4));
+    const [left, right] = [round(i * width), round((i + 1) * width)];
+    return `${wasOpen ? "L" : "M"}${left} ${y}H${right}`;
+  });
+  return parts.join("");
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
+}

@@ -1,0 +1,228 @@
+/**
+ * How many tasks ended over the last hour, day and week, how long they waited and ran, and how they failed: the numbers of `stats` in
+ * equal spans of time. Reads the journal of events once, a piece in each look, and then what is added to it. Keeps only the numbers.
+ */
+import fs from "node:fs";
+import { parseObject } from "../core/json-object.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { JournalTail } from "../journal/read.ts";
+import { rotatedOf } from "../journal/rotated.ts";
+import { type Row, Tally } from "./tally.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Each has a whole number of steps. */
+export const SPANS = {
+  "1h": { spanMs: HOUR_MS, stepMs: MINUTE_MS },
+  "24h": { spanMs: 24 * HOUR_MS, stepMs: 15 * MINUTE_MS },
+  "7d": { spanMs: 7 * 24 * HOUR_MS, stepMs: 2 * HOUR_MS },
+} as const;
+export type SpanName = keyof typeof SPANS;
+export const SPAN_NAMES = Object.keys(SPANS) as SpanName[];
+
+/** So much is read in one look (bytes): about 30 ms. */
+const LOOK_BYTES = 4 * 1024 * 1024;
+/** Of longer journals only the end is read (bytes). */
+const JOURNALS_BYTES_MAX = 256 * 1024 * 1024;
+/** The names of the events that count begin with one of these. */
+const COUNTED = /^\{"event":"(?:selected|completed|failed|cancelled)"/;
+/** Reasons of tasks that are about to end; each is taken by the next line about its task. */
+const REASONS_MAX = 10_000;
+const WEEK_MS = SPANS["7d"].spanMs;
+
+export interface Point {
+  from_ms: number;
+  /** Undefined: no task ended. */
+  row: Row | undefined;
+  /** How many failed in each way. */
+  kinds: Record<string, number>;
+}
+
+export interface Series {
+  step_ms: number;
+  /** The oldest first; the last one is not over yet. */
+  points: Point[];
+  /** When the journals begin, if that is in the span (epoch ms): before it nothing is known. Else null. */
+  known_from_ms: number | null;
+  /** False while the journals are still being read: then these are the numbers up to some time. */
+  is_complete: boolean;
+}
+
+interface Counted {
+  tally: Tally;
+  /** What ended before `fromMs` does not count. It moves with the time. */
+  period: { fromMs: number; toMs: number };
+  /** By the beginning of the step. */
+  kinds: Map<number, Record<string, number>>;
+}
+
+export class SeriesReader {
+  private readonly tree: StateTree;
+  private readonly spans: Record<SpanName, Counted>;
+  private readonly reasons = new Map<string, string>();
+  /** Files that are read before the one that grows, the oldest first. */
+  private left: { path: string; ino: number; from: number }[] | undefined;
+  private readonly begun = new Set<number>();
+  private tail: JournalTail | undefined;
+  private firstMs: number | undefined;
+  private isComplete = false;
+
+  constructor(tree: StateTree) {
+    this.tree = tree;
+    const counted = (name: SpanName): Counted => {
+      const period = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
+      const tally = new Tally(period, (line) => String(startOf(Number(line["t"]), name)));
+      return { tally, period, kinds: new Map() };
+    };
+    this.spans = { "1h": counted("1h"), "24h": counted("24h"), "7d": counted("7d") };
+  }
+
+  look(name: SpanName, nowMs: number): Series {
+    for (const one of SPAN_NAMES) this.forget(one, nowMs);
+    this.readOn(nowMs);
+    const { spanMs, stepMs } = SPANS[name];
+    const { tally, kinds } = this.spans[name];
+    const first = firstOf(name, nowMs);
+    const rows = new Map(tally.rows().map((row) => [Number(row.group), row]));
+    const isAllKnown = this.firstMs === undefined || this.firstMs <= first;
+    return {
+      step_ms: stepMs,
+      points: Array.from({ length: spanMs / stepMs }, (_, i) => {
+        const fromMs = first + i * stepMs;
+        return { from_ms: fromMs, row: rows.get(fromMs), kinds: kinds.get(fromMs) ?? {} };
+      }),
+      known_from_ms: isAllKnown ? null : (this.firstMs ?? null),
+      is_complete: this.isComplete,
+    };
+  }
+
+  close(): void {
+    this.tail?.close();
+  }
+
+  /** What is older than the span. */
+  private forget(name: SpanName, nowMs: number): void {
+    const { period, tally, kinds } = this.spans[name];
+    const first = firstOf(name, nowMs);
+    if (first === period.fromMs) return;
+    period.fromMs = first;
+    for (const { group } of tally.rows()) if (Number(group) < first) tally.forget(group);
+    for (const start of kinds.keys()) if (start < first) kinds.delete(start);
+  }
+
+  private readOn(nowMs: number): void {
+    this.left ??= this.list(nowMs);
+    let room = LOOK_BYTES;
+    while (room > 0) {
+      const before = this.tail?.offset ?? 0;
+      const lines = this.tail?.nextLines(Math.min(room, LOOK_BYTES)) ?? [];
+      for (const line of lines) this.add(line);
+      const took = (this.tail?.offset ?? 0) - before;
+      room -= Math.max(0, took);
+      if (took > 0) continue;
+      if (!this.isComplete && this.goOn()) continue;
+      return;
+    }
+  }
+
+  /** Opens the next file. @returns false when the one that grows is open */
+  private goOn(): boolean {
+    const next = this.left?.shift() ?? this.missed();
+    if (next === undefined && this.begun.has(-1)) {
+      this.isComplete = true;
+      return false;
+    }
+    this.tail?.close();
+    if (next !== undefined) {
+      this.begun.add(next.ino);
+      this.tail = new JournalTail(next.path, next.from, next.ino);
+    } else {
+      // The tail follows this one over its rotations from now on.
+      this.begun.add(-1);
+      this.tail = new JournalTail(this.tree.events);
+    }
+    return true;
+  }
+
+  /** A file that was rotated since they were listed. */
+  private missed(): { path: string; ino: number; from: number } | undefined {
+    if (this.begun.has(-1)) return undefined;
+    const { begun } = this;
+    const file = filesOf(this.tree.events).find(({ ino }) => !begun.has(ino));
+    return file && { ...file, from: 0 };
+  }
+
+  private list(nowMs: number): { path: string; ino: number; from: number }[] {
+    const chosen: { path: string; ino: number; from: number }[] = [];
+    let room = JOURNALS_BYTES_MAX - (sizeOf(this.tree.events) ?? 0);
+    for (const { path, ino, size, mtimeMs } of filesOf(this.tree.events).reverse()) {
+      const isOld = mtimeMs < nowMs - WEEK_MS;
+      if (isOld || room <= 0) {
+        this.begun.add(ino);
+        continue;
+      }
+      chosen.unshift({ path, ino, from: Math.max(0, size - room) });
+      room -= size;
+    }
+    return chosen;
+  }
+
+  private add(text: string): void {
+    if (this.firstMs === undefined) {
+      const atMs = Number(/"t":(\d+)/.exec(text)?.[1] ?? Number.NaN);
+      if (atMs > 0) this.firstMs = atMs;
+    }
+    if (!COUNTED.test(text)) return;
+    const line = parseObject(text);
+    if (line === undefined) return;
+    for (const { tally } of Object.values(this.spans)) tally.add(line);
+    this.addKind(line);
+  }
+
+  private addKind(line: Readonly<Record<string, unknown>>): void {
+    const { event, kind, status, t: atMs } = line;
+    const submission = String(line["submission"]);
+    if (event === "failed" || event === "cancelled") {
+      this.reasons.set(submission, typeof kind === "string" ? kind : event);
+      const [oldest] = this.reasons.keys();
+      if (oldest !== undefined && this.reasons.size > REASONS_MAX) this.reasons.delete(oldest);
+    }
+    if (event !== "completed") return;
+    const reason = this.reasons.get(submission) ?? "unknown";
+    this.reasons.delete(submission);
+    if (status === "completed" || typeof atMs !== "number") return;
+    for (const name of SPAN_NAMES) {
+      const { kinds, period } = this.spans[name];
+      if (atMs < period.fromMs) continue;
+      const start = startOf(atMs, name);
+      const counts = kinds.get(start) ?? {};
+      counts[reason] = (counts[reason] ?? 0) + 1;
+      kinds.set(start, counts);
+    }
+  }
+}
+
+/** The beginning of the first step. */
+function firstOf(name: SpanName, nowMs: number): number {
+  const { spanMs, stepMs } = SPANS[name];
+  return startOf(nowMs, name) - spanMs + stepMs;
+}
+
+function startOf(atMs: number, name: SpanName): number {
+  const { stepMs } = SPANS[name];
+  return Math.floor(atMs / stepMs) * stepMs;
+}
+
+function filesOf(path: string): { path: string; ino: number; size: number; mtimeMs: number }[] {
+  return rotatedOf(path).flatMap((file) => {
+    const stats = fs.statSync(file, { throwIfNoEntry: false });
+    if (stats === undefined) return [];
+    const { ino, size, mtimeMs } = stats;
+    return [{ path: file, ino, size, mtimeMs }];
+  });
+}
+
+function sizeOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.size;
+}
