@@ -152,10 +152,11 @@ export const TOOLS: readonly Tool[] = [
       optional: { name: Id, context: Text },
       group: "control",
       makesTask: true,
-      words: (args) => [
+      words: (args, name) => [
         text(args["agent"]),
         text(args["task"]),
         ...given(args, ["name", "context"]),
+        ...from(name),
         "--detach",
       ],
     },

@@ -263,10 +263,12 @@ describe("mail of agents of another project", () => {
     expect(textsOf(await run(["mail", "--json"]))).toEqual([]);
   });
 
-  it("is not held when a person writes it", async () => {
+  it("is not held when a person writes it, who does not speak for a program", async () => {
     const { run } = newMail();
     await run(["say", "hi", "--to", "app:feature/login:june"], {}, "backend");
+    await run(["say", "red", "--to", "app:feature/login:june", "--from", "ci"], {}, "backend");
     expect(textsOf(await run(["mail", "june", "--json"]))).toEqual(["hi"]);
+    expect(textsOf(await run(["mail", "--json"]))).toEqual(["red"]);
   });
 });
 

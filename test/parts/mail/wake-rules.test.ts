@@ -139,6 +139,9 @@ describe("a bundle", () => {
   it("counts the hops of its messages, from nought when a person speaks", () => {
     const inRun = { via: "run", hops: 7 };
     expect(bundleOf([messageOf(1, inRun), messageOf(2, { via: "run", hops: 3 })]).hops).toBe(7);
-    expect(bundleOf([messageOf(1, inRun), messageOf(2, { via: "cli" })]).hops).toBe(0);
+    const person = { via: "cli", from_agent: "human" };
+    expect(bundleOf([messageOf(1, inRun), messageOf(2, person)]).hops).toBe(0);
+    const named = { via: "cli", from_agent: "ci" };
+    expect(bundleOf([messageOf(1, inRun), messageOf(2, named)]).hops).toBe(7);
   });
 });

@@ -63,11 +63,16 @@ it("programs and control are there when a person allows them, and not otherwise"
     const refused = await plain.request("tools/call", { name, arguments: {} });
     expect(refused).toMatchObject({ error: { code: -32_602 } });
   }
-  const more = start("--allow", "exec,control");
+  const more = start("--allow", "exec,control", "--as", "pat");
   expect(namesOf(await more.request("tools/list"))).toHaveLength(few.length + 8);
   const argv = ["echo", "--json", "--"];
   await more.call("enqueue_program", { argv, cwd: pool.dir });
   expect(tasks()).toMatchObject([{ exec: argv, cwd: pool.dir }]);
+  expect(await more.call("spawn", { agent: "coder", task: "go", name: "writer" })).toContain(
+    "writer: task spawn.",
+  );
+  const writer = join(pool.state, "scopes", "unknown", "main", "agents", "writer.json");
+  expect(JSON.parse(fs.readFileSync(writer, "utf8"))).toMatchObject({ spawned: { by: "pat" } });
   const bad = await pool.run(["mcp", "--allow", "all"]);
   expect(bad).toMatchObject({ code: 2 });
   expect(bad.stderr).toContain("choose of exec, control");

@@ -1,6 +1,7 @@
 /** Puts unread messages into one text for an agent: as data, with senders and ids, and of a bounded size. Pure. */
 
 import { type Scope, sameScope } from "../scope/scope.ts";
+import { isOfPerson } from "../store/inbox.ts";
 import type { Numbered } from "../store/read-messages.ts";
 
 /** A bundle has at most about this many bytes, so that there is room for the news: see `agents/stream/packet.ts`. */
@@ -49,11 +50,6 @@ export function makeBundle(
     hops: messages.some(isOfPerson) ? 0 : Math.max(0, ...taken.map(({ hops }) => hops)),
     messages: taken,
   };
-}
-
-/** Said on the command line, and not in a run. */
-function isOfPerson({ via }: Numbered): boolean {
-  return via === "cli";
 }
 
 function format(scope: Scope, message: Numbered, text: string): string {

@@ -22,8 +22,13 @@ export function isMailFor(folder: MailFolder, message: Message, reader: string):
 
 /** Whether an agent of a project that may not write here has sent it to agents of this scope. A person may always write. */
 export function isHeld(folder: MailFolder, message: Message): boolean {
-  if (folder.accepted(message.project) || message.via === "cli") return false;
+  if (folder.accepted(message.project) || isOfPerson(message)) return false;
   return agentsIn(folder, message).length > 0;
+}
+
+/** Whether a person says it: on the command line, in no run, and under no other name. */
+export function isOfPerson({ from_agent: from, via }: Message): boolean {
+  return via === "cli" && from === HUMAN;
 }
 
 /** The addresses of the agents of this scope to which a message goes. */

@@ -21,9 +21,8 @@ import { spawnAgent } from "../agents/spawn.ts";
 import { agentToSpawn } from "../requests/spawn.ts";
 import { REQUEST } from "../requests/taker.ts";
 import { findScope } from "../scope/find-scope.ts";
-import { HUMAN } from "../scope/scope.ts";
 import { MailFolder, storeOf } from "../store/mail-folder.ts";
-import { isInRun, openMail } from "./open-mail.ts";
+import { callerOf, isInRun, openMail } from "./open-mail.ts";
 
 const OPTIONS = {
   name: textOption("NAME", "its name (default: that of AGENT with a number)"),
@@ -35,6 +34,7 @@ const OPTIONS = {
     help: "a file that it should look at first",
   },
   cwd: textOption("DIR", "where the task runs (default: the directory around the state tree)"),
+  from: textOption("NAME", "who spawns it (default: human, in a run its agent)"),
   detach: { type: "flag", help: "do not wait for the end of the task" },
   timeout: durationOption("TIME", "wait no longer than this: 30, 500ms, 5m"),
 } as const;
@@ -65,6 +65,8 @@ export const command = defineCommand({
     const text = words.join(" ");
     if (text.trim() === "") throw new ErrUsage("there is no task", "say what it is to do");
     const { drop } = await openMail(ctx);
+    if (drop !== undefined && ctx.options.from !== undefined)
+      throw new ErrUsage("a run spawns agents under its own name", "leave out --from");
     const sinceMs = Date.now();
     const { name, taskId } =
       drop === undefined
@@ -102,7 +104,7 @@ async function spawnHere(ctx: SpawnContext, kind: string, text: string): Promise
     { folder, settings, stateDir: tree.dir, trays },
     {
       request: newId(Date.now(), "cli"),
-      by: isInRun(ctx.env) ? BUILT_IN_EXEC.name : HUMAN,
+      by: isInRun(ctx.env) ? BUILT_IN_EXEC.name : callerOf(ctx.env, ctx.options.from),
       agent,
       text,
       ...givenOf(ctx),
