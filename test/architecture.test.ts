@@ -21,7 +21,7 @@ const QUEUE_BELOW = ["environment", "inbox", "pool", "maintenance", "documents"]
 );
 const SUPERVISOR_ROOMS = ["queue", "control", "status"].map((room) => `supervisor/${room}`);
 const SHELL = [...TASKS, "agents", "library", "text", "view", "worker"];
-const CLI_ROOMS = ["shell", "text", "wait", "enqueue"].map((room) => `cli/${room}`);
+const CLI_ROOMS = ["shell", "text", "wait", "enqueue", "status"].map((room) => `cli/${room}`);
 /** Housekeeping that can be asked for by hand, too. */
 const BY_HAND = ["supervisor/maintenance"];
 
@@ -58,6 +58,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/shell": [...SHELL, "cli/commands"],
   "cli/text": SHELL,
   "cli/wait": [...SHELL, "cli/shell", "cli/text"],
+  "cli/status": [...SHELL, "cli/shell"],
   "cli/enqueue": [...SHELL, "cli/shell", "cli/wait"],
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],

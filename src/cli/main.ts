@@ -126,7 +126,7 @@ async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; ar
   const words = end === -1 ? argv : argv.slice(0, end);
   const cli = cac("mailchute");
   cli
-    .option("--state <dir>", "")
+    .option("-s, --state <dir>", "")
     .option("--json", "")
     .option("--no-color", "")
     .option("-h, --help", "");
@@ -139,7 +139,8 @@ async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; ar
   const first = matched ?? cli.args[0];
   if (first === undefined) return { verb: undefined, args: argv };
   // The first word that equals the verb and is not the value of --state before it.
-  const at = words.findIndex((word, i) => word === String(first) && words[i - 1] !== "--state");
+  const isValue = (i: number): boolean => ["--state", "-s"].includes(words[i - 1] ?? "");
+  const at = words.findIndex((word, i) => word === String(first) && !isValue(i));
   const rest = [...argv.slice(0, at), ...argv.slice(at + 1)];
   return at === -1
     ? { verb: String(first).replace(/^_/, ""), args: argv }

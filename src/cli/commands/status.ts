@@ -26,6 +26,7 @@ import { type Context, defineCommand, durationOption } from "../shell/command-sp
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { whereFrom } from "../shell/state-dir.ts";
+import type { StatusContext, StatusView } from "../status/status-view.ts";
 import { LiveScreen } from "../text/live-screen.ts";
 import { TerminalWriter } from "../text/terminal-writer.ts";
 import { workCounts, workLines } from "../text/work-lines.ts";
@@ -37,7 +38,7 @@ const INTERVAL_MS = 1000;
 const ERROR_LINES_MAX = 3;
 
 export const command = defineCommand({
-  usage: "[--watch]",
+  usage: "[--watch] [--all]",
   endsWithReader: true,
   details: ["Works without a supervisor: everything is read from the files of the state tree."],
   options: {
@@ -47,37 +48,54 @@ export const command = defineCommand({
       help: "look again every second, until Ctrl-C; with --json one line a look",
     },
     interval: durationOption("TIME", "how often --watch looks (default 1s)"),
+    all: { type: "flag", help: "a line for each state tree that has a name: see `trees`" },
   },
   async run(ctx) {
-    const tree = existingTree(ctx);
-    const reader = new SnapshotReader(tree);
+    const view = ctx.options.all ? await viewAll(ctx) : viewOne(ctx);
     const isScreen = ctx.options.watch && ctx.isTerminal && !ctx.json && ctx.env["TERM"] !== "dumb";
     const screen = isScreen ? new LiveScreen(new TerminalWriter()) : undefined;
     screen?.open();
     try {
       for (;;) {
-        const snapshot = reader.next(Date.now());
-        const work = readWork(tree);
-        if (screen === undefined) print(ctx, snapshot, work);
-        else screen.show((columns) => renderStatus(snapshot, { ...ctx, columns }, work));
+        const look = view.look(Date.now());
+        if (ctx.json) ctx.out.json(look.json());
+        else if (screen !== undefined) screen.show((columns) => look.lines({ ...ctx, columns }));
+        else for (const line of look.lines(ctx)) ctx.out.line(line);
         if (!ctx.options.watch) return EXIT.ok;
         await pause(Math.max(100, ctx.options.interval ?? INTERVAL_MS));
       }
     } finally {
       screen?.close();
-      reader.close();
+      view.close();
     }
   },
 });
 
-function print(ctx: Context, snapshot: Snapshot, work: readonly Work[]): void {
-  const unlanded = work.filter(({ state }) => state !== "landed");
-  if (ctx.json)
-    ctx.out.json({ ...snapshot, work: { landed: work.length - unlanded.length, unlanded } });
-  else for (const line of renderStatus(snapshot, ctx, work)) ctx.out.line(line);
+function viewOne(ctx: Context): StatusView {
+  const tree = existingTree(ctx);
+  const reader = new SnapshotReader(tree);
+  return {
+    look(nowMs) {
+      const snapshot = reader.next(nowMs);
+      const work = readWork(tree);
+      return {
+        json: () => asJson(snapshot, work),
+        lines: (shown) => renderStatus(snapshot, shown, work),
+      };
+    },
+    close: () => reader.close(),
+  };
 }
 
-type StatusContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
+async function viewAll(ctx: Context): Promise<StatusView> {
+  const { viewNamedTrees } = await import("../status/named-trees.ts");
+  return viewNamedTrees(ctx.env);
+}
+
+function asJson(snapshot: Snapshot, work: readonly Work[]): object {
+  const unlanded = work.filter(({ state }) => state !== "landed");
+  return { ...snapshot, work: { landed: work.length - unlanded.length, unlanded } };
+}
 
 /** The snapshot as lines of at most `columns` cells. */
 export function renderStatus(

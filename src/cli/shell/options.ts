@@ -1,20 +1,23 @@
 /** The options that every command shares, and functions that open the state tree, its settings and its mailbox. */
 import fs from "node:fs";
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import type { LoadedSettings } from "../../config/decode-settings.ts";
 import { mailboxDirFrom } from "../../config/environment.ts";
 import { MailchuteError } from "../../core/errors.ts";
 import { type StateTree, stateTree } from "../../core/state-tree.ts";
+import { suggest } from "../../core/suggest.ts";
 import type { Trays } from "../../mailbox/trays.ts";
 import { safe } from "../../text/render.ts";
 import type { Context, OptionTable } from "./command-spec.ts";
 import { isTree } from "./state-dir.ts";
+import { listTreeNames } from "./tree-names.ts";
 
 export const SHARED_OPTIONS = {
   state: {
     type: "text",
+    short: "s",
     value: "DIR",
-    help: "the state tree (default: MAILCHUTE_STATE, or `state` here or in the nearest directory above)",
+    help: "the state tree, or its name of `trees` (default: MAILCHUTE_STATE, or `state` here or in the nearest directory above)",
   },
   json: {
     type: "flag",
@@ -48,12 +51,21 @@ export function existingTree(
       path: tree.dir,
       phase: "open",
       hint: isNamed
-        ? `check ${name}; \`mailchute init\` makes a new one there`
+        ? `check ${name}; \`mailchute init\` makes a new one there${nearName(tree.dir, ctx.env)}`
         : isInside
           ? "this directory itself is one: --state ."
           : "run `mailchute init`, or name another place with --state or MAILCHUTE_STATE",
     },
   );
+}
+
+/** What else may have been meant, for the end of a hint. */
+function nearName(dir: string, env: NodeJS.ProcessEnv): string {
+  const near = suggest(
+    basename(dir),
+    listTreeNames(env).map(({ name }) => name),
+  );
+  return near === undefined ? "" : `; did you mean the tree named ${near}?`;
 }
 
 export function existsTree(tree: StateTree): boolean {

@@ -323,6 +323,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "remove what is past its retention",
     load: () => import("../commands/clean.ts"),
   },
+  trees: {
+    group: "Upkeep",
+    summary: "names of state trees, for --state NAME and status --all",
+    load: () => import("../commands/trees.ts"),
+  },
   config: {
     group: "Upkeep",
     summary: "each setting with its source",

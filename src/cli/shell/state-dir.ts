@@ -3,6 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ErrUsage } from "./command-spec.ts";
+import { treeOfName } from "./tree-names.ts";
 
 export interface StatePlace {
   dir: string;
@@ -37,12 +38,19 @@ export function findStateDir(
       "--state is empty",
       "name a directory, or leave it out; perhaps a variable of the shell is not set",
     );
-  if (flag !== undefined) return { dir: resolve(cwd, flag), from: "flag" };
+  if (flag !== undefined) return { dir: namedTree(flag, env, cwd), from: "flag" };
   const named = env["MAILCHUTE_STATE"];
-  if (named !== undefined && named !== "") return { dir: resolve(cwd, named), from: "environment" };
+  if (named !== undefined && named !== "")
+    return { dir: namedTree(named, env, cwd), from: "environment" };
   const here = join(cwd, NAME);
   const above = isTree(here) ? undefined : findAbove(cwd);
   return above === undefined ? { dir: here, from: "here" } : { dir: above, from: "above" };
+}
+
+/** A tree that is here comes before the name of another one, so that a new name changes no old script. */
+function namedTree(text: string, env: NodeJS.ProcessEnv, cwd: string): string {
+  const here = resolve(cwd, text);
+  return isTree(here) ? here : (treeOfName(text, env) ?? here);
 }
 
 /** Whether a directory is a state tree. One that cannot be looked at may be a tree. */
