@@ -3,20 +3,12 @@ import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
 import { newId } from "../../../mailbox/random.ts";
-import { localTime } from "../../../text/local-time.ts";
 import { REQUEST } from "../requests/taker.ts";
 import { HUMAN } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import { unreadOf } from "../store/inbox.ts";
-import {
-  callerOf,
-  documentOf,
-  linesOf,
-  nameIn,
-  openMail,
-  SCOPE_OPTION,
-  wayOf,
-} from "./open-mail.ts";
+import { callerOf, documentOf, nameIn, openMail, SCOPE_OPTION, wayOf } from "./open-mail.ts";
+import { Printer } from "./printer.ts";
 
 export const command = defineCommand({
   usage: "[NAME] [--ack]",
@@ -43,9 +35,9 @@ export const command = defineCommand({
       const documents = messages.map((message) => documentOf(folder, message));
       ctx.out.json({ scope: folder.scope, reader, messages: documents, upto });
     } else {
-      for (const message of messages)
-        for (const line of linesOf(folder, message, localTime(message.created_at * 1000)))
-          ctx.out.line(line);
+      const printer = new Printer(ctx, folder);
+      for (const message of messages) await printer.add(message);
+      await printer.flush();
       if (messages.length === 0) ctx.out.line("no unread mail");
     }
     if (!ack || messages.length === 0) return EXIT.ok;

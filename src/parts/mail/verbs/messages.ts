@@ -1,9 +1,7 @@
 /** `messages`: prints what agents and people of a scope say to each other, also as it comes. */
-import { type Context, defineCommand, numberOption } from "../../../cli/shell/command-spec.ts";
+import { defineCommand, numberOption } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
-import { visibleJson } from "../../../core/visible.ts";
-import { localTime } from "../../../text/local-time.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { readCursor } from "../store/cursors.ts";
 import { filterFor, isMailFor } from "../store/inbox.ts";
@@ -11,10 +9,10 @@ import type { LineFilter } from "../store/line-filter.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
-import { callerOf, documentOf, linesOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+import { callerOf, nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
+import { Printer } from "./printer.ts";
 
 const COUNT_MAX = 1_000_000;
-const PRINTED_CHARS = 32 * 1024;
 
 export const command = defineCommand({
   usage: "[--from NAME] [--mentions NAME] [--unread] [--thread ID] [--last N] [-f]",
@@ -99,31 +97,4 @@ function filterOf(
 
 function textFilter(text: string | undefined): LineFilter | undefined {
   return text === undefined ? undefined : { any: [JSON.stringify(text)] };
-}
-
-/** Prints many messages by one call. */
-class Printer {
-  private readonly ctx: Pick<Context, "out" | "json">;
-  private readonly folder: MailFolder;
-  private text = "";
-
-  constructor(ctx: Pick<Context, "out" | "json">, folder: MailFolder) {
-    this.ctx = ctx;
-    this.folder = folder;
-  }
-
-  async add(message: Numbered): Promise<void> {
-    const { folder } = this;
-    const lines = this.ctx.json
-      ? [visibleJson(documentOf(folder, message))]
-      : linesOf(folder, message, localTime(message.created_at * 1000));
-    this.text += `${lines.join("\n")}\n`;
-    if (this.text.length >= PRINTED_CHARS) await this.flush();
-  }
-
-  async flush(): Promise<void> {
-    const { text } = this;
-    this.text = "";
-    if (text !== "") await this.ctx.out.raw(text);
-  }
 }

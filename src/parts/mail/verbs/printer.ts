@@ -1,0 +1,37 @@
+/** Prints messages, many by one call: a call for each takes longer than reading them. */
+import type { Context } from "../../../cli/shell/command-spec.ts";
+import { visibleJson } from "../../../core/visible.ts";
+import { localTime } from "../../../text/local-time.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
+import type { Numbered } from "../store/read-messages.ts";
+import { documentOf, linesOf } from "./open-mail.ts";
+
+const PRINTED_CHARS = 32 * 1024;
+
+export class Printer {
+  private readonly ctx: Pick<Context, "out" | "json">;
+  private readonly folder: MailFolder;
+  private text = "";
+
+  constructor(ctx: Pick<Context, "out" | "json">, folder: MailFolder) {
+    this.ctx = ctx;
+    this.folder = folder;
+  }
+
+  /** Prints it now or with the next ones. */
+  async add(message: Numbered): Promise<void> {
+    const { folder } = this;
+    const lines = this.ctx.json
+      ? [visibleJson(documentOf(folder, message))]
+      : linesOf(folder, message, localTime(message.created_at * 1000));
+    this.text += `${lines.join("\n")}\n`;
+    if (this.text.length >= PRINTED_CHARS) await this.flush();
+  }
+
+  /** Resolves when all is written. */
+  async flush(): Promise<void> {
+    const { text } = this;
+    this.text = "";
+    if (text !== "") await this.ctx.out.raw(text);
+  }
+}
