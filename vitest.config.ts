@@ -28,6 +28,7 @@ const SEARCHES = [
   "test/parts/top/terminal.test.ts",
   "test/parts/mail/{killed-delivery,three-agents}.test.ts",
   "test/soak/*.test.ts",
+  "test/supervisor/control/races.test.ts",
   "test/support/left-over.test.ts",
 ];
 /** A kill at each call of git, some minutes for each walk: `npm run test:git-kills`. The searches take samples of them. */

@@ -34,7 +34,8 @@ export const CommandSchema = Type.Object(
           burst: Type.Integer({ minimum: 1, maximum: BURST_MAX }),
           paused: Type.Boolean(),
           reset: Type.Boolean(),
-          text: Type.String({ minLength: 1, maxLength: TEXT_CHARS_MAX }),
+          text: Type.String({ minLength: 1 }),
+          was: Type.String({ pattern: "^[0-9a-f]{64}$", description: "a SHA-256 in hex" }),
         }),
         { additionalProperties: true },
       ),
@@ -105,14 +106,25 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
       return fail("set-workers needs args.workers, a whole number");
     command.args.workers = args["workers"];
   }
-  if (name === "cancel" || name === "interrupt" || name === "retry") {
+  if (name === "cancel" || name === "interrupt" || name === "edit" || name === "retry") {
     if (typeof target !== "string")
       return fail(`${name} needs args.node, the id of a task or node`);
     // mailchute looks for files whose names contain the target, so it must hold no slash and no NUL.
     if (/[/\0]/.test(target)) return fail(`args.node: ${shorten(target)} is no id`);
     command.args.node = target;
     command.args.final = (args["final"] ?? value["final"]) === true;
-    if (name === "interrupt" && typeof args["text"] === "string") command.args.text = args["text"];
+    const { text, was } = args;
+    if (name === "interrupt" && typeof text === "string") {
+      if (text.length > TEXT_CHARS_MAX)
+        return fail(`args.text: ${text.length} characters, the limit is ${TEXT_CHARS_MAX}`);
+      command.args.text = text;
+    }
+    if (name === "edit") {
+      if (typeof text !== "string" || typeof was !== "string")
+        return fail("edit needs args.text, the whole task, and args.was");
+      command.args.text = text;
+      command.args.was = was;
+    }
   }
   if (name === "set-limit") {
     const limit = limitTargetOf(args);

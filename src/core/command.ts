@@ -9,6 +9,7 @@ export const COMMAND_NAMES = [
   "replan",
   "cancel",
   "interrupt",
+  "edit",
   "retry",
   "drain",
   "stop",
@@ -32,8 +33,10 @@ export interface Command {
     node?: string;
     /** With `cancel`: end the task for good. */
     final?: boolean;
-    /** With `interrupt`: what the agent is told. */
+    /** With `interrupt`: what the agent is told. With `edit`: the whole new text of the task. */
     text?: string;
+    /** With `edit`: the SHA-256 of the text that was changed. */
+    was?: string;
     drain?: boolean;
     limit?: LimitTarget;
   };
@@ -62,6 +65,7 @@ export function subjectOf({
     case "stop":
       return args.drain === true ? "drain" : "stop";
     case "cancel":
+    case "edit":
     case "interrupt":
     case "retry":
     case "set-limit":

@@ -59,6 +59,18 @@ export function isCancelling(owner: string): boolean {
   return owner.startsWith(CANCELLING, owner.lastIndexOf("-") + 1);
 }
 
+const EDITING = "E";
+
+/** Makes owner strings of claims that change a waiting task and do not run it. */
+export function editingSequence(): () => string {
+  return ownerSequence(thisProcess(), EDITING);
+}
+
+/** Whether this claim was made to change its task, which belongs into the inbox. */
+export function isEditing(owner: string): boolean {
+  return owner.startsWith(EDITING, owner.lastIndexOf("-") + 1);
+}
+
 const RUNNER = "R";
 const BESIDE = "S";
 

@@ -21,7 +21,14 @@ import {
   withStage,
 } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
-import { isCancelling, isOfThisBoot, isRunner, processOf, wasBeside } from "../host/identity.ts";
+import {
+  isCancelling,
+  isEditing,
+  isOfThisBoot,
+  isRunner,
+  processOf,
+  wasBeside,
+} from "../host/identity.ts";
 import { takeOverResults } from "./batch-results.ts";
 import { reopenResults, resultsAreLost } from "./batch-settle.ts";
 import {
@@ -37,6 +44,7 @@ import { newDeadLetter } from "./dead-letter.ts";
 import { finishAside } from "./duplicates.ts";
 import { recordPaths } from "./locate.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
+import { requeue } from "./requeue.ts";
 import { finishRetry } from "./retry.ts";
 import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
 import { recordOfSubmission } from "./settled-record.ts";
@@ -287,6 +295,11 @@ async function reclaim(
   r: Recoverer,
   { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
 ): Promise<void> {
+  // Nothing ran under it: the task waits for its time and its dependencies in the inbox.
+  if (isEditing(claim.name.token)) {
+    if (requeue(r.trays, claim)) r.onRecovered({ action: "resubmitted", name: claim.name });
+    return;
+  }
   // The dead process may have claimed the task only to cancel it. The programs that run then belong to an earlier lease, no attempt
   // began under this one, and the task may have to wait until its `not_before`.
   const wasCancelling = isCancelling(claim.name.token);

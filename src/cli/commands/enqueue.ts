@@ -48,6 +48,7 @@ export const command = defineCommand({
     "enqueue --shell 'make && make install' --verify 'make check'",
     "enqueue --each pictures.txt -- optipng {}",
     "enqueue --agent coder --prompt - < brief.md",
+    "enqueue --like nightly --priority 5",
     "enqueue --file tasks.ndjson",
     "enqueue --agent coder --file todo.md",
     "enqueue --batch --file tasks.ndjson --id nightly --wait",
@@ -58,6 +59,12 @@ export const command = defineCommand({
     const ctx = isFromStdin
       ? await (await import("../enqueue/read-stdin.ts")).withStdin(typed)
       : typed;
+    if (ctx.options.edit && ctx.options.like === undefined)
+      throw new ErrUsage("--edit needs --like ID", "to change a waiting task: mailchute edit ID");
+    if (ctx.options.like !== undefined) {
+      const { enqueueLike } = await import("../enqueue/like.ts");
+      return enqueueLike(ctx, ctx.options.like);
+    }
     if (ctx.options["dry-run"] && ctx.options.each === undefined) return tryOne(ctx);
     if (ctx.env["MAILCHUTE_DROP"] !== undefined) {
       const { dropOf } = await import("../shell/inside-run.ts");

@@ -88,6 +88,8 @@ export const OPTIONS = {
     type: "flag",
     help: "with --file: the file as one batch, under one id; for very many small tasks",
   },
+  like: textOption("ID", "as that task is or was; other options change it"),
+  edit: { type: "flag", help: "with --like: change it in your editor first" },
   "dry-run": { type: "flag", help: "check and print the task, submit nothing" },
   wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
 } as const;

@@ -237,6 +237,18 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "change the number of slots",
     load: control,
   },
+  edit: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "change a task that waits: priority, time, dependencies, or all in your editor",
+    load: () => import("../commands/edit.ts"),
+  },
+  urgent: {
+    group: "Steer",
+    insteadInRun: ASK,
+    summary: "let waiting tasks start next",
+    load: () => import("../commands/edit.ts"),
+  },
   group: {
     group: "Steer",
     insteadInRun: ASK,

@@ -3,6 +3,7 @@ import { ErrInvalidTransition } from "../../core/errors.ts";
 import { cancel } from "./cancel.ts";
 import type { CommandContext, CommandHandler, CommandTable } from "./command-context.ts";
 import type { ClaimedCommand } from "./command-inbox.ts";
+import { edit } from "./edit.ts";
 import { interrupt } from "./interrupt.ts";
 import { pause, resume } from "./pause.ts";
 import { retry } from "./retry.ts";
@@ -22,6 +23,7 @@ export function makeCommandTable(): CommandTable {
     ["set-workers", setWorkers],
     ["cancel", cancel],
     ["interrupt", interrupt],
+    ["edit", edit],
     ["retry", retry],
     ["drain", stop],
     ["stop", stop],
@@ -35,7 +37,7 @@ export function applyCommand(
   inHand: ClaimedCommand,
 ): object | Promise<object> {
   const { id, command } = inHand.command;
-  const isAboutTask = command === "cancel" || command === "interrupt" || command === "retry";
+  const isAboutTask = ["cancel", "interrupt", "edit", "retry"].includes(command);
   if (isAboutTask && !context.env.settings.mailbox_enabled)
     throw new ErrInvalidTransition("the task mailbox is switched off", {
       id,

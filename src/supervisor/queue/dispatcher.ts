@@ -16,6 +16,7 @@ import {
   resultsName,
 } from "../../core/names.ts";
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
+import { isEditing } from "../../host/identity.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
 import { accept, letGo, newSubmission } from "../../mailbox/claim.ts";
 import { freeRefusedId } from "../../mailbox/quarantine.ts";
@@ -253,6 +254,8 @@ export class Dispatcher {
     for (const name of names) {
       // An unfinished retry or refusal does not use an id: the file in the inbox is the task itself, not a duplicate of it.
       if (name.stage === "again" || name.stage === "bad") continue;
+      // A task that is being changed goes back into the inbox.
+      if (name.stage === "w" && isEditing(name.token)) continue;
       present.set(foldId(name.id), name.id);
       if (name.stage === "ready") ready.add(formatName(name));
       if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))

@@ -1,8 +1,10 @@
 /** One operation for each command: the supervisor is killed between its claim and its acknowledgement, at every call. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { withMembers } from "../../../src/codec/json-members.ts";
 import { type ControlDocument, INITIAL_CONTROL } from "../../../src/core/documents.ts";
 import { errorName, resultName } from "../../../src/core/names.ts";
+import { digestOf } from "../../../src/mailbox/edit.ts";
 import {
   dropTask,
   makeTree,
@@ -22,12 +24,17 @@ import {
   writePlanner,
 } from "./place.ts";
 
+/** What an edit changes: the task need not wait any more. */
+const SOON = { not_before: undefined, title: "soon" };
+
 /** The id of the command that is struck at. */
 const ID = "go";
 
 interface Steering {
   name: string;
   command: { command: string; args?: object };
+  /** Its arguments, where they depend on the tree. */
+  argsOf?(place: Place): object;
   /** The `result` of its acknowledgement; for a stop: any. */
   result?: object;
   /** The event that must be there once. */
@@ -148,7 +155,7 @@ function steering(spec: Steering): Operation {
       runTree(tools, async (supervisor, place) => {
         await spec.before?.(place);
         acknowledge(place, "command", ID);
-        give(place, ID, command);
+        give(place, ID, { ...command, ...(spec.argsOf && { args: spec.argsOf(place) }) });
         await until(() => isAnswered(place));
         // The last step of the acknowledgement.
         await pause(20);
@@ -304,6 +311,23 @@ export const STEERING: readonly Operation[] = [
     result: { retried: "a" },
     prepare(place, book) {
       putFailed(place, book, "a");
+      putControl(place, { paused: true, paused_by: "somebody" });
+    },
+    check: (place) => expectWaiting(place, "a"),
+    checkEnd: (place) => [...expectRuns(place, "a", 1), ...expectAttempts(place, "outbox", "a", 1)],
+  }),
+  steering({
+    name: "edit",
+    command: { command: "edit" },
+    argsOf(place) {
+      const bytes = fs.readFileSync(join(place.tree.mailbox, "inbox", "a.json"));
+      return { node: "a", text: withMembers(bytes, SOON), was: digestOf(bytes) };
+    },
+    prepare(place, book) {
+      const later = Math.floor(Date.now() / 1000) + 3600;
+      const text = dropTask(place, book, "a", "ok", {}, { not_before: later });
+      const promised = book.tasks["a"];
+      if (promised !== undefined) promised.text = withMembers(Buffer.from(text), SOON).trim();
       putControl(place, { paused: true, paused_by: "somebody" });
     },
     check: (place) => expectWaiting(place, "a"),

@@ -142,6 +142,25 @@ export const COMMAND_CASES: readonly CommandCase[] = [
       failed("ErrInvalidTransition", "no group a is in config.yaml"),
     ],
   ]),
+  ...texts("edit", [
+    ["nothing", '{"command":"edit"}', refused("needs args.node")],
+    ["no text", '{"command":"edit","args":{"node":"a"}}', refused("edit needs args.text")],
+    [
+      "a digest that is none",
+      '{"command":"edit","args":{"node":"a","text":"{}","was":"x"}}',
+      refused("args.was: "),
+    ],
+    [
+      "an unknown task",
+      `{"command":"edit","args":{"node":"nobody","text":"{\\"prompt\\":\\"p\\"}","was":"${"0".repeat(64)}"}}`,
+      failed("ErrTaskNotFound", "nobody"),
+    ],
+    [
+      "a text that is no task",
+      `{"command":"edit","args":{"node":"nobody","text":"{}","was":"${"0".repeat(64)}"}}`,
+      failed("ErrInvalidTask", "nothing to run"),
+    ],
+  ]),
   ...texts("interrupt", [
     ["nothing", '{"command":"interrupt"}', refused("needs args.node")],
     [

@@ -1,0 +1,100 @@
+/** `enqueue --like ID`: submits a task again under a new id, as it is or was, with changes by options or in an editor. */
+import { inLines, withMembers } from "../../codec/json-members.ts";
+import { decodeTask } from "../../codec/task-codec.ts";
+import { wallSeconds } from "../../core/clock.ts";
+import { ErrTaskNotFound, MailchuteError } from "../../core/errors.ts";
+import { systemClock } from "../../host/system-clock.ts";
+import { findTaskText } from "../../mailbox/duplicates.ts";
+import { readWaiting } from "../../mailbox/edit.ts";
+import { findWaiting } from "../../mailbox/locate.ts";
+import { newId } from "../../mailbox/random.ts";
+import { submit } from "../../mailbox/submit.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { ErrUsage } from "../shell/command-spec.ts";
+import { EXIT } from "../shell/exit-codes.ts";
+import { dropOf, insideRun } from "../shell/inside-run.ts";
+import { waitForTasks } from "../wait/wait-for-tasks.ts";
+import { type EnqueueContext, fieldsOf, openInbox } from "./task-options.ts";
+
+/** What a task has gone through, or when it was made, is not for another one. */
+const OWN_FIELDS = [
+  "id",
+  "created_at",
+  "updated_at",
+  "attempts",
+  "status",
+  "last_error",
+  "claimed_by",
+  "claimed_at",
+  "verdict",
+  "verdict_reason",
+  "not_before",
+  "dedup_key",
+];
+const NOT_WITH = ["file", "each", "batch", "null", "payload", "dedup"] as const;
+
+export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<number> {
+  const other = NOT_WITH.find((name) => {
+    const value = ctx.options[name];
+    return value !== undefined && value !== false;
+  });
+  if (other !== undefined) throw new ErrUsage(`--like and --${other} exclude each other`);
+  if (dropOf(ctx) !== undefined) throw insideRun("enqueue --like", "say the whole task");
+  const { tree, trays } = await openInbox(ctx);
+  const id = ctx.options.id ?? newId(systemClock.wallMs());
+  const { cwd, ...fields } = fieldsOf(ctx);
+  const members: Record<string, unknown> = Object.fromEntries(
+    OWN_FIELDS.map((name) => [name, undefined]),
+  );
+  Object.assign(members, { id, created_at: wallSeconds(systemClock), ...fields });
+  if (ctx.options.cwd !== undefined || "exec" in fields) members["cwd"] = cwd;
+  const bytes = textOf(trays, like);
+  const { metadata } = decodeTask(bytes, like).task;
+  if (metadata !== undefined && "metadata" in fields)
+    members["metadata"] = { ...metadata, ...(fields["metadata"] as object) };
+  let text = withMembers(bytes, members);
+  if (ctx.options.edit) text = await editedText(ctx, id, text);
+  decodeTask(Buffer.from(text, "utf8"), id);
+  if (ctx.options["dry-run"]) {
+    await ctx.out.raw(text);
+    return EXIT.ok;
+  }
+  const sinceMs = Date.now();
+  const outcome = await submit(trays, { id, bytes: Buffer.from(text, "utf8") });
+  if (!ctx.json) ctx.out.line(id);
+  if (!ctx.options.wait) {
+    if (ctx.json) ctx.out.json({ id, outcome });
+    return EXIT.ok;
+  }
+  const { settled } = await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs });
+  if (ctx.json) ctx.out.json({ id, outcome, status: settled[0]?.status ?? "unknown" });
+  return settled[0]?.status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+/** @throws ErrTaskNotFound */
+function textOf(trays: Trays, id: string): Buffer {
+  const waiting = findWaiting(trays, id);
+  if (waiting !== undefined) return readWaiting(trays, id);
+  const text = findTaskText(trays, id);
+  if (text === undefined)
+    throw new ErrTaskNotFound(`no task ${JSON.stringify(id)}`, {
+      id,
+      phase: "enqueue",
+      hint: "see `mailchute ls`",
+    });
+  return Buffer.from(text, "utf8");
+}
+
+async function editedText(ctx: EnqueueContext, id: string, text: string): Promise<string> {
+  const { editText } = await import("../shell/editor.ts");
+  const edited = await editText(ctx.env, `${id}.json`, inLines(text));
+  try {
+    decodeTask(Buffer.from(edited.text, "utf8"), id);
+    edited.done();
+    return edited.text;
+  } catch (error) {
+    if (!(error instanceof MailchuteError)) throw error;
+    const hint = `your text is kept in ${edited.path}`;
+    throw new MailchuteError(error.code, error.message, { id, phase: "edit", hint, cause: error });
+  }
+}
