@@ -1,5 +1,5 @@
 /** `web`: pages of the pool for a browser on this machine. What they change goes through the verbs of the command line. */
-import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
+import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { watchTerminals } from "../../cli/shell/terminals.ts";
@@ -8,21 +8,28 @@ import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
 import { Actor } from "./act.ts";
 import { Pages } from "./find-page.ts";
+import { listenOn } from "./listen-on.ts";
 import { Live } from "./live.ts";
-import { WebServer } from "./server.ts";
+import { openBrowser } from "./open-browser.ts";
+import { type WebOptions, WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
 
 /** Fixed, so that a bookmark works. */
 const PORT = 7433;
 
 export const command = defineCommand({
-  usage: "[--port N] [--read-only]",
+  usage: "[--port N] [--open] [--read-only] [--host ADDR --origin URL …]",
   isLongLived: true,
   details: [
     "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. What was opened by it stays open until this command ends.",
-    "It listens on 127.0.0.1 only. Each request for data needs a cookie and a key that only pages of this server have.",
+    "It listens on 127.0.0.1. Another address needs --origin, the address that people open, and TLS: of its own (--tls-cert, --tls-key), or of a proxy in front of it that passes the Host header on (--behind-proxy). Each request for data needs a cookie and a key that only pages of this server have.",
   ],
-  examples: ["web", "web --port 0", "web --read-only"],
+  examples: [
+    "web --open",
+    "web --port 0 --read-only",
+    "web --behind-proxy --origin https://pool.example",
+    "web --host 0.0.0.0 --origin https://pool.example:7433 --tls-cert cert.pem --tls-key key.pem",
+  ],
   options: {
     port: {
       type: "number",
@@ -31,10 +38,17 @@ export const command = defineCommand({
       max: 65_535,
       help: `default ${PORT}; 0: any free one`,
     },
+    open: { type: "flag", help: "open the link in your browser (xdg-open, open)" },
+    host: textOption("ADDR", "the address to listen on (default: 127.0.0.1)"),
+    origin: textOption("URL", "https://NAME[:PORT], as people open it"),
+    "tls-cert": textOption("FILE", "the certificate, as PEM"),
+    "tls-key": textOption("FILE", "its key, as PEM"),
+    "behind-proxy": { type: "flag", help: "a proxy with TLS stands in front of it" },
     "read-only": { type: "flag", help: "no buttons: nothing can be changed" },
   },
   async run(ctx) {
     const tree = existingTree(ctx);
+    const on = listenOn(ctx.options);
     const settings = await openSettings(ctx).then(
       (loaded) => loaded.settings,
       () => DEFAULT_SETTINGS,
@@ -46,23 +60,25 @@ export const command = defineCommand({
     const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };
     const live = new Live(tree, pages);
     const sessions = new Sessions();
-    const server = new WebServer({ port, pages, live, sessions, assets, ...actor });
+    const server = makeServer({ port, listenOn: on, pages, live, sessions, assets, ...actor });
     await server.listen().catch((error: unknown) => {
-      throw cannotListen(error, port);
+      throw cannotListen(error, on.host, port);
     });
     const endIfHungUp = watchTerminals();
-    const print = (): void => {
-      const link = server.newLink();
+    const print = (link: string): void => {
       if (ctx.json) ctx.out.json({ link, port: server.port, pid: process.pid });
       else ctx.out.line(link);
     };
-    print();
+    const link = server.newLink();
+    print(link);
     ctx.out.note("open this link within a minute; Enter prints a new one, Ctrl-C ends it");
-    if (process.stdin.isTTY) process.stdin.on("data", print);
+    const forget = ctx.options.open ? openBrowser(link, (text) => ctx.out.note(text)) : undefined;
+    if (process.stdin.isTTY) process.stdin.on("data", () => print(server.newLink()));
     const signal = await ended();
     process.stdin.pause();
     await server.close();
     pages.close();
+    forget?.();
     endIfHungUp();
     return signal === "SIGINT" ? EXIT.interrupted : EXIT.ok;
   },
@@ -75,10 +91,27 @@ function ended(): Promise<NodeJS.Signals> {
   });
 }
 
-function cannotListen(error: unknown, port: number): ErrUsage {
-  const why = systemCode(error) === "EADDRINUSE" ? "another program uses it" : messageOf(error);
+/** @throws ErrUsage for a certificate or a key that is none */
+function makeServer(options: WebOptions): WebServer {
+  try {
+    return new WebServer(options);
+  } catch (error) {
+    if (options.listenOn.tls === undefined) throw error;
+    throw new ErrUsage(
+      `the certificate and its key cannot be used: ${messageOf(error)}`,
+      "--tls-cert and --tls-key want a pair in PEM form",
+    );
+  }
+}
+
+function cannotListen(error: unknown, host: string, port: number): ErrUsage {
+  const isTaken = systemCode(error) === "EADDRINUSE";
+  const why = isTaken ? "another program uses it" : messageOf(error);
+  const isAddress = systemCode(error) === "EADDRNOTAVAIL" || systemCode(error) === "ENOTFOUND";
   return new ErrUsage(
-    `cannot listen on port ${port} of 127.0.0.1: ${why}`,
-    "name another one with --port; 0 takes any free one",
+    `cannot listen on port ${port} of ${host}: ${why}`,
+    isAddress
+      ? "name an address of this machine with --host"
+      : "name another one with --port; 0 takes any free one",
   );
 }

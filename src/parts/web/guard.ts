@@ -21,19 +21,21 @@ export interface Asked {
   headers: IncomingHttpHeaders;
 }
 
-/** Undefined when it may go on. @param port on which we listen */
-export function refuse({ method, path, headers }: Asked, port: number): Refusal | undefined {
+/** Undefined when it may go on. @param origins under which we are served: `http://127.0.0.1:7433` */
+export function refuse(
+  { method, path, headers }: Asked,
+  origins: readonly string[],
+): Refusal | undefined {
   // A foreign name that was made to point to this machine has a Host of its own. Compared as a whole: 127.evil.example is not ours.
-  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
-  if (!hosts.includes(headers.host ?? ""))
-    return { status: 421, text: "this host is not served here" };
+  const own = origins.find((one) => one.slice(one.indexOf("//") + 2) === headers.host);
+  if (own === undefined) return { status: 421, text: "this host is not served here" };
   const isData = path.startsWith("/api/");
   const isPost = method === "POST";
   if (isPost !== POSTS.has(path) || !["GET", "HEAD", "POST"].includes(method))
     return { status: 405, text: "this method is not served here" };
   const { origin } = headers;
   // Browsers send it with every POST.
-  const isOurs = origin === undefined ? !isPost : origin === `http://${headers.host}`;
+  const isOurs = origin === undefined ? !isPost : origin === own;
   if (!isOurs) return { status: 403, text: "the request comes from another page" };
   const site = headers["sec-fetch-site"];
   if (isData && site !== undefined && site !== "same-origin")

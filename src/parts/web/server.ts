@@ -1,6 +1,7 @@
-/** The server of the pages: on the loopback address only. Each request is bounded in size and time. */
+/** The server of the pages. Each request is bounded in size and time. */
 import fs from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
@@ -17,12 +18,12 @@ import {
   SESSION_PATH,
   STREAM_PATH,
 } from "./guard.ts";
+import type { ListenOn } from "./listen-on.ts";
 import type { Live } from "./live.ts";
 import { shown } from "./page.ts";
 import type { Sessions } from "./sessions.ts";
 import { readWish } from "./verbs.ts";
 
-const HOST = "127.0.0.1";
 const CODE_BYTES_MAX = 4096;
 const ACT_BYTES_MAX = 65_536;
 const REQUEST_MS = 10_000;
@@ -52,6 +53,7 @@ const TYPES: Readonly<Record<string, string>> = {
 export interface WebOptions {
   /** 0: any free one. */
   port: number;
+  listenOn: ListenOn;
   pages: Pages;
   live: Live;
   sessions: Sessions;
@@ -65,8 +67,9 @@ export interface WebOptions {
 
 export class WebServer {
   port = 0;
+  private origins: readonly string[] = [];
   private readonly options: WebOptions;
-  private readonly server: http.Server;
+  private readonly server: http.Server | https.Server;
   private readonly files = new Map<string, Buffer>();
   private pagesNow = 0;
   private actsNow = 0;
@@ -77,15 +80,18 @@ export class WebServer {
       this.files.set(name, fs.readFileSync(join(options.assets, name)));
     const { requestMs = REQUEST_MS } = options;
     const limits = { requestTimeout: requestMs, headersTimeout: requestMs, maxHeaderSize: 16_384 };
-    this.server = http.createServer(
-      { ...limits, connectionsCheckingInterval: requestMs / 10 },
-      (request, response) => {
-        this.answer(request, response).catch((error: unknown) => {
-          if (response.headersSent) response.destroy();
-          else send(response, 500, { error: messageOf(error) });
-        });
-      },
-    );
+    const settings = { ...limits, connectionsCheckingInterval: requestMs / 10 };
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      this.answer(request, response).catch((error: unknown) => {
+        if (response.headersSent) response.destroy();
+        else send(response, 500, { error: messageOf(error) });
+      });
+    };
+    const { tls } = options.listenOn;
+    this.server =
+      tls === undefined
+        ? http.createServer(settings, onRequest)
+        : https.createServer({ ...settings, ...tls }, onRequest);
     this.server.maxConnections = CONNECTIONS_MAX;
     this.server.maxHeadersCount = 100;
   }
@@ -94,9 +100,10 @@ export class WebServer {
   async listen(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.server.once("error", reject);
-      this.server.listen(this.options.port, HOST, resolve);
+      this.server.listen(this.options.port, this.options.listenOn.host, resolve);
     });
     this.port = (this.server.address() as AddressInfo).port;
+    this.origins = this.options.listenOn.origins(this.port);
   }
 
   /** Ends open connections, too. */
@@ -110,22 +117,26 @@ export class WebServer {
 
   /** A new link, which works once. */
   newLink(): string {
-    return `http://${HOST}:${this.port}/#code=${this.options.sessions.newCode()}`;
+    return `${this.origins[0]}/#code=${this.options.sessions.newCode()}`;
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", headers } = request;
     const url = parse(request.url ?? "");
     if (url === undefined) return send(response, 400, { error: "this is no path" });
-    const refusal = refuse({ method, path: url.pathname, headers }, this.port);
+    const refusal = refuse({ method, path: url.pathname, headers }, this.origins);
     if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
     if (url.pathname === SESSION_PATH) return this.openSession(request, response);
     if (url.pathname.startsWith("/api/")) {
       const { sessions } = this.options;
       const key = headers[KEY_HEADER];
       const id = cookieIn(headers, this.cookieName);
-      const isAllowed = () => sessions.isOpen(id, typeof key === "string" ? key : undefined);
-      if (!isAllowed())
+      const secrets = [id, typeof key === "string" ? key : undefined] as const;
+      const isAllowed = () => sessions.isOpen(...secrets);
+      const is = sessions.check(...secrets);
+      if (is === "later")
+        return send(response, 429, { error: "too many wrong keys: wait a minute" });
+      if (is === "wrong")
         return send(response, 401, { error: "open the link that `mailchute web` prints" });
       if (url.pathname === PAGE_PATH) return this.sendPage(response, url);
       if (url.pathname === STREAM_PATH) return this.stream(request, response, url, isAllowed);
@@ -146,7 +157,8 @@ export class WebServer {
       return send(response, 429, { error: "too many wrong codes: wait a minute" });
     if (session === "wrong")
       return send(response, 403, { error: "this link was used before, or is older than a minute" });
-    const cookie = `${this.cookieName}=${session.id}; HttpOnly; SameSite=Strict; Path=/`;
+    const secure = this.origins.every((one) => one.startsWith("https:")) ? "; Secure" : "";
+    const cookie = `${this.cookieName}=${session.id}; HttpOnly; SameSite=Strict; Path=/${secure}`;
     send(response, 200, { key: session.key }, { "Set-Cookie": cookie });
   }
 

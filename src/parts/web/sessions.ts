@@ -7,9 +7,10 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
 const SECRET_BYTES = 24;
 const CODE_MS = 60_000;
-/** Wrong codes in this time (ms) before further wrong ones are told to wait. */
+/** Wrong codes, or wrong keys, in this time (ms) before further wrong ones are told to wait. */
 const WRONG_MS = 60_000;
-const WRONG_MAX = 5;
+const WRONG_CODES_MAX = 5;
+const WRONG_KEYS_MAX = 30;
 /** The oldest session ends when there are more. */
 const SESSIONS_MAX = 20;
 
@@ -24,7 +25,8 @@ export class Sessions {
   private readonly nowMs: () => number;
   private readonly open: Session[] = [];
   private code: { text: string; untilMs: number } | undefined;
-  private wrongMs: number[] = [];
+  private readonly wrongCodes: number[] = [];
+  private readonly wrongKeys: number[] = [];
 
   /** @param nowMs a clock that is never set back */
   constructor(nowMs: () => number = () => performance.now()) {
@@ -48,10 +50,23 @@ export class Sessions {
       if (this.open.length > SESSIONS_MAX) this.open.shift();
       return session;
     }
-    this.wrongMs = this.wrongMs.filter((ms) => nowMs - ms < WRONG_MS);
-    if (this.wrongMs.length >= WRONG_MAX) return "later";
-    this.wrongMs.push(nowMs);
-    return "wrong";
+    return this.isOneTooMany(this.wrongCodes, WRONG_CODES_MAX) ? "later" : "wrong";
+  }
+
+  /** Like `isOpen`. "later": there were too many wrong ones; a right one passes even then. */
+  check(id: string | undefined, key: string | undefined): "open" | "wrong" | "later" {
+    if (this.isOpen(id, key)) return "open";
+    if (id === undefined && key === undefined) return "wrong";
+    return this.isOneTooMany(this.wrongKeys, WRONG_KEYS_MAX) ? "later" : "wrong";
+  }
+
+  /** Keeps the times of the last few, so that it grows no further. */
+  private isOneTooMany(times: number[], max: number): boolean {
+    const nowMs = this.nowMs();
+    while (times[0] !== undefined && nowMs - times[0] >= WRONG_MS) times.shift();
+    if (times.length >= max) return true;
+    times.push(nowMs);
+    return false;
   }
 
   isOpen(id: string | undefined, key: string | undefined): boolean {

@@ -75,6 +75,22 @@ describe("a link", () => {
     expect(await wrong()).toBe(403);
   });
 
+  it("its key is right also after many wrong ones, which have to wait", async () => {
+    let nowMs = 0;
+    const web = await openWeb(newPool().state, new Sessions(() => nowMs));
+    const right = await web.signIn();
+    const ask = async (headers: Record<string, string>): Promise<number> =>
+      (await web.ask({ path: pagePath("/tasks"), headers })).status;
+    const wrong = { ...right, "x-mailchute-key": "wrong" };
+    for (let n = 0; n < 30; n++) expect(await ask(wrong)).toBe(401);
+    expect(await ask(wrong)).toBe(429);
+    expect(await ask({ "x-mailchute-key": "wrong" })).toBe(429);
+    expect(await ask(right)).toBe(200);
+    expect(await ask({})).toBe(401);
+    nowMs += 60_000;
+    expect(await ask(wrong)).toBe(401);
+  });
+
   it("the oldest session ends when there are more than twenty", async () => {
     const web = await openWeb(newPool().state);
     const first = await web.signIn();

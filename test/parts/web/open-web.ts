@@ -7,6 +7,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { Actor } from "../../../src/parts/web/act.ts";
 import { Pages } from "../../../src/parts/web/find-page.ts";
+import { listenOn } from "../../../src/parts/web/listen-on.ts";
 import { Live } from "../../../src/parts/web/live.ts";
 import type { Block, Page } from "../../../src/parts/web/page.ts";
 import { WebServer } from "../../../src/parts/web/server.ts";
@@ -56,11 +57,12 @@ export async function openWeb(
   requestMs = 10_000,
   isReadOnly = false,
   env: NodeJS.ProcessEnv = {},
+  on = listenOn({ "behind-proxy": false }),
 ): Promise<Web> {
   const pages = new Pages(stateTree(state), DEFAULT_SETTINGS, { isReadOnly });
   const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
   const live = new Live(stateTree(state), pages);
-  const options = { port: 0, pages, live, sessions, assets: ASSETS, requestMs };
+  const options = { port: 0, listenOn: on, pages, live, sessions, assets: ASSETS, requestMs };
   const server = new WebServer({ ...options, ...actor });
   await server.listen();
   onTestFinished(async () => {
