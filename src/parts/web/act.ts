@@ -2,18 +2,16 @@
  * Carries out what a page asks for: it runs the verb of the command line, in this process, and collects what that says. So a page has the
  * same checks and the same effects, and writes nothing itself.
  */
-import type { Context, Output } from "../../cli/shell/command-spec.ts";
+import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../../cli/shell/error-text.ts";
-import { dropOf, insideRun } from "../../cli/shell/inside-run.ts";
 import { existingTree } from "../../cli/shell/options.ts";
-import { parseArguments } from "../../cli/shell/parse.ts";
-import { loadCommand, REGISTRY } from "../../cli/shell/registry.ts";
 import { resultText } from "../../cli/shell/send-command.ts";
 import { MailchuteError } from "../../core/errors.ts";
 import { counted } from "../../text/render.ts";
 import { pageOfTasks } from "../../view/page-of-tasks.ts";
 import { shown } from "./page.ts";
-import { type All, type Line, lineOf, type Wish } from "./verbs.ts";
+import { runVerb } from "./run-verb.ts";
+import { type All, lineOf, type Wish } from "./verbs.ts";
 
 /** Of a list, so many tasks in one request: files are written, and other requests wait for it. */
 const SOME = 20;
@@ -39,7 +37,7 @@ export class Actor {
     const { all } = wish;
     if (all !== undefined) return await this.actOnSome(wish, all);
     const line = lineOf(wish);
-    const { documents, notes } = await this.run(line);
+    const { documents, notes } = await runVerb(this.ctx, line);
     const [document] = documents;
     if (document === undefined) return { said: ["written", ...notes].map(shown).join("; ") };
     const { refused } = document as { refused?: Partial<Told>[] };
@@ -56,7 +54,7 @@ export class Actor {
     const [only, ...others] = ids;
     if (only === undefined) return { done: 0, refused: [], ...next };
     try {
-      const { documents } = await this.run(lineOf(wish, ids));
+      const { documents } = await runVerb(this.ctx, lineOf(wish, ids));
       const { refused = [] } = documents[0] as { refused?: Partial<Told>[] };
       const told = refused.map((one) => toldOf(one));
       return { done: ids.length - told.length, refused: told, ...next };
@@ -66,40 +64,6 @@ export class Actor {
       return { done: 0, refused: [{ id: shown(only), error: describeError(error) }], ...next };
     }
   }
-
-  private async run({ verb, positionals, options }: Line): Promise<Said> {
-    const { ctx } = this;
-    const spec = await loadCommand(verb);
-    const { insteadInRun } = REGISTRY[verb] ?? {};
-    if (insteadInRun !== undefined && dropOf(ctx) !== undefined)
-      throw insideRun(verb, insteadInRun);
-    const { values } = parseArguments(verb, [], spec.options);
-    const said: Said = { documents: [], notes: [] };
-    await spec.run({
-      ...ctx,
-      json: true,
-      options: { ...values, ...options } as Context["options"],
-      positionals,
-      subcommand: "",
-      rest: undefined,
-      out: collect(said),
-    });
-    return said;
-  }
-}
-
-interface Said {
-  documents: Record<string, unknown>[];
-  notes: string[];
-}
-
-function collect({ documents, notes }: Said): Output {
-  return {
-    line: () => undefined,
-    json: (value) => documents.push(value as Record<string, unknown>),
-    raw: async () => undefined,
-    note: (text) => notes.push(text),
-  };
 }
 
 /** Commands name the task in their arguments. */

@@ -13,6 +13,7 @@ import { Live } from "./live.ts";
 import { openBrowser } from "./open-browser.ts";
 import { type WebOptions, WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
+import { VerbReader } from "./verb-reader.ts";
 
 /** Fixed, so that a bookmark works. */
 const PORT = 7433;
@@ -54,7 +55,7 @@ export const command = defineCommand({
       () => DEFAULT_SETTINGS,
     );
     const isReadOnly = ctx.options["read-only"];
-    const pages = new Pages(tree, settings, { isReadOnly });
+    const pages = new Pages(tree, settings, { isReadOnly, verbs: new VerbReader(ctx as Context) });
     const port = ctx.options.port ?? PORT;
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
     const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };

@@ -5,9 +5,10 @@ import { describeError } from "../../cli/shell/error-text.ts";
 import { existsTree } from "../../cli/shell/options.ts";
 import { AgentLines } from "../../cli/text/agent-lines.ts";
 import { bytesText } from "../../core/bytes-text.ts";
-import { messageOf, systemCode } from "../../core/errors.ts";
-import type { Settings } from "../../core/settings.ts";
-import type { StateTree } from "../../core/state-tree.ts";
+import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import type { AgentSettings, Settings } from "../../core/settings.ts";
+import { landingsDir, type StateTree } from "../../core/state-tree.ts";
+import { QuestionStore } from "../../questions/question-store.ts";
 import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
@@ -15,12 +16,19 @@ import { SeriesReader, SPAN_NAMES } from "../../view/series.ts";
 import { readSupervisor } from "../../view/supervisor.ts";
 import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
-import { type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
+import { type Link, type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
+import { agentsPage } from "./pages/agents-page.ts";
 import { chartBlocks } from "./pages/charts.ts";
+import { machinePage } from "./pages/machine-page.ts";
 import { overviewPage } from "./pages/overview-page.ts";
+import { PlanPage, readNodes } from "./pages/plan-page.ts";
+import { questionsPage } from "./pages/questions-page.ts";
+import { reviewPage, workPage } from "./pages/review-pages.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
+import type { VerbReader } from "./verb-reader.ts";
 
+const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 /** The least time between two looks at the pool (ms), and the share of a core that looking may take. */
 const LOOK_MS = 50;
 const SHARE = 0.05;
@@ -29,16 +37,27 @@ const AGAIN_MS = 1000;
 const AGAIN_MS_MAX = 30_000;
 const WHY_MS = 2000;
 
-export type Route = { page: "overview" | "tasks" } | { page: "task"; id: string };
+const PLACES = ["overview", "tasks", "plan", "agents", "questions", "review", "machine"] as const;
+type Place = (typeof PLACES)[number];
+
+export type Route = { page: Place } | { page: "task" | "work"; id: string };
+
+export interface PagesOptions {
+  /** No buttons. */
+  isReadOnly?: boolean;
+  /** Left out: pages that show what a command prints are not there. */
+  verbs?: VerbReader;
+}
 
 /** Undefined for a path that has no page. */
 export function routeOf(path: string): Route | undefined {
   if (path === "/") return { page: "overview" };
-  if (path === "/tasks") return { page: "tasks" };
-  const [, name] = /^\/tasks\/([^/]+)$/.exec(path) ?? [];
+  const place = PLACES.find((one) => one !== "overview" && path === `/${one}`);
+  if (place !== undefined) return { page: place };
+  const [, list, name] = /^\/(tasks|review)\/([^/]+)$/.exec(path) ?? [];
   if (name === undefined) return undefined;
   try {
-    return { page: "task", id: decodeURIComponent(name) };
+    return { page: list === "tasks" ? "task" : "work", id: decodeURIComponent(name) };
   } catch {
     return undefined;
   }
@@ -48,14 +67,27 @@ export class Pages {
   private readonly tree: StateTree;
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
+  /** Those that are coding agents. */
+  private readonly agents: readonly AgentSettings[];
+  private readonly questions: QuestionStore;
+  private readonly verbs: VerbReader | undefined;
+  private readonly plan: PlanPage | undefined;
   private readonly why: WhyOpen;
   private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tree: StateTree, settings: Settings, { isReadOnly = false } = {}) {
+  constructor(
+    tree: StateTree,
+    settings: Settings,
+    { isReadOnly = false, verbs }: PagesOptions = {},
+  ) {
     this.tree = tree;
+    this.agents = settings.agents.filter(({ kind }) => CODING.has(kind));
+    this.questions = new QuestionStore(tree.dir);
+    this.verbs = verbs;
+    this.plan = verbs && new PlanPage(tree, verbs);
     this.isReadOnly = isReadOnly;
     const lines = new AgentLines();
     const lastLineOf = (runDir: string): string | null => lines.lastLineOf(runDir);
@@ -81,6 +113,7 @@ export class Pages {
     const blocks = fault === undefined ? page.blocks : [say(fault, true), ...page.blocks];
     return {
       ...page,
+      nav: this.nav(),
       health: page.health ?? this.health(),
       blocks: this.isReadOnly ? withoutActs(blocks) : blocks,
       again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
@@ -97,8 +130,13 @@ export class Pages {
           return await tasksPage(this.tree, query);
         case "task":
           return await taskPage(this.tree, route.id, query, this.ofTask);
+        default:
+          return await this.makeMore(route, query);
       }
     } catch (error) {
+      // A command says what is wrong in its own words.
+      if (error instanceof MailchuteError && error.code !== "ErrIo")
+        return notHere(messageOf(error), error.hint);
       const text = `the tree cannot be read: ${shown(messageOf(error))}`;
       return {
         title: "Unreadable",
@@ -108,6 +146,56 @@ export class Pages {
         blocks: [say(text, true)],
       };
     }
+  }
+
+  private async makeMore(route: Route, query: URLSearchParams): Promise<Page> {
+    const { tree, verbs, plan, agents } = this;
+    switch (route.page) {
+      case "review":
+        return reviewPage(tree);
+      case "questions": {
+        const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(verbs);
+        const waiting = nodes.filter(({ status }) => status === "needs_human");
+        return questionsPage(this.questions.open(Date.now()), waiting);
+      }
+    }
+    if (verbs === undefined || plan === undefined) return notHere("this page is not served here");
+    switch (route.page) {
+      case "plan":
+        return this.hasPlan() ? await plan.make(query) : notHere("this tree has no plan");
+      case "agents":
+        return await agentsPage({ tree, agents, overview: this.look(), verbs });
+      case "work":
+        return await workPage(verbs, route.id);
+      default:
+        return await machinePage(verbs);
+    }
+  }
+
+  /** What this tree does not use has no link. */
+  private nav(): Link[] {
+    const { tree, verbs, agents } = this;
+    const hasPlan = verbs !== undefined && this.hasPlan();
+    const hasAgents = verbs !== undefined && agents.length > 0;
+    const open = this.questions.open(Date.now()).length;
+    const shownPages: [boolean, string, string][] = [
+      [true, "Overview", "/"],
+      [true, "Tasks", "/tasks"],
+      [hasPlan, "Plan", "/plan"],
+      [hasAgents, "Agents", "/agents"],
+      [
+        hasPlan || hasAgents || open > 0,
+        open > 0 ? `Questions (${open})` : "Questions",
+        "/questions",
+      ],
+      [fs.existsSync(landingsDir(tree.dir)), "Review", "/review"],
+      [verbs !== undefined, "Machine", "/machine"],
+    ];
+    return shownPages.flatMap(([isThere, text, to]) => (isThere ? [{ text, to }] : []));
+  }
+
+  private hasPlan(): boolean {
+    return fs.existsSync(this.tree.roadmap);
   }
 
   private health(): Page["health"] {
@@ -158,6 +246,17 @@ function explainUnwritable(dir: string): string | undefined {
     const { hint = "" } = describeError(error);
     return shown(`the disk of ${dir} is read-only: no task can start or end; do: ${hint}`);
   }
+}
+
+function notHere(text: string, hint?: string): Page {
+  const todo = hint === undefined ? "" : `; do: ${hint}`;
+  return {
+    title: "Not here",
+    command: "mailchute status",
+    at_ms: Date.now(),
+    health: null,
+    blocks: [say(shown(`${text}${todo}`), true)],
+  };
 }
 
 /** "" when the system does not say it. */

@@ -73,7 +73,31 @@ export interface Chart {
   table: { columns: string[]; rows: Cell[][] } | null;
 }
 
+/** Boxes with lines between them, which a person moves and makes larger. */
+export interface Graph {
+  kind: "graph";
+  title: string;
+  size: [width: number, height: number];
+  /** Of each box. */
+  box: [width: number, height: number];
+  nodes: GraphBox[];
+  /** Paths. */
+  edges: string[];
+}
+
+export interface GraphBox {
+  text: string;
+  tip: string;
+  /** The name of a colour. */
+  look: string;
+  /** Its left top corner. */
+  at: [x: number, y: number];
+  to: string;
+  is_here: boolean;
+}
+
 export type Block =
+  | { kind: "heading"; text: string }
   | { kind: "text"; text: string; is_bad: boolean }
   | { kind: "links"; label: string; links: (Link & { is_here: boolean })[] }
   | { kind: "facts"; facts: [name: string, value: Cell][] }
@@ -81,6 +105,7 @@ export type Block =
   | { kind: "log"; title: string; lines: Line[]; older: Link | null; end: Link | null }
   | Chart
   | { kind: "charts"; charts: Chart[] }
+  | Graph
   | { kind: "acts"; label: string; acts: Act[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };
@@ -99,6 +124,8 @@ export interface Page {
 
 /** A page as it is sent. */
 export interface SentPage extends Page {
+  /** The pages that this tree has. */
+  nav: Link[];
   /** When the browser may ask again (ms from now). */
   again_ms: number;
 }

@@ -2,6 +2,7 @@
 import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TProperties, Type } from "../../codec/typebox.ts";
 import { LISTED_STATES, type ListedState } from "../../view/page-of-tasks.ts";
+import type { Line } from "./run-verb.ts";
 
 /** By their names in a request. `requeue` stops a run and puts its task back. */
 export type Verb =
@@ -30,13 +31,6 @@ export interface Wish {
   number?: number;
   text?: string;
   all?: All;
-}
-
-/** A command line, without parsing: no text of a page is ever taken for an option. */
-export interface Line {
-  verb: string;
-  positionals: string[];
-  options: Readonly<Record<string, unknown>>;
 }
 
 /** In one request. */

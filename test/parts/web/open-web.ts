@@ -3,7 +3,7 @@ import http from "node:http";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Context } from "../../../src/cli/shell/command-spec.ts";
-import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { Actor } from "../../../src/parts/web/act.ts";
 import { Pages } from "../../../src/parts/web/find-page.ts";
@@ -12,6 +12,7 @@ import { Live } from "../../../src/parts/web/live.ts";
 import type { Block, Page } from "../../../src/parts/web/page.ts";
 import { WebServer } from "../../../src/parts/web/server.ts";
 import { Sessions } from "../../../src/parts/web/sessions.ts";
+import { VerbReader } from "../../../src/parts/web/verb-reader.ts";
 
 const ASSETS = fileURLToPath(new URL("../../../src/parts/web/assets", import.meta.url));
 
@@ -59,7 +60,9 @@ export async function openWeb(
   env: NodeJS.ProcessEnv = {},
   on = listenOn({ "behind-proxy": false }),
 ): Promise<Web> {
-  const pages = new Pages(stateTree(state), DEFAULT_SETTINGS, { isReadOnly });
+  const verbs = new VerbReader(contextOf(state, env));
+  const { settings } = loadSettings({ stateDir: state, env: {} });
+  const pages = new Pages(stateTree(state), settings, { isReadOnly, verbs });
   const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
   const live = new Live(stateTree(state), pages);
   const options = { port: 0, listenOn: on, pages, live, sessions, assets: ASSETS, requestMs };

@@ -4,7 +4,7 @@
  */
 import { DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
 import { MAKERS, updateBlock } from "./blocks.js";
-import { byId, fill } from "./dom.js";
+import { byId, fill, link } from "./dom.js";
 import { follow, letGo } from "./follow.js";
 
 let following = new AbortController();
@@ -25,11 +25,13 @@ function draw(page) {
   fill(byId("blocks"), page.blocks, (block) => MAKERS[block.kind](block), updateBlock);
   if (top !== undefined) window.scrollTo(0, top);
   top = undefined;
-  for (const one of document.querySelectorAll("header nav a")) {
-    const isHere = one.getAttribute("href") === location.pathname;
-    if (isHere) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
-  }
+  const nav = page.nav.map((one) => ({ ...one, is_here: isHere(one.to) }));
+  fill(document.querySelector("header nav"), nav, link);
+}
+
+/** A page below another one belongs to it. */
+function isHere(path) {
+  return path === "/" ? location.pathname === "/" : `${location.pathname}/`.startsWith(`${path}/`);
 }
 
 /** The line at the top. */

@@ -3,6 +3,7 @@ import { buttons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
 import { cell, element, fill, holding, link, made } from "./dom.js";
+import { graph, updateGraph } from "./graph.js";
 
 /** A line is a text, or a list of texts with the colours that they have. */
 function fillLines(pre, lines) {
@@ -46,6 +47,7 @@ function withRow(cells) {
 }
 
 export const MAKERS = {
+  heading: ({ text }) => element("h2", text),
   text: ({ text, is_bad: isBad }) => element("p", text, isBad ? { class: "bad" } : {}),
   links({ label, links }) {
     const node = element("nav", undefined, { class: "links", "aria-label": label });
@@ -80,6 +82,7 @@ export const MAKERS = {
     }
     return box;
   },
+  graph,
   charts({ charts }) {
     const box = element("div", undefined, { class: "charts" });
     fill(box, charts, (one) => MAKERS.chart(one), updateBlock);
@@ -137,7 +140,8 @@ export function updateBlock(node, block) {
   else if (block.kind === "table" && before.columns.join() === block.columns.join()) {
     node.querySelector("caption").textContent = block.title;
     fillRows(node.querySelector("tbody"), block);
-  } else if (block.kind === "charts")
+  } else if (block.kind === "graph") return updateGraph(node, before, block);
+  else if (block.kind === "charts")
     fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
   else if (block.kind === "chart" && before.title === block.title) {
     updateChart(node, block);

@@ -13,6 +13,7 @@ import type { TaskPage } from "../../../view/task-page.ts";
 import { isProgressLine } from "../../../view/task-progress.ts";
 import { colouredLine, colouredText } from "../coloured.ts";
 import { type Block, type Line, pathWith, shown, taskPath } from "../page.ts";
+import { withoutSecrets } from "../without-secrets.ts";
 
 const LINES = 200;
 const EVIDENCE_MAX = 30;
@@ -134,20 +135,6 @@ function conversationOf(read: ReadLine, path: string, { lines, starts, to }: Log
   const times = parseReadTimes(readEnd(timesFileOf(path), TIMES_BYTES));
   return lines.flatMap((line, at) =>
     conversationLines(read, line, look, times.at(starts[at + 1] ?? to)).map(colouredText),
-  );
-}
-
-/** Variables of a program often hold what is secret. */
-function withoutSecrets(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutSecrets);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === "env" && typeof one === "object" && one !== null
-        ? Object.fromEntries(Object.keys(one).map((key) => [key, "…"]))
-        : withoutSecrets(one),
-    ]),
   );
 }
 

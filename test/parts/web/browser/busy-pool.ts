@@ -1,7 +1,9 @@
 /** A pool that works while the pages are looked at: tasks in each state, with texts as people write them. One for all tests of a file. */
+import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
+import { QuestionStore } from "../../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -21,6 +23,12 @@ export const PAGES: readonly PageOfPool[] = [
   { path: "/tasks", title: "Tasks: waiting", isAlways: true },
   { path: "/tasks?state=failed", title: "Tasks: failed", image: "tasks", isAlways: true },
   { path: "/tasks?state=done&q=crawl", title: "Tasks: done", isAlways: true },
+  { path: "/plan", title: "Plan", image: "plan", isAlways: false },
+  { path: "/plan?node=print", title: "Plan", isAlways: false },
+  { path: "/agents", title: "Agents", image: "agents", isAlways: true },
+  { path: "/questions", title: "Questions", image: "questions", isAlways: true },
+  { path: "/review", title: "Review", isAlways: true },
+  { path: "/machine", title: "Machine", image: "machine", isAlways: true },
   { path: "/tasks/build-docs", title: "build-docs", image: "task", isAlways: false },
   { path: "/tasks/deploy-eu", title: "deploy-eu", isAlways: false },
   { path: "/tasks/fix-login", title: "fix-login", image: "agent", isAlways: false },
@@ -114,6 +122,18 @@ async function makePool(): Promise<Pool> {
     exec: ["true"],
     metadata: { dependencies: ["build-docs"] },
   });
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), JSON.stringify({ nodes: planNodes() }));
+  new QuestionStore(pool.state).ask({
+    id: "budget.agent.ada.usd.1",
+    question: "ada has used $5 of $5 today. May it go on?",
+    context:
+      "It has 3 tasks left: write-faq, write-index, write-news.\nA number is a new limit in dollars.",
+    who: "the budget of agent ada",
+    agents: ["ada"],
+    expects: "limit",
+    asked_at_ms: Date.now(),
+    ends_at_ms: null,
+  });
   pool.drop("fix-login", {
     title: "The login loses the query string",
     agent: "bob",
@@ -122,6 +142,29 @@ async function makePool(): Promise<Pool> {
   });
   await waitFor(() => running(pool) === RUNNING.size, { what: "the running tasks" });
   return pool;
+}
+
+/** A release, most of which is done. */
+function planNodes(): object[] {
+  const node = (id: string, status: string, after: string[] = [], more: object = {}): object => ({
+    id,
+    title: id.replaceAll("-", " "),
+    status,
+    dependencies: after,
+    exec: ["true"],
+    ...more,
+  });
+  const chapters = Array.from({ length: 9 }, (_, n) => `chapter-${n + 1}`);
+  return [
+    node("outline", "done"),
+    ...chapters.map((id) => node(id, id === "chapter-7" ? "failed" : "done", ["outline"])),
+    node("read-proofs", "open", chapters),
+    node("choose-cover", "needs_human", ["outline"], { prompt: "Blue or green?" }),
+    node("migrate-db", "done"),
+    node("seed-data", "open", ["migrate-db", "choose-cover"]),
+    node("print", "open", ["read-proofs", "choose-cover"]),
+    node("release", "open", ["print", "seed-data"]),
+  ];
 }
 
 const BUILD = String.raw`

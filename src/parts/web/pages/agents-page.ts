@@ -1,0 +1,178 @@
+/** The page of the agents: what each does, its session, what it has used, how full its accounts are, and its mail. */
+import { join } from "node:path";
+import { accountsDir, GateFile } from "../../../agents/accounts/gate-file.ts";
+import { pausedAgents } from "../../../agents/breaker/breaker-file.ts";
+import { pauseText } from "../../../agents/breaker/breaker-rules.ts";
+import type { CostSum } from "../../../agents/cost-sums.ts";
+import { sessionOfRun } from "../../../agents/stream/session-file.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
+import { countText, duration } from "../../../text/render.ts";
+import type { Overview } from "../../../view/overview.ts";
+import { type Block, type Cell, linkToTask, type Page, say, shown, timeOf } from "../page.ts";
+import type { VerbReader } from "../verb-reader.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const COST_AGAIN_MS = 2000;
+const MAIL_AGAIN_MS = 1000;
+
+export interface AgentSources {
+  tree: StateTree;
+  agents: readonly AgentSettings[];
+  overview: Overview;
+  verbs: VerbReader;
+}
+
+export async function agentsPage(sources: AgentSources): Promise<Page> {
+  const { tree, overview } = sources;
+  const paused = pausedAgents(tree.dir).map((one) => say(shown(pauseText(one)), true));
+  return {
+    title: "Agents",
+    command: "mailchute agents; mailchute cost --since 24h",
+    at_ms: overview.at_ms,
+    health: { state: overview.health.state, text: shown(overview.health.text) },
+    blocks: [
+      ...paused,
+      workBlock(sources),
+      await costBlock(sources),
+      quotaBlock(sources),
+      ...(await mailBlocks(sources)),
+    ],
+  };
+}
+
+/** An agent with several tasks has several rows. */
+function workBlock({ tree, agents, overview }: AgentSources): Block {
+  const rows = agents.flatMap((agent): Cell[][] => {
+    const tasks = overview.running.filter((one) => one.agent === agent.name);
+    const name = shown(agent.name);
+    if (tasks.length === 0) return [[name, agent.kind, "nothing", "", "", "", ""]];
+    return tasks.map(({ id, run, age_ms: ageMs, cost_usd_micro: cost, last_line: line }) => [
+      name,
+      agent.kind,
+      linkToTask(id),
+      ageMs === null ? "–" : duration(Math.floor(ageMs / 1000) * 1000),
+      cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
+      shown((run && sessionOfRun(join(tree.runs, run))?.session_id) ?? "–"),
+      shown(line ?? ""),
+    ]);
+  });
+  return {
+    kind: "table",
+    title: "What they do",
+    columns: ["agent", "kind", "works on", "for", "cost", "session", "last word"],
+    rows,
+    none: "no agents",
+  };
+}
+
+async function costBlock({ verbs }: AgentSources): Promise<Block> {
+  const options = { by: "agent", since: DAY_MS };
+  const found = await verbs.read({ verb: "cost", options, againMs: COST_AGAIN_MS });
+  return {
+    kind: "table",
+    title: "What they used in 24 hours",
+    columns: [
+      "agent",
+      "runs",
+      "not completed",
+      "tokens in",
+      "of these cached",
+      "tokens out",
+      "cost",
+    ],
+    rows: ((found?.["rows"] ?? []) as CostSum[]).map((sum) => [
+      shown(sum.key),
+      countText(sum.runs),
+      countText(sum.runs_not_completed),
+      countText(sum.input_tokens),
+      countText(sum.cached_input_tokens),
+      countText(sum.output_tokens),
+      priceText(sum),
+    ]),
+    none: "nothing is booked",
+  };
+}
+
+function priceText({ cost_usd_micro: cost, runs, runs_without_price: unknown }: CostSum): string {
+  if (unknown === runs) return "–";
+  return `$${(cost / 1e6).toFixed(2)}${unknown > 0 ? " or more" : ""}`;
+}
+
+/** What runs were told of the windows of each account. One that no run was told of is not known. */
+function quotaBlock({ agents, verbs }: AgentSources): Block {
+  const names = new Set(
+    agents.flatMap(({ account = "default", accounts }) => accounts ?? [account]),
+  );
+  const rows = [...names].flatMap((name): Cell[][] => {
+    const gate = new GateFile(accountsDir(verbs.env), name).read();
+    const windows = Object.entries(gate.windows ?? {});
+    const closed: Cell[][] =
+      gate.status === "closed"
+        ? [
+            [
+              shown(name),
+              shown(gate.window ?? "all"),
+              "used up",
+              timeOf(gate.until_ms),
+              shown(gate.reason),
+            ],
+          ]
+        : [];
+    const known = windows.map(([window, { used_pct: pct, resets_at_ms: resetsMs }]): Cell[] => [
+      shown(name),
+      shown(window),
+      `${pct} %`,
+      timeOf(resetsMs),
+      "",
+    ]);
+    if (closed.length + known.length > 0) return [...closed, ...known];
+    return [[shown(name), "–", "not known", "", ""]];
+  });
+  return {
+    kind: "table",
+    title: "Quotas of their accounts",
+    columns: ["account", "window", "used", "resets", "why"],
+    rows,
+    none: "no accounts",
+  };
+}
+
+interface MailAgent {
+  name: string;
+  type: string;
+  status: string;
+  task: string;
+  task_id?: string | null;
+  unread: number;
+  last_woken_at: number | null;
+  archived_at: number | null;
+}
+
+/** None where there is no scope of mail, as outside a repository. */
+async function mailBlocks({ verbs }: AgentSources): Promise<Block[]> {
+  let agents: MailAgent[];
+  try {
+    const found = await verbs.read({ verb: "agents", againMs: MAIL_AGAIN_MS });
+    agents = (found?.["agents"] ?? []) as MailAgent[];
+  } catch {
+    return [];
+  }
+  if (agents.length === 0) return [];
+  return [
+    {
+      kind: "table",
+      title: "Mail",
+      columns: ["name", "kind", "status", "unread", "last woken", "task"],
+      rows: agents.map((one) => [
+        shown(one.name),
+        shown(one.type),
+        shown(one.status),
+        countText(one.unread),
+        timeOf(one.last_woken_at === null ? null : one.last_woken_at * 1000),
+        one.task_id ? linkToTask(one.task_id) : shown(one.task),
+      ]),
+      none: "",
+    },
+  ];
+}

@@ -1,0 +1,219 @@
+/** The page of the plan: its graph, its nodes as a table, and one node. Made of what `roadmap show` prints. */
+import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import { isContainer } from "../../../core/roadmap.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
+import { countText, describeCounts } from "../../../text/render.ts";
+import { lookForTask } from "../../../view/find-task.ts";
+import { actsOnTask, answersTo } from "../buttons.ts";
+import { BOX, type Layout, layOut } from "../graph/layout.ts";
+import {
+  type Block,
+  type Cell,
+  type Link,
+  linkToTask,
+  type Page,
+  pathWith,
+  say,
+  shown,
+} from "../page.ts";
+import type { VerbReader } from "../verb-reader.ts";
+
+const NODES_MAX = 2000;
+const ROWS_MAX = 200;
+const LABEL_CHARS_MAX = 22;
+const TEXT_CHARS_MAX = 4000;
+const AGAIN_MS = 300;
+
+/** How a node is drawn: its colour by name, and a sign, so that no state is told by its colour alone. */
+const LOOKS: Readonly<Record<NodeStatus, { look: string; sign: string }>> = {
+  open: { look: "none", sign: "○" },
+  in_progress: { look: "run", sign: "▶" },
+  blocked: { look: "warn", sign: "‖" },
+  needs_human: { look: "other", sign: "?" },
+  done: { look: "good", sign: "✓" },
+  failed: { look: "bad", sign: "✗" },
+};
+
+export class PlanPage {
+  private readonly tree: StateTree;
+  private readonly verbs: VerbReader;
+  /** Places change only when the nodes or what they wait for change. */
+  private kept: { key: string; layout: Layout } | undefined;
+
+  constructor(tree: StateTree, verbs: VerbReader) {
+    this.tree = tree;
+    this.verbs = verbs;
+  }
+
+  /** @param query `node`: the one that is open */
+  async make(query: URLSearchParams): Promise<Page> {
+    const nodes = await readNodes(this.verbs);
+    const id = query.get("node");
+    const node = id === null ? undefined : nodes.find((one) => one.id === id);
+    const work = nodes.filter((one) => !isContainer(one));
+    return {
+      title: "Plan",
+      command: node === undefined ? "mailchute roadmap show" : `mailchute roadmap show ${node.id}`,
+      at_ms: Date.now(),
+      health: null,
+      blocks: [
+        { kind: "facts", facts: countsOf(work) },
+        ...(node === undefined ? [] : this.nodeBlocks(node, nodes)),
+        ...(id !== null && node === undefined
+          ? [say(`the plan has no node ${JSON.stringify(shown(id))}`, true)]
+          : []),
+        ...this.graphBlocks(work, id),
+        tableOf(work),
+      ],
+    };
+  }
+
+  private graphBlocks(work: readonly RoadmapNode[], openId: string | null): Block[] {
+    if (work.length === 0) return [];
+    const drawn = work.length <= NODES_MAX ? work : work.filter(({ status }) => status !== "done");
+    const some = drawn.slice(0, NODES_MAX);
+    const { width, height, places, edges } = this.layoutOf(some);
+    const left = work.length - some.length;
+    const blocks: Block[] = [
+      {
+        kind: "graph",
+        title: "Nodes, each after those that it waits for",
+        size: [width, height],
+        box: [BOX.width, BOX.height],
+        nodes: some.map((one) => {
+          const { x = 0, y = 0 } = places.get(one.id) ?? {};
+          const { look, sign } = LOOKS[one.status];
+          return {
+            text: `${sign} ${cutId(shown(one.id))}`,
+            tip: `${shown(one.id)}: ${one.status}${one.title === one.id ? "" : `. ${shown(one.title)}`}`,
+            look,
+            at: [x, y],
+            to: nodePath(one.id),
+            is_here: one.id === openId,
+          };
+        }),
+        edges: edges.map(([from, to]) => lineOf(places, from, to)),
+      },
+    ];
+    if (left > 0)
+      blocks.push(say(`${countText(left)} nodes are not drawn: they are done, or too many.`));
+    return blocks;
+  }
+
+  private layoutOf(nodes: readonly RoadmapNode[]): Layout {
+    const drawn = nodes.map(({ id, dependencies }) => ({
+      id,
+      after: dependencies.map((one) => one.id),
+    }));
+    const key = JSON.stringify(drawn);
+    if (this.kept?.key !== key) this.kept = { key, layout: layOut(drawn) };
+    return this.kept.layout;
+  }
+
+  private nodeBlocks(node: RoadmapNode, nodes: readonly RoadmapNode[]): Block[] {
+    const { id, status, title, type, agent, priority, dependencies, acceptance } = node;
+    const place = lookForTask(this.tree, id);
+    const facts: [string, Cell][] = [
+      ["node", shown(id)],
+      ["status", `${LOOKS[status].sign} ${status}`],
+      ["type", type],
+      ["priority", priority],
+      ...(agent === undefined ? [] : [["agent", shown(agent)] as [string, Cell]]),
+      ...(place === undefined ? [] : [["its task", linkToTask(id)] as [string, Cell]]),
+    ];
+    const acts = [
+      ...(place === undefined ? [] : actsOnTask(id, place.state)),
+      ...(status === "needs_human" ? answersTo(node, "text") : []),
+    ];
+    const text = node.prompt ?? node.goal ?? "";
+    const statusOf = (one: string): string =>
+      nodes.find((other) => other.id === one)?.status ?? "not in the plan";
+    const blocks: Block[] = [{ kind: "facts", facts }];
+    if (title !== id) blocks.push(say(shown(title)));
+    if (acts.length > 0) blocks.push({ kind: "acts", label: "this node", acts });
+    if (text !== "") blocks.push(say(shown(text.slice(0, TEXT_CHARS_MAX))));
+    if (acceptance.length > 0)
+      blocks.push({
+        kind: "table",
+        title: "It is done when",
+        columns: ["what"],
+        rows: acceptance.slice(0, ROWS_MAX).map((one) => [shown(one)]),
+        none: "",
+      });
+    if (dependencies.length > 0)
+      blocks.push({
+        kind: "table",
+        title: "It waits for",
+        columns: ["node", "status"],
+        rows: dependencies.slice(0, ROWS_MAX).map((one) => [nodeLink(one.id), statusOf(one.id)]),
+        none: "",
+      });
+    return blocks;
+  }
+}
+
+/** The nodes of the plan; none when there is no plan. @throws when the plan cannot be read */
+export async function readNodes(verbs: VerbReader): Promise<RoadmapNode[]> {
+  const found = await verbs.read({ verb: "roadmap", subcommand: "show", againMs: AGAIN_MS });
+  return (found?.["nodes"] ?? []) as RoadmapNode[];
+}
+
+function countsOf(nodes: readonly RoadmapNode[]): [string, Cell][] {
+  const counts: Partial<Record<NodeStatus, number>> = {};
+  for (const { status } of nodes) counts[status] = (counts[status] ?? 0) + 1;
+  const sorted = Object.fromEntries(
+    (Object.keys(LOOKS) as NodeStatus[]).map((status) => [status, counts[status] ?? 0]),
+  );
+  return [
+    ["nodes", countText(nodes.length)],
+    ["of these", describeCounts(sorted)],
+  ];
+}
+
+/** What waits for a person or has failed first, then what runs. */
+function tableOf(nodes: readonly RoadmapNode[]): Block {
+  const order: NodeStatus[] = ["needs_human", "failed", "blocked", "in_progress", "open", "done"];
+  const rows = nodes.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
+  return {
+    kind: "table",
+    title:
+      nodes.length > ROWS_MAX
+        ? `Nodes (${countText(ROWS_MAX)} of ${countText(nodes.length)}; those that need a look come first)`
+        : "Nodes",
+    columns: ["node", "status", "title", "waits for"],
+    rows: rows.slice(0, ROWS_MAX).map((one) => [
+      nodeLink(one.id),
+      `${LOOKS[one.status].sign} ${one.status}`,
+      one.title === one.id ? "" : shown(one.title),
+      shown(
+        one.dependencies
+          .map(({ id }) => id)
+          .join(" ")
+          .slice(0, 200),
+      ),
+    ]),
+    none: "the plan is empty",
+  };
+}
+
+/** A curve from the right side of a box to the left side of another. */
+function lineOf(places: Layout["places"], from: string, to: string): string {
+  const a = places.get(from) ?? { x: 0, y: 0 };
+  const b = places.get(to) ?? { x: 0, y: 0 };
+  const [x1, y1] = [a.x + BOX.width, a.y + BOX.height / 2];
+  const [x2, y2] = [b.x, b.y + BOX.height / 2];
+  const bend = Math.max(20, Math.abs(x2 - x1) / 2);
+  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+}
+
+function nodePath(id: string): string {
+  return pathWith("/plan", { node: id });
+}
+
+function nodeLink(id: string): Link {
+  return { text: shown(id), to: nodePath(id) };
+}
+
+function cutId(id: string): string {
+  return id.length <= LABEL_CHARS_MAX ? id : `${id.slice(0, LABEL_CHARS_MAX - 1)}…`;
+}

@@ -1,0 +1,61 @@
+/** The page of the questions that wait for a person: those of agents and budgets, and those of nodes of the plan. */
+import type { RoadmapNode } from "../../../core/roadmap.ts";
+import type { QuestionText } from "../../../questions/question-file.ts";
+import { answersTo } from "../buttons.ts";
+import { type Block, type Cell, type Page, pathWith, say, shown, timeOf } from "../page.ts";
+
+const CONTEXT_LINES_MAX = 100;
+
+/** @param nodes of the plan that wait for a person */
+export function questionsPage(
+  questions: readonly QuestionText[],
+  nodes: readonly RoadmapNode[],
+): Page {
+  const ids = new Set(questions.map(({ id }) => id));
+  const blocks = [
+    ...questions.flatMap(questionBlocks),
+    ...nodes.filter(({ id }) => !ids.has(id)).flatMap(nodeBlocks),
+  ];
+  return {
+    title: "Questions",
+    command: "mailchute answer ID TEXT",
+    at_ms: Date.now(),
+    health: null,
+    blocks: blocks.length === 0 ? [say("No question waits for an answer.")] : blocks,
+  };
+}
+
+function questionBlocks(question: QuestionText): Block[] {
+  const { id, question: text, context, who, agents, expects, asked_at_ms: askedMs } = question;
+  const facts: [string, Cell][] = [
+    ["question", shown(id)],
+    ["asked by", shown(who)],
+    ["asked", timeOf(askedMs || null)],
+  ];
+  if (agents.length > 0)
+    facts.push([
+      "waits for it",
+      agents.includes("*") ? "every coding agent" : shown(agents.join(" ")),
+    ]);
+  const lines = context.split("\n").slice(0, CONTEXT_LINES_MAX).map(shown);
+  return [
+    { kind: "heading", text: shown(text) },
+    { kind: "facts", facts },
+    ...(context === ""
+      ? []
+      : [{ kind: "log", title: "More about it", lines, older: null, end: null } as const]),
+    { kind: "acts", label: `answer ${shown(id)}`, acts: answersTo(question, expects) },
+  ];
+}
+
+function nodeBlocks(node: RoadmapNode): Block[] {
+  const { id, title } = node;
+  return [
+    { kind: "heading", text: shown(title) },
+    {
+      kind: "facts",
+      facts: [["node", { text: shown(id), to: pathWith("/plan", { node: id }) }]],
+    },
+    { kind: "acts", label: `answer ${shown(id)}`, acts: answersTo(node, "text") },
+  ];
+}

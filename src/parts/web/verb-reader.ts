@@ -1,0 +1,68 @@
+/** Reads what a verb of the command line prints as JSON, in this process, and not too often: so a page cannot differ from its command. */
+import type { Context } from "../../cli/shell/command-spec.ts";
+import { runVerb } from "./run-verb.ts";
+
+/** Reading again may take this share of a core. */
+const SHARE = 0.05;
+const KEPT_MAX = 50;
+
+type Json = Record<string, unknown>;
+
+export interface Asked {
+  verb: string;
+  subcommand?: string;
+  positionals?: string[];
+  options?: Readonly<Record<string, unknown>>;
+  /** The least time between two readings (ms). */
+  againMs: number;
+}
+
+interface Kept {
+  document: Promise<Json | undefined>;
+  untilMs: number;
+}
+
+export class VerbReader {
+  private readonly ctx: Context;
+  private readonly kept = new Map<string, Kept>();
+
+  /** @param ctx of `web` itself */
+  constructor(ctx: Context) {
+    this.ctx = ctx;
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    return this.ctx.env;
+  }
+
+  /** Undefined when it prints nothing. @throws what the verb throws */
+  read(asked: Asked): Promise<Json | undefined> {
+    const { againMs, ...line } = asked;
+    const key = JSON.stringify(line);
+    const nowMs = performance.now();
+    const before = this.kept.get(key);
+    if (before !== undefined && nowMs < before.untilMs) return before.document;
+    const kept: Kept = { document: this.run(asked), untilMs: Number.POSITIVE_INFINITY };
+    this.kept.delete(key);
+    this.kept.set(key, kept);
+    const [oldest] = this.kept.keys();
+    if (oldest !== undefined && this.kept.size > KEPT_MAX) this.kept.delete(oldest);
+    const note = (): void => {
+      const doneMs = performance.now();
+      kept.untilMs = doneMs + Math.max(againMs, (doneMs - nowMs) / SHARE);
+    };
+    kept.document.then(note, note);
+    return kept.document;
+  }
+
+  private async run({
+    verb,
+    subcommand,
+    positionals = [],
+    options = {},
+  }: Asked): Promise<Json | undefined> {
+    const line = { verb, positionals, options, ...(subcommand !== undefined && { subcommand }) };
+    const { documents } = await runVerb(this.ctx, line);
+    return documents[0];
+  }
+}

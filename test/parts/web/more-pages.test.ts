@@ -1,0 +1,144 @@
+/** The pages of the plan, the agents, the questions, the work to review and the machine: what they show, and when they are there. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Page } from "../../../src/parts/web/page.ts";
+import { QuestionStore } from "../../../src/questions/question-store.ts";
+import { newPool, type Pool } from "../../support/pool.ts";
+import { blockOf, openWeb } from "./open-web.ts";
+
+const SECRET = "a-value-that-is-not-shown";
+
+function withPlan(pool: Pool, nodes: object[]): void {
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), JSON.stringify({ nodes }));
+}
+
+const navOf = (page: Page): string[] =>
+  (page as Page & { nav: { text: string }[] }).nav.map(({ text }) => text);
+
+it("a tree without a plan, agents and branches has no links to their pages, and says so there", async () => {
+  const web = await openWeb(newPool().state);
+  const page = await web.page("/");
+  expect(navOf(page)).toEqual(["Overview", "Tasks", "Machine"]);
+  expect(blockOf(await web.page("/plan"), "text").text).toBe("this tree has no plan");
+  expect(blockOf(await web.page("/questions"), "text").text).toContain("No question waits");
+  expect(blockOf(await web.page("/review"), "table", "Not landed yet").rows).toEqual([]);
+  expect((await web.page("/review/none")).title).toBe("Not here");
+});
+
+it("the plan has the nodes of `roadmap show`, and one node with what it waits for", async () => {
+  const pool = newPool();
+  withPlan(pool, [
+    { id: "base", title: "The base", status: "done", exec: ["true"] },
+    { id: "ask", title: "Which?", status: "needs_human", exec: ["true"] },
+    {
+      id: "top",
+      title: "<b>top</b>",
+      exec: ["true"],
+      dependencies: ["base", "ask"],
+      acceptance: ["it stands"],
+    },
+  ]);
+  const web = await openWeb(pool.state);
+  const page = await web.page("/plan?node=top");
+  expect(navOf(page)).toEqual(["Overview", "Tasks", "Plan", "Questions", "Machine"]);
+  const graph = blockOf(page, "graph");
+  expect(graph.nodes.map(({ text, look, is_here: isHere }) => [text, look, isHere])).toEqual([
+    ["✓ base", "good", false],
+    ["? ask", "other", false],
+    ["○ top", "none", true],
+  ]);
+  expect(graph.edges).toHaveLength(2);
+  expect(blockOf(page, "table", "It waits for").rows).toEqual([
+    [{ text: "base", to: "/plan?node=base" }, "done"],
+    [{ text: "ask", to: "/plan?node=ask" }, "needs_human"],
+  ]);
+  const { rows } = blockOf(page, "table", "Nodes");
+  expect(rows.map(([, status]) => status)).toEqual(["? needs_human", "○ open", "✓ done"]);
+  const { stdout } = await pool.run(["roadmap", "show", "--json"]);
+  expect((JSON.parse(stdout) as { nodes: unknown[] }).nodes).toHaveLength(rows.length);
+  const questions = await web.page("/questions");
+  expect(blockOf(questions, "heading").text).toBe("Which?");
+  expect(blockOf(questions, "acts").acts[0]).toMatchObject({ verb: "answer", ids: ["ask"] });
+});
+
+it("a broken plan is said in the words of the command", async () => {
+  const pool = newPool();
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), "nodes: [{id: a, dependencies: [a]}]\n");
+  const web = await openWeb(pool.state);
+  const page = await web.page("/plan");
+  expect(page.title).toBe("Not here");
+  expect(blockOf(page, "text")).toMatchObject({ is_bad: true });
+});
+
+it("a question is answered on its page", async () => {
+  const pool = newPool();
+  const store = new QuestionStore(pool.state);
+  const more = {
+    who: "a budget",
+    agents: ["*"],
+    expects: "limit",
+    asked_at_ms: 1,
+    ends_at_ms: null,
+  } as const;
+  store.ask({ id: "q.1", question: "May it?", context: "Because\nit asks.", ...more });
+  const web = await openWeb(pool.state);
+  const page = await web.page("/questions");
+  expect(navOf(page)).toContain("Questions (1)");
+  expect(blockOf(page, "log").lines).toEqual(["Because", "it asks."]);
+  const [yes] = blockOf(page, "acts").acts;
+  const { verb, ids, words } = yes ?? {};
+  expect((await web.act({ verb, ids, text: words })).status).toBe(200);
+  expect(store.answerOf("q.1")).toBe("yes");
+  expect(blockOf(await web.page("/questions"), "text").text).toContain("No question waits");
+});
+
+it("the machine has the checks and the settings, and no value of a variable", async () => {
+  const agent = { name: "odd", kind: "exec", program: "true", env: { TOKEN: SECRET } };
+  const pool = newPool({ config: JSON.stringify({ workers: 7, agents: [agent] }) });
+  pool.drop("one", { exec: ["true"], env: { KEY: SECRET } });
+  const web = await openWeb(pool.state);
+  const page = await web.page("/machine");
+  expect(blockOf(page, "table", "Checks").rows.length).toBeGreaterThan(5);
+  const { rows } = blockOf(page, "table", "Settings");
+  expect(rows).toContainEqual(["workers", "7", "config.yaml"]);
+  expect(JSON.stringify(page)).toContain("TOKEN");
+  expect(JSON.stringify(page)).not.toContain(SECRET);
+  const task = await web.page("/tasks/one?file=file");
+  expect(JSON.stringify(task)).toContain("KEY");
+  expect(JSON.stringify(task)).not.toContain(SECRET);
+});
+
+it("the agents are there when one is a coding agent", async () => {
+  const agents = [{ name: "ada", kind: "claude", account: "mine" }];
+  const pool = newPool({ config: JSON.stringify({ agents }) });
+  const state = join(pool.dir, "xdg");
+  for (const dir of ["", "mailchute", "mailchute/accounts"])
+    fs.mkdirSync(join(state, dir), { mode: 0o700 });
+  const gate = {
+    v: 1,
+    account: "mine",
+    status: "closed",
+    until_ms: 5000,
+    window: "five_hour",
+    reason: "used up",
+    closed_at_ms: 1,
+    closings: 0,
+    probe: null,
+    answers: 0,
+    windows: { seven_day: { used_pct: 24, resets_at_ms: 9000 } },
+  };
+  fs.writeFileSync(join(state, "mailchute/accounts/mine.json"), JSON.stringify(gate));
+  const web = await openWeb(pool.state, undefined, undefined, false, { XDG_STATE_HOME: state });
+  const page = await web.page("/agents");
+  expect(navOf(page)).toContain("Agents");
+  expect(blockOf(page, "table", "What they do").rows[0]?.slice(0, 3)).toEqual([
+    "ada",
+    "claude",
+    "nothing",
+  ]);
+  expect(blockOf(page, "table", "Quotas of their accounts").rows).toEqual([
+    ["mine", "five_hour", "used up", { at_ms: 5000 }, "used up"],
+    ["mine", "seven_day", "24 %", { at_ms: 9000 }, ""],
+  ]);
+});
