@@ -9,6 +9,7 @@ const SIMULATION = "test/simulation/*.test.ts";
 /** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
 const SEARCHES = [
   "test/agents/budget/budget-runs.test.ts",
+  "test/cli/other-tools.test.ts",
   "test/agents/runs/{accounts,drop}.test.ts",
   "test/agents/runs/odd-streams.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
