@@ -41,6 +41,8 @@ export interface Web {
   port: number;
   sessions: Sessions;
   newLink(): string;
+  /** Ends the server before the test does. */
+  close(): Promise<void>;
   /** Sends it as it is: no path is made shorter. */
   ask(request: Request): Promise<Answer>;
   /** The headers of a browser that has opened a link. */
@@ -86,6 +88,7 @@ export async function openWeb(
     port,
     sessions,
     newLink: () => server.newLink(),
+    close: () => server.close(),
     ask,
     signIn,
     act: async (body) => {
