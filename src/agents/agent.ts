@@ -78,6 +78,8 @@ export interface Assignment {
   onStuck(): void;
   /** Set when the task is a node of the plan. */
   node?: NodePhase;
+  /** Values of `env_from` that its program got: they are taken out of what a record says. */
+  secrets?: readonly string[];
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */

@@ -30,6 +30,7 @@ import {
 } from "./agent.ts";
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
+import { readSecrets } from "./secrets.ts";
 
 /** Variables that every program needs. It gets no other variable of ours. */
 const ENV_ALLOWED =
@@ -91,6 +92,9 @@ export type ProgramEnd =
 export async function runProgram(assignment: Assignment, spec: ProgramSpec): Promise<ProgramEnd> {
   const { runDir } = assignment;
   const { argv, stdoutLog, stderrLog, limitMs } = spec;
+  const secrets = readSecrets(assignment.task, assignment.settings);
+  if ("outcome" in secrets) return secrets;
+  assignment.secrets = Object.values(secrets.variables);
   let child: ChildProcess;
   const logs: number[] = [];
   try {
@@ -103,7 +107,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
     child = spawn(argv[0] ?? "", argv.slice(1), {
       cwd,
-      env: environmentOf(assignment, spec),
+      env: environmentOf(assignment, spec, secrets.variables),
       // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
       detached: true,
       stdio: [spec.onStdin === undefined ? "ignore" : "pipe", logs[0] as number, logs[1] as number],
@@ -183,17 +187,25 @@ function taskFileOf(assignment: Assignment): string {
   return join(assignment.runDir, "task.json");
 }
 
-function environmentOf(assignment: Assignment, spec: ProgramSpec): NodeJS.ProcessEnv {
-  const env = { ...programEnvironment(assignment), ...spec.moreEnvironment?.() };
+function environmentOf(
+  assignment: Assignment,
+  spec: ProgramSpec,
+  secrets: Readonly<Record<string, string>>,
+): NodeJS.ProcessEnv {
+  const env = { ...programEnvironment(assignment, secrets), ...spec.moreEnvironment?.() };
   for (const name of Object.keys(env))
     if (spec.withoutEnvironment?.(name) === true) delete env[name];
   return env;
 }
 
-function programEnvironment(assignment: Assignment): NodeJS.ProcessEnv {
+function programEnvironment(
+  assignment: Assignment,
+  secrets: Readonly<Record<string, string>>,
+): NodeJS.ProcessEnv {
   const { task, settings } = assignment;
   const inherited = inheritedVariables(process.env, settings);
-  const env: NodeJS.ProcessEnv = { ...inherited, ...assignment.workspace?.env, ...task.env };
+  const { workspace } = assignment;
+  const env: NodeJS.ProcessEnv = { ...inherited, ...workspace?.env, ...task.env, ...secrets };
   env["MAILCHUTE_TASK_ID"] = task.id;
   env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);

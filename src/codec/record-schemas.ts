@@ -33,6 +33,7 @@ const KINDS = [
   "handler",
   "output",
   "verify",
+  "environment",
   "worktree",
   "setup",
   "landing",

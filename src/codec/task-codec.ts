@@ -149,6 +149,14 @@ export const TaskSchema = Type.Object(
     env: Type.Record(Type.String({ pattern: "^[^=\\u0000]+$" }), Argument, {
       additionalProperties: false,
     }),
+    env_from: Type.Record(
+      Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }),
+      Type.String({
+        pattern: "^(?:file:/[^\\u0000]+|env:[A-Za-z_][A-Za-z0-9_]*)$",
+        description: "file:/absolute/path or env:NAME",
+      }),
+      { additionalProperties: false, description: "variables that are read at each start" },
+    ),
     timeout_ms: Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX }),
     ...CHECK_FIELDS,
     worktree: Type.Union([Type.Literal("auto"), Type.Literal("none")], {
@@ -282,6 +290,9 @@ export function checkBody(
     if (unnamed !== -1)
       throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
   }
+  const ours = Object.keys(task.env_from ?? {}).find((name) => name.startsWith("MAILCHUTE_"));
+  if (ours !== undefined)
+    throw new ErrInvalidTask(`env_from: ${shorten(ours)} is set by mailchute`, where);
   for (const list of ["read", "write"] as const)
     for (const path of task.owns?.[list] ?? []) {
       const fault = explainBadOwned(path);

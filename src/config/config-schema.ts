@@ -232,6 +232,9 @@ export const ConfigSchema = Settings(
       0,
       "nothing new starts while the disk has less free than this, or than an eighth of its size if that is less; 0 = no limit",
     ),
+    allow_open_secrets: Type.Boolean({
+      description: "files of env_from that all users can read are used, too",
+    }),
     env_allow: Texts("variables that programs get beside PATH, HOME and the like"),
     roots: Texts("directories under which cwd and worktree must lie"),
     worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },

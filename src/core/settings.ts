@@ -144,6 +144,8 @@ export interface Settings {
   free_bytes_min: number;
   /** Environment variables that mailchute passes to programs, besides PATH, HOME and similar ones. */
   env_allow: string[];
+  /** Files of `env_from` that all users can read are used, too. */
+  allow_open_secrets: boolean;
   /** Directories under which `cwd` and `worktree` must lie. */
   roots: string[];
   /** Where worktrees of tasks are made: a path, relative to the state tree. */
@@ -221,6 +223,7 @@ export const DEFAULT_SETTINGS: Settings = {
   batch_concurrency: 64,
   free_bytes_min: 128 * 1024 * 1024,
   env_allow: [],
+  allow_open_secrets: false,
   roots: ["/"],
   worktrees_dir: "worktrees",
   worktree_ignored_may_go: [],

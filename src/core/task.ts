@@ -71,6 +71,8 @@ export interface Task {
   payload?: unknown;
   cwd?: string;
   env?: Record<string, string>;
+  /** Variables that are read at each start: `file:/path` or `env:NAME`. */
+  env_from?: Record<string, string>;
   timeout_ms?: number;
   /** Programs, each as argv, that must all exit with 0 before the task is done. */
   verify?: string[][];
@@ -114,6 +116,8 @@ export type FailureKind =
   | "handler"
   | "output"
   | "verify"
+  /** A variable of `env_from` could not be read. */
+  | "environment"
   /** Its worktree could not be made. */
   | "worktree"
   /** A program of `setup` did not exit with 0. */

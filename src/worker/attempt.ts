@@ -7,6 +7,7 @@ import {
   timeoutOf,
 } from "../agents/agent.ts";
 import { makeRunDir } from "../agents/program.ts";
+import { withoutSecrets } from "../agents/secrets.ts";
 import { encodeRecord } from "../codec/records.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
@@ -138,6 +139,8 @@ export async function runAttempt(
     } finally {
       await drop?.close();
     }
+    const secrets = assigned?.assignment.secrets ?? [];
+    attempt.outcome = withoutSecrets(attempt.outcome, secrets);
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
 }

@@ -156,12 +156,16 @@ async function warningsFor(
 ): Promise<string[]> {
   const { options, rest } = ctx;
   const hasLimits = options.limit.length > 0 || options.weight !== undefined;
-  if (rest?.length !== 1 && options.after.length === 0 && !hasLimits) return [];
-  const { warnOfLimits, warnOfShell, warnOfUnknown } = await import("../enqueue/warnings.ts");
+  const isInherited = options["inherit-env"];
+  if (rest?.length !== 1 && options.after.length === 0 && !hasLimits && !isInherited) return [];
+  const { warnOfLeftOut, warnOfLimits, warnOfShell, warnOfUnknown } = await import(
+    "../enqueue/warnings.ts"
+  );
   const cwd = resolve(ctx.cwd, options.cwd ?? ".");
   return [
     ...warnOfShell(rest, cwd, ctx.env["PATH"]),
     ...warnOfLimits(options, settings),
+    ...(isInherited ? warnOfLeftOut(ctx.env) : []),
     ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),
   ];
 }

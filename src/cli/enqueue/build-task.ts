@@ -10,7 +10,7 @@ import { ErrUsage } from "../shell/command-spec.ts";
 import { type EnqueueContext, fieldsOf } from "./task-options.ts";
 
 /** What a task is built from: a part of the context of `enqueue`. */
-export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd">;
+export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd" | "env">;
 
 /**
  * The task's id and its JSON text.

@@ -40,7 +40,7 @@ export async function enqueueEach(ctx: EnqueueContext, file: string): Promise<nu
 }
 
 function refuseMisuse({ options, rest }: EnqueueContext): void {
-  const other = (["file", "batch"] as const).find((name) => options[name]);
+  const other = (["file", "batch", "vars", "inherit-env"] as const).find((name) => options[name]);
   if (other !== undefined) throw new ErrUsage(`--each and --${other} exclude each other`);
   if (options.shell !== undefined && rest !== undefined)
     throw new ErrUsage("--shell and -- CMD exclude each other");
@@ -58,20 +58,25 @@ function refuseMisuse({ options, rest }: EnqueueContext): void {
 }
 
 /** As xargs does: the line is the last argument of a program that has no place for it. A coding agent without a prompt is asked the line. */
-function withPlaceholder({ options, rest, cwd }: EnqueueContext): TaskSource {
+function withPlaceholder({ options, rest, cwd, env }: EnqueueContext): TaskSource {
   if (rest !== undefined && options.shell === undefined)
-    return { options, cwd, rest: hasPlace({ options, rest, cwd }) ? rest : [...rest, "{}"] };
+    return {
+      options,
+      cwd,
+      env,
+      rest: hasPlace({ options, rest, cwd, env }) ? rest : [...rest, "{}"],
+    };
   const { agent, shell, prompt, payload } = options;
   const isBare = shell === undefined && prompt === undefined && payload === undefined;
   if (isBare && agent === undefined)
     throw new ErrUsage("there is nothing to run", "give -- CMD, or --shell, or --agent NAME");
-  if (isBare) return { options: { ...options, prompt: "{}" }, rest, cwd };
-  if (shell === undefined && !hasPlace({ options, rest, cwd }))
+  if (isBare) return { options: { ...options, prompt: "{}" }, rest, cwd, env };
+  if (shell === undefined && !hasPlace({ options, rest, cwd, env }))
     throw new ErrUsage(
       "no option holds {}: all tasks would be the same",
       'for example --prompt "add tests for {}"',
     );
-  return { options, rest, cwd };
+  return { options, rest, cwd, env };
 }
 
 function hasPlace({ options, rest = [] }: TaskSource): boolean {
@@ -80,7 +85,7 @@ function hasPlace({ options, rest = [] }: TaskSource): boolean {
 }
 
 /** @throws ErrUsage naming the line */
-function submissionOf({ options, rest, cwd }: TaskSource, item: Item): NumberedSubmission {
+function submissionOf({ options, rest, cwd, env }: TaskSource, item: Item): NumberedSubmission {
   const { number, line } = item;
   // By a function: `$&` in a line is no pattern.
   const fill = (text: string): string =>
@@ -89,6 +94,7 @@ function submissionOf({ options, rest, cwd }: TaskSource, item: Item): NumberedS
     text === undefined ? undefined : fill(text);
   const own: TaskSource = {
     cwd,
+    env,
     rest: rest?.map(fill),
     options: {
       ...options,

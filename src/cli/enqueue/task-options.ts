@@ -11,6 +11,7 @@ import {
   textOption,
 } from "../shell/command-spec.ts";
 import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
+import { checkSize, inheritedFrom, readEnvFile, readReferences } from "./surroundings.ts";
 
 const TASK_OPTIONS = {
   id: textOption("ID", "the task's id; left out = a fresh one"),
@@ -55,6 +56,18 @@ const TASK_OPTIONS = {
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
   cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
   env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
+  // Not `--env-file`: Node 20 looks for that in all arguments, and takes it for its own.
+  vars: textOption("FILE", "variables for the program, one NAME=value a line"),
+  "inherit-env": {
+    type: "flag",
+    help: "all variables of yours, but those that look like secrets or belong to this terminal",
+  },
+  "env-from": {
+    type: "text",
+    value: "NAME=REF",
+    many: true,
+    help: "a variable that is read at each start, from file:/PATH or env:NAME of the worker",
+  },
   worktree: {
     type: "text",
     value: "MODE",
@@ -110,7 +123,7 @@ export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
  * @throws ErrUsage
  */
 export function fieldsOf(
-  { options, rest, cwd }: Pick<EnqueueContext, "options" | "rest" | "cwd">,
+  { options, rest, cwd, env }: Pick<EnqueueContext, "options" | "rest" | "cwd" | "env">,
   shellArgs: readonly string[] = [],
 ): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
@@ -141,7 +154,8 @@ export function fieldsOf(
     options.verify.map((line) => shellOf(line)),
   );
   if (options.cwd !== undefined || exec !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
-  put("env", readVariables(options.env));
+  put("env", environmentOf(options, env, cwd));
+  put("env_from", readReferences(options["env-from"]));
   put("worktree", options.worktree);
   put("land", options.land);
   put("target", options.target);
@@ -153,6 +167,24 @@ export function fieldsOf(
 /** The first argument after a command line is the name of the shell for its messages. */
 function shellOf(line: string, args: readonly string[] = []): string[] {
   return ["/bin/sh", "-c", line, ...(args.length === 0 ? [] : ["sh", ...args])];
+}
+
+/** What is said by itself wins over the file, and that over what is inherited. */
+function environmentOf(
+  options: EnqueueContext["options"],
+  ours: NodeJS.ProcessEnv,
+  cwd: string,
+): Record<string, string> | undefined {
+  const { vars: file, "inherit-env": isInherited } = options;
+  const said = readVariables(options.env);
+  if (file === undefined && !isInherited) return said;
+  const env = {
+    ...(isInherited ? inheritedFrom(ours).env : {}),
+    ...(file === undefined ? {} : readEnvFile(resolve(cwd, file))),
+    ...said,
+  };
+  checkSize(env);
+  return env;
 }
 
 function readVariables(pairs: readonly string[]): Record<string, string> | undefined {
@@ -175,7 +207,10 @@ export function refuseOthers(
 ): void {
   const given = Object.keys(TASK_OPTIONS).filter((name) => {
     const value = ctx.options[name as keyof typeof TASK_OPTIONS];
-    return !allowed.has(name) && (Array.isArray(value) ? value.length > 0 : value !== undefined);
+    const isGiven = Array.isArray(value)
+      ? value.length > 0
+      : value !== undefined && value !== false;
+    return isGiven && !allowed.has(name);
   });
   if (given.length > 0) throw new ErrUsage(`${flag} and --${given[0]} exclude each other`, hint);
   if (ctx.rest !== undefined) throw new ErrUsage(`${flag} and -- CMD exclude each other`);

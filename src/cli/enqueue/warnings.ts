@@ -7,6 +7,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
 import { type LimitSource, TaskLimits } from "../../core/task-limits.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
+import { inheritedFrom } from "./surroundings.ts";
 
 /** Characters that a shell would act on, and that a program's name hardly ever has. */
 const FOR_A_SHELL = /[\s;&|<>$`*?()]/;
@@ -81,6 +82,15 @@ export function warnOfLimits(
   return [
     ...unknown,
     `--weight ${weight}: the group ${group} has ${slots} slots; the task takes all of them`,
+  ];
+}
+
+/** Says which variables a task does not take along. */
+export function warnOfLeftOut(env: NodeJS.ProcessEnv): string[] {
+  const { leftOut } = inheritedFrom(env);
+  if (leftOut.length === 0) return [];
+  return [
+    `--inherit-env: left out, because they may be secrets: ${leftOut.join(", ")}; --env-from NAME=file:/PATH gives one without writing it down`,
   ];
 }
 
