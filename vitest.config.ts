@@ -28,7 +28,7 @@ const SEARCHES = [
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/parts/web/{acts,hostile,listen-on}.test.ts",
-  "test/parts/mail/{killed-delivery,three-agents}.test.ts",
+  "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/soak/*.test.ts",
   "test/supervisor/control/races.test.ts",
   "test/support/left-over.test.ts",

@@ -93,6 +93,28 @@ const SEARCHES = [
     figures: /^(\d+ histories, .+|controls: .+)$/gm,
   },
   {
+    name: "mail",
+    what: "every order of what people, a supervisor and the runs of an agent do with mail, in memory, with deaths at each call",
+    long: "MAILCHUTE_SIM_LONG=4000 npx vitest run test/simulation/mail.test.ts",
+    short: "npx vitest run test/simulation/mail.test.ts",
+    figures: /^simulation of mail: (.+)$/gm,
+  },
+  {
+    name: "mail-kills",
+    what: "kill of a supervisor, and of a worker, before and after each of its calls for mail",
+    long: "npm run test:mail-kills",
+    short:
+      "npx vitest run --project searches test/parts/mail/killed-delivery.test.ts test/parts/mail/killed-worker.test.ts",
+    figures: /^mail: (\d+ kills.+|caught: .+)$/gm,
+  },
+  {
+    name: "mail-agents",
+    what: "three agents at work that write to each other; one is killed, and the supervisor at a random moment",
+    long: "npm run test:mail",
+    short: "npx vitest run --project searches test/parts/mail/three-agents.test.ts",
+    figures: /^mail: (\d+ supervisors killed.+)$/gm,
+  },
+  {
     name: "soak",
     what: "steady load, watched for descriptors, memory and files that grow",
     long: "npm run test:soak -- --minutes 10 && npm run test:soak -- --controls --seconds 60",

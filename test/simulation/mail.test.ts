@@ -39,9 +39,10 @@ const CASES: readonly Case[] = [
   },
 ];
 
-const isLong = Number(process.env["MAILCHUTE_SIM_LONG"] ?? 0) > 0;
+const longMax = Number(process.env["MAILCHUTE_SIM_LONG"] ?? 0);
+const isLong = longMax > 0;
 const seed = Number(process.env["MAILCHUTE_SIM_SEED"] ?? 1);
-const STATES_MAX = isLong ? 1_000_000 : 150;
+const STATES_MAX = isLong ? longMax : 150;
 const CONTROL_STATES_MAX = 4000;
 
 beforeAll(() => {

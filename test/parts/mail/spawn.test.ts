@@ -211,7 +211,9 @@ describe("spawn in a run", () => {
     const own = fs.readdirSync(drops).find((name) => name.startsWith("main@")) ?? "";
     fs.writeFileSync(join(drops, own, "a.mail"), '{"spawn": "coder", "content": "child"}');
     process.kill(worker?.pid ?? 0, "SIGKILL");
-    await waitFor(() => !fs.existsSync(join(drops, own)), { what: "the folder to be taken" });
+    // Its folder has another name while it is taken.
+    const isTaken = (): boolean => fs.readdirSync(drops).every((name) => !name.includes(own));
+    await waitFor(isTaken, { what: "the folder to be taken" });
     expect(spawned()).toMatchObject([{ name: "coder-2", spawned: { by: "coder", task: null } }]);
     await pool.result(spawned()[0]?.spawned?.task_id ?? "", SLOW_MS);
   });
