@@ -47,6 +47,7 @@ const KINDS = [
   "config",
   "agent",
   "budget",
+  "dependency_failed",
 ] as const satisfies readonly FailureKind[];
 // With this type, the compiler reports a kind that is missing above.
 type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
@@ -95,7 +96,10 @@ export const ErrorSchema = Type.Object(
     task_id: Type.String(),
     status: Type.Literal("failed"),
     error: Type.String(),
-    attempts: Type.Integer({ minimum: 0, description: "0: it was refused and never ran" }),
+    attempts: Type.Integer({
+      minimum: 0,
+      description: "0: it was refused, cancelled or skipped and never ran",
+    }),
     last_attempt_at: Seconds,
     failed_at: Seconds,
     code: Type.String(),
@@ -115,6 +119,12 @@ export const ErrorSchema = Type.Object(
       }),
       dropped_as: Type.String({ description: "the name under which the file was dropped" }),
       offset: Type.Integer({ minimum: 0, description: "byte offset of the fault" }),
+      cause: Type.String({ description: "of a skipped task: the dependency that failed" }),
+      root: Type.String({ description: "the first task that failed by itself" }),
+      depth: Type.Integer({ minimum: 1, description: "how many steps it is from the root" }),
+      chain: Type.Array(Type.String(), {
+        description: "the ids from the root to the cause; of a long chain the first and last 8",
+      }),
       task: TaskAsRun,
     }),
   },

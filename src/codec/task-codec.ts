@@ -1,5 +1,6 @@
 /** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
+import { readDependencies } from "../core/dependencies.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import {
@@ -25,6 +26,24 @@ const Seconds = Type.Integer({
 });
 const Count = Type.Integer({ minimum: 0, maximum: MAX_ATTEMPTS_MAX });
 const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1024 });
+const DependencyId = Type.String({ minLength: 1, maxLength: 256 });
+const Dependencies = Type.Array(
+  Type.Union([
+    DependencyId,
+    Type.Object(
+      {
+        id: DependencyId,
+        required_status: Type.Optional(
+          Type.Union([Type.Literal("done"), Type.Literal("terminal")], {
+            description: "done: it must complete (default); terminal: it must end, also failed",
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+  ]),
+  { maxItems: 1024, description: "ids, or { id, required_status }" },
+);
 const Argument = Type.String({
   pattern: "^[^\\u0000]*$",
   description: "text without NUL characters",
@@ -137,7 +156,7 @@ export const TaskSchema = Type.Object(
     test_command: Text,
     created_at: Seconds,
     updated_at: Seconds,
-    metadata: Type.Object(optional({ worktree: Argument, dependencies: Names }), {
+    metadata: Type.Object(optional({ worktree: Argument, dependencies: Dependencies }), {
       additionalProperties: true,
     }),
     exec: Argv,
@@ -309,7 +328,7 @@ export function checkBody(
       ...where,
       hint: "name another agent",
     });
-  for (const dependency of task.metadata?.dependencies ?? []) {
+  for (const { id: dependency } of readDependencies(task.metadata?.dependencies)) {
     // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);
     if (fault !== undefined)

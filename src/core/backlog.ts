@@ -34,6 +34,8 @@ export class Backlog {
   );
   /** Blocked entries, by the folded id that they wait for. `id` is that id as one of the tasks spells it. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
+  /** Ids that tasks wait for since `takeNewlyAwaited` was called, by folded id. */
+  private readonly newlyAwaited = new Map<string, string>();
   /** How many waiting tasks depend on each folded id. Completed dependencies count, too. */
   private readonly needed = new Map<string, number>();
   private readonly counts: Record<WaitState, number> = {
@@ -160,14 +162,61 @@ export class Backlog {
     this.dependents.delete(key);
     let freed = 0;
     for (const entry of dependents.waiting) {
-      if (entry.isGone) continue;
-      entry.unmetCount--;
-      if (entry.unmetCount > 0 || entry.state !== "blocked") continue;
-      delete entry.task.unmet;
-      this.setState(entry, this.stateAfterDependencies(entry));
-      freed++;
+      if (this.countMet(entry)) freed++;
     }
     return freed;
+  }
+
+  /** One more dependency is met. @returns whether it was the last one */
+  private countMet(entry: Entry): boolean {
+    if (entry.isGone) return false;
+    entry.unmetCount--;
+    if (entry.unmetCount > 0 || entry.state !== "blocked") return false;
+    delete entry.task.unmet;
+    this.setState(entry, this.stateAfterDependencies(entry));
+    return true;
+  }
+
+  /**
+   * Called when a task or item has ended without completing: tasks for which that is enough do not wait for it any more.
+   * @returns how many tasks are not blocked any more
+   */
+  resolveEnd(id: string): number {
+    const key = foldId(id);
+    const dependents = this.dependents.get(key);
+    if (dependents === undefined) return 0;
+    let freed = 0;
+    for (const entry of dependents.waiting) {
+      if (!waitsForEnd(entry, key)) continue;
+      dependents.waiting.delete(entry);
+      if (this.countMet(entry)) freed++;
+    }
+    if (dependents.waiting.size === 0) this.dependents.delete(key);
+    return freed;
+  }
+
+  /** The tasks in the inbox that wait for this id to complete. They may be removed in the meantime. */
+  *waitersOf(id: string): IterableIterator<Readonly<WaitingTask>> {
+    const key = foldId(id);
+    for (const entry of this.dependents.get(key)?.waiting ?? [])
+      if (!entry.isGone && entry.task.tray === "inbox" && !waitsForEnd(entry, key))
+        yield entry.task;
+  }
+
+  /** Takes up to `max` ids that tasks wait for since the last call. */
+  takeNewlyAwaited(max: number): string[] {
+    if (this.newlyAwaited.size === 0) return [];
+    const ids: string[] = [];
+    for (const [key, id] of this.newlyAwaited) {
+      if (ids.length === max) break;
+      this.newlyAwaited.delete(key);
+      ids.push(id);
+    }
+    return ids;
+  }
+
+  get hasNewlyAwaited(): boolean {
+    return this.newlyAwaited.size > 0;
   }
 
   /** Whether a blocked task waits for this id. */
@@ -279,6 +328,7 @@ export class Backlog {
           const dependents = this.dependents.get(key) ?? { id, waiting: new Set() };
           this.dependents.set(key, dependents);
           dependents.waiting.add(entry);
+          this.newlyAwaited.set(key, id);
         }
         return;
       case "unmatched":
@@ -327,6 +377,11 @@ export class Backlog {
     if (count > 0) this.needed.set(key, count);
     else this.needed.delete(key);
   }
+}
+
+/** Whether it is enough for the task that this id (folded) ends. */
+function waitsForEnd({ task }: Entry, key: string): boolean {
+  return task.toEnd?.some((id) => foldId(id) === key) === true;
 }
 
 /** Whether a row of the table can hold all fields of this task. */

@@ -14,6 +14,7 @@ export type LifecycleEventName =
   | "fenced"
   | "conflict"
   | "cancelled"
+  | "skipped"
   | "quarantined"
   | "duplicate"
   | "blocked"

@@ -160,6 +160,11 @@ export function errorName(id: string): string {
   return `${id}_error.json`;
 }
 
+/** The id of an error record; undefined for another name, and for a record with a longer name. */
+export function parseErrorName(file: string): string | undefined {
+  return /^([^~]+)_error\.json$/.exec(file)?.[1];
+}
+
 /** The name of the results of a settled batch. */
 export function resultsName(id: string): string {
   return `${id}_results.ndjson`;

@@ -24,6 +24,7 @@
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */
 import type { BatchCounts } from "./batch.ts";
+import type { DependencyField } from "./dependencies.ts";
 import type { LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
 import type { TaskBudget } from "./settings.ts";
@@ -31,7 +32,7 @@ import type { TaskBudget } from "./settings.ts";
 export interface TaskMetadata {
   worktree?: string;
   /** Ids of tasks or roadmap items that must complete before this task starts. */
-  dependencies?: string[];
+  dependencies?: DependencyField[];
   [key: string]: unknown;
 }
 
@@ -138,7 +139,9 @@ export type FailureKind =
   /** A person refused to let it spend more. */
   | "budget"
   /** A coding agent said that it failed. */
-  | "agent";
+  | "agent"
+  /** It was skipped: a task that it depends on has failed. */
+  | "dependency_failed";
 
 /** `outbox/<id>_result.json` without the copy of the task in it. */
 export interface ResultRecord extends Partial<WorkFacts> {
@@ -183,4 +186,9 @@ export interface ErrorRecord {
   dropped_as?: string;
   /** Byte offset of the fault. */
   offset?: number;
+  /** Set when it was skipped: see `Skip`. */
+  cause?: string;
+  root?: string;
+  depth?: number;
+  chain?: string[];
 }

@@ -1,6 +1,6 @@
 /** A waiting task, as the backlog holds it. Makes it from a task file, and decides which of two runs first. Pure. */
+import { type Dependency, readDependencies } from "./dependencies.ts";
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
-import { foldId } from "./names.ts";
 import { ownsKeyOf } from "./owned-paths.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
@@ -31,6 +31,8 @@ export interface WaitingTask {
   dependencies?: readonly string[];
   /** The dependencies that had not completed when the task was added. No two of these ids differ only in case. */
   unmet?: string[];
+  /** Those of them that need not complete, but only end. */
+  toEnd?: readonly string[];
   /** Earliest start by the wall clock (epoch ms), from `not_before`. */
   notBeforeMs?: number;
   /** Earliest start by the monotonic clock (ms), after a backoff. */
@@ -156,18 +158,18 @@ export type WaitingFile = Pick<WaitingTask, "id" | "file" | "tray" | "attempt"> 
 
 /**
  * Makes the waiting task of a task file.
- * @param isMet whether this dependency has completed
+ * @param isMet whether this dependency has completed, or ended if that is enough
  */
 export function waitingTask(
   task: Task,
   { id, file, tray, attempt, mtimeMs, ctimeMs }: WaitingFile,
   agents: readonly AgentSettings[],
-  isMet: (dependency: string) => boolean,
+  isMet: (dependency: Dependency) => boolean,
 ): WaitingTask {
   const match = matchAgent(task, agents);
-  const spelled = new Map(task.metadata?.dependencies?.map((one) => [foldId(one), one]));
-  const dependencies = [...spelled.values()];
+  const dependencies = readDependencies(task.metadata?.dependencies);
   const unmet = dependencies.filter((one) => !isMet(one));
+  const toEnd = unmet.filter(({ required }) => required === "terminal");
   return {
     id,
     file,
@@ -182,8 +184,9 @@ export function waitingTask(
     ...(task.sequence_number ? { sequence: task.sequence_number } : {}),
     ...(isPlannerWork(task, match.agent) ? { isPlanner: true } : {}),
     ...(match.agent === undefined ? { reason: match.reason } : {}),
-    ...(dependencies.length > 0 ? { dependencies } : {}),
-    ...(unmet.length > 0 ? { unmet } : {}),
+    ...(dependencies.length > 0 ? { dependencies: dependencies.map(({ id: one }) => one) } : {}),
+    ...(unmet.length > 0 ? { unmet: unmet.map(({ id: one }) => one) } : {}),
+    ...(toEnd.length > 0 ? { toEnd: toEnd.map(({ id: one }) => one) } : {}),
     ...limitsOf(task),
     ...(task.not_before === undefined ? {} : { notBeforeMs: task.not_before * 1000 }),
   };

@@ -71,6 +71,18 @@ export function isEditing(owner: string): boolean {
   return owner.startsWith(EDITING, owner.lastIndexOf("-") + 1);
 }
 
+const SKIPPING = "K";
+
+/** Makes owner strings of claims that skip a task and do not run it. */
+export function skippingSequence(): () => string {
+  return ownerSequence(thisProcess(), SKIPPING);
+}
+
+/** Whether this claim was made to skip its task: see `mailbox/skip.ts`. */
+export function isSkipping(owner: string): boolean {
+  return owner.startsWith(SKIPPING, owner.lastIndexOf("-") + 1);
+}
+
 const RUNNER = "R";
 const BESIDE = "S";
 

@@ -1,5 +1,6 @@
 /** Writes the journal lines of a settled attempt. Workers, recovery and the library all use it. */
 import { type BatchCounts, failedLinesText } from "../core/batch.ts";
+import type { Skip } from "../core/dependencies.ts";
 import type { EventSubject } from "../core/events.ts";
 import { hasRecord } from "./lookup.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -13,10 +14,13 @@ export interface SettledDetails {
   kind: string | null;
   /** The counts of a batch. */
   batch?: BatchCounts;
+  /** Why it was skipped. */
+  skip?: Skip | undefined;
 }
 
 /**
- * Writes the event `completed`, whose `status` says how the task ended; before it `failed`, if the task failed.
+ * Writes the event `completed`, whose `status` says how the task ended; before it `failed`, `cancelled` or `skipped`, if
+ * the task failed.
  * @param mayBeRecorded true when another process may have written these lines; then only missing lines are written
  */
 export function recordSettled(
@@ -45,15 +49,20 @@ export function recordConflict(
 }
 
 function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {
-  const { isCompleted, error, kind, durationMs } = details;
-  if (!isCompleted)
-    telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, { error, kind });
+  const { isCompleted, error, kind, durationMs, skip } = details;
+  const why = { error, kind };
+  if (skip !== undefined) {
+    const { cause, root, depth } = skip;
+    telemetry.event("skipped", subject, { ...why, cause, root, depth });
+  } else if (!isCompleted)
+    telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, why);
   const linesFailed = isCompleted ? failedLinesText(details.batch) : undefined;
   if (linesFailed !== undefined)
     telemetry.event("lines_failed", subject, { error: linesFailed, batch: details.batch });
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,
+    ...(skip === undefined ? {} : { kind }),
     ...(details.batch === undefined ? {} : { batch: details.batch }),
   });
 }

@@ -370,7 +370,9 @@ export class Mailbox {
 
   /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition, ErrIo */
   retry(id: string): Promise<void> {
-    return this.inTime("retry", () => retry(this.trays, id));
+    return this.inTime("retry", async () => {
+      await retry(this.trays, id);
+    });
   }
 
   /** Removes settled records that are older than their retention, and leftover staged files. @throws ErrIo */

@@ -1,11 +1,13 @@
 /** Finds the tasks that a user of the library could claim when no supervisor selects them. The claim itself decides who gets a task. */
 import { join } from "node:path";
 import { decodeTask } from "../codec/task-codec.ts";
+import { type Dependency, readDependencies } from "../core/dependencies.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
-import { foldId, parseName, readInboxName, resultName } from "../core/names.ts";
+import { errorName, foldId, parseName, readInboxName, resultName } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
 import { compareTasks, type WaitingTask, waitingTask } from "../core/waiting-task.ts";
 import { explainOwner } from "./dropped-file.ts";
+import { isFailed } from "./failures.ts";
 import { liveIds } from "./locate.ts";
 import type { ReadyWaits } from "./ready-waits.ts";
 import type { FileFacts } from "./storage.ts";
@@ -51,7 +53,7 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
       if (waiting === undefined) return [];
       const { task, facts } = waiting;
       if ((task.not_before ?? 0) * 1000 > nowMs) return [];
-      if (task.metadata?.dependencies?.every(isMet) === false) return [];
+      if (!readDependencies(task.metadata?.dependencies).every(isMet)) return [];
       const attempt = (task.attempts ?? 0) + 1;
       // The user of the library decides which agent runs it.
       return [
@@ -63,17 +65,28 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
   }
 }
 
-/** Returns a function that says whether a task of this id has completed, ignoring upper and lower case. */
-function resultLookup({ storage, outbox }: Trays): (id: string) => boolean {
+/** Returns a function that says whether a dependency has completed, or ended if that is enough, ignoring upper and lower case. */
+function resultLookup(trays: Trays): (dependency: Dependency) => boolean {
+  const hasResult = lookup(trays, "outbox", resultName);
+  const hasError = lookup(trays, "failed", errorName);
+  return ({ id, required }) =>
+    hasResult(id) || (required === "terminal" && hasError(id) && isFailed(trays, id));
+}
+
+function lookup(
+  { storage, ...trays }: Trays,
+  tray: "outbox" | "failed",
+  nameOf: (id: string) => string,
+): (id: string) => boolean {
+  const dir = trays[tray];
   let listed: ReadonlySet<string> | undefined;
-  // The listing is needed only when no result has exactly the same spelling.
-  const resultNames = (): ReadonlySet<string> => {
-    listed ??= new Set(storage.list(outbox).map(foldId));
+  // The listing is needed only when no record has exactly the same spelling.
+  const names = (): ReadonlySet<string> => {
+    listed ??= new Set(storage.list(dir).map(foldId));
     return listed;
   };
   return (id) =>
-    storage.look(join(outbox, resultName(id))) !== undefined ||
-    resultNames().has(foldId(resultName(id)));
+    storage.look(join(dir, nameOf(id))) !== undefined || names().has(foldId(nameOf(id)));
 }
 
 /** Undefined when the file cannot be read, is no task, or its owner may not have it run. */

@@ -3,6 +3,7 @@ import { encodeRecord } from "../codec/records.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import { wallSeconds } from "../core/clock.ts";
+import type { Skip } from "../core/dependencies.ts";
 import { leaseOf } from "../core/names.ts";
 import type { ErrorRecord, FailureKind } from "../core/task.ts";
 import type { Claim } from "./claim.ts";
@@ -28,6 +29,8 @@ export interface FailureFacts {
   output?: unknown;
   /** For a batch: how many of its lines completed and failed. */
   batch?: BatchCounts | undefined;
+  /** For a skipped task. */
+  skip?: Skip;
 }
 
 /**
@@ -62,6 +65,7 @@ export function newDeadLetter(
     signal: facts.signal ?? null,
     run: facts.run ?? null,
     ...(facts.batch === undefined ? {} : { batch: facts.batch }),
+    ...facts.skip,
     ...(facts.output === undefined ? {} : { output: facts.output }),
     ...(keptAs === undefined ? {} : { file: keptAs }),
   };

@@ -1,5 +1,6 @@
 /** Needed results: those on which tasks in the inbox depend. The inbox is read at the first question. */
 import { decodeTask } from "../codec/task-codec.ts";
+import { readDependencies } from "../core/dependencies.ts";
 import { ErrInvalidTask, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { foldId, readInboxName } from "../core/names.ts";
@@ -35,7 +36,9 @@ function dependenciesOf(trays: Trays, name: string): readonly string[] {
     const { bytes } = trays.storage.read(pathIn(trays.inbox, name), TASK_BYTES_MAX);
     return bytes === undefined
       ? []
-      : (decodeTask(bytes, meaning.id).task.metadata?.dependencies ?? []);
+      : readDependencies(decodeTask(bytes, meaning.id).task.metadata?.dependencies).map(
+          ({ id }) => id,
+        );
   } catch (error) {
     // The task was refused or accepted in the meantime.
     if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return [];

@@ -26,6 +26,7 @@ import {
   isEditing,
   isOfThisBoot,
   isRunner,
+  isSkipping,
   processOf,
   wasBeside,
 } from "../host/identity.ts";
@@ -42,12 +43,15 @@ import {
 } from "./claim.ts";
 import { newDeadLetter } from "./dead-letter.ts";
 import { finishAside } from "./duplicates.ts";
+import { skipIn } from "./failures.ts";
 import { recordPaths } from "./locate.ts";
 import { finishQuarantine, hasReason } from "./quarantine.ts";
 import { requeue } from "./requeue.ts";
 import { finishRetry } from "./retry.ts";
 import { besidePath, finalPath, noteBeside, type Settlement, settleAll } from "./settle.ts";
 import { recordOfSubmission } from "./settled-record.ts";
+import { recheckSkip } from "./skip.ts";
+import { readSkipped, type SkippedTasks } from "./skipped-records.ts";
 import { moved, readIfThere, touchIfThere, unlinkIfThere } from "./steps.ts";
 import { pathIn, type Trays } from "./trays.ts";
 
@@ -67,6 +71,8 @@ export interface Recoverer {
   unfinished: Set<string>;
   /** How often the death of a worker did not use up a run: by submission, and also by run number where the run had not begun. */
   excused: Map<string, number>;
+  /** The skipped tasks, when a retry is finished in this round. */
+  skipped?: Promise<SkippedTasks> | undefined;
   /** Whether the process of a dead owner ended because the system gave it no memory. */
   lackedMemory?: (owner: string) => boolean;
   /** Ends every process of that lease; resolves when none is left. */
@@ -114,6 +120,8 @@ export type Recovered =
     }
   | { action: "failed"; name: ProcessingName; reason: ReclaimReason; agentId: string }
   | { action: "published"; name: ProcessingName }
+  /** A skip was not carried out: the task waits in the inbox again. */
+  | { action: "unskipped"; id: string }
   /** Another file is at the final name of a record, which was published as `recordAs` (relative to the mailbox). */
   | { action: "conflict"; name: ProcessingName; agentId: string; lease: string; recordAs: string }
   | { action: "reopened"; name: ProcessingName; next: ProcessingName }
@@ -193,6 +201,7 @@ export function findRecoverable(
   // Files that a power cut brought back are there from the start.
   const isFirst = r.observer.isNew;
   r.observer.beginRound(nowMs, new Set(files));
+  r.skipped = undefined;
   const silentFor = (file: string, limitMs: number, owner?: string): boolean => {
     const facts = r.trays.storage.look(pathIn(r.trays.processing, file));
     if (facts === undefined) return false;
@@ -276,7 +285,9 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {
-        if ((await finishRetry(r.trays, step.name)) === "later") return;
+        // One search does for all retries of a round.
+        const skipped = (): Promise<SkippedTasks> => (r.skipped ??= readSkipped(r.trays));
+        if ((await finishRetry(r.trays, step.name, { skipped })) === "later") return;
         r.onRecovered({ action: "resubmitted", name: step.name });
       }
       return;
@@ -295,6 +306,7 @@ async function reclaim(
   r: Recoverer,
   { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
 ): Promise<void> {
+  if (isSkipping(claim.name.token)) return unskip(r, claim);
   // Nothing ran under it: the task waits for its time and its dependencies in the inbox.
   if (isEditing(claim.name.token)) {
     if (requeue(r.trays, claim)) r.onRecovered({ action: "resubmitted", name: claim.name });
@@ -363,6 +375,12 @@ async function reclaim(
   noteConflict(r, settlement, { agentId, lease: leaseOf(claim.name) });
   if (settlement.outcome === "settled")
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
+}
+
+/** Puts a task back into the inbox whose skipper died before it had settled it: whether it is to be skipped is looked at again. */
+async function unskip(r: Recoverer, claim: Claim): Promise<void> {
+  if (await tidySettled(r, claim)) return;
+  if (requeue(r.trays, claim)) r.onRecovered({ action: "unskipped", id: claim.name.id });
 }
 
 /** False when it is known that the dead owner never began this run. */
@@ -503,8 +521,11 @@ async function finishSettlement(
     mayBeRecorded: wasPublished,
   };
   // Records and journals name the lease that was committed, not the marker's token.
+  const cause = skipIn(record)?.cause;
   await settleAll(trays, [settlement], ([settled]) => {
-    if (settled !== undefined) r.onSettled(settled, facts);
+    if (settled === undefined) return undefined;
+    r.onSettled(settled, facts);
+    return cause === undefined ? undefined : recheckSkip(trays, name.id, cause);
   });
   if (settlement.error !== undefined) throw settlement.error;
   r.unfinished.delete(file);

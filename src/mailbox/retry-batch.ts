@@ -16,6 +16,7 @@ import {
 import { BatchResults, copyResults, stagedResultsPath } from "./batch-results.ts";
 import { newMarker } from "./claim.ts";
 import { findWaiting, hasLive, isBeingSettled } from "./locate.ts";
+import { type PutBackOptions, putSkippedBack } from "./put-skipped-back.ts";
 import { randomToken } from "./random.ts";
 import { readRecord } from "./settled-record.ts";
 import { linked, moved, touchIfThere, unlinkIfThere } from "./steps.ts";
@@ -25,7 +26,12 @@ import type { Trays } from "./trays.ts";
  * @param record path of its record
  * @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition (none of its lines failed, or the batch file is gone)
  */
-export async function retryBatch(trays: Trays, id: string, record: string): Promise<void> {
+export async function retryBatch(
+  trays: Trays,
+  id: string,
+  record: string,
+  options: PutBackOptions = {},
+): Promise<void> {
   const { storage } = trays;
   const found = readRecord(trays, record)?.record;
   const kept = settledBatchName(id, submissionOf(found?.lease ?? ""));
@@ -63,7 +69,7 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
       path: record,
       phase: "retry",
     });
-  await finishRetryBatch(trays, marker);
+  await finishRetryBatch(trays, marker, options);
 }
 
 /**
@@ -74,6 +80,7 @@ export async function retryBatch(trays: Trays, id: string, record: string): Prom
 export async function finishRetryBatch(
   trays: Trays,
   marker: ProcessingName,
+  options: PutBackOptions = {},
 ): Promise<"done" | "later"> {
   const { storage } = trays;
   const path = join(trays.processing, formatName(marker));
@@ -87,6 +94,7 @@ export async function finishRetryBatch(
   // This may be a later record, if another retry and its run came in between.
   const settled = prefixOf({ id: marker.id, submission: submissionOf(record.lease) });
   if (isBeingSettled(trays, settled)) return "later";
+  if (record.status === "failed") await putSkippedBack(trays, marker, options);
   const dir = record.status === "completed" ? trays.outbox : trays.failed;
   const batch = join(dir, settledBatchName(marker.id, submissionOf(record.lease)));
   const results = join(dir, resultsName(marker.id));

@@ -1,20 +1,25 @@
 /** Retry: puts a settled task back into the inbox. One rename takes its record out of its tray; recovery can finish from there. */
 import { join, relative } from "node:path";
 import { type DecodedRecord, decodeRecord } from "../codec/records.ts";
+import type { Skip } from "../core/dependencies.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../core/errors.ts";
 import {
   errorName,
   formatName,
   inboxName,
   type ProcessingName,
+  parseLease,
   resultName,
   resultsName,
+  splitLease,
   submissionOf,
 } from "../core/names.ts";
 import { newMarker } from "./claim.ts";
 import { explainOwner } from "./dropped-file.ts";
 import { findTaskText, publishTask } from "./duplicates.ts";
+import { isFailed, skipIn } from "./failures.ts";
 import { isInFlight, recordPaths } from "./locate.ts";
+import { type PutBackOptions, putSkippedBack } from "./put-skipped-back.ts";
 import { randomToken } from "./random.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 import { errorsBeside, readRecord } from "./settled-record.ts";
@@ -22,20 +27,32 @@ import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "./step
 import type { FileFacts } from "./storage.ts";
 import { type Trays, withTrays } from "./trays.ts";
 
-export interface RetryOptions {
+export interface RetryOptions extends PutBackOptions {
   /** Also retry a task that has completed; its result is removed. */
   isRerun?: boolean;
 }
 
 /**
- * Runs a failed task again under its own id, from its first attempt.
+ * Runs a failed task again under its own id, from its first attempt. The tasks that were skipped because of it wait again.
+ * @returns the ids of these
  * @throws ErrTaskNotFound, ErrTaskExists (it already waits or runs again), ErrInvalidTransition (it cannot be run again)
  */
 export async function retry(
   trays: Trays,
   id: string,
-  { isRerun = false }: RetryOptions = {},
-): Promise<void> {
+  options: RetryOptions = {},
+): Promise<readonly string[]> {
+  const reopened: string[] = [];
+  const onReopened = (one: string): void => {
+    reopened.push(one);
+    options.onReopened?.(one);
+  };
+  await retryAny(trays, id, { ...options, onReopened });
+  return reopened;
+}
+
+async function retryAny(trays: Trays, id: string, options: RetryOptions): Promise<void> {
+  const { isRerun = false } = options;
   const [completed, plain] = recordPaths(trays, id);
   const isBeside = trays.storage.look(plain) === undefined && !hasMoreThanErrors(trays, id);
   const failed = isBeside ? (runnableBeside(trays, id) ?? plain) : plain;
@@ -44,10 +61,10 @@ export async function retry(
     const result = isRerun ? readWithFacts(trays, completed) : undefined;
     const bytes = result?.bytes;
     if (bytes !== undefined && decodeRecord(bytes)?.record.batch === undefined)
-      return retryRecord(trays, id, completed, bytes, result?.facts.uid ?? -1);
+      return retryRecord(trays, id, completed, bytes, result?.facts.uid ?? -1, options);
     if (trays.storage.look(completed) !== undefined) {
       if (trays.storage.look(join(trays.outbox, resultsName(id))) !== undefined)
-        return retryBatch(trays, id, completed);
+        return retryBatch(trays, id, completed, options);
       const failures = readRecord(trays, completed)?.record.batch?.failures ?? 0;
       if (failures > 0)
         throw new ErrInvalidTransition(
@@ -77,8 +94,11 @@ export async function retry(
       hint: "see `mailchute ls --state-is failed`",
     });
   }
-  if (decodeRecord(found.bytes)?.record.batch !== undefined) return retryBatch(trays, id, failed);
-  return retryRecord(trays, id, failed, found.bytes, found.facts.uid);
+  const record = decodeRecord(found.bytes)?.record;
+  if (record?.batch !== undefined) return retryBatch(trays, id, failed, options);
+  const skip = record === undefined ? undefined : skipIn(record);
+  if (skip !== undefined && isFailed(trays, skip.cause)) throw wouldBeSkipped(id, failed, skip);
+  return retryRecord(trays, id, failed, found.bytes, found.facts.uid, options);
 }
 
 /** @param path of the task's record @param bytes of the record @param uid of its owner */
@@ -88,6 +108,7 @@ async function retryRecord(
   path: string,
   bytes: Buffer,
   uid: number,
+  options: PutBackOptions,
 ): Promise<void> {
   const decoded = decodeRecord(bytes);
   const canRun =
@@ -117,7 +138,7 @@ async function retryRecord(
       phase: "retry",
     });
   }
-  const end = await finishRetry(trays, marker);
+  const end = await finishRetry(trays, marker, options);
   if (end !== "taken" && end !== "foreign") return;
   const aside = asideOf(trays, marker, decoded?.record);
   if (end === "foreign") throw cannotBeTrusted(id, aside, "its file was replaced just now");
@@ -129,11 +150,19 @@ async function retryRecord(
   });
 }
 
+function wouldBeSkipped(id: string, path: string, { cause, root }: Skip): ErrInvalidTransition {
+  const through = root === cause ? "" : `, because ${root} has`;
+  return new ErrInvalidTransition(
+    `the task ${JSON.stringify(id)} was skipped, and ${cause}, on which it depends, has failed${through}`,
+    { id, path, phase: "retry", hint: `\`mailchute retry ${root}\` puts both back` },
+  );
+}
+
 /**
  * Why the task in a record of this owner is not run as one of ours; undefined when it may be. The owner of the tray decides which
  * records are in it.
  */
-function explainForeignRecord(trays: Trays, uid: number): string | undefined {
+export function explainForeignRecord(trays: Trays, uid: number): string | undefined {
   const owner = trays.storage.look(trays.failed)?.uid;
   return explainOwner(uid, owner === undefined ? trays.uids : [...trays.uids, owner]);
 }
@@ -190,8 +219,9 @@ function lookBeside(trays: Trays, id: string): FileFacts | undefined {
 export async function finishRetry(
   trays: Trays,
   marker: ProcessingName,
+  options: PutBackOptions = {},
 ): Promise<"done" | "later" | "taken" | "foreign"> {
-  if (marker.isBatch === true) return finishRetryBatch(trays, marker);
+  if (marker.isBatch === true) return finishRetryBatch(trays, marker, options);
   const path = join(trays.processing, formatName(marker));
   const target = join(trays.inbox, inboxName(marker));
   const found = readWithFacts(trays, path);
@@ -213,25 +243,16 @@ export async function finishRetry(
   } else if (decoded?.taskText !== undefined) {
     if (explainForeignRecord(trays, found.facts.uid) !== undefined)
       return keepAside(trays, marker, decoded?.record, "foreign");
-    // Use a unique name: when two processes finish one retry, neither may publish a file that the other is still writing.
-    const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
-    trays.storage.create(staged, Buffer.from(`${decoded.taskText}\n`, "utf8"));
+    if (decoded.record.status === "failed") await putSkippedBack(trays, marker, options);
+    const staged = stageRetry(trays, marker, decoded.taskText);
     // A power cut must not bring the record back beside the task's new record.
     if (trays.durability === "power")
       await Promise.all([
         trays.storage.syncFiles([staged]),
         trays.storage.syncDirs([trayOf(trays, decoded.record)]),
       ]);
-    const { id } = marker;
-    const text = decoded.taskText;
-    const isSame = (file: string): boolean =>
-      readIfThere(trays, file)?.toString("utf8").trim() === text;
-    const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
-    // Unlink before the wait for the disk: a supervisor refuses a file in the inbox that has a second name.
-    unlinkIfThere(trays, staged);
-    const { lease } = decoded.record;
-    if (published === "taken" && !isKnown(trays, id, text, lease))
-      return keepAside(trays, marker, decoded?.record, "taken");
+    const isPublished = publishRetry(trays, marker, staged, decoded);
+    if (!isPublished) return keepAside(trays, marker, decoded?.record, "taken");
     if (trays.durability === "power") await trays.storage.syncDirs([trays.inbox]);
   } else if (decoded === undefined || !isRefusalOf(decoded.record)) {
     // The record cannot be read: put it back unchanged.
@@ -239,10 +260,53 @@ export async function finishRetry(
     return "done";
   }
   dropTwin(trays, path, decoded?.record);
+  if (decoded !== undefined) dropSkipMarker(trays, marker.id, decoded.record);
   // The record is removed last: until then recovery finds it after a crash and repeats this. A refused file that is no longer in
   // failed/ is already in the inbox, or further.
   unlinkIfThere(trays, path);
   return "done";
+}
+
+/** Writes the task of a retry. The name is unique: of two processes that finish one retry neither may publish what the other still writes. */
+export function stageRetry(trays: Trays, marker: ProcessingName, taskText: string): string {
+  const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
+  trays.storage.create(staged, Buffer.from(`${taskText}\n`, "utf8"));
+  return staged;
+}
+
+/** Publishes the staged task. False when another task has the id. */
+export function publishRetry(
+  trays: Trays,
+  { id }: ProcessingName,
+  staged: string,
+  { record: { lease }, taskText: text = "" }: DecodedRecord,
+): boolean {
+  const isSame = (file: string): boolean =>
+    readIfThere(trays, file)?.toString("utf8").trim() === text;
+  const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
+  // Unlink before the wait for the disk: a supervisor refuses a file in the inbox that has a second name.
+  unlinkIfThere(trays, staged);
+  return published !== "taken" || isKnown(trays, id, text, lease);
+}
+
+/**
+ * Removes the marker that the settlement of a skipped task may still have: it was put back before its skipper or recovery had ended
+ * the skip. Without the record they would publish it once more. Call it when the task is in the inbox, and before the marker of the
+ * retry goes.
+ */
+export function dropSkipMarker(trays: Trays, id: string, record: DecodedRecord["record"]): void {
+  const { submission = "", attempt = 0 } = parseLease(record.lease) ?? {};
+  if (skipIn(record) === undefined || submission === "") return;
+  const name = {
+    id,
+    submission,
+    attempt,
+    stage: "err",
+    token: splitLease(record.lease).owner,
+  } as const;
+  const file = formatName(name);
+  unlinkIfThere(trays, join(trays.processing, file));
+  unlinkIfThere(trays, join(trays.tmp, file));
 }
 
 /** Removes a second link to this reason. Two processes that file one refusal at once may link it under the id and under the file's name. */
@@ -268,7 +332,7 @@ function isRefusalOf(record: object): boolean {
 }
 
 /** Puts the record back into its tray, under a new name. */
-function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, why: T): T {
+export function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, why: T): T {
   moved(trays, join(trays.processing, formatName(marker)), asideOf(trays, marker, record));
   return why;
 }

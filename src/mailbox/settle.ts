@@ -79,12 +79,12 @@ export function newSettlement(
  * Takes each settlement as far as possible. Never throws: a failure is kept in `error`, and a later call continues. With durability
  * `process` all of it happens before this returns.
  * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. If it throws, a
- *   later call calls it again for them
+ *   later call calls it again for them. Their markers stay until what it returns has resolved
  */
 export async function settleAll(
   trays: Trays,
   settlements: readonly Settlement[],
-  onPublished: (published: readonly Settlement[]) => void,
+  onPublished: OnPublished,
 ): Promise<void> {
   const isDurable = trays.durability === "power";
   for (const s of settlements) delete s.error;
@@ -113,7 +113,8 @@ export async function settleAll(
     if (s.error === undefined && s.phase === "committed") s.phase = "published";
 
   const published = settlements.filter((s) => s.phase === "published");
-  record(trays, published, onPublished);
+  const recorded = record(trays, published, onPublished);
+  if (recorded !== undefined) await recorded;
   for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
 
   const anew = publishing.filter((s) => s.error === undefined && s.phase === "new");
@@ -240,22 +241,33 @@ function hasMarker(trays: Trays, s: Settlement): boolean {
   return trays.storage.look(trays.processing) === undefined;
 }
 
+type OnPublished = (published: readonly Settlement[]) => void | Promise<void>;
+
+/** @returns a promise only when `onPublished` has returned one */
 function record(
   trays: Trays,
   published: readonly Settlement[],
-  onPublished: (published: readonly Settlement[]) => void,
-): void {
-  if (published.length === 0) return;
+  onPublished: OnPublished,
+): Promise<void> | undefined {
+  if (published.length === 0) return undefined;
   const sinceMs = trays.clock.monotonicMs() - TAKEOVER_MS_MIN;
   for (const s of published) attempt(s, () => noteTakenOver(trays, s, sinceMs));
   const recording = published.filter((s) => s.error === undefined);
-  try {
-    onPublished(recording.filter((s) => s.outcome === "settled"));
+  const onRecorded = (): void => {
     for (const s of recording) s.phase = "recorded";
-  } catch (error) {
+  };
+  const onError = (error: unknown): void => {
     // Some of the lines may have been written.
     for (const s of recording) Object.assign(s, { error, mayBeRecorded: true });
+  };
+  try {
+    const waiting = onPublished(recording.filter((s) => s.outcome === "settled"));
+    if (waiting !== undefined) return waiting.then(onRecorded, onError);
+    onRecorded();
+  } catch (error) {
+    onError(error);
   }
+  return undefined;
 }
 
 /** If this process was stopped after the commit, recovery may have continued in its place: the marker is then gone. */

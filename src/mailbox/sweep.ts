@@ -3,6 +3,7 @@ import { systemCode } from "../core/errors.ts";
 import {
   besideId,
   errorName,
+  parseErrorName,
   parseName,
   parseSettledName,
   parseStagedResults,
@@ -27,7 +28,7 @@ export interface CleanRules {
   isDryRun?: boolean;
   /** Called with the error when one file cannot be inspected or removed; the sweep continues with the others. */
   onError?: (error: unknown) => void;
-  /** Results on which waiting tasks depend are kept: after a restart only they show that a dependency is met. */
+  /** Records on which waiting tasks depend are kept: after a restart only they show that a dependency is met. */
   isNeeded?: (id: string) => boolean;
 }
 
@@ -124,7 +125,8 @@ export class Sweep {
       )
         this.remove(path, "results");
     } else if (this.isOldFailure(name, ageMs)) {
-      this.remove(path, "errors");
+      const id = parseErrorName(name);
+      if (id === undefined || this.rules.isNeeded?.(id) !== true) this.remove(path, "errors");
     }
   }
 

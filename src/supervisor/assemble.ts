@@ -1,8 +1,9 @@
 /** Makes the services of a supervisor and puts them in the order of a tick. Each is made after the services that it asks. */
 import { Backlog } from "../core/backlog.ts";
+import type { Dependency } from "../core/dependencies.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { DiskRoom } from "../host/disk-room.ts";
-import { cancellingSequence, ownerSequence } from "../host/identity.ts";
+import { cancellingSequence, ownerSequence, skippingSequence } from "../host/identity.ts";
 import { applyCommand, makeCommandTable } from "./control/apply-command.ts";
 import type { CommandContext, CommandTable, RunControl } from "./control/command-context.ts";
 import { CommandInbox } from "./control/command-inbox.ts";
@@ -32,6 +33,7 @@ import { DueTasks } from "./queue/due-tasks.ts";
 import { FinishedIds } from "./queue/finished-ids.ts";
 import { ProcessingTray } from "./queue/processing-tray.ts";
 import type { Queue } from "./queue/queue.ts";
+import { Skipper } from "./queue/skipper.ts";
 import { SlotSharing } from "./queue/slot-sharing.ts";
 import { StartLimits } from "./queue/start-limits.ts";
 import { Starter } from "./queue/starter.ts";
@@ -85,6 +87,7 @@ export function assemble(
   const rescuer = makeTaskRescuer(env, newOwner, pool.workers);
   const isDryRun = options.dryRun === true;
   const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
+  const skipper = new Skipper(env, queue, completions, parts, skippingSequence());
   const slots = new SlotSharing(pool, queue.processing, control);
   const limits = new StartLimits(env, queue, { control, disk, parts }, options.maxTasks);
   new WorkerEvents(env, lifecycle, { pool, dispatcher: queue.dispatcher, shortages, slots });
@@ -106,10 +109,11 @@ export function assemble(
   const status = new StatusWriter(env, lifecycle, { queue, parts, ownership, control, shortOf });
   const cleaner = makeCleaner(env, queue.backlog, parts);
   const exit = { queue, parts, commands, control, limits, ownership };
+  const movers = [rejections, skipper];
   return {
     pool,
     startup: new Startup(env, options, { status, control, limits, pool, poll, parts }),
-    shutdown: new Shutdown(env, lifecycle, { pool, poll, parts, commands, rejections, status }),
+    shutdown: new Shutdown(env, lifecycle, { pool, poll, parts, commands, movers, status }),
     report: new RunReport(env, { queue, parts, completions, rejections, status }),
     ordered: [
       // Commands of a person come before anything starts.
@@ -118,6 +122,8 @@ export function assemble(
       ...(isOn ? [scanService(queue.scanner, isOnePass), completions] : []),
       // Recovered tasks, and the moves of other processes, must reach the queue before it is used.
       poll,
+      // What failed is known by now.
+      ...(isOn ? [skipper] : []),
       disk,
       new DueTasks(env, queue.backlog),
       // Parts may make tasks or hold some back before the next start.
@@ -126,7 +132,7 @@ export function assemble(
       // Nothing starts after this point, so the report is correct.
       status,
       cleanService(cleaner, () => queue.scanner.isComplete || !isOn),
-      new ExitCondition(settings, options, lifecycle, exit),
+      new ExitCondition(settings, options, lifecycle, exit, skipper),
     ],
   };
 }
@@ -147,7 +153,7 @@ function makeQueue(
   const rejections = new Rejections(env, (id) => finishedIds.has(id));
   const dispatcher = new Dispatcher(env, backlog, pool, finishedIds, parts);
   const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
-  const isMet = (id: string): boolean => completions.isMet(id);
+  const isMet = (dependency: Dependency): boolean => completions.isMet(dependency);
   const scanner = new InboxScanner(
     env,
     backlog,

@@ -8,6 +8,7 @@ import type { RunMode } from "./environment/options.ts";
 import type { Parts } from "./environment/parts.ts";
 import { NEVER, type Service } from "./environment/service.ts";
 import type { Queue } from "./queue/queue.ts";
+import type { Skipper } from "./queue/skipper.ts";
 import type { StartLimits } from "./queue/start-limits.ts";
 
 export interface ExitConditionParts {
@@ -24,6 +25,7 @@ export class ExitCondition implements Service {
   private readonly mode: Pick<RunMode, "once" | "drain">;
   private readonly lifecycle: Lifecycle;
   private readonly p: ExitConditionParts;
+  private readonly skipper: Pick<Skipper, "isBusy">;
   /** At the last look a retry or a refusal was unfinished. */
   private isHalfWay = false;
 
@@ -32,7 +34,9 @@ export class ExitCondition implements Service {
     mode: Pick<RunMode, "once" | "drain">,
     lifecycle: Lifecycle,
     parts: ExitConditionParts,
+    skipper: Pick<Skipper, "isBusy">,
   ) {
+    this.skipper = skipper;
     this.settings = settings;
     this.mode = mode;
     this.lifecycle = lifecycle;
@@ -62,6 +66,7 @@ export class ExitCondition implements Service {
     if (!scanner.isComplete || !parts.isStarted) return undefined;
     // It is not known yet whether their dependencies have completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
+    if (this.skipper.isBusy) return undefined;
     const canStart =
       (backlog.best(false, parts.mayStart) !== undefined || parts.canStart()) &&
       !this.p.control.current.paused;
@@ -96,7 +101,14 @@ export class ExitCondition implements Service {
   /** Releases tasks that wait for what a part counts as done: no event says that all of an epic are. True when any can run now. */
   private releaseDone(): boolean {
     const { backlog } = this.p.queue;
-    const done = [...backlog.dependencies()].filter((id) => this.p.parts.isDone(id) === true);
-    return done.filter((id) => backlog.resolveDependency(id) > 0).length > 0;
+    const { parts } = this.p;
+    const awaited = [...backlog.dependencies()];
+    const done = awaited.filter((id) => parts.isDone(id) === true);
+    const ended = awaited.filter((id) => parts.hasEnded(id) === true);
+    const freed = [
+      ...done.map((id) => backlog.resolveDependency(id)),
+      ...ended.map((id) => backlog.resolveEnd(id)),
+    ];
+    return freed.some((count) => count > 0);
   }
 }

@@ -37,12 +37,12 @@ export class RunReport {
   progress(): RunProgress {
     const { completions, queue, status } = this.p;
     const { backlog, dispatcher, scanner } = queue;
-    const { completed, failed } = completions.counts;
+    const { completed, failed, skipped } = completions.counts;
     let left = backlog.size + (status.last?.roadmap?.open ?? 0);
     // A task between two runs is in both.
     for (const id of dispatcher.inFlight.values()) if (backlog.stateOfId(id) === undefined) left++;
     const accepted = dispatcher.inFlight.size;
-    return { completed, failed, left, accepted, isAllKnown: scanner.isComplete };
+    return { completed, failed, skipped, left, accepted, isAllKnown: scanner.isComplete };
   }
 
   summary(endedBy: EndReason): RunSummary {

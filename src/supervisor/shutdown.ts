@@ -6,7 +6,6 @@ import type { Environment } from "./environment/environment.ts";
 import type { EndReason, Lifecycle } from "./environment/lifecycle.ts";
 import type { Parts } from "./environment/parts.ts";
 import type { Service } from "./environment/service.ts";
-import type { Rejections } from "./inbox/reject.ts";
 import type { Poll } from "./poll.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { StatusWriter } from "./status/status-writer.ts";
@@ -21,7 +20,8 @@ export interface ShutdownParts {
   poll: Poll;
   parts: Parts;
   commands: CommandInbox;
-  rejections: Rejections;
+  /** What may still be moving files. */
+  movers: readonly { idle(): Promise<void> }[];
   status: StatusWriter;
 }
 
@@ -58,12 +58,12 @@ export class Shutdown {
   }
 
   private async bringToAnEnd(): Promise<void> {
-    const { commands, parts, poll, rejections, status } = this.p;
+    const { commands, parts, poll, movers, status } = this.p;
     status.tell();
     await this.closePool();
     await poll.finish();
     await parts.finish(PARTS_FINISH_MS);
-    await rejections.idle();
+    for (const mover of movers) await mover.idle();
     // Take the last look now: no event comes any more. A stop that is meant for us must not be left for the next supervisor.
     commands.lastLook();
   }

@@ -51,10 +51,12 @@ const TASKS_KEPT_MAX = 1000;
 export function groupByCause(failures: Iterable<Failure>): Cause[] {
   const causes = new Map<string, Cause>();
   for (const { id, kind, error, atMs } of failures) {
-    const key = `${kind}\n${causeOf(error, id)}`;
+    // Of a skipped task the way to the one that failed is left out.
+    const what = kind === "dependency_failed" ? error.replace(/ \(.*\)$/, "") : error;
+    const key = `${kind}\n${causeOf(what, id)}`;
     const cause = causes.get(key) ?? {
       kind,
-      error: headlineOf(error).slice(0, 4 * CAUSE_CHARS_MAX),
+      error: headlineOf(what).slice(0, 4 * CAUSE_CHARS_MAX),
       count: 0,
       tasks: [],
       first_ms: atMs,

@@ -89,6 +89,7 @@ export class DoneRate {
       if (at <= minute - MINUTES) break;
       oldest = Math.min(oldest, at);
       const counts = this.of(at);
+      if (line.includes('"kind":"dependency_failed"')) continue;
       if (line.includes('"status":"failed"')) counts.failed++;
       else counts.completed++;
     }

@@ -12,6 +12,7 @@ import {
   isRunsFolder,
   type ProcessingName,
   parseBesideName,
+  parseErrorName,
   readInboxName,
   resultName,
   runOf,
@@ -211,7 +212,7 @@ export function idsIn(
 
 function idOfName(tray: "inbox" | "outbox" | "failed", name: string): string | undefined {
   if (tray === "outbox") return /^([^~]+)_result\.json$/.exec(name)?.[1];
-  if (tray === "failed") return /^([^~]+)_error\.json$/.exec(name)?.[1];
+  if (tray === "failed") return parseErrorName(name);
   const meaning = readInboxName(name);
   return meaning.kind === "task" ? meaning.id : undefined;
 }

@@ -15,6 +15,8 @@ export interface Row {
   group: string;
   completed: number;
   failed: number;
+  /** Did not run, because a task that they depend on had failed. Not in the times. */
+  skipped: number;
   /** Runs of these tasks, also those before the period. */
   runs: number;
   /** How long they were in the inbox. */
@@ -43,6 +45,7 @@ class Durations {
 interface Counted {
   completed: number;
   failed: number;
+  skipped: number;
   runs: number;
   waited: Durations;
   ran: Durations;
@@ -77,7 +80,10 @@ export class Tally {
     if (line["event"] !== "completed") return;
     const group = this.of(this.groupOf(line));
     if (line["status"] === "completed") group.completed++;
-    else group.failed++;
+    else if (line["kind"] === "dependency_failed") {
+      group.skipped++;
+      return;
+    } else group.failed++;
     if (typeof line["attempt"] === "number") group.runs += line["attempt"];
     group.waited.add(waitedMs);
     group.ran.add(line["duration_ms"]);
@@ -85,13 +91,14 @@ export class Tally {
 
   /** The groups with the most tasks first. */
   rows(): Row[] {
-    const size = ({ completed, failed }: Row): number => completed + failed;
+    const size = ({ completed, failed, skipped }: Row): number => completed + failed + skipped;
     return [...this.groups]
       .map(
-        ([group, { completed, failed, runs, waited, ran }]): Row => ({
+        ([group, { completed, failed, skipped, runs, waited, ran }]): Row => ({
           group,
           completed,
           failed,
+          skipped,
           runs,
           waited_ms: waited.times(),
           ran_ms: ran.times(),
@@ -111,6 +118,7 @@ export class Tally {
     const fresh: Counted = {
       completed: 0,
       failed: 0,
+      skipped: 0,
       runs: 0,
       waited: new Durations(),
       ran: new Durations(),

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
+import { isObject } from "../core/json-object.ts";
 import { runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
@@ -52,7 +53,8 @@ export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow 
   const record = readJsonObject(file.path);
   const counts = countsOf(record);
   const task = record?.["task"] as JsonObject | undefined;
-  return rowOf(file.id, state, task, {
+  const isSkipped = record?.["kind"] === "dependency_failed";
+  return rowOf(file.id, isSkipped ? "skipped" : state, task, {
     attempt: numberIn(record, "attempts"),
     time_ms: Math.round(file.mtimeMs),
     error: typeof record?.["error"] === "string" ? record["error"] : null,
@@ -127,7 +129,23 @@ export function readTask(path: string): JsonObject | undefined {
 /** The ids that a task waits for. */
 export function dependencyIds(task: JsonObject | undefined): string[] {
   const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  return Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : [];
+  if (!Array.isArray(ids)) return [];
+  return ids.flatMap((one: unknown) => {
+    const id = isObject(one) ? one["id"] : one;
+    return typeof id === "string" ? [id] : [];
+  });
+}
+
+/** Whether it is enough for the task that this dependency ends. */
+export function mayFail(task: JsonObject | undefined, id: string): boolean {
+  const fields = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
+  const ofIt = Array.isArray(fields)
+    ? fields.filter((one: unknown) => one === id || (isObject(one) && one["id"] === id))
+    : [];
+  return (
+    ofIt.length > 0 &&
+    ofIt.every((one: unknown) => isObject(one) && one["required_status"] === "terminal")
+  );
 }
 
 export function numberIn(object: JsonObject | null | undefined, field: string): number | null {

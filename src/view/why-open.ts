@@ -15,7 +15,7 @@ import type { IdReader } from "./id-reader.ts";
 import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, gateTest, isAttended, readSupervisor } from "./supervisor.ts";
-import { dependencyIds, readTask } from "./task-rows.ts";
+import { dependencyIds, mayFail, readTask } from "./task-rows.ts";
 
 /** How often a task whose id differs only in case is looked for (ms). */
 const LIST_AGAIN_MS = 10_000;
@@ -130,7 +130,8 @@ export class WhyOpen {
 
   private explainWaiting(id: string, place: TaskPlace): Why {
     const task = readTask(place.path);
-    const { named, count } = findUnmet(id, dependencyIds(task), (one) => this.standingOf(one));
+    const look = (one: string): Standing => this.standingOf(one);
+    const { named, count } = findUnmet(id, this.toWaitFor(task), look);
     if (count > 0) {
       const shown = named.map((one) => {
         const near = one.isUnknown
@@ -147,6 +148,13 @@ export class WhyOpen {
     if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
       return this.waitsUntil(notBefore * 1000, "waits for its time");
     return this.orGeneral("waits its turn", task);
+  }
+
+  /** Its dependencies, without those that need not complete and have failed. */
+  private toWaitFor(task: Record<string, unknown> | undefined): string[] {
+    return dependencyIds(task).filter(
+      (one) => !mayFail(task, one) || this.standingOf(one).how !== "failed",
+    );
   }
 
   private waitsUntil(dueMs: number, what: string): Why {
@@ -172,7 +180,7 @@ export class WhyOpen {
         return { is: "stuck", how: "failed" };
       case "waiting": {
         const task = readTask(place.path);
-        const on = dependencyIds(task);
+        const on = this.toWaitFor(task);
         const reason = this.noAgent(task);
         if (on.length > 0) return { is: "moving", how: "waits its turn", on };
         return reason === undefined

@@ -23,7 +23,14 @@ it("counts what has ended, and says what runs", () => {
 });
 
 it("of a run that still reads its inbox it says that there are more, and of many at work no words", () => {
-  const progress = { completed: 1, failed: 1, left: 999, accepted: 3, isAllKnown: false };
+  const progress = {
+    completed: 1,
+    failed: 1,
+    skipped: 0,
+    left: 999,
+    accepted: 3,
+    isAllKnown: false,
+  };
   const few = standingOf(progress);
   expect(few?.isWanted?.("any")).toBe(true);
   const many = standingOf({ ...progress, accepted: 5000 });

@@ -77,6 +77,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
   const recoverer = makeTaskRescue(scope, {
     onReady: () => {},
     onSettled: () => {},
+    onSkipped: () => {},
     onFailed: () => {},
     onConflict: () => {},
     onUnkillable: () => {},

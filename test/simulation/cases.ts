@@ -29,6 +29,11 @@ import { addActor, newWorld, type Program, type World, type WorldOptions } from 
 
 const DAY_MS = 24 * 3_600_000;
 
+/** A task that depends on another one. */
+function after(id: string, on: string): Dropped {
+  return task(id, "after", { metadata: { dependencies: [on] } });
+}
+
 export interface SmallCase {
   name: string;
   /** States that `npm test` walks, where that is not as many as of the others. */
@@ -202,6 +207,32 @@ export const SMALL_CASES: readonly SmallCase[] = [
       canceller("c", "a", false, 1),
       recoverer("r", 1, 1),
     ],
+  },
+  {
+    name: "two tasks are skipped, while the one that failed is retried",
+    kills: 1,
+    durability: "process",
+    before: { failed: [task("a", "1")], inbox: [after("b", "a"), after("c", "b")] },
+    programs: () => [
+      supervisor("s", 2),
+      retrier("o", "a", 1),
+      worker("w", ["complete"], 2),
+      recoverer("r", 1, 1),
+    ],
+  },
+  {
+    name: "a task is skipped, and recovered",
+    kills: 1,
+    durability: "process",
+    before: { failed: [task("a", "1")], inbox: [after("b", "a")] },
+    programs: () => [supervisor("s", 2), recoverer("r", 1, 2), worker("w", ["complete"], 2)],
+  },
+  {
+    name: "two tasks are skipped and put back while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { failed: [task("a", "1")], inbox: [after("b", "a"), after("c", "b")] },
+    programs: () => [supervisor("s", 1), retrier("o", "a", 1), worker("w", ["complete"], 2)],
   },
   {
     name: "a dead letter is retried twice at once, and recovered",

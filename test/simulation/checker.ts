@@ -72,6 +72,7 @@ interface Content {
   record:
     | {
         isRefusal: boolean;
+        isSkip: boolean;
         lease: string;
         file: string | undefined;
         id: string;
@@ -109,6 +110,7 @@ function contentOf(bytes: Buffer): Content {
         : {
             isRefusal:
               record.status === "failed" && record.kind === "invalid" && record.attempts === 0,
+            isSkip: record.status === "failed" && record.kind === "dependency_failed",
             lease: record.lease,
             file: record.file,
             id: record.task_id,
@@ -520,6 +522,7 @@ export function checkRest(world: World): void {
       if (!BESIDE_OR_RECORD.test(file) && root === "/m" && !reasons.has(file))
         faults.push(`${root}/failed/${file}: refused without a reason`);
   }
+  checkSkips(world);
   checkOneRecord(world);
   checkOnce(world);
   checkBatches(world);
@@ -553,6 +556,23 @@ function checkOnce({ disk, ledger, faults }: World): void {
     if (file.includes("~")) faults.push(`/m/.once/${file}: left over at rest`);
     else if (submission === "") faults.push(`${id}: noted as submitted, and never ran`);
   }
+}
+
+/** A task is skipped when, and only when, one that it depends on has failed. */
+function checkSkips({ disk, faults, ledger }: World): void {
+  const failed = disk.entriesOf("/m/failed");
+  for (const dir of ["/m/outbox", "/m/failed"])
+    for (const [file, ino] of disk.entriesOf(dir)) {
+      const { record, taskText } = contentOf(disk.bytesOf(ino));
+      if (record === undefined || record.isRefusal || taskText === undefined) continue;
+      const task = JSON.parse(taskText) as { metadata?: { dependencies?: string[] } };
+      const on = task.metadata?.dependencies ?? [];
+      const cause = on.find((id) => failed.has(`${id}_error.json`));
+      if (cause !== undefined && !record.isSkip) faults.push(`${file}: ran, and ${cause} failed`);
+      // A power cut may undo that a task was put back, and not that the one before it was.
+      if (cause === undefined && record.isSkip && !ledger.hadPowerCut)
+        faults.push(`${file}: skipped for nothing`);
+    }
 }
 
 /** What was accepted once has settled once, whatever the names of its records are. */

@@ -34,9 +34,36 @@ const BATCH_RETRY = "a settled batch is retried while the power may go";
 const ONCE = "two submit a task once, and its record is taken away before one of them asks again";
 const ONCE_OPEN = "the sender of a task that is submitted once died before it closed the ticket";
 const ONCE_POWER = "a task that is submitted once, with the power going at any moment";
+const SKIPS = "two tasks are skipped, while the one that failed is retried";
+const SKIP = "a task is skipped, and recovered";
 const CLOCKS = "a retry that a worker puts off whose clock is a day ahead";
 
 export const CONTROLS: Readonly<Record<string, Control>> = {
+  "a supervisor believes that a task which had failed has failed still": {
+    shownBy: SKIPS,
+    variant: (port, program) => {
+      const seen = new Map<string, ReturnType<Port["look"]>>();
+      return {
+        ...port,
+        look(given) {
+          const path = String(given);
+          const facts =
+            port.look(path) ?? (program.kind === "supervisor" ? seen.get(path) : undefined);
+          if (facts !== undefined && path.endsWith("_error.json")) seen.set(path, facts);
+          return facts;
+        },
+      };
+    },
+  },
+  "what a dead supervisor was about to skip runs": {
+    shownBy: SKIP,
+    variant: change((port) => ({
+      link(from, to) {
+        if (!/~w-[^-]*-[^-]*-K/.test(from) || trayOf(to) !== "inbox") return port.link(from, to);
+        port.rename(from, from.replace(/~w-.*$/, "~ready.json"));
+      },
+    })),
+  },
   "a backoff goes by the time of the file alone": {
     shownBy: CLOCKS,
     backoffMaxMs: Number.POSITIVE_INFINITY,

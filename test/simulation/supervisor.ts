@@ -7,6 +7,7 @@
 import { EventEmitter } from "node:events";
 import { Backlog } from "../../src/core/backlog.ts";
 import type { Clock } from "../../src/core/clock.ts";
+import type { Dependency } from "../../src/core/dependencies.ts";
 import { systemCode } from "../../src/core/errors.ts";
 import { parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
@@ -20,6 +21,7 @@ import { Completions } from "../../src/supervisor/queue/completions.ts";
 import { Dispatcher } from "../../src/supervisor/queue/dispatcher.ts";
 import { FinishedIds } from "../../src/supervisor/queue/finished-ids.ts";
 import { ProcessingTray } from "../../src/supervisor/queue/processing-tray.ts";
+import { Skipper } from "../../src/supervisor/queue/skipper.ts";
 import { type Api, isAnyLive, type Program } from "./world.ts";
 
 const FOREVER = Number.POSITIVE_INFINITY;
@@ -70,6 +72,7 @@ class Head {
   private readonly dispatcher: Dispatcher;
   private readonly scanner: InboxScanner;
   private readonly processing: ProcessingTray;
+  private readonly skipper: Skipper;
   private suspicions: number;
   /** Time that has passed for this process alone (ms). */
   private passedMs = 0;
@@ -121,8 +124,12 @@ class Head {
     const queue = { backlog, dispatcher, finishedIds, pool };
     const completions = new Completions(env, queue, new Parts());
     this.completions = completions;
-    const isMet = (id: string): boolean => completions.isMet(id);
+    const isMet = (one: Dependency): boolean => completions.isMet(one);
     this.scanner = new InboxScanner(env, backlog, this.rejections, dispatcher, isMet);
+    const telemetry = env.telemetry;
+    const skipOwner = (): string => api.newOwner().replace(/-([^-]*)$/, "-K$1");
+    const parts = new Parts();
+    this.skipper = new Skipper({ ...env, telemetry }, queue, completions, parts, skipOwner);
     const list = (): string[] => trays.storage.list(trays.processing);
     this.processing = new ProcessingTray(env, backlog, dispatcher, workers, list);
   }
@@ -132,6 +139,9 @@ class Head {
     this.wait();
     try {
       this.step();
+      // What waits for a skipped task is skipped in the next slice.
+      for (this.skipper.work(); this.skipper.isBusy; this.skipper.work()) await this.skipper.idle();
+      while (this.dispatcher.select());
     } catch (error) {
       // A refusal of the disk ends the tick; the next one begins anew.
       if (typeof (error as { code?: unknown }).code !== "string") throw error;
@@ -141,7 +151,7 @@ class Head {
   }
 
   private step(): void {
-    const { trays, scanner, finishedIds, backlog, dispatcher } = this;
+    const { trays, scanner, finishedIds, backlog } = this;
     const { clock } = trays;
     scanner.hint(undefined);
     scanner.work(FOREVER);
@@ -154,7 +164,6 @@ class Head {
     if (files.some((file) => parseName(file)?.stage === "hold")) this.passedMs += HELD_MS;
     this.completions.recheckDependencies();
     backlog.promoteDue(clock.wallMs(), clock.monotonicMs());
-    while (dispatcher.select());
   }
 
   /** Time passes for what stands still, when nobody is at it any more. */

@@ -33,6 +33,7 @@ export const command = defineCommand({
     const recoverer = makeTaskRescue(scope, {
       onReady: () => {},
       onSettled: () => {},
+      onSkipped: () => {},
       onFailed: () => {},
       onConflict: (id, recordAs) =>
         ctx.out.note(

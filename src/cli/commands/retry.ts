@@ -5,8 +5,9 @@ import { isId, parseBesideName } from "../../core/names.ts";
 import { isNodeTask } from "../../core/roadmap.ts";
 import { retry } from "../../mailbox/retry.ts";
 import { readSettled } from "../../mailbox/settled-record.ts";
+import { readSkipped, type SkippedTasks, skippedAfter } from "../../mailbox/skipped-records.ts";
 import type { Trays } from "../../mailbox/trays.ts";
-import { safe } from "../../text/render.ts";
+import { counted, safe } from "../../text/render.ts";
 import { eachName } from "../../view/scan.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../shell/error-text.ts";
@@ -18,7 +19,7 @@ export const command = defineCommand({
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
     "The task runs again from its first attempt. Of a batch only the failed lines run again. Exit code 3: there is no such failed task, 4: the task waits or runs, or it has completed and --completed was not given. " +
-      "To run a node of the plan again, use mailchute node set-status ID open.",
+      "Tasks that were skipped because of it wait again, too. To run a node of the plan again, use mailchute node set-status ID open.",
   ],
   options: {
     completed: {
@@ -40,16 +41,25 @@ export const command = defineCommand({
     if (failed && isRerun) throw new ErrUsage("--failed and --completed exclude each other");
     existingTree(ctx);
     const { trays } = await openMailbox(ctx);
-    const ids = failed ? failedIds(trays.failed) : [...new Set(ctx.positionals)];
+    const skipped = failed ? await readSkipped(trays) : undefined;
+    const ids = skipped === undefined ? [...new Set(ctx.positionals)] : failedIds(trays, skipped);
+    const options = skipped === undefined ? {} : { skipped: () => Promise.resolve(skipped) };
     const retried: string[] = [];
+    const reopened = new Set<string>();
     const refused: { id: string; error: ErrorReport }[] = [];
     let exitCode: number = EXIT.ok;
     for (const id of ids) {
       try {
         if (isRerun) refuseNode(trays, id);
-        await retry(trays, id, { isRerun });
+        // It was skipped because of one that was retried just now.
+        if (reopened.has(id)) continue;
+        const also = await retry(trays, id, { isRerun, ...options });
+        for (const one of also) reopened.add(one);
         retried.push(id);
-        if (!ctx.json) ctx.out.line(safe(id));
+        if (ctx.json) continue;
+        ctx.out.line(safe(id));
+        if (also.length > 0)
+          ctx.out.note(`${counted(also.length, "skipped task")} put back with ${safe(id)}`);
       } catch (error) {
         const code = exitCodeOf(error);
         // `--failed` asks for all that can run again: a task that cannot is no error.
@@ -63,12 +73,28 @@ export const command = defineCommand({
         if (!ctx.json) ctx.out.note(`${safe(id)}: ${safe(messageOf(error))}`);
       }
     }
-    if (ctx.json) ctx.out.json({ retried, refused });
-    else if (failed) ctx.out.note(`${retried.length} put back, ${refused.length} cannot run again`);
+    if (failed) await retryLate(trays, reopened);
+    const count = retried.length + reopened.size;
+    if (ctx.json) ctx.out.json({ retried, reopened: [...reopened], refused });
+    else if (failed) ctx.out.note(`${count} put back, ${refused.length} cannot run again`);
     if (failed && retried.length === 0) return EXIT.notFound;
     return exitCode;
   },
 });
+
+/** Tasks that were skipped while the others were put back. */
+async function retryLate(trays: Trays, reopened: Set<string>): Promise<void> {
+  const late = [...(await readSkipped(trays)).values()].flat();
+  for (const id of late) {
+    try {
+      for (const one of [id, ...(await retry(trays, id))]) reopened.add(one);
+    } catch (error) {
+      // What it depends on has failed still, or it was put back with another one.
+      const code = exitCodeOf(error);
+      if (code !== EXIT.notFound && code !== EXIT.conflict) throw error;
+    }
+  }
+}
 
 /** A completed node is run again through the plan, not by its task alone. @throws ErrInvalidTransition */
 function refuseNode(trays: Trays, id: string): void {
@@ -81,13 +107,16 @@ function refuseNode(trays: Trays, id: string): void {
     });
 }
 
-/** Ids with an error record, under its final name or a longer one. */
-function failedIds(dir: string): string[] {
+/** Ids with an error record, under its final name or a longer one. Skipped tasks are last, those nearest to what failed first. */
+function failedIds(trays: Trays, skipped: SkippedTasks): string[] {
   const ids = new Set<string>();
-  eachName(dir, (name) => {
+  eachName(trays.failed, (name) => {
     const id = parseBesideName(name) ?? basename(name, "_error.json");
     if (name.endsWith("_error.json") && isId(id)) ids.add(id);
     return true;
   });
-  return [...ids].sort();
+  const left = new Set([...skipped.values()].flat());
+  const first = [...ids].filter((id) => !left.has(id)).sort();
+  const after = first.flatMap((id) => skippedAfter(skipped, id));
+  return [...new Set([...first, ...after, ...left])];
 }

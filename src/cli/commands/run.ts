@@ -175,8 +175,8 @@ function stopOnSignals(ctx: Pick<Context, "out">, supervisor: Supervisor): () =>
 
 function exitCodeOf(summary: RunSummary): number {
   if (summary.roadmapProblem !== undefined) return EXIT.config;
-  const { failed, failedNodes, batchesWithFailedLines, refused, blocked } = summary;
-  const left = failed - failedNodes + batchesWithFailedLines + refused + blocked;
+  const { failed, failedNodes, skipped, batchesWithFailedLines, refused, blocked } = summary;
+  const left = failed - failedNodes + skipped + batchesWithFailedLines + refused + blocked;
   return left + unfinished(summary) > 0 ? EXIT.failed : EXIT.ok;
 }
 
@@ -228,6 +228,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   }
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
+  if (summary.skipped > 0) parts.push(`${summary.skipped} skipped`);
   const { failedLines, batchesWithFailedLines: batches } = summary;
   if (batches > 0)
     parts.push(

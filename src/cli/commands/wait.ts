@@ -7,7 +7,7 @@ import { findFiles, readJsonObject, textOf } from "../../view/scan.ts";
 import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
+import { type Settled, waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
 
 /** How many failures are looked at after waiting for everything. */
 const FAILURES_MAX = 100_000;
@@ -17,7 +17,7 @@ export const command = defineCommand({
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
     "Waits until each task has a result or an error record, and each node of the plan is done or failed. Without ids it waits until nothing waits or runs in the mailbox or in the plan.",
-    "It says on stderr which tasks cannot start now and why, and which have not ended when the time is over. Exit code 0: all completed, 1: some failed (or some lines of a batch), 3: an unknown id, 124: the time was over.",
+    "It says on stderr which tasks cannot start now and why, and which have not ended when the time is over. Exit code 0: all completed, 1: some failed or were skipped (or some lines of a batch failed), 3: an unknown id, 124: the time was over.",
   ],
   examples: ["wait nightly --timeout 10m", "wait && echo all done"],
   options: {
@@ -35,13 +35,19 @@ export const command = defineCommand({
         FAILURES_MAX,
       )
         .files.filter((file) => file.mtimeMs >= sinceMs)
-        .map((file) => textOf(readJsonObject(file.path)?.["task_id"], file.name));
+        .map((file) => ({ name: file.name, ...readJsonObject(file.path) }))
+        .map((record: Record<string, unknown>) => ({
+          id: textOf(record["task_id"], String(record["name"])),
+          isSkipped: record["kind"] === "dependency_failed",
+        }));
       const partly = batchesWithFailures(tree).filter((batch) => batch.settledMs >= sinceMs);
       if (ctx.json) {
         const withFailedLines = partly.map(({ id }) => id);
-        ctx.out.json({ is_quiet: isQuiet, failed, with_failed_lines: withFailedLines, open });
+        const ids = failed.map(({ id }) => id);
+        ctx.out.json({ is_quiet: isQuiet, failed: ids, with_failed_lines: withFailedLines, open });
       } else {
-        for (const id of failed) ctx.out.line(`${safe(id)}  failed`);
+        for (const { id, isSkipped } of failed)
+          ctx.out.line(`${safe(id)}  ${isSkipped ? "skipped" : "failed"}`);
         for (const { id, counts } of partly)
           ctx.out.line(`${safe(id)}  completed, but ${failedLinesText(counts)}`);
       }
@@ -54,13 +60,7 @@ export const command = defineCommand({
       const { settled, pending, open, unknown } = result;
       ctx.out.json({ settled, pending, open, unknown: unknown.map(({ id }) => id) });
     } else {
-      for (const one of result.settled) {
-        ctx.out.line(
-          one.status === "completed"
-            ? `${safe(one.id)}  completed${one.failed_lines === undefined ? "" : `, but ${one.failed_lines} of its ${one.lines} lines failed`}`
-            : `${safe(one.id)}  failed: ${safe(one.error ?? "")}`,
-        );
-      }
+      for (const one of result.settled) ctx.out.line(`${safe(one.id)}  ${endOf(one)}`);
       for (const { id, near } of result.unknown)
         ctx.out.note(
           `no tray and no plan has ${JSON.stringify(id)}${near === null ? "" : ` (did you mean ${safe(near)}?)`}`,
@@ -71,3 +71,10 @@ export const command = defineCommand({
     return result.isAllCompleted ? EXIT.ok : EXIT.failed;
   },
 });
+
+function endOf({ status, error = "", skipped, failed_lines: bad, lines }: Settled): string {
+  // The error says that it was skipped, and why.
+  if (skipped === true) return safe(error);
+  if (status === "failed") return `failed: ${safe(error)}`;
+  return bad === undefined ? "completed" : `completed, but ${bad} of its ${lines} lines failed`;
+}

@@ -11,6 +11,7 @@ const LOOKED_AT_MAX = 200;
 interface Progress {
   completed: number;
   failed: number;
+  skipped: number;
   left: number;
   accepted: number;
   isAllKnown: boolean;
@@ -42,9 +43,9 @@ export class RunLines {
 
 /** Undefined before there is anything to do. Pure. */
 export function standingOf(progress: Progress): Standing | undefined {
-  const { completed, failed, left, accepted, isAllKnown } = progress;
-  const ended = completed + failed;
+  const { completed, failed, skipped, left, accepted, isAllKnown } = progress;
+  const ended = completed + failed + skipped;
   if (ended + left === 0) return undefined;
-  const standing = { ended, failed, all: ended + left, isAllKnown };
+  const standing = { ended, failed, skipped, all: ended + left, isAllKnown };
   return accepted > LOOKED_AT_MAX ? standing : { ...standing, isWanted: () => true };
 }

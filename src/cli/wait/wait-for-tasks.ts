@@ -32,6 +32,8 @@ export interface Settled {
   id: string;
   status: "completed" | "failed";
   error?: string;
+  /** True when it did not run, because a task that it depends on had failed. */
+  skipped?: true;
   /** For a completed batch with failed lines: how many failed, of how many. */
   failed_lines?: number;
   lines?: number;
@@ -131,7 +133,8 @@ function standingOf(
 ): Standing {
   return {
     ended: settled.length,
-    failed: settled.filter(({ status }) => status === "failed").length,
+    failed: settled.filter(({ status, skipped }) => status === "failed" && skipped !== true).length,
+    skipped: settled.filter(({ skipped }) => skipped === true).length,
     all: all - unknown.length,
     isWanted: (id) => pending.has(id),
   };
@@ -247,12 +250,11 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
       const lines =
         counts === undefined ? {} : { failed_lines: counts.failures, lines: counts.lines };
       settled.push({ id, status: "completed", ...lines });
-    } else
-      settled.push({
-        id,
-        status: "failed",
-        error: textOf(readJsonObject(record.path)?.["error"]),
-      });
+    } else {
+      const { error, kind } = readJsonObject(record.path) ?? {};
+      const skipped = kind === "dependency_failed" ? { skipped: true as const } : {};
+      settled.push({ id, status: "failed", error: textOf(error), ...skipped });
+    }
   }
   return settled;
 }

@@ -18,6 +18,8 @@ const LOOK_MS = 250;
 export interface Standing {
   ended: number;
   failed: number;
+  /** Left out: none. */
+  skipped?: number;
   all: number;
   /** Whether this task is waited for. Left out: too many run for a look at each. */
   isWanted?: (id: string) => boolean;
@@ -109,10 +111,11 @@ function isOne({ all, isAllKnown = true }: Standing): boolean {
 
 /** `[#####---------------] 3 of 12 ended, 1 failed  build  40 %  tests`. Pure. */
 export function waitText(standing: Standing, saying: string | undefined, sinceMs: number): string {
-  const { ended, failed, all, isAllKnown = true } = standing;
+  const { ended, failed, skipped = 0, all, isAllKnown = true } = standing;
   const what = saying ?? "nothing runs";
   if (isOne(standing)) return `${what}  (${duration(sinceMs)})`;
   const bad = failed === 0 ? "" : `, ${countText(failed)} failed`;
+  const left = skipped === 0 ? "" : `, ${countText(skipped)} skipped`;
   const tasks = `${countText(all, isAllKnown)} ${all === 1 ? "task" : "tasks"}`;
-  return `${bar(all === 0 ? 0 : (ended / all) * 100)} ${countText(ended)} of ${tasks} ended${bad}  ${what}`.trimEnd();
+  return `${bar(all === 0 ? 0 : (ended / all) * 100)} ${countText(ended)} of ${tasks} ended${bad}${left}  ${what}`.trimEnd();
 }

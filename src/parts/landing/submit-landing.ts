@@ -18,7 +18,10 @@ export async function submitLanding(trays: Trays, order: LandingOrder): Promise<
   const id = landingIdOf(of);
   if (isThere(trays, id)) return;
   // An earlier work of this task has landed, or could not land.
-  if (locate(trays, id) !== undefined) return retry(trays, id, { isRerun: true });
+  if (locate(trays, id) !== undefined) {
+    await retry(trays, id, { isRerun: true });
+    return;
+  }
   const task = {
     id,
     type: LANDING_TYPE,

@@ -17,6 +17,8 @@ export interface MetricsDocument {
   tasks: {
     completed: number;
     failed: number;
+    /** Tasks that did not run, because one that they depend on had failed. */
+    skipped?: number;
     /** How many completed batches have failed lines. Documents of earlier versions lack this field. */
     with_failed_lines?: number;
     retried: number;
@@ -48,6 +50,7 @@ export class Metrics {
   private readonly events: Record<string, number>;
   private completed: number;
   private failed: number;
+  private skipped: number;
   private withFailedLines: number;
   private readonly bins: DurationBins;
   private count: number;
@@ -67,6 +70,7 @@ export class Metrics {
     this.events = { ...old?.events };
     this.completed = numberOf(old?.tasks?.completed);
     this.failed = numberOf(old?.tasks?.failed);
+    this.skipped = numberOf(old?.tasks?.skipped);
     this.withFailedLines = numberOf(old?.tasks?.with_failed_lines);
     // Earlier versions kept bins by powers of two (`duration_histogram`), which are too coarse. They are not read: percentiles
     // start again in such a tree, and all other counts go on.
@@ -98,7 +102,8 @@ export class Metrics {
   }
 
   private addCompleted(record: JournalRecord): void {
-    if (record["status"] === "failed") this.failed++;
+    if (record["kind"] === "dependency_failed") this.skipped++;
+    else if (record["status"] === "failed") this.failed++;
     else {
       this.completed++;
       if (failuresIn(record["batch"]) > 0) this.withFailedLines++;
@@ -120,6 +125,7 @@ export class Metrics {
       tasks: {
         completed: this.completed,
         failed: this.failed,
+        skipped: this.skipped,
         with_failed_lines: this.withFailedLines,
         retried: of("retry_scheduled"),
         reclaimed: of("reclaimed"),

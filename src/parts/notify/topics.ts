@@ -14,6 +14,8 @@ const EVENTS = ["failed", "quarantined", "lines_failed"].map((event) => `{"event
 const SILENT: ReadonlySet<string> = new Set([
   "task_failed",
   "lines_failed",
+  // The task that failed is told.
+  "tasks_skipped",
   "duplicate",
   "polling",
   "answered",

@@ -69,6 +69,7 @@ function leadOf(report: Report): string[] {
     `${countText(counts.completed)} completed`,
     `${countText(counts.failed)} failed`,
     ...some(counts.cancelled, "cancelled"),
+    ...some(counts.skipped, "skipped"),
     ...some(counts.landed, "landed"),
     ...some(counts.not_landed, "could not land"),
     ...some(counts.refused, counts.refused === 1 ? "file refused" : "files refused"),

@@ -53,6 +53,8 @@ export class Period {
   readonly ran: DurationBins = {};
   completedCount = 0;
   cancelledCount = 0;
+  /** Tasks that did not run, because one that they depend on had failed. */
+  skippedCount = 0;
   retryCount = 0;
   refusedCount = 0;
   crashCount = 0;
@@ -128,6 +130,7 @@ export class Period {
         break;
       case "failed":
       case "cancelled":
+      case "skipped":
         this.reasons.set(id, { error, kind: textOf(line["kind"]) || event });
         break;
       case "completed":
@@ -183,6 +186,7 @@ export class Period {
       this.addCompleted(ended);
       if (this.failures.delete(id) || this.reopened.delete(id)) this.mendedCount++;
     } else if (kind === "cancelled") this.cancelledCount++;
+    else if (kind === "dependency_failed") this.skippedCount++;
     else {
       this.failures.delete(id);
       this.failures.set(id, { id, kind, error, atMs });

@@ -23,6 +23,8 @@ export interface Report {
     /** Tasks whose last run in the period failed for good. */
     failed: number;
     cancelled: number;
+    /** Tasks that did not run, because one that they depend on had failed. */
+    skipped: number;
     /** Files that were no task. */
     refused: number;
     /** Tasks that failed and completed later, both in the period. */
@@ -96,6 +98,7 @@ export function makeReport(sources: Sources): Report {
       completed: period.completedCount,
       failed: period.failures.size,
       cancelled: period.cancelledCount,
+      skipped: period.skippedCount,
       refused: period.refusedCount,
       mended: period.mendedCount,
       retries: period.retryCount,

@@ -85,10 +85,12 @@ function print(ctx: Context, rows: readonly Row[], span: string): void {
     return;
   }
   const right = { align: "right" as const };
+  const hasSkipped = rows.some(({ skipped }) => skipped > 0);
   const columns = [
     { title: String(ctx.options["by"] ?? "").toUpperCase(), min: 8 },
     { title: "DONE", ...right },
     { title: "FAILED", ...right },
+    ...(hasSkipped ? [{ title: "SKIPPED", ...right }] : []),
     ...["WAIT p50", "p95", "max", "RUN p50", "p95", "max"].map((title) => ({ title, ...right })),
   ];
   const timesOf = ({ p50, p95, max }: Times): string[] =>
@@ -97,6 +99,7 @@ function print(ctx: Context, rows: readonly Row[], span: string): void {
     safe(row.group === "" ? "(none)" : row.group),
     countText(row.completed),
     countText(row.failed),
+    ...(hasSkipped ? [countText(row.skipped)] : []),
     ...timesOf(row.waited_ms),
     ...timesOf(row.ran_ms),
   ]);

@@ -67,6 +67,13 @@ function explainEnd({ id, state, record, landing, failed_lines: failedLines }: K
   const error = record?.["error"];
   if (state === "failed") {
     const kind = textOf(record?.["kind"], "unknown");
+    const root = record?.["root"];
+    if (kind === "dependency_failed" && typeof root === "string")
+      return {
+        why: `was ${textOf(error, "skipped")}`,
+        is_stuck: true,
+        do: `mailchute retry ${root}`,
+      };
     const why = `failed (${kind}): ${headlineOf(textOf(error, ""))}`;
     return { why, is_stuck: true, do: `mailchute retry ${id}` };
   }

@@ -78,6 +78,7 @@ export async function settleAsCancelled(
   }
   queue.dispatcher.inFlight.delete(foldId(id));
   env.facts.emit("processing:changed");
+  env.facts.emit("task:failed", id);
 }
 
 /** Facts of the runs of an accepted task. A run that was given back has left its number to the next one. */

@@ -13,6 +13,8 @@ export interface FactMap {
   "inbox:changed": [file: string | undefined];
   /** One of our own services put this file back into the inbox. */
   "inbox:written": [file: string];
+  /** One of our own services takes this file out of the inbox. */
+  "inbox:taken": [file: string];
   /** Like `inbox:changed`, for the inbox of commands. */
   "control:changed": [file: string | undefined];
   "processing:changed": [];
@@ -27,6 +29,10 @@ export interface FactMap {
   /** A task's first run has begun, or the task is being taken back: a pause applies to its next run. */
   "task:begun": [id: string];
   "task:settled": [id: string, isCompleted: boolean, batch: BatchCounts | undefined];
+  /** A task may have failed for good, by whatever process: what waits for it is looked at. */
+  "task:failed": [id: string];
+  /** A task was skipped, because one that it depends on has failed. */
+  "task:skipped": [id: string];
   /** A task is gone from `processing/`, and no worker has reported that. */
   "task:vanished": [id: string];
   /** A line of the journal and its event, undefined when the line is no record. Few lines are parsed: see `JournalReader`. */

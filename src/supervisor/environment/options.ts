@@ -40,7 +40,9 @@ export interface RunStart {
 export interface RunCounts {
   completed: number;
   failed: number;
-  /** How many of these are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
+  /** How many did not run, because a task that they depend on had failed. */
+  skipped: number;
+  /** How many of the failed ones are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
   failedNodes: number;
   /** Completed batches with failed lines, and the number of those lines. */
   batchesWithFailedLines: number;
@@ -48,7 +50,7 @@ export interface RunCounts {
 }
 
 /** How far a run is: numbers of tasks. */
-export interface RunProgress extends Pick<RunCounts, "completed" | "failed"> {
+export interface RunProgress extends Pick<RunCounts, "completed" | "failed" | "skipped"> {
   /** Wait or run, with nodes of the plan that have no task yet. Some may be unable to start. */
   left: number;
   /** How many are in `processing/`. */

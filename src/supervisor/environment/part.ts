@@ -58,6 +58,8 @@ export interface WorkSource {
 export interface DependencySource {
   /** Undefined when it does not know the id. */
   isDone(id: string): boolean | undefined;
+  /** Whether it has ended, well or not; undefined when it does not know the id. A failure of such an id is its own affair. */
+  hasEnded?(id: string): boolean | undefined;
   /** The state of this id, for tasks that wait for it; undefined when it does not know the id. */
   standing(id: string): Standing | undefined;
   /** Completed tasks whose dependents still have to wait, by folded id: the same map as long as nothing has changed. */

@@ -97,6 +97,15 @@ export class Parts implements Service, Gates {
     return isKnown;
   }
 
+  /** See `DependencySource`. The first part that knows the id answers. */
+  hasEnded(id: string): boolean | undefined {
+    for (const dependencies of this.dependencies) {
+      const hasEnded = dependencies.hasEnded?.(id);
+      if (hasEnded !== undefined) return hasEnded;
+    }
+    return undefined;
+  }
+
   /** One that is not met counts. Undefined when no part knows the id. */
   standing(id: string): Standing | undefined {
     let met: Standing | undefined;

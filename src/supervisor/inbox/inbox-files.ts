@@ -4,6 +4,7 @@
  */
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
+import type { Dependency } from "../../core/dependencies.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Task } from "../../core/task.ts";
 import { waitingBatch, waitingTask } from "../../core/waiting-task.ts";
@@ -47,18 +48,18 @@ export class InboxFiles {
   private readonly backlog: Backlog;
   private readonly rejections: FileRejections;
   private readonly ids: IdRegistry;
-  private readonly isMet: (dependency: string) => boolean;
+  private readonly isMet: (dependency: Dependency) => boolean;
   private readonly rules: DropRules<DecodedTask>;
   /** Names whose id was found in use when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
 
-  /** @param isMet whether a task or node that others depend on has completed */
+  /** @param isMet whether a dependency has completed, or ended if that is enough */
   constructor(
     env: ScannerEnvironment,
     backlog: Backlog,
     rejections: FileRejections,
     ids: IdRegistry,
-    isMet: (dependency: string) => boolean,
+    isMet: (dependency: Dependency) => boolean,
   ) {
     const { trays, settings } = env;
     this.env = env;

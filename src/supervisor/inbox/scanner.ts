@@ -3,6 +3,7 @@
  * files in a scan. It works in slices, so that a million files block nothing.
  */
 import type { Backlog } from "../../core/backlog.ts";
+import type { Dependency } from "../../core/dependencies.ts";
 import { systemCode } from "../../core/errors.ts";
 import type { Walk } from "../../mailbox/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/trays.ts";
@@ -36,13 +37,13 @@ export class InboxScanner {
   /** True once every file was looked at. */
   isComplete = false;
 
-  /** @param isMet whether a task or node that others depend on has completed */
+  /** @param isMet whether a dependency has completed, or ended if that is enough */
   constructor(
     env: ScannerEnvironment,
     backlog: Backlog,
     rejections: FileRejections,
     ids: IdRegistry,
-    isMet: (dependency: string) => boolean,
+    isMet: (dependency: Dependency) => boolean,
   ) {
     const { trays, settings, facts } = env;
     this.trays = trays;
@@ -55,6 +56,7 @@ export class InboxScanner {
     facts.on("inbox:written", (file) => this.hint(file));
     // We moved this file away: the next ring with its name reports only that.
     facts.on("task:accepted", (_id, file) => this.leaving.add(file));
+    facts.on("inbox:taken", (file) => this.leaving.add(file));
     facts.on("task:duplicate", (file) => this.files.noteDuplicate(file));
   }
 

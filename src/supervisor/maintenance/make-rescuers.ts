@@ -25,6 +25,10 @@ export function makeTaskRescuer(
       facts.emit("task:settled", id, isCompleted, batch);
       wake();
     },
+    onSkipped: (id) => {
+      facts.emit("task:skipped", id);
+      wake();
+    },
     onFailed: (id) =>
       alerts.raise("worker_died", `${id} failed: its worker died in its last attempt`),
     onConflict: (id, recordAs) => tellConflict(alerts, id, recordAs),

@@ -15,6 +15,7 @@ import { recordReclaimed } from "../../journal/attempts.ts";
 import { hasRecord, hasStarted } from "../../journal/lookup.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
+import { skipIn } from "../../mailbox/failures.ts";
 import {
   LeaseObserver,
   type ReclaimReason,
@@ -45,6 +46,7 @@ export interface RescueListener {
   /** A task waits to be claimed again. `isLastRun`: its worker died, and only one run is left. */
   onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
+  onSkipped(id: string): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;
   /** Another file was at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
@@ -145,6 +147,7 @@ function recordRecovered(
       listener.onConflict(name.id, recordAs);
       return;
     }
+    case "unskipped":
     case "published":
     case "quarantined":
     case "resubmitted":
@@ -169,7 +172,11 @@ function recordSettlement(
   };
   // The dead owner, or another recovery, may have written the journal lines; they must not be written twice.
   const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
-  if (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed")) {
+  const skip = skipIn(record);
+  // A skipped task was never assigned.
+  const isUntold =
+    skip === undefined && (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed"));
+  if (isUntold) {
     // The owner died between its claim and its journal lines, and no later attempt will write them.
     for (const event of ["assigned", "started"] as const)
       if (!hasRecord(tree.events, record.lease, event)) telemetry.event(event, subject);
@@ -182,9 +189,11 @@ function recordSettlement(
     durationMs: record.status === "completed" ? record.duration_ms : null,
     error: facts.error,
     kind: facts.kind,
+    skip,
     ...(record.batch === undefined ? {} : { batch: record.batch }),
   };
   recordSettled(telemetry, subject, details, mayBeRecorded);
   telemetry.flush();
-  listener.onSettled(record.task_id, record.status === "completed", record.batch);
+  if (skip !== undefined) listener.onSkipped(record.task_id);
+  else listener.onSettled(record.task_id, record.status === "completed", record.batch);
 }

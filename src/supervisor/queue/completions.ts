@@ -1,9 +1,10 @@
-/** Handles a finished task: counts it, releases its dependents, and reports a failure. */
-import { join } from "node:path";
 import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
+import type { Dependency } from "../../core/dependencies.ts";
 import { resultName, resultsName } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
+import { hasErrorRecord, isFailed } from "../../mailbox/failures.ts";
 import { readSettled, type SettledRecord } from "../../mailbox/settled-record.ts";
+import { pathIn } from "../../mailbox/trays.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { RunCounts } from "../environment/options.ts";
 import type { Parts } from "../environment/parts.ts";
@@ -33,6 +34,7 @@ export class Completions implements Service {
   readonly counts: RunCounts = {
     completed: 0,
     failed: 0,
+    skipped: 0,
     failedNodes: 0,
     batchesWithFailedLines: 0,
     failedLines: 0,
@@ -49,6 +51,7 @@ export class Completions implements Service {
     facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));
     facts.on("task:vanished", (id) => this.noteVanished(id));
     facts.on("journal:completed", (id) => this.noteCompleted(id));
+    facts.on("task:skipped", (id) => this.noteSkipped(id));
   }
 
   /** Lists a piece of `outbox/` and `failed/`. After the last piece it is known which ids have completed, in every spelling. */
@@ -78,7 +81,14 @@ export class Completions implements Service {
       this.counts.failed++;
       if (this.parts.ownerOf(id) !== undefined) this.counts.failedNodes++;
       else this.tellFailure(id);
+      this.env.facts.emit("task:failed", id);
     }
+  }
+
+  private noteSkipped(id: string): void {
+    this.queue.dispatcher.onSkipped(id);
+    this.counts.skipped++;
+    this.env.facts.emit("task:failed", id);
   }
 
   /**
@@ -92,6 +102,7 @@ export class Completions implements Service {
     } catch {
       // The record cannot be read now: the task stays uncounted.
     }
+    if (record?.status === "failed") this.env.facts.emit("task:failed", id);
     // A record without a run is that of a refused file.
     if (record === undefined || record.attempts === 0) return;
     if (!this.queue.pool.workers.isOrWasOwn(ownerPrefixOf(record.lease)))
@@ -134,17 +145,45 @@ export class Completions implements Service {
   private noteCompleted(id: string): void {
     const { backlog } = this.queue;
     // Most tasks have no dependents, and a part may have to look at a file.
-    if (backlog.isAwaited(id) && this.parts.isDone(id) !== false) backlog.resolveDependency(id);
+    if (!backlog.isAwaited(id)) return;
+    if (this.parts.isDone(id) !== false) backlog.resolveDependency(id);
+    else backlog.resolveEnd(id);
   }
 
-  /** Whether the dependency has completed, ignoring case. Also false while a different spelling is being looked for. */
-  isMet(dependency: string): boolean {
-    const { trays } = this.env;
-    const result = join(trays.outbox, resultName(dependency));
+  /**
+   * Whether the dependency has completed, or ended if that is enough, ignoring case. Also false while a different spelling is being
+   * looked for.
+   */
+  isMet({ id, required }: Dependency): boolean {
+    if (required === "terminal") return this.hasEnded(id);
+    return this.parts.isDone(id) ?? this.hasResult(id);
+  }
+
+  /** Whether the task has ended for good, well or not. */
+  hasEnded(id: string): boolean {
     return (
-      this.parts.isDone(dependency) ??
-      (trays.storage.look(result) !== undefined || this.queue.finishedIds.hasResult(dependency))
+      this.parts.hasEnded(id) ??
+      (this.hasResult(id) || isFailed(this.env.trays, this.failedAs(id) ?? id))
     );
+  }
+
+  /** The id as it is spelled in the name of its error record; undefined when it has none. */
+  failedAs(id: string): string | undefined {
+    return hasErrorRecord(this.env.trays, id) ? id : this.queue.finishedIds.failedAs(id);
+  }
+
+  private hasResult(id: string): boolean {
+    const { trays } = this.env;
+    const isThere = trays.storage.look(pathIn(trays.outbox, resultName(id))) !== undefined;
+    return isThere || this.queue.finishedIds.hasResult(id);
+  }
+
+  private recheck(id: string): void {
+    const { backlog } = this.queue;
+    const hasResult = this.hasResult(id);
+    if (this.parts.isDone(id) ?? hasResult) backlog.resolveDependency(id);
+    else if (this.parts.hasEnded(id) ?? hasResult) backlog.resolveEnd(id);
+    else this.env.facts.emit("task:failed", id);
   }
 
   /** Checks whether awaited results are there, in case an event was lost. Each call checks a few of them, in turn. */
@@ -156,7 +195,7 @@ export class Completions implements Service {
         this.rechecking = backlog.dependencies();
         return;
       }
-      if (this.isMet(id)) backlog.resolveDependency(id);
+      this.recheck(id);
     }
   }
 }

@@ -175,6 +175,11 @@ export class Dispatcher {
     this.settledInWindow++;
   }
 
+  onSkipped(id: string): void {
+    this.inFlight.delete(foldId(id));
+    this.settledIds.add(id);
+  }
+
   /** A task waits again in `processing/`: for its retry, or because it was given back. */
   onReturned(file: string, delayMs: number, known: WaitingTask | undefined): boolean {
     const name = parseName(file);

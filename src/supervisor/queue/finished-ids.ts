@@ -3,9 +3,9 @@
  * have the same number, so a match counts only when a walk of the trays has found the record. It reads in slices and changes
  * nothing.
  */
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
-import { errorName, foldId, isId, resultName } from "../../core/names.ts";
+import { errorName, foldId, isId, parseErrorName, resultName } from "../../core/names.ts";
 import { isRefusal } from "../../mailbox/settled-record.ts";
 import type { Walk } from "../../mailbox/storage.ts";
 import type { Trays } from "../../mailbox/trays.ts";
@@ -77,6 +77,12 @@ export class FinishedIds {
   hasResult(id: string): boolean {
     const isThere = this.has(id) === true;
     return isThere && dirname(this.confirmed.get(foldId(id)) ?? "") === this.trays.outbox;
+  }
+
+  /** The id as it is spelled in the name of its error record; undefined without one, and while a walk is finding out: ask again. */
+  failedAs(id: string): string | undefined {
+    const path = this.has(id) === true ? (this.confirmed.get(foldId(id)) ?? "") : "";
+    return dirname(path) === this.trays.failed ? parseErrorName(basename(path)) : undefined;
   }
 
   /** Continues the walk until `untilMs` (monotonic), or until there is nothing to do. */

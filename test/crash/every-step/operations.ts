@@ -930,6 +930,7 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
   const listener = {
     onReady: () => {},
     onSettled: () => {},
+    onSkipped: () => {},
     onFailed: () => {},
     onConflict: () => {},
     onUnkillable: () => {},

@@ -9,7 +9,12 @@ import type {
   StatusSource,
 } from "../../../supervisor/environment/part.ts";
 import type { RoadmapDocument } from "../read/document.ts";
-import { isNodeDone, nodeStanding, type Surroundings } from "../rules/node-standing.ts";
+import {
+  hasNodeEnded,
+  isNodeDone,
+  nodeStanding,
+  type Surroundings,
+} from "../rules/node-standing.ts";
 import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
@@ -95,6 +100,12 @@ export class PlanStatus implements StatusSource, DependencySource {
     const node = store.find(id);
     if (node === undefined) return undefined;
     return isNodeDone(node, this.around());
+  }
+
+  hasEnded(id: string): boolean | undefined {
+    const { store } = this.p;
+    const node = store.find(id);
+    return node === undefined ? undefined : hasNodeEnded(node, this.around());
   }
 
   standing(id: string): Standing | undefined {

@@ -22,6 +22,16 @@ export function isNodeDone(node: RoadmapNode, { nodes, find, unlanded }: Surroun
   return isInsideDone ?? isDone(node);
 }
 
+/** True if a node is done or has failed. For a container it holds when it holds for all nodes in it. */
+export function hasNodeEnded(
+  node: RoadmapNode,
+  { nodes, find }: Pick<Surroundings, "nodes" | "find">,
+): boolean {
+  const hasEnded = ({ status }: RoadmapNode): boolean => status === "done" || status === "failed";
+  const isInside = isContainer(node) ? isAllDone(node, nodes, find, hasEnded) : undefined;
+  return isInside ?? hasEnded(node);
+}
+
 /** @param waits the node's entry in `waiting` of `planNext`, if it has one */
 export function nodeStanding(
   node: RoadmapNode,

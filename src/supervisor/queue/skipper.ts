@@ -1,0 +1,267 @@
+/**
+ * Skips the tasks in the inbox that depend on a failed one, directly or through others. It settles them in slices, those nearest to
+ * the failed one first, so that a large graph delays nothing else.
+ */
+import { type Skip, skipOf, skipText } from "../../core/dependencies.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
+import { foldId, leaseOf } from "../../core/names.ts";
+import { recordConflict, recordSettled } from "../../journal/settled.ts";
+import type { Claim } from "../../mailbox/claim.ts";
+import { hasErrorRecord, skipAfter } from "../../mailbox/failures.ts";
+import { requeue } from "../../mailbox/requeue.ts";
+import { type Settlement, settleAll } from "../../mailbox/settle.ts";
+import { claimToSkip, NO_AGENT, recheckSkip, skipClaimed } from "../../mailbox/skip.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { Parts } from "../environment/parts.ts";
+import { NEVER, type Service } from "../environment/service.ts";
+import type { Completions } from "./completions.ts";
+import type { Queue } from "./queue.ts";
+
+type SkipperEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts" | "wake">;
+
+/** Tasks are taken for about this long (ms); to settle them takes as long again. */
+const TAKE_MS = 4;
+/** How many tasks are settled at once: with `power` each slice waits for the disk. */
+const SLICE_TASKS_MAX = 256;
+/** How many ids are looked at in one go. */
+const LOOKS_MAX = 256;
+/** Pause before a step that the disk refused is tried again (ms). */
+const AGAIN_MS = 1000;
+
+interface Skipped {
+  why: Skip;
+  settlement: Settlement;
+}
+
+export class Skipper implements Service {
+  private readonly env: SkipperEnvironment;
+  private readonly queue: Pick<Queue, "backlog" | "dispatcher">;
+  private readonly completions: Completions;
+  private readonly parts: Parts;
+  private readonly newOwner: () => string;
+  /** Why what depends on each failed task is skipped, by its folded id: first in, first out. */
+  private readonly failures = new Map<string, Skip>();
+  /** How many tasks were skipped for each failed root since it was last told. */
+  private readonly untold = new Map<string, number>();
+  private running: Promise<void> | undefined;
+  /** What the disk refused to settle. */
+  private unfinished: Skipped[] = [];
+  /** Claims of tasks that are not to be skipped, and that the disk refused to put back. */
+  private toGiveBack: Claim[] = [];
+  /** When it goes on after a refusal of the disk (monotonic ms). */
+  private againAtMs = 0;
+
+  /** @param newOwner see `skippingSequence` */
+  constructor(
+    env: SkipperEnvironment,
+    queue: Pick<Queue, "backlog" | "dispatcher">,
+    completions: Completions,
+    parts: Parts,
+    newOwner: () => string,
+  ) {
+    this.env = env;
+    this.queue = queue;
+    this.completions = completions;
+    this.parts = parts;
+    this.newOwner = newOwner;
+    env.facts.on("task:failed", (id) => this.lookAt(id));
+  }
+
+  /** Whether it works now, or can at once. */
+  get isBusy(): boolean {
+    return this.running !== undefined || this.nextMs(this.nowMs()) <= this.nowMs();
+  }
+
+  work(): void {
+    for (const id of this.queue.backlog.takeNewlyAwaited(LOOKS_MAX)) this.lookAt(id);
+    if (this.running !== undefined || this.nowMs() < this.againAtMs) return;
+    const slice = this.unfinished.splice(0);
+    if (slice.length === 0 && this.giveBack()) slice.push(...this.takeSlice());
+    if (slice.length > 0) this.settle(slice);
+    else if (this.failures.size === 0) this.tell();
+  }
+
+  nextMs(nowMs: number): number {
+    if (this.running !== undefined) return NEVER;
+    if (this.queue.backlog.hasNewlyAwaited) return nowMs;
+    const isIdle = this.failures.size + this.unfinished.length + this.toGiveBack.length === 0;
+    return isIdle ? NEVER : this.againAtMs;
+  }
+
+  /** Resolves when no slice is being settled. */
+  async idle(): Promise<void> {
+    await this.running;
+    this.tell();
+  }
+
+  private nowMs(): number {
+    return this.env.trays.clock.monotonicMs();
+  }
+
+  /** Notes a failure for which tasks wait. A node of the plan is left to the plan, which may open it again. */
+  private lookAt(id: string): void {
+    const { backlog } = this.queue;
+    const key = foldId(id);
+    if (!backlog.isAwaited(id) || this.failures.has(key)) return;
+    try {
+      const failed = this.completions.failedAs(id);
+      const why = failed === undefined ? undefined : skipAfter(this.env.trays, failed);
+      if (why === undefined || this.parts.hasEnded(id) === false) return;
+      backlog.resolveEnd(id);
+      if (this.parts.hasEnded(id) === undefined) this.failures.set(key, why);
+    } catch (error) {
+      // The next look at all dependencies finds it.
+      this.goOnLater(error);
+    }
+  }
+
+  /** Takes tasks out of the inbox, each after the one for which it is skipped. */
+  private takeSlice(): Skipped[] {
+    const slice: Skipped[] = [];
+    const inSlice = new Set<string>();
+    const untilMs = this.nowMs() + TAKE_MS;
+    const isFull = (): boolean => slice.length >= SLICE_TASKS_MAX || this.nowMs() >= untilMs;
+    try {
+      for (const [key, why] of this.failures) {
+        // It may have been put back since it was noted.
+        const isStill = inSlice.has(key) || hasErrorRecord(this.env.trays, why.cause);
+        for (const { id } of isStill ? this.queue.backlog.waitersOf(why.cause) : []) {
+          if (isFull()) return slice;
+          const settlement = this.take(id, why);
+          if (settlement === undefined) continue;
+          slice.push({ why, settlement });
+          inSlice.add(foldId(id));
+          if (this.queue.backlog.isAwaited(id)) this.failures.set(foldId(id), skipOf(id, why));
+        }
+        this.failures.delete(key);
+      }
+    } catch (error) {
+      this.goOnLater(error);
+    }
+    return slice;
+  }
+
+  /** Undefined when the task is not to be skipped. @throws a system error */
+  private take(id: string, why: Skip): Settlement | undefined {
+    const { trays, facts } = this.env;
+    const { backlog, dispatcher } = this.queue;
+    // Its own part knows what becomes of it.
+    if (this.parts.ownerOf(id) !== undefined) return undefined;
+    if (dispatcher.isTaken(id) !== false) {
+      backlog.remove(id);
+      facts.emit("task:duplicate", `${id}.json`);
+      return undefined;
+    }
+    const claim = claimToSkip(trays, id, this.newOwner());
+    backlog.remove(id);
+    facts.emit("inbox:taken", `${id}.json`);
+    if (claim === undefined) {
+      facts.emit("inbox:written", `${id}.json`);
+      return undefined;
+    }
+    try {
+      const settlement = skipClaimed(trays, claim, why);
+      if (settlement !== undefined) return settlement;
+    } catch (error) {
+      this.toGiveBack.push(claim);
+      throw error;
+    }
+    this.toGiveBack.push(claim);
+    this.giveBack();
+    return undefined;
+  }
+
+  /** Puts tasks back into the inbox. @returns whether none is left */
+  private giveBack(): boolean {
+    try {
+      for (let claim = this.toGiveBack[0]; claim !== undefined; claim = this.toGiveBack[0]) {
+        requeue(this.env.trays, claim);
+        this.toGiveBack.shift();
+        this.env.facts.emit("inbox:written", `${claim.name.id}.json`);
+      }
+    } catch (error) {
+      this.goOnLater(error);
+    }
+    return this.toGiveBack.length === 0;
+  }
+
+  private goOnLater(error: unknown): void {
+    this.againAtMs = this.nowMs() + AGAIN_MS;
+    this.env.alerts.report(
+      `skip:${systemCode(error)}`,
+      `cannot skip what depends on a failed task: ${messageOf(error)}; trying again`,
+    );
+  }
+
+  /** With durability `process` all is done when this returns. */
+  private settle(slice: readonly Skipped[]): void {
+    this.running = this.settleSlice(slice)
+      .catch((error: unknown) => this.goOnLater(error))
+      .finally(() => {
+        this.running = undefined;
+        this.env.wake();
+      });
+  }
+
+  private async settleSlice(slice: readonly Skipped[]): Promise<void> {
+    const { trays, telemetry } = this.env;
+    const byMarker = new Map(slice.map((one) => [one.settlement.marker, one]));
+    const settlements = slice.map(({ settlement }) => settlement);
+    await settleAll(trays, settlements, (published) => {
+      const putBack: Promise<unknown>[] = [];
+      const faults: unknown[] = [];
+      for (const settlement of published) {
+        const why = byMarker.get(settlement.marker)?.why;
+        if (why === undefined) continue;
+        this.record(settlement, why);
+        const again = recheckSkip(trays, settlement.claim.name.id, why.cause);
+        // Handled at once: a later one may throw before all are waited for.
+        if (again !== undefined) putBack.push(again.catch((error) => faults.push(error)));
+      }
+      telemetry.flush();
+      if (putBack.length === 0) return undefined;
+      return Promise.all(putBack).then(() => {
+        if (faults.length > 0) throw faults[0];
+      });
+    });
+    const failed = slice.filter(({ settlement }) => settlement.error !== undefined);
+    this.unfinished.push(...failed);
+    if (failed[0] !== undefined) this.goOnLater(failed[0].settlement.error);
+  }
+
+  private record(settlement: Settlement, why: Skip): void {
+    const { name } = settlement.claim;
+    const subject = {
+      task_id: name.id,
+      agent_id: NO_AGENT,
+      attempt: name.attempt,
+      lease: leaseOf(name),
+    };
+    const details = {
+      isCompleted: false,
+      acquiredAtMs: 0,
+      pid: process.pid,
+      durationMs: null,
+      error: skipText(why),
+      kind: "dependency_failed",
+      skip: why,
+    };
+    recordSettled(this.env.telemetry, subject, details, settlement.mayBeRecorded);
+    if (settlement.recordAs !== undefined)
+      recordConflict(this.env.telemetry, subject, settlement.recordAs);
+    this.untold.set(why.root, (this.untold.get(why.root) ?? 0) + 1);
+    this.env.facts.emit("task:skipped", name.id);
+  }
+
+  /** One line for each root, however many tasks were skipped for it. */
+  private tell(): void {
+    for (const [root, count] of this.untold) {
+      this.untold.delete(root);
+      const what = count === 1 ? "1 task was skipped" : `${count} tasks were skipped`;
+      this.env.alerts.alert(
+        "tasks_skipped",
+        `${what}, because ${root} failed; \`mailchute retry ${root}\` puts all back`,
+      );
+    }
+  }
+}
