@@ -12,7 +12,7 @@ const after = (...dependencies: string[]): object => ({ ...TRUE, metadata: { dep
 it("without ids it says at the end of its time what is open, and why", async () => {
   const pool = newPool();
   pool.drop("build", { exec: ["false"], max_attempts: 1 });
-  pool.drop("test", after("build"));
+  pool.drop("test", after("agent"));
   pool.drop("typo", after("biuld"));
   pool.drop("chain", after("test"));
   pool.drop("agent", { prompt: "x", agent: "nosuch" });
@@ -27,9 +27,10 @@ it("without ids it says at the end of its time what is open, and why", async () 
   expect(code).toBe(124);
   expect(stdout).toBe("");
   const reasons = {
-    test: "waits for build, which failed",
+    test: 'waits for agent, which cannot run: no agent "nosuch" is configured',
     typo: "waits for biuld, which is not here (did you mean build?)",
-    chain: "waits for test, which waits for build, which failed",
+    chain:
+      'waits for test, which waits for agent, which cannot run: no agent "nosuch" is configured',
     agent: 'cannot run: no agent "nosuch" is configured',
     later: "waits for its time, 2096-10-02T07:06:40.000Z",
   };

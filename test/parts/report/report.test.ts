@@ -69,6 +69,7 @@ describe("report", () => {
       completed: 3,
       failed: 2,
       cancelled: 1,
+      skipped: 0,
       refused: 1,
       mended: 0,
       retries: 1,
