@@ -14,6 +14,8 @@ const LEAST_MS = 100;
 /** Of a core, and the time that is saved for when something happens (ms). */
 const SHARE = 0.02;
 const SAVED_MS = 200;
+/** A person asks for the first page of a stream: no more of it counts (ms), so that the pages after it do not wait for long. */
+const FIRST_MS = 50;
 /** What no watched file tells, such as an old heartbeat, is looked at so often (ms), when half of the time is left. */
 const ROUND_MS = 1000;
 const BEAT_MS = 10_000;
@@ -109,6 +111,7 @@ export class Live {
     if (wanted !== undefined) {
       this.isMaking = true;
       for (const stream of this.of(wanted)) stream.isDirty = false;
+      const isFirst = this.of(wanted).some(({ madeMs }) => !Number.isFinite(madeMs));
       const beganMs = performance.now();
       try {
         const { watch = [], ...page } = await this.pages.find(wanted.route, wanted.query, true);
@@ -120,7 +123,8 @@ export class Live {
       } finally {
         const endedMs = performance.now();
         for (const stream of this.of(wanted)) stream.madeMs = endedMs;
-        this.allowance.use(endedMs - beganMs, endedMs);
+        const tookMs = endedMs - beganMs;
+        this.allowance.use(isFirst ? Math.min(FIRST_MS, tookMs) : tookMs, endedMs);
         this.isMaking = false;
       }
     }

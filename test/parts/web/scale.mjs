@@ -184,7 +184,9 @@ async function measureMillion() {
     "/tasks/outbox-5",
     "/tasks/none",
   ]) {
+    const beforeS = web.cpuS;
     const { ms, text } = await web.page(path);
+    console.log(`      ${path}: ${(1000 * (web.cpuS - beforeS)).toFixed(0)} ms of a core`);
     // To search is to look at each name.
     tell(`first ${path}`, ms, path.includes("q=") ? 3000 : 1000, "ms");
     largest = Math.max(largest, gzipSync(text).length);
