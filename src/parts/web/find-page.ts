@@ -154,7 +154,7 @@ export class Pages {
       case "review":
         return reviewPage(tree);
       case "questions": {
-        const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(verbs);
+        const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(tree, verbs);
         const waiting = nodes.filter(({ status }) => status === "needs_human");
         return questionsPage(this.questions.open(Date.now()), waiting);
       }

@@ -2,8 +2,9 @@
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { runVerb } from "./run-verb.ts";
 
-/** Reading again may take this share of a core. */
+/** Reading again may take this share of a core; and this one when it is known that something has changed. */
 const SHARE = 0.05;
+const NEWS_SHARE = 0.25;
 const KEPT_MAX = 50;
 
 type Json = Record<string, unknown>;
@@ -15,11 +16,15 @@ export interface Asked {
   options?: Readonly<Record<string, unknown>>;
   /** The least time between two readings (ms). */
   againMs: number;
+  /** Names the state of the file that is read: one that has changed is read again sooner. */
+  stamp?: string;
 }
 
 interface Kept {
   document: Promise<Json | undefined>;
+  stamp: string | undefined;
   untilMs: number;
+  untilNewsMs: number;
 }
 
 export class VerbReader {
@@ -37,19 +42,26 @@ export class VerbReader {
 
   /** Undefined when it prints nothing. @throws what the verb throws */
   read(asked: Asked): Promise<Json | undefined> {
-    const { againMs, ...line } = asked;
+    const { againMs, stamp, ...line } = asked;
     const key = JSON.stringify(line);
     const nowMs = performance.now();
     const before = this.kept.get(key);
-    if (before !== undefined && nowMs < before.untilMs) return before.document;
-    const kept: Kept = { document: this.run(asked), untilMs: Number.POSITIVE_INFINITY };
+    if (before !== undefined) {
+      const { untilMs, untilNewsMs } = before;
+      if (nowMs < (stamp === before.stamp ? untilMs : untilNewsMs)) return before.document;
+    }
+    const never = Number.POSITIVE_INFINITY;
+    const document = this.run(asked);
+    const kept: Kept = { document, stamp, untilMs: never, untilNewsMs: never };
     this.kept.delete(key);
     this.kept.set(key, kept);
     const [oldest] = this.kept.keys();
     if (oldest !== undefined && this.kept.size > KEPT_MAX) this.kept.delete(oldest);
     const note = (): void => {
       const doneMs = performance.now();
-      kept.untilMs = doneMs + Math.max(againMs, (doneMs - nowMs) / SHARE);
+      const tookMs = doneMs - nowMs;
+      kept.untilMs = doneMs + Math.max(againMs, tookMs / SHARE);
+      kept.untilNewsMs = doneMs + tookMs / NEWS_SHARE;
     };
     kept.document.then(note, note);
     return kept.document;

@@ -77,9 +77,12 @@ window.addEventListener("pagehide", () => {
 document.addEventListener("click", (event) => {
   const target = event.target.closest?.("a[href]");
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
-  if (!target || !isPlain || target.origin !== location.origin) return;
+  if (!target || !isPlain) return;
+  // A link in a drawing has no `origin` of its own.
+  const url = new URL(target.getAttribute("href"), location.href);
+  if (url.origin !== location.origin) return;
   event.preventDefault();
-  go(target.pathname + target.search);
+  go(url.pathname + url.search);
 });
 
 /** Changes the code of a link for a session. The code leaves the address at once. */

@@ -4,6 +4,7 @@ import { isContainer } from "../../../core/roadmap.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { countText, describeCounts } from "../../../text/render.ts";
 import { lookForTask } from "../../../view/find-task.ts";
+import { stampOf } from "../../../view/kept.ts";
 import { actsOnTask, answersTo } from "../buttons.ts";
 import { BOX, type Layout, layOut } from "../graph/layout.ts";
 import {
@@ -47,7 +48,7 @@ export class PlanPage {
 
   /** @param query `node`: the one that is open */
   async make(query: URLSearchParams): Promise<Page> {
-    const nodes = await readNodes(this.verbs);
+    const nodes = await readNodes(this.tree, this.verbs);
     const id = query.get("node");
     const node = id === null ? undefined : nodes.find((one) => one.id === id);
     const work = nodes.filter((one) => !isContainer(one));
@@ -153,8 +154,10 @@ export class PlanPage {
 }
 
 /** The nodes of the plan; none when there is no plan. @throws when the plan cannot be read */
-export async function readNodes(verbs: VerbReader): Promise<RoadmapNode[]> {
-  const found = await verbs.read({ verb: "roadmap", subcommand: "show", againMs: AGAIN_MS });
+export async function readNodes(tree: StateTree, verbs: VerbReader): Promise<RoadmapNode[]> {
+  const stamp = stampOf(tree.roadmap);
+  const asked = { verb: "roadmap", subcommand: "show", againMs: AGAIN_MS, stamp };
+  const found = await verbs.read(asked);
   return (found?.["nodes"] ?? []) as RoadmapNode[];
 }
 

@@ -1,6 +1,7 @@
 /** A real browser for tests: Debian's Chromium, driven by playwright-core. What goes wrong in a page fails the test. */
 import fs from "node:fs";
 import { afterAll, expect, onTestFinished } from "vitest";
+import { waitFor } from "../../../support/wait-for.ts";
 import { findChromium, fromCache } from "./found.ts";
 import type { Browser, Tab } from "./playwright.ts";
 
@@ -78,6 +79,11 @@ export async function expectAccessible(tab: Tab): Promise<void> {
       `${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`).join("\n")}`,
   );
   expect(told, tab.url()).toEqual([]);
+}
+
+/** Waits until an expression is true in the page. Its own way to wait would need `eval`, which our pages forbid. */
+export async function until(tab: Tab, expression: string): Promise<void> {
+  await waitFor(() => tab.evaluate<boolean>(expression), { what: expression });
 }
 
 /** No part of the page is wider than the window. */

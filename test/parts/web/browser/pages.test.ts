@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { openWeb, type Web } from "../open-web.ts";
-import { expectAccessible, expectFits, type Look, newProfile } from "./browser.ts";
+import { expectAccessible, expectFits, type Look, newProfile, until } from "./browser.ts";
 import { busyPool, PAGES } from "./busy-pool.ts";
 import { takeImage } from "./images.ts";
 import type { Tab } from "./playwright.ts";
@@ -92,8 +92,8 @@ describe("a person", () => {
     const field = tab.getByLabel(/id begins with/);
     await field.fill("tw");
     await field.press("Enter");
-    await tab.waitForFunction("location.search.includes('q=tw')");
-    await tab.waitForFunction("document.querySelectorAll('tbody tr').length === 1");
+    await until(tab, "location.search.includes('q=tw')");
+    await until(tab, "document.querySelectorAll('tbody tr').length === 1");
     expect(await tab.locator("tbody").innerText()).toContain("two");
   });
 

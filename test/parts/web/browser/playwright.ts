@@ -5,6 +5,7 @@ export interface Place {
   fill(text: string): Promise<void>;
   first(): Place;
   getAttribute(name: string): Promise<string | null>;
+  getByText(text: string | RegExp): Place;
   innerText(): Promise<string>;
   isVisible(): Promise<boolean>;
   nth(index: number): Place;
@@ -34,10 +35,8 @@ export interface Tab {
   reload(): Promise<unknown>;
   screenshot(options: { fullPage?: boolean }): Promise<Buffer>;
   url(): string;
-  waitForFunction<A = undefined>(
-    run: string | ((given: A) => unknown),
-    given?: A,
-  ): Promise<unknown>;
+  /** Of a function: a text would need `eval`, which our pages forbid. */
+  waitForFunction<A = undefined>(run: (given: A) => unknown, given?: A): Promise<unknown>;
 }
 
 export interface Context {
