@@ -67,11 +67,14 @@ export class RateBucket {
     this.isDurable = isDurable;
   }
 
-  /** When the bucket is full again (µs), as far as the file says. Changes nothing. */
+  /** When the bucket is full again (µs). @throws a system error when the folder cannot be used */
   read(rate: Rate): number {
     const state = this.list();
     const nowUs = this.clock.nowUs();
-    return state === undefined ? newUs(rate, nowUs) : this.fullOf(state, rate, nowUs);
+    if (state === undefined) return newUs(rate, nowUs);
+    const fullUs = this.fullOf(state, rate, nowUs);
+    this.rebase(state, fullUs, nowUs);
+    return fullUs;
   }
 
   /** Charges a start, if one is allowed now. @throws a system error when the folder cannot be used */
@@ -82,8 +85,7 @@ export class RateBucket {
       const nowUs = this.clock.nowUs();
       const fullUs = this.fullOf(state, rate, nowUs);
       if (!allows(rate, fullUs, nowUs)) {
-        // The wait after a restart of the machine begins once.
-        if (state.boot !== this.clock.boot && !this.replace(state, fullUs, nowUs)) continue;
+        if (!this.rebase(state, fullUs, nowUs)) continue;
         return { waitMs: waitMsOf(rate, fullUs, nowUs), atUs: nowUs };
       }
       if (!this.replace(state, afterStart(rate, fullUs, nowUs), nowUs)) continue;
@@ -104,6 +106,15 @@ export class RateBucket {
     if (boot === this.clock.boot) return Math.min(fullUs, mostUs);
     if (!rate.isLong) return mostUs;
     return Math.min(nowUs + Math.max(0, fullWallMs - this.clock.wallMs()) * 1000, mostUs);
+  }
+
+  /**
+   * A wait that goes by another time than the file says, after a restart of the machine or a change of the rate, begins once: it is
+   * written down. False when another process was faster.
+   */
+  private rebase(state: State, fullUs: number, nowUs: number): boolean {
+    const isSame = state.boot === this.clock.boot && state.fullUs === fullUs;
+    return isSame || this.replace(state, fullUs, nowUs);
   }
 
   private list(): State | undefined {

@@ -82,6 +82,21 @@ describe("the bucket of a rate", () => {
     expect(burstOf(again, MINUTE)).toBe(1);
   });
 
+  it("begins such a wait once, also when it is only looked at", () => {
+    const day = rate("1/d");
+    burstOf(open(), day);
+    for (const [boot, one] of [
+      ["a1", MINUTE],
+      ["b2", MINUTE],
+    ] as const) {
+      const bucket = open(boot);
+      const fullUs = bucket.read(one);
+      nowUs += 1_000_000;
+      expect(bucket.read(one)).toBe(fullUs);
+      expect(burstOf(bucket, one)).toBe(1);
+    }
+  });
+
   it("of a day goes on by the date after a restart of the machine", () => {
     const day = rate("1/d");
     expect(burstOf(open(), day)).toBe(1);
@@ -101,6 +116,8 @@ describe("the bucket of a rate", () => {
     burstOf(bucket, MINUTE);
     expect(bucket.take(rate("1/min")).waitMs).toBeGreaterThan(1000);
     expect(bucket.take(rate("100/s")).waitMs).toBe(10);
+    nowUs += 10_000;
+    expect(bucket.take(rate("100/s")).waitMs).toBe(0);
   });
 
   it("is made anew when a person removes it, with one start", () => {
