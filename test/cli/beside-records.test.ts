@@ -93,7 +93,7 @@ test("retry --failed and the command retry take a record beside the final name, 
   put(cli, "mailbox/failed/rubbish~x0_error.json", { ...dead, lease: "r.3.w-1" });
   put(cli, "mailbox/failed/rubbish~x1_error.json", REFUSAL);
   const retried = await cli(["retry", "--failed", "--json"]);
-  expect(JSON.parse(retried.stdout)).toEqual({ retried: ["rubbish"], refused: [] });
+  expect(JSON.parse(retried.stdout)).toEqual({ retried: ["rubbish"], refused: [], reopened: [] });
   expect(failed(cli.dir)).toEqual(["rubbish~x1_error.json"]);
   expect((await cli(["run", "--drain"])).code).toBe(0);
   const again = await cli(["retry", "rubbish"]);
