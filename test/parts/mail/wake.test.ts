@@ -255,7 +255,7 @@ it("mail that follows from 12 wake-ups is held and told, and a person's word pas
     timeoutMs: 30_000,
   });
   expect(wakesOf(pool)).toEqual([]);
-  post({ text: "go on" });
+  post({ from: "human", text: "go on" });
   await waitFor(() => cursorOf("claude") === 2, { what: "the mail", timeoutMs: 30_000 });
   expect(wakesOf(pool)).toHaveLength(1);
 });
