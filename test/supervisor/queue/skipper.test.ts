@@ -105,9 +105,10 @@ it("a graph whose skipper is killed in the middle is skipped to the last one, on
   await pool.killAll();
   await drain(pool);
   expect(failedIn(pool)).toEqual(["root", ...tasks].map(errorName).sort());
-  const skipped = pool.events().filter(({ event }) => event === "skipped");
-  expect(new Set(skipped.map(({ task_id: id }) => id)).size).toBe(count);
-  expect(skipped).toHaveLength(count);
+  // Of the two lines of an end, a kill may fall between them; the second one counts.
+  const ended = pool.events().filter(({ event }) => event === "completed");
+  const skipped = ended.filter(({ kind }) => kind === "dependency_failed");
+  expect(skipped.map(({ task_id: id }) => String(id)).toSorted()).toEqual(tasks.toSorted());
   mend(pool);
   await pool.run(["retry", "root"]);
   expect((await drain(pool)).stdout.trim()).toBe(`${count + 1} completed, 0 failed`);
