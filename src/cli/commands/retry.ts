@@ -18,8 +18,8 @@ export const command = defineCommand({
   usage: "ID… [--completed] | --failed",
   args: { min: 0, max: Number.POSITIVE_INFINITY },
   details: [
-    "The task runs again from its first attempt. Of a batch only the failed lines run again. Exit code 3: there is no such failed task, 4: the task waits or runs, or it has completed and --completed was not given. " +
-      "Tasks that were skipped because of it wait again, too. To run a node of the plan again, use mailchute node set-status ID open.",
+    "The task runs again from its first attempt. Tasks that were skipped because of it wait again, too. Of a batch only the failed lines run again. Exit code 3: there is no such failed task, 4: the task waits or runs, or it has completed and --completed was not given. " +
+      "To run a node of the plan again, use mailchute node set-status ID open.",
   ],
   options: {
     completed: {

@@ -113,8 +113,7 @@ function newLine(text) {
 /** Asks before something is lost. "No" has the focus; the key that asked does not answer. */
 function isSure({ ask, what, count }) {
   const dialog = element("dialog", undefined, { "aria-labelledby": "sure" });
-  const shownMs = performance.now();
-  const yes = element("button", `Yes, ${what}`, { type: "button" });
+  const yes = element("button", `Yes, ${what}`, { type: "button", disabled: "" });
   const no = element("button", "No", { type: "button", autofocus: "" });
   const typed = element("input", undefined, { inputmode: "numeric", "aria-label": "how many" });
   const row = element("p");
@@ -135,11 +134,13 @@ function isSure({ ask, what, count }) {
     });
     no.addEventListener("click", () => dialog.close());
     yes.addEventListener("click", () => {
-      if (performance.now() - shownMs < TOO_SOON_MS) return;
       if (count > MANY && typed.value.trim() !== String(count)) return typed.focus();
       isYes = true;
       dialog.close();
     });
     dialog.showModal();
+    setTimeout(() => {
+      yes.disabled = false;
+    }, TOO_SOON_MS);
   });
 }

@@ -57,8 +57,7 @@ it("a run is cancelled only after a yes", async () => {
   expect(pool.errors()).toEqual([]);
   await cancel.click();
   await dialog.waitFor();
-  // A click that comes too soon does not count.
-  await tab.evaluate("new Promise((resolve) => setTimeout(resolve, 350))");
+  // Soon after the question it cannot be clicked yet: the click waits for it.
   await tab.getByRole("button", { name: /^Yes, / }).click();
   await said(tab, /^cancel long: /);
   await tab.locator("dd").getByText("failed").first().waitFor();
